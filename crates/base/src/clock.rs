@@ -1,0 +1,37 @@
+//! Time comes in here and nowhere else, so that `TANMI_NOW` can fix it for tests and replays.
+//!
+//! Domain code takes a [`Millis`] as an argument; only the edges of the program call [`now`].
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// Milliseconds since the Unix epoch.
+pub type Millis = i64;
+
+/// The present, or `TANMI_NOW` (milliseconds since the epoch) if that is set to a number.
+pub fn now() -> Millis {
+    if let Some(fixed) = std::env::var("TANMI_NOW").ok().and_then(|value| value.trim().parse().ok()) {
+        return fixed;
+    }
+    #[allow(clippy::disallowed_methods)] // the one door
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Local wall-clock time as log lines show it: `YYYY-MM-DD HH:mm:ss`.
+///
+/// Reads the system's time zone, which is too slow for a hook: hooks use the millisecond keys instead.
+pub fn local_stamp(at: Millis) -> String {
+    match Timestamp::from_millisecond(at) {
+        Ok(stamp) => stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => String::from("0000-00-00 00:00:00"),
+    }
+}
+
+/// What changes at every start of the machine. Files written without fsync are only trusted within one boot.
+///
+/// Where the system has no such thing the answer is constant, and recovery then trusts the page cache.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_else(|_| String::from("unknown"))
+}

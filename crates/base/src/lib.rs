@@ -1,0 +1,15 @@
+//! The ground floor: what every other crate stands on and nothing of what they are about.
+//!
+//! Clock, ids, atomic files, locks, the redo journal, paths, text budgets. No workspace, no memory, no agent.
+
+pub mod clock;
+pub mod fs;
+pub mod id;
+pub mod journal;
+pub mod lang;
+pub mod lock;
+pub mod paths;
+pub mod text;
+
+pub use clock::Millis;
+pub use lang::Lang;

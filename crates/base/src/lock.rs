@@ -1,0 +1,114 @@
+//! Advisory locks on files. The kernel drops a lock with its process, so `kill -9` leaves no stale one.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: Option<File>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    #[error("{path} is still locked by another process after {waited} s", path = path.display())]
+    Busy { path: PathBuf, waited: u64 },
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Lock {
+    /// Waits for the lock; creates the lock file, not its folder. `NotFound` means the folder is gone.
+    pub fn exclusive(path: &Path) -> Result<Lock, LockError> {
+        let io = |source| LockError::Io { path: path.to_owned(), source };
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(100);
+        loop {
+            let file =
+                OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
+            while let Err(error) = file.try_lock() {
+                match error {
+                    TryLockError::Error(source) => return Err(io(source)),
+                    TryLockError::WouldBlock if start.elapsed() > PATIENCE => {
+                        return Err(LockError::Busy { path: path.to_owned(), waited: PATIENCE.as_secs() });
+                    }
+                    // A waiting process must not spin, and two must not stay in step.
+                    TryLockError::WouldBlock => {
+                        let jitter = u64::from(std::process::id()) % 7 * 50;
+                        std::thread::sleep(pause + Duration::from_micros(jitter));
+                        pause = (pause * 2).min(Duration::from_millis(3));
+                    }
+                }
+            }
+            // The folder may have been moved to the trash while we waited: then we hold the lock of another place.
+            if same_file(&file, path) {
+                return Ok(Lock { file: Some(file) });
+            }
+        }
+    }
+
+    /// For readers of a place that cannot be written: there is nobody to wait for.
+    pub fn none() -> Lock {
+        Lock { file: None }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+#[cfg(unix)]
+fn same_file(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+/// Windows refuses to move a folder with an open file in it, so the path still names what we hold.
+#[cfg(not(unix))]
+fn same_file(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_threads_never_hold_it_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let inside = std::sync::atomic::AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let _lock = Lock::exclusive(&path).unwrap();
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_moved_folder_is_not_locked_by_its_old_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("a")).unwrap();
+        let path = dir.path().join("a/lock");
+        let held = Lock::exclusive(&path).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| Lock::exclusive(&path));
+            std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+            drop(held);
+            assert!(matches!(waiter.join().unwrap(), Err(LockError::Io { source, .. }) if crate::fs::is_absent(&source)));
+        });
+    }
+}

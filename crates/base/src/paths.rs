@@ -1,0 +1,107 @@
+//! Where things are: the home store, the project a working directory belongs to, and the names below both.
+//!
+//! Nothing is created here.
+
+use std::path::{Path, PathBuf};
+
+/// The store folder of a project, and of the home.
+pub const STORE_DIR: &str = ".tanmi-workspace";
+/// A project's rules, declared context and switches.
+pub const PROJECT_DIR: &str = ".tanmi";
+
+/// `TANMI_HOME`, else `~/.tanmi-workspace`.
+pub fn home_store() -> Option<PathBuf> {
+    match std::env::var_os("TANMI_HOME") {
+        Some(home) if !home.is_empty() => std::path::absolute(home).ok(),
+        _ => user_home().map(|home| home.join(STORE_DIR)),
+    }
+}
+
+fn user_home() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(windows) { set("USERPROFILE").or_else(|| set("HOME")) } else { set("HOME") }
+}
+
+/// The project of a working directory: the nearest ancestor with a store (for a linked git worktree, the main
+/// worktree's), else the git root, else the directory itself.
+///
+/// The home store is no project marker, or everything below the home folder would be one project; only standing in
+/// that very folder counts.
+pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
+    let mut git_root = None;
+    for dir in cwd.ancestors() {
+        if let Some(main) = main_worktree(dir) {
+            return main;
+        }
+        let store = dir.join(STORE_DIR);
+        if store.is_dir() && (dir == cwd || !same_place(&store, home_store)) {
+            return dir.to_owned();
+        }
+        if git_root.is_none() && dir.join(".git").exists() {
+            git_root = Some(dir.to_owned());
+        }
+    }
+    git_root.unwrap_or_else(|| cwd.to_owned())
+}
+
+fn same_place(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// If `dir` is a linked git worktree: the main one. A submodule's `.git` file has no `commondir` and stays its own.
+fn main_worktree(dir: &Path) -> Option<PathBuf> {
+    let dot_git = dir.join(".git");
+    if !dot_git.is_file() {
+        return None;
+    }
+    let text = std::fs::read_to_string(&dot_git).ok()?;
+    let git_dir = dir.join(text.strip_prefix("gitdir:")?.trim());
+    let common = std::fs::read_to_string(git_dir.join("commondir")).ok()?;
+    let common = git_dir.join(common.trim()).canonicalize().ok()?;
+    let main = common.parent()?;
+    (common.file_name()? == ".git" && main.is_dir()).then(|| main.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(dirs: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        for dir in dirs {
+            std::fs::create_dir_all(temp.path().join(dir)).unwrap();
+        }
+        let root = temp.path().canonicalize().unwrap();
+        (temp, root)
+    }
+
+    #[test]
+    fn the_nearest_store_wins_then_git_then_the_directory() {
+        let (_temp, root) = tree(&["p/.tanmi-workspace", "p/.git", "p/sub/deep", "g/.git", "g/src", "plain/x"]);
+        let home = root.join("home/.tanmi-workspace");
+        let find = |dir: &str| project_root(&root.join(dir), &home).strip_prefix(&root).unwrap().to_owned();
+        assert_eq!(find("p/sub/deep"), Path::new("p"));
+        assert_eq!(find("g/src"), Path::new("g"));
+        assert_eq!(find("plain/x"), Path::new("plain/x"));
+    }
+
+    #[test]
+    fn the_home_store_is_no_project_unless_one_stands_in_it() {
+        let (_temp, root) = tree(&["home/.tanmi-workspace", "home/code/app"]);
+        let home = root.join("home/.tanmi-workspace");
+        assert_eq!(project_root(&root.join("home/code/app"), &home), root.join("home/code/app"));
+        assert_eq!(project_root(&root.join("home"), &home), root.join("home"));
+    }
+
+    #[test]
+    fn a_linked_worktree_belongs_to_the_main_one() {
+        let (_temp, root) = tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
+        let put = |path: &str, text: String| {
+            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled).unwrap();
+        };
+        put("w/.git", format!("gitdir: {}\n", root.join("main/.git/worktrees/w").display()));
+        put("main/.git/worktrees/w/commondir", "../..\n".into());
+        let home = root.join("home/.tanmi-workspace");
+        assert_eq!(project_root(&root.join("w/src"), &home), root.join("main"));
+    }
+}
