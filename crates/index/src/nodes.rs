@@ -1,0 +1,369 @@
+//! The index of one workspace's nodes: who is whose child, which status, and what the file was when it was read.
+//!
+//! Counts per parent and for the whole workspace are kept by triggers, so that no question costs more in a large
+//! workspace than in a small one.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tanmi_base::fs::FileSig;
+
+use crate::Result;
+
+/// Raised whenever the tables change: an index of another version is thrown away.
+const VERSION: i64 = 1;
+
+/// What the index knows of one node. Words such as status and kind are the caller's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub id: String,
+    /// Empty for the root.
+    pub parent: String,
+    pub order: i64,
+    pub title: String,
+    pub kind: String,
+    pub status: String,
+    pub role: String,
+    pub isolated: bool,
+    pub has_problem: bool,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub status_changed_at: i64,
+    /// The latest log time that is known, also of lines written by hand; 0 for none.
+    pub last_log_at: i64,
+    pub log_len: i64,
+    pub sig: FileSig,
+    /// Why the file cannot be read, if it cannot; the other fields are then the last that were known.
+    pub damage: Option<String>,
+}
+
+/// Where a child stands among its siblings; the next page starts behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub order: i64,
+    pub created_at: i64,
+    pub id: String,
+}
+
+impl Row {
+    pub fn position(&self) -> Position {
+        Position { order: self.order, created_at: self.created_at, id: self.id.clone() }
+    }
+}
+
+/// How many children have which status.
+pub type Tally = Vec<(String, u64)>;
+
+pub struct NodeIndex {
+    db: Connection,
+}
+
+/// Whether the rows can be believed or have to be read from the files first.
+pub enum Opened {
+    Kept(NodeIndex),
+    New(NodeIndex),
+}
+
+const SCHEMA: &str = "
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE nodes(
+  id TEXT PRIMARY KEY, parent TEXT NOT NULL, ord INTEGER NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
+  status TEXT NOT NULL, role TEXT NOT NULL, isolated INTEGER NOT NULL, has_problem INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, status_changed_at INTEGER NOT NULL,
+  last_log_at INTEGER NOT NULL, log_len INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, damage TEXT);
+CREATE INDEX siblings ON nodes(parent, ord, created_at, id);
+CREATE INDEX recent ON nodes(parent, status, status_changed_at);
+CREATE INDEX damaged ON nodes(id) WHERE damage IS NOT NULL;
+CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
+CREATE TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
+  INSERT INTO tally VALUES(new.parent, new.status, 1), ('', new.status, 1)
+    ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+CREATE TRIGGER gone AFTER DELETE ON nodes WHEN old.parent <> '' BEGIN
+  UPDATE tally SET n = n - 1 WHERE status = old.status AND parent IN (old.parent, '');
+END;
+CREATE TRIGGER changed AFTER UPDATE OF parent, status ON nodes
+  WHEN new.parent <> old.parent OR new.status <> old.status BEGIN
+  UPDATE tally SET n = n - 1 WHERE old.parent <> '' AND status = old.status AND parent IN (old.parent, '');
+  INSERT INTO tally SELECT p, new.status, 1 FROM (SELECT new.parent AS p UNION ALL SELECT '')
+    WHERE new.parent <> '' ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+";
+
+const COLUMNS: &str = "id, parent, ord, title, kind, status, role, isolated, has_problem, created_at, updated_at, \
+     status_changed_at, last_log_at, log_len, mtime_ns, size, inode, damage";
+
+impl NodeIndex {
+    /// Opens the index for one boot of the machine. It is written without fsync, so one from an earlier boot, of
+    /// another version, or damaged is thrown away and comes back as [`Opened::New`].
+    pub fn open(path: &Path, boot: &str) -> Result<Opened> {
+        if let Ok(index) = NodeIndex::connect(path)
+            && index.is_of(boot).unwrap_or(false)
+        {
+            return Ok(Opened::Kept(index));
+        }
+        NodeIndex::discard(path);
+        let index = NodeIndex::connect(path)?;
+        index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
+        index.set_meta("boot", boot)?;
+        Ok(Opened::New(index))
+    }
+
+    /// An index that lives in memory, for a place that cannot be written.
+    pub fn in_memory() -> Result<NodeIndex> {
+        let index = NodeIndex { db: Connection::open_in_memory()? };
+        index.db.execute_batch(SCHEMA)?;
+        Ok(index)
+    }
+
+    /// Deletes the file; what cannot be deleted will fail to open and say so.
+    pub fn discard(path: &Path) {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            let _ = tanmi_base::fs::remove_tree(Path::new(&name));
+        }
+    }
+
+    fn connect(path: &Path) -> Result<NodeIndex> {
+        let db = Connection::open(path)?;
+        // No fsync: a crash of the program leaves a rollback journal, a crash of the machine leaves another boot id.
+        db.execute_batch(
+            "PRAGMA synchronous=OFF; PRAGMA journal_mode=TRUNCATE; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
+        )?;
+        db.set_prepared_statement_cache_capacity(32);
+        Ok(NodeIndex { db })
+    }
+
+    fn is_of(&self, boot: &str) -> Result<bool> {
+        let version: i64 = self.db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        Ok(version == VERSION && self.meta("boot")?.as_deref() == Some(boot))
+    }
+
+    pub fn begin(&self) -> Result<()> {
+        Ok(self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(|_| ())?)
+    }
+
+    pub fn commit(&self) -> Result<()> {
+        Ok(self.db.prepare_cached("COMMIT")?.execute([]).map(|_| ())?)
+    }
+
+    /// Undoes everything since [`NodeIndex::begin`]; harmless without one.
+    pub fn rollback(&self) {
+        if !self.db.is_autocommit() {
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
+    pub fn meta(&self, key: &str) -> Result<Option<String>> {
+        let mut statement = self.db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
+        let mut statement = self.db.prepare_cached("INSERT OR REPLACE INTO meta VALUES(?1, ?2)")?;
+        statement.execute([key, value])?;
+        Ok(())
+    }
+
+    pub fn get(&self, id: &str) -> Result<Option<Row>> {
+        let mut statement = self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE id = ?1"))?;
+        Ok(statement.query_row([id], read_row).optional()?)
+    }
+
+    pub fn put(&self, row: &Row) -> Result<()> {
+        let mut statement = self.db.prepare_cached(
+            "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)
+             ON CONFLICT(id) DO UPDATE SET parent=?2, ord=?3, title=?4, kind=?5, status=?6, role=?7, isolated=?8,
+             has_problem=?9, created_at=?10, updated_at=?11, status_changed_at=?12, last_log_at=?13, log_len=?14,
+             mtime_ns=?15, size=?16, inode=?17, damage=?18",
+        )?;
+        statement.execute(params![
+            row.id,
+            row.parent,
+            row.order,
+            row.title,
+            row.kind,
+            row.status,
+            row.role,
+            row.isolated,
+            row.has_problem,
+            row.created_at,
+            row.updated_at,
+            row.status_changed_at,
+            row.last_log_at,
+            row.log_len,
+            row.sig.mtime_ns,
+            row.sig.size as i64,
+            row.sig.inode as i64,
+            row.damage,
+        ])?;
+        Ok(())
+    }
+
+    pub fn set_sig(&self, id: &str, sig: FileSig) -> Result<()> {
+        let mut statement =
+            self.db.prepare_cached("UPDATE nodes SET mtime_ns = ?2, size = ?3, inode = ?4 WHERE id = ?1")?;
+        statement.execute(params![id, sig.mtime_ns, sig.size as i64, sig.inode as i64])?;
+        Ok(())
+    }
+
+    pub fn remove(&self, id: &str) -> Result<()> {
+        self.db.prepare_cached("DELETE FROM nodes WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
+    /// Children in their order, `limit` of them, behind `after`.
+    pub fn children(&self, parent: &str, after: Option<&Position>, limit: usize) -> Result<Vec<Row>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = match after {
+            None => {
+                let mut statement = self.db.prepare_cached(&format!(
+                    "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 ORDER BY ord, created_at, id LIMIT ?2"
+                ))?;
+                statement.query_map(params![parent, limit], read_row)?.collect::<rusqlite::Result<Vec<_>>>()
+            }
+            Some(after) => {
+                let mut statement = self.db.prepare_cached(&format!(
+                    "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 AND (ord, created_at, id) > (?3, ?4, ?5)
+                     ORDER BY ord, created_at, id LIMIT ?2"
+                ))?;
+                statement
+                    .query_map(params![parent, limit, after.order, after.created_at, after.id], read_row)?
+                    .collect::<rusqlite::Result<Vec<_>>>()
+            }
+        };
+        Ok(rows?)
+    }
+
+    /// Children of one status, the latest change of status first.
+    pub fn recent(&self, parent: &str, status: &str, limit: usize) -> Result<Vec<Row>> {
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 AND status = ?2 ORDER BY status_changed_at DESC LIMIT ?3"
+        ))?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        Ok(statement.query_map(params![parent, status, limit], read_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn last_order(&self, parent: &str) -> Result<i64> {
+        let mut statement = self.db.prepare_cached("SELECT max(ord) FROM nodes WHERE parent = ?1")?;
+        Ok(statement.query_row([parent], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
+    }
+
+    /// Counts of a parent's children; with an empty parent, of all nodes but the root.
+    pub fn tally(&self, parent: &str) -> Result<Tally> {
+        let mut statement = self.db.prepare_cached("SELECT status, n FROM tally WHERE parent = ?1 AND n > 0")?;
+        let rows = statement.query_map([parent], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Every id with its file identity, for a scan.
+    pub fn signatures(&self) -> Result<Vec<(String, FileSig)>> {
+        let mut statement = self.db.prepare_cached("SELECT id, mtime_ns, size, inode FROM nodes")?;
+        let rows = statement.query_map([], |row| {
+            let sig =
+                FileSig { mtime_ns: row.get(1)?, size: row.get::<_, i64>(2)? as u64, inode: row.get::<_, i64>(3)? as u64 };
+            Ok((row.get(0)?, sig))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Nodes whose parent is not there, the root aside.
+    pub fn orphans(&self) -> Result<Vec<Row>> {
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM nodes AS n WHERE parent <> ''
+             AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)"
+        ))?;
+        Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn damaged(&self) -> Result<Vec<Row>> {
+        let mut statement =
+            self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE damage IS NOT NULL ORDER BY id"))?;
+        Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: row.get(0)?,
+        parent: row.get(1)?,
+        order: row.get(2)?,
+        title: row.get(3)?,
+        kind: row.get(4)?,
+        status: row.get(5)?,
+        role: row.get(6)?,
+        isolated: row.get(7)?,
+        has_problem: row.get(8)?,
+        created_at: row.get(9)?,
+        updated_at: row.get(10)?,
+        status_changed_at: row.get(11)?,
+        last_log_at: row.get(12)?,
+        log_len: row.get(13)?,
+        sig: FileSig {
+            mtime_ns: row.get(14)?,
+            size: row.get::<_, i64>(15)? as u64,
+            inode: row.get::<_, i64>(16)? as u64,
+        },
+        damage: row.get(17)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, parent: &str, status: &str, order: i64) -> Row {
+        Row { id: id.into(), parent: parent.into(), status: status.into(), order, ..Row::default() }
+    }
+
+    #[test]
+    fn tallies_follow_every_change() {
+        let index = NodeIndex::in_memory().unwrap();
+        let tally = |parent: &str| index.tally(parent).unwrap();
+        index.put(&row("root", "", "pending", 0)).unwrap();
+        index.put(&row("a", "root", "pending", 1)).unwrap();
+        index.put(&row("b", "root", "pending", 2)).unwrap();
+        assert_eq!(tally("root"), [("pending".into(), 2)]);
+        index.put(&row("b", "root", "completed", 2)).unwrap();
+        assert_eq!(tally("root"), [("completed".into(), 1), ("pending".into(), 1)]);
+        index.put(&row("b", "a", "completed", 1)).unwrap();
+        assert_eq!((tally("root"), tally("a")), (vec![("pending".into(), 1)], vec![("completed".into(), 1)]));
+        assert_eq!(tally(""), [("completed".into(), 1), ("pending".into(), 1)]);
+        index.remove("b").unwrap();
+        assert_eq!((tally("a"), tally("")), (vec![], vec![("pending".into(), 1)]));
+        index.put(&row("root", "", "monitoring", 0)).unwrap();
+        assert_eq!(tally(""), [("pending".into(), 1)], "the root counts nowhere");
+    }
+
+    #[test]
+    fn pages_of_children() {
+        let index = NodeIndex::in_memory().unwrap();
+        for n in 0..7 {
+            index.put(&row(&format!("n{n}"), "root", "pending", n / 2)).unwrap();
+        }
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let page = index.children("root", after.as_ref(), 3).unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some(last.position());
+            seen.extend(page.into_iter().map(|row| row.id));
+        }
+        assert_eq!(seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"]);
+    }
+
+    #[test]
+    fn an_index_of_another_boot_or_a_broken_one_comes_back_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        let is_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), Opened::New(_));
+        assert!(is_new("one"));
+        assert!(!is_new("one"));
+        assert!(is_new("two"));
+        tanmi_base::fs::write_atomic(&path, &[7; 9000], dir.path(), tanmi_base::fs::Durability::Journaled).unwrap();
+        assert!(is_new("two"));
+        assert!(!is_new("two"));
+    }
+}

@@ -1,0 +1,354 @@
+//! A Markdown file cut into front-matter keys and `##` sections without losing a byte.
+//!
+//! What the keys and sections mean is not known here.
+
+use super::scalar;
+
+/// The file cannot be read, here and for this reason. Lines count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    pub line: usize,
+    pub reason: String,
+}
+
+impl ParseError {
+    pub fn new(line: usize, reason: impl Into<String>) -> ParseError {
+        ParseError { line, reason: reason.into() }
+    }
+}
+
+/// A section's name as we write it, and what else people write. Case does not matter.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    pub canonical: &'static str,
+    pub aliases: &'static [&'static str],
+}
+
+impl Names {
+    fn matches(&self, heading: &str) -> bool {
+        heading.eq_ignore_ascii_case(self.canonical) || self.aliases.contains(&heading)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// A byte order mark some editors leave.
+    bom: bool,
+    front: Vec<Entry>,
+    preamble: String,
+    sections: Vec<Section>,
+    front_end: usize,
+}
+
+/// A key with everything up to the next key; comments and blank lines are entries without a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    key: Option<String>,
+    raw: String,
+    line: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Section {
+    heading: String,
+    body: String,
+}
+
+impl Section {
+    fn name(&self) -> &str {
+        self.heading.trim_start_matches('#').trim()
+    }
+}
+
+impl Document {
+    pub fn parse(bytes: &[u8]) -> Result<Document, ParseError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            ParseError::new(line, "not valid UTF-8")
+        })?;
+        let (bom, text) = match text.strip_prefix('\u{FEFF}') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        if text.trim().is_empty() {
+            return Err(ParseError::new(1, "the file is empty"));
+        }
+        // An editor that writes CRLF does so everywhere; in other files a carriage return is content.
+        let normal;
+        let text = if text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r')) {
+            normal = text.replace("\r\n", "\n");
+            &normal
+        } else {
+            text
+        };
+        let mut lines = text.split_inclusive('\n');
+        if lines.next().map(str::trim_end) != Some("---") {
+            return Err(ParseError::new(1, "the front matter is missing: the first line must be ---"));
+        }
+        let mut doc = Document { bom, ..Document::default() };
+        let mut number = 1;
+        let mut closed = false;
+        for line in lines.by_ref() {
+            number += 1;
+            if line.trim_end() == "---" {
+                closed = true;
+                break;
+            }
+            doc.push_front_line(line, number)?;
+        }
+        if !closed {
+            return Err(ParseError::new(number, "the front matter is not closed by a line ---"));
+        }
+        doc.front_end = number;
+        doc.split_body(&lines.collect::<String>());
+        Ok(doc)
+    }
+
+    fn push_front_line(&mut self, line: &str, number: usize) -> Result<(), ParseError> {
+        let continues = line.starts_with([' ', '\t']) || line.trim_end() == "-" || line.starts_with("- ");
+        let is_filler = line.trim().is_empty() || line.starts_with('#');
+        if let Some(last) = self.front.last_mut()
+            && last.key.is_some()
+            && continues
+            && !line.trim().is_empty()
+        {
+            last.raw.push_str(line);
+            return Ok(());
+        }
+        let key = match line.split_once(':') {
+            Some((key, _)) if is_key(key) => Some(key.to_owned()),
+            _ if is_filler => None,
+            _ => return Err(ParseError::new(number, "expected `key: value`")),
+        };
+        self.front.push(Entry { key, raw: line.to_owned(), line: number });
+        Ok(())
+    }
+
+    fn split_body(&mut self, body: &str) {
+        let mut at = 0;
+        let mut start = 0;
+        let mut heading: Option<String> = None;
+        while at < body.len() {
+            let line = line_at(body, at);
+            if let Some(end) = fence_end(body, at) {
+                at = end;
+            } else if line.starts_with("## ") || line.trim_end() == "##" {
+                self.close_section(heading.replace(line.to_owned()), &body[start..at]);
+                at += line.len();
+                start = at;
+            } else {
+                at += line.len();
+            }
+        }
+        self.close_section(heading, &body[start..]);
+    }
+
+    fn close_section(&mut self, heading: Option<String>, body: &str) {
+        match heading {
+            Some(heading) => self.sections.push(Section { heading, body: body.to_owned() }),
+            None => self.preamble = body.to_owned(),
+        }
+    }
+
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        if self.bom {
+            out.push('\u{FEFF}');
+        }
+        out.push_str("---\n");
+        for entry in &self.front {
+            out.push_str(&entry.raw);
+        }
+        out.push_str("---\n");
+        out.push_str(&self.preamble);
+        if self.preamble.is_empty() && !self.sections.is_empty() {
+            out.push('\n');
+        }
+        for section in &self.sections {
+            out.push_str(&section.heading);
+            out.push_str(&section.body);
+        }
+        // A file ends with one line end, however its last section was rendered.
+        let end = out.trim_end_matches('\n').len();
+        if out.len() > end + 1 {
+            out.truncate(end + 1);
+        }
+        out
+    }
+
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        self.front.iter().find(|entry| entry.key.as_deref() == Some(key))
+    }
+
+    /// Where a message about this key should point.
+    pub fn line_of(&self, key: &str) -> usize {
+        self.entry(key).map_or(self.front_end, |entry| entry.line)
+    }
+
+    /// The value as text.
+    pub fn get(&self, key: &str) -> Option<String> {
+        let entry = self.entry(key)?;
+        Some(scalar::read(&entry.raw[key.len() + 1..]))
+    }
+
+    /// The value, or nothing where it says `null`, `~` or nothing.
+    pub fn get_nullable(&self, key: &str) -> Option<String> {
+        self.get(key).filter(|value| !matches!(value.as_str(), "" | "null" | "~"))
+    }
+
+    pub fn integer(&self, key: &str) -> Result<Option<i64>, ParseError> {
+        let Some(value) = self.get_nullable(key) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(ParseError::new(self.line_of(key), format!("{key} must be a whole number, not {value:?}"))),
+        }
+    }
+
+    pub fn boolean(&self, key: &str) -> Result<bool, ParseError> {
+        match self.get_nullable(key).as_deref() {
+            None | Some("false" | "no") => Ok(false),
+            Some("true" | "yes") => Ok(true),
+            Some(other) => {
+                Err(ParseError::new(self.line_of(key), format!("{key} must be true or false, not {other:?}")))
+            }
+        }
+    }
+
+    /// Sets a key to text that needs no quoting.
+    pub fn set(&mut self, key: &'static str, plain: &str) {
+        let raw = format!("{key}: {plain}\n");
+        match self.front.iter_mut().find(|entry| entry.key.as_deref() == Some(key)) {
+            Some(entry) => entry.raw = raw,
+            None => self.front.push(Entry { key: Some(key.to_owned()), raw, line: 0 }),
+        }
+    }
+
+    /// Sets a key to any text.
+    pub fn set_text(&mut self, key: &'static str, value: &str) {
+        self.set(key, &scalar::write(value));
+    }
+
+    pub fn unset(&mut self, key: &str) {
+        self.front.retain(|entry| entry.key.as_deref() != Some(key));
+    }
+
+    /// The raw body of the first section of that name.
+    pub fn section(&self, names: &Names) -> Option<&str> {
+        self.sections.iter().find(|section| names.matches(section.name())).map(|section| section.body.as_str())
+    }
+
+    /// Replaces, adds or (with `None`) removes a section; a new one goes where `order` wants it.
+    pub fn set_section(&mut self, names: &Names, order: &[Names], body: Option<String>) {
+        let at = self.sections.iter().position(|section| names.matches(section.name()));
+        match (at, body) {
+            (Some(at), Some(body)) => self.sections[at].body = body,
+            (Some(at), None) => {
+                self.sections.remove(at);
+            }
+            (None, None) => {}
+            (None, Some(body)) => {
+                let at = self.place_for(names, order);
+                if let Some(before) = at.checked_sub(1) {
+                    end_with_blank_line(&mut self.sections[before].body);
+                } else if !self.preamble.is_empty() {
+                    end_with_blank_line(&mut self.preamble);
+                }
+                self.sections.insert(at, Section { heading: format!("## {}\n", names.canonical), body });
+            }
+        }
+        // Text that was last in the file had no blank line behind it.
+        let last = self.sections.len().saturating_sub(1);
+        for section in &mut self.sections[..last] {
+            end_with_line(&mut section.body);
+        }
+    }
+
+    /// Closes the fences that people left open in parts that are not ours, so that they reach into nothing of ours.
+    pub fn close_foreign_fences(&mut self, ours: &[Names]) {
+        let foreign = self
+            .sections
+            .iter_mut()
+            .filter(|section| !ours.iter().any(|names| names.matches(section.name())))
+            .map(|section| &mut section.body);
+        for body in foreign.chain(std::iter::once(&mut self.preamble)) {
+            if let Some(fence) = open_fence(body) {
+                end_with_line(body);
+                body.push_str(&format!("{fence}\n\n"));
+            }
+        }
+    }
+
+    fn place_for(&self, names: &Names, order: &[Names]) -> usize {
+        let rank = |name: &str| order.iter().position(|names| names.matches(name));
+        let mine = rank(names.canonical);
+        let earlier = self.sections.iter().rposition(|section| {
+            matches!((rank(section.name()), mine), (Some(theirs), Some(mine)) if theirs < mine)
+        });
+        match earlier {
+            Some(at) => at + 1,
+            None if self.sections.iter().any(|section| rank(section.name()).is_some()) => 0,
+            None => self.sections.len(),
+        }
+    }
+}
+
+fn end_with_line(body: &mut String) {
+    if !body.is_empty() && !body.ends_with('\n') {
+        body.push('\n');
+    }
+}
+
+fn end_with_blank_line(body: &mut String) {
+    end_with_line(body);
+    if !body.ends_with("\n\n") {
+        body.push('\n');
+    }
+}
+
+fn is_key(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+pub(super) fn line_at(text: &str, at: usize) -> &str {
+    let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
+    &text[at..end]
+}
+
+/// If a code fence opens at the line at `at` and is closed, the place behind its closing line.
+///
+/// Only fences in the first column count: list items are indented, so nothing in one can swallow a section. One that
+/// is never closed is not a fence, so a slip of a person's finger swallows nothing either.
+pub(super) fn fence_end(text: &str, at: usize) -> Option<usize> {
+    let opening = line_at(text, at);
+    let (mark, length) = fence_opener(opening)?;
+    let mut next = at + opening.len();
+    while next < text.len() {
+        let line = line_at(text, next);
+        next += line.len();
+        let bare = line.trim_end();
+        if bare.len() >= length && bare.chars().all(|c| c == mark) {
+            return Some(next);
+        }
+    }
+    None
+}
+
+fn fence_opener(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = line.chars().take_while(|c| *c == mark).count();
+    (length >= 3 && !(mark == '`' && line[length..].contains('`'))).then_some((mark, length))
+}
+
+/// The first fence that opens in `text` and does not close in it: something behind it might close it.
+pub(super) fn open_fence(text: &str) -> Option<String> {
+    let mut at = 0;
+    while at < text.len() {
+        let line = line_at(text, at);
+        match (fence_end(text, at), fence_opener(line)) {
+            (Some(end), _) => at = end,
+            (None, Some((mark, length))) => return Some(mark.to_string().repeat(length)),
+            (None, None) => at += line.len(),
+        }
+    }
+    None
+}

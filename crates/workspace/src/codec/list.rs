@@ -1,0 +1,218 @@
+//! The body of a list section: rules, docs, references, log lines.
+//!
+//! An entry is a bullet with its indented continuation lines; what cannot be written so is a JSON value behind `!`.
+
+use serde_json::{Value, json};
+
+use super::Entry;
+use crate::model::{DocReference, Operator, RefStatus, Reference};
+
+/// A piece of the body: an entry, or something between entries that is none (a comment).
+struct Chunk {
+    raw: String,
+    item: Option<String>,
+}
+
+/// The text of every entry.
+pub fn items(body: &str) -> Vec<String> {
+    chunks(body).into_iter().filter_map(|chunk| chunk.item).collect()
+}
+
+/// The new body. Entries that stay keep their bytes; so does what stands between them.
+pub fn rewrite<T: PartialEq>(body: &str, was: &[T], now: &[T], write: impl Fn(&T) -> String) -> String {
+    let mut out = String::new();
+    let mut old = was.iter();
+    let mut next = now.iter().peekable();
+    for chunk in chunks(body) {
+        match chunk.item {
+            None => out.push_str(&chunk.raw),
+            Some(_) => {
+                // An old entry that is not the next new one has been removed or replaced.
+                if let (Some(old), Some(new)) = (old.next(), next.peek())
+                    && *old == **new
+                {
+                    out.push_str(&chunk.raw);
+                    next.next();
+                }
+            }
+        }
+    }
+    let mut out = format!("{}\n", out.trim_end_matches('\n'));
+    if !out.starts_with('\n') {
+        out.insert(0, '\n');
+    }
+    for entry in next {
+        out.push_str(&write(entry));
+    }
+    out.push('\n');
+    out
+}
+
+fn chunks(body: &str) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut blank = String::new();
+    let mut in_comment = false;
+    for line in body.split_inclusive('\n') {
+        let text = line.strip_suffix('\n').unwrap_or(line);
+        if in_comment || text.starts_with("<!--") {
+            in_comment = !text.contains("-->");
+            chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: None });
+            continue;
+        }
+        if text.trim_matches([' ', '\t', '\r']).is_empty() {
+            blank.push_str(line);
+            continue;
+        }
+        let open = chunks.last_mut().filter(|chunk| chunk.item.is_some());
+        let indented = text.strip_prefix("  ").or_else(|| text.strip_prefix('\t'));
+        match (open, bullet(text), indented) {
+            // Continuation, blank lines before it included.
+            (Some(Chunk { raw, item: Some(item) }), _, Some(inner)) => {
+                raw.push_str(&blank);
+                raw.push_str(line);
+                item.extend(blank.matches('\n'));
+                item.push('\n');
+                item.push_str(inner);
+                blank.clear();
+            }
+            // Markdown's lazy continuation.
+            (Some(Chunk { raw, item: Some(item) }), None, None) if blank.is_empty() => {
+                raw.push_str(line);
+                item.push('\n');
+                item.push_str(text);
+            }
+            (_, item, _) => {
+                let item = item.unwrap_or(text.trim()).to_owned();
+                chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: Some(item) });
+            }
+        }
+    }
+    if !blank.is_empty() {
+        chunks.push(Chunk { raw: blank, item: None });
+    }
+    chunks
+}
+
+/// What follows `- `, `* `, `+ `, `1. ` or `1) ` in the first column.
+fn bullet(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(['-', '*', '+']).or_else(|| {
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        (1..=3).contains(&digits).then(|| line[digits..].strip_prefix(['.', ')'])).flatten()
+    })?;
+    match rest.strip_prefix([' ', '\t']) {
+        Some(text) => Some(text),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+/// One entry as plain Markdown if `same` finds the very thing in it again, else as JSON.
+fn write_item(text: &str, verbatim: impl FnOnce() -> Value, same: impl FnOnce(&str) -> bool) -> String {
+    let mut lines = text.split('\n');
+    let mut plain = format!("- {}\n", lines.next().unwrap_or_default());
+    for line in lines {
+        if !line.is_empty() {
+            plain.push_str("  ");
+            plain.push_str(line);
+        }
+        plain.push('\n');
+    }
+    let back = items(&format!("{plain}- sentinel\n"));
+    match back.as_slice() {
+        [item, sentinel] if sentinel == "sentinel" && same(item) => plain,
+        _ => format!("- !{}\n", verbatim()),
+    }
+}
+
+fn verbatim(item: &str) -> Option<Value> {
+    serde_json::from_str(item.strip_prefix('!')?).ok()
+}
+
+pub fn read_rule(item: &str) -> String {
+    match verbatim(item) {
+        Some(Value::String(text)) => text,
+        _ => item.to_owned(),
+    }
+}
+
+pub fn write_rule(rule: &String) -> String {
+    write_item(rule, || json!(rule), |item| read_rule(item) == *rule)
+}
+
+pub fn read_doc(item: &str) -> DocReference {
+    let (path, description, status) = read_target(item, "path");
+    DocReference { path, description, status }
+}
+
+pub fn write_doc(doc: &DocReference) -> String {
+    let DocReference { path, description, status } = doc;
+    let verbatim = || json!({"path": path, "description": description, "status": status});
+    write_item(&target_line(path, description, *status), verbatim, |item| read_doc(item) == *doc)
+}
+
+pub fn read_reference(item: &str) -> Reference {
+    let (target, description, status) = read_target(item, "target");
+    Reference { status, ..Reference::new(target, description) }
+}
+
+pub fn write_reference(reference: &Reference) -> String {
+    let Reference { target_id, description, status, .. } = reference;
+    let verbatim = || json!({"target": target_id, "description": description, "status": status});
+    write_item(&target_line(target_id, description, *status), verbatim, |item| read_reference(item) == *reference)
+}
+
+/// `[expired] path: description`; the colon of a path is not followed by a space.
+pub(crate) fn read_target(item: &str, key: &str) -> (String, String, RefStatus) {
+    if let Some(Value::Object(fields)) = verbatim(item) {
+        let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let status = RefStatus::from_word(&text("status")).unwrap_or(RefStatus::Active);
+        return (text(key), text("description"), status);
+    }
+    let (status, rest) = match item.strip_prefix("[expired]") {
+        Some(rest) => (RefStatus::Expired, rest.trim_start()),
+        None => (RefStatus::Active, item),
+    };
+    let split = rest.split_once(": ").or_else(|| rest.split_once('：'));
+    let (target, description) = split.unwrap_or((rest.strip_suffix(':').unwrap_or(rest), ""));
+    (target.trim().to_owned(), description.trim().to_owned(), status)
+}
+
+fn target_line(target: &str, description: &str, status: RefStatus) -> String {
+    let mark = if status == RefStatus::Expired { "[expired] " } else { "" };
+    if description.is_empty() { format!("{mark}{target}") } else { format!("{mark}{target}: {description}") }
+}
+
+/// `[2024-01-01 10:00:00] [AI] event`. A line without brackets was written by a person, at no known time.
+pub fn read_log(item: &str) -> Entry {
+    if let Some(Value::Object(fields)) = verbatim(item) {
+        let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let operator = Operator::from_word(&text("operator")).unwrap_or(Operator::Human);
+        return Entry { timestamp: text("timestamp"), operator, event: text("event") };
+    }
+    let (timestamp, rest) = match bracketed(item) {
+        Some((stamp, rest)) if stamp.starts_with(|c: char| c.is_ascii_digit()) => (stamp, rest),
+        _ => ("", item),
+    };
+    let (operator, event) = match bracketed(rest) {
+        Some((word, rest)) if word.eq_ignore_ascii_case("ai") => (Operator::Ai, rest),
+        Some((word, rest)) if word.eq_ignore_ascii_case("human") || word == "人" => (Operator::Human, rest),
+        _ => (Operator::Human, rest),
+    };
+    Entry { timestamp: timestamp.to_owned(), operator, event: event.to_owned() }
+}
+
+/// `[inner] rest`.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let (inner, rest) = text.strip_prefix('[')?.split_once(']')?;
+    Some((inner, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
+pub fn write_log(entry: &Entry) -> String {
+    let Entry { timestamp, operator, event } = entry;
+    let verbatim = || json!({"timestamp": timestamp, "operator": operator, "event": event});
+    let line = if timestamp.is_empty() {
+        format!("[{operator}] {event}")
+    } else {
+        format!("[{timestamp}] [{operator}] {event}")
+    };
+    write_item(&line, verbatim, |item| read_log(item) == *entry)
+}

@@ -1,0 +1,128 @@
+//! `Node.md`.
+
+use super::document::{Document, Names, ParseError};
+use super::{DOCS, Effort, LOG, PROBLEM, list, read_diary, text, write_diary, write_list, write_text, write_time};
+use crate::model::{Node, NodeId, NodeRole, NodeStatus, NodeType};
+use crate::state;
+
+const REQUIREMENT: Names = Names { canonical: "Requirement", aliases: &["需求"] };
+const CONCLUSION: Names = Names { canonical: "Conclusion", aliases: &["结论"] };
+const NOTE: Names = Names { canonical: "Note", aliases: &["备注"] };
+const REFERENCES: Names = Names { canonical: "References", aliases: &["引用"] };
+const ORDER: &[Names] = &[REQUIREMENT, CONCLUSION, NOTE, DOCS, REFERENCES, LOG, PROBLEM];
+
+/// `id` is the folder's name, which is what everything else refers to.
+pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
+    let bad = |key: &str, reason: String| ParseError::new(doc.line_of(key), reason);
+    let word = |key: &str| doc.get_nullable(key).ok_or_else(|| bad(key, format!("{key} is missing")));
+    if let Some(written) = doc.get_nullable("id")
+        && written != id.as_str()
+    {
+        return Err(bad("id", format!("id is {written:?}, but the folder is called {id}")));
+    }
+    let kind = word("type")?;
+    let kind = NodeType::from_word(&kind)
+        .ok_or_else(|| bad("type", format!("type {kind:?} is none of {}", NodeType::WORDS.join(", "))))?;
+    let status = word("status")?;
+    let status = NodeStatus::from_word(&status)
+        .ok_or_else(|| bad("status", format!("status {status:?} is none of {}", NodeStatus::WORDS.join(", "))))?;
+    if !state::is_possible(kind, status) {
+        return Err(bad("status", format!("a node of type {kind} cannot be {status}")));
+    }
+    let role = match doc.get_nullable("role") {
+        None => None,
+        Some(role) => Some(
+            NodeRole::from_word(&role)
+                .ok_or_else(|| bad("role", format!("role {role:?} is none of {}", NodeRole::WORDS.join(", "))))?,
+        ),
+    };
+    let parent_id = match doc.get_nullable("parentId") {
+        None if id.is_root() => None,
+        None => return Err(bad("parentId", String::from("parentId is missing"))),
+        Some(_) if id.is_root() => return Err(bad("parentId", String::from("the root has no parent"))),
+        Some(parent) => Some(
+            NodeId::parse(&parent).map_err(|_| bad("parentId", format!("parentId {parent:?} is not a node id")))?,
+        ),
+    };
+    let section = |names: &Names| doc.section(names).map(text::read).unwrap_or_default();
+    let entries = |names: &Names| doc.section(names).map(list::items).unwrap_or_default();
+    Ok(Node {
+        id: id.clone(),
+        title: doc.get("title").ok_or_else(|| bad("title", String::from("title is missing")))?,
+        kind,
+        status,
+        role,
+        requirement: section(&REQUIREMENT),
+        conclusion: Some(section(&CONCLUSION)).filter(|text| !text.is_empty()),
+        note: section(&NOTE),
+        parent_id,
+        isolated: doc.boolean("isolated")?,
+        order: doc.integer("order")?,
+        docs: entries(&DOCS).iter().map(|item| list::read_doc(item)).collect(),
+        references: entries(&REFERENCES).iter().map(|item| list::read_reference(item)).collect(),
+        created_at: doc.integer("createdAt")?.unwrap_or_default(),
+        updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
+        status_changed_at: doc.integer("statusChangedAt")?,
+        diary: read_diary(doc)?,
+    })
+}
+
+/// The file for `node`, given what the file was (and the node that was read from it).
+pub fn write_node(was: Option<(&Document, &Node)>, node: &Node) -> String {
+    let text = write(was, node, Effort::Changes);
+    let back = Document::parse(text.as_bytes()).and_then(|doc| read_node(&doc, &node.id));
+    if back.as_ref() == Ok(node) { text } else { write(was, node, Effort::Thorough) }
+}
+
+fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String {
+    let mut doc = was.map(|(doc, _)| doc.clone()).unwrap_or_default();
+    let old = was.map(|(_, node)| node);
+    let parent = |node: &Node| node.parent_id.as_ref().map_or(String::from("null"), NodeId::to_string);
+    let role = |node: &Node| node.role.map_or("null", NodeRole::as_str);
+    let changed = |same: fn(&Node, &Node) -> bool| old.is_none_or(|old| !same(old, node));
+
+    if effort == Effort::Thorough {
+        doc.close_foreign_fences(ORDER);
+    }
+    if old.is_none() {
+        doc.set("id", node.id.as_str());
+    }
+    if changed(|a, b| a.title == b.title) {
+        doc.set_text("title", &node.title);
+    }
+    if changed(|a, b| a.kind == b.kind) {
+        doc.set("type", node.kind.as_str());
+    }
+    if changed(|a, b| a.status == b.status) {
+        doc.set("status", node.status.as_str());
+    }
+    if changed(|a, b| a.role == b.role) {
+        doc.set("role", role(node));
+    }
+    if changed(|a, b| a.parent_id == b.parent_id) {
+        doc.set("parentId", &parent(node));
+    }
+    if changed(|a, b| a.isolated == b.isolated) {
+        doc.set("isolated", if node.isolated { "true" } else { "false" });
+    }
+    write_time(&mut doc, "order", old.and_then(|old| old.order), node.order);
+    if changed(|a, b| a.created_at == b.created_at) {
+        doc.set("createdAt", &node.created_at.to_string());
+    }
+    if changed(|a, b| a.updated_at == b.updated_at) {
+        doc.set("updatedAt", &node.updated_at.to_string());
+    }
+    write_time(&mut doc, "statusChangedAt", old.and_then(|old| old.status_changed_at), node.status_changed_at);
+
+    let (requirement, note) = old.map_or(("", ""), |old| (old.requirement.as_str(), old.note.as_str()));
+    let conclusion = |node: &Node| node.conclusion.clone().unwrap_or_default();
+    write_text(&mut doc, &REQUIREMENT, ORDER, requirement, &node.requirement, effort);
+    write_text(&mut doc, &CONCLUSION, ORDER, &old.map(conclusion).unwrap_or_default(), &conclusion(node), effort);
+    write_text(&mut doc, &NOTE, ORDER, note, &node.note, effort);
+    let docs = old.map_or(&[][..], |old| &old.docs);
+    let references = old.map_or(&[][..], |old| &old.references);
+    write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, list::write_doc);
+    write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, list::write_reference);
+    write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &node.diary, effort);
+    doc.render()
+}

@@ -1,0 +1,220 @@
+//! Any text survives any field; what people type is accepted; what they wrote is kept.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::*;
+
+fn sample() -> Node {
+    Node {
+        id: NodeId::parse("node-a").unwrap(),
+        title: "实现 token 验证".into(),
+        kind: NodeType::Execution,
+        status: NodeStatus::Implementing,
+        role: None,
+        requirement: "验证 JWT\n\n```rust\n## not a heading\n```".into(),
+        conclusion: None,
+        note: String::new(),
+        parent_id: Some(NodeId::root()),
+        isolated: false,
+        order: Some(1),
+        docs: vec![DocReference { path: "C:\\docs\\a.md".into(), description: "说明".into(), status: RefStatus::Active }],
+        references: vec![Reference::new("node-b", "上游")],
+        created_at: 1,
+        updated_at: 2,
+        status_changed_at: Some(2),
+        diary: Diary {
+            log: vec![LogEntry { timestamp: "2024-01-01 10:00:00".into(), operator: Operator::Ai, event: "开始".into() }],
+            last_log_at: Some(3),
+            problem: Some(Problem { description: "超时".into(), next_step: Some("加大".into()), updated_at: 4 }),
+        },
+    }
+}
+
+fn read(text: &str) -> Node {
+    let doc = Document::parse(text.as_bytes()).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+    read_node(&doc, &NodeId::parse("node-a").unwrap()).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
+}
+
+fn rewrite(text: &str, change: impl FnOnce(&mut Node)) -> String {
+    let doc = Document::parse(text.as_bytes()).unwrap();
+    let was = read_node(&doc, &NodeId::parse("node-a").unwrap()).unwrap();
+    let mut now = was.clone();
+    change(&mut now);
+    let written = write_node(Some((&doc, &was)), &now);
+    assert_eq!(read(&written), now, "{written}");
+    written
+}
+
+#[test]
+fn a_plain_node_looks_as_specified() {
+    let text = write_node(None, &sample());
+    assert_eq!(read(&text), sample());
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_specification_s_own_file_is_read() {
+    let text = "---\nid: node-a\ntitle: 节点标题\ntype: execution\nstatus: implementing\nrole: null\nparentId: root\n\
+        isolated: false\ncreatedAt: 1234567890\nupdatedAt: 1234567890\n---\n\n## Requirement\n\n需求描述内容\n\n\
+        ## Conclusion\n\n结论内容\n\n## Note\n\n备注内容\n\n## Docs\n\n- /path/to/doc: 文档描述\n\n## References\n\n\
+        - node-yyy: 引用说明\n\n## Log\n\n- [2024-01-01 10:00:00] [AI] 开始执行\n\n## Problem\n\n当前问题\n\n\
+        ### Next Step\n\n下一步计划\n";
+    let node = read(text);
+    assert_eq!(node.requirement, "需求描述内容");
+    assert_eq!(node.conclusion.as_deref(), Some("结论内容"));
+    assert_eq!(node.references[0].kind, RefKind::Node);
+    assert_eq!(node.diary.problem.as_ref().unwrap().next_step.as_deref(), Some("下一步计划"));
+    assert_eq!(rewrite(text, |_| {}), text, "unchanged is untouched");
+}
+
+#[test]
+fn what_a_person_wrote_is_kept() {
+    let text = "---\ntitle: 'It''s mine'\nmood: good\ntags:\n  - a\n# a comment\ntype: execution\nstatus: pending\n\
+        parentId: root\n---\nSome words first.\n\n## requirement\n* loose\ntext\n\n## My own\n\n- keep me\n\n## Log\n\
+        * wrote this by hand\n";
+    let written = rewrite(text, |node| {
+        node.status = NodeStatus::Implementing;
+        node.diary.log.push(LogEntry { timestamp: "t".into(), operator: Operator::Ai, event: "x".into() });
+    });
+    insta::assert_snapshot!(written);
+}
+
+#[test]
+fn crlf_bom_and_chinese_headings() {
+    let text = "\u{FEFF}---\r\ntitle: a\r\ntype: planning\r\nstatus: pending\r\nparentId: root\r\n---\r\n\r\n## 需求\r\n\r\n\
+        one\r\ntwo\r\n\r\n## 日志\r\n\r\n- [2024-01-01 10:00] [Human] x\r\n";
+    let node = read(text);
+    assert_eq!(node.requirement, "one\ntwo");
+    assert_eq!(node.diary.log[0].event, "x");
+    assert_eq!(node.diary.log[0].timestamp, "2024-01-01 10:00");
+}
+
+#[test]
+fn damage_is_named_with_its_line() {
+    let cases: &[(&str, usize, &str)] = &[
+        ("", 1, "empty"),
+        ("   \n", 1, "empty"),
+        ("# Title\n", 1, "front matter is missing"),
+        ("---\ntitle: a\ntype: execution\n", 3, "not closed"),
+        ("---\ntitle: a\n???\n---\n", 3, "key: value"),
+        ("---\ntitle: a\ntype: executor\nstatus: pending\nparentId: root\n---\n", 3, "type"),
+        ("---\ntitle: a\ntype: execution\nstatus: planning\nparentId: root\n---\n", 4, "cannot be planning"),
+        ("---\ntitle: a\ntype: execution\nstatus: pending\n---\n", 5, "parentId is missing"),
+        ("---\ntitle: a\ntype: execution\nstatus: pending\nparentId: ../x\n---\n", 5, "parentId"),
+        ("---\nid: node-b\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n", 2, "folder"),
+        ("---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\ncreatedAt: soon\n---\n", 6, "createdAt"),
+    ];
+    for (text, line, words) in cases {
+        let error = Document::parse(text.as_bytes())
+            .and_then(|doc| read_node(&doc, &NodeId::parse("node-a").unwrap()))
+            .unwrap_err();
+        assert_eq!(error.line, *line, "{text:?}: {}", error.reason);
+        assert!(error.reason.contains(words), "{text:?}: {}", error.reason);
+    }
+    assert_eq!(Document::parse(b"---\na: \xff\n---\n").unwrap_err().line, 2);
+}
+
+#[test]
+fn an_unclosed_fence_swallows_nothing() {
+    let text = "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n\n## Requirement\n\n```\noops\n\n\
+        ## Log\n\n- [t] [AI] still here\n";
+    assert_eq!(read(text).diary.log.len(), 1);
+}
+
+/// Texts that break naive writers, alone and around random text.
+fn nasty() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "\n", "\n\n", " ", "  ", "\t", "\r", "\r\n", "## ", "## Log", "### Next Step", "---", "- ", "* ", "1. ", "[AI] ",
+        "[expired] ", ": ", "：", ":", "!", "!\"x\"", "\"", "'", "\\n", "```", "~~~", "~~~tanmi", "~~~~", "#", "|", ">",
+        "null", "true", "<!--", "-->", "C:\\new", "{\"a\":1}", "任务", "é", "\u{2028}", "\u{85}", "\u{feff}", "🙂", "a",
+        "[2024-01-01 10:00:00]", "node-x", "root",
+    ]);
+    prop_oneof![
+        3 => prop::collection::vec(pieces, 0..8).prop_map(|pieces| pieces.concat()),
+        1 => "[^\0]{0,40}",
+    ]
+}
+
+fn any_node() -> impl Strategy<Value = Node> {
+    let status = prop::sample::select(vec![RefStatus::Active, RefStatus::Expired]);
+    let doc = (nasty(), nasty(), status.clone())
+        .prop_map(|(path, description, status)| DocReference { path, description, status });
+    let reference = (nasty(), nasty(), status).prop_map(|(t, d, status)| Reference { status, ..Reference::new(t, d) });
+    let operator = prop::sample::select(vec![Operator::Ai, Operator::Human]);
+    let entry = (nasty(), operator, nasty())
+        .prop_map(|(timestamp, operator, event)| LogEntry { timestamp, operator, event });
+    let problem = prop::option::of((nasty(), prop::option::of(nasty())));
+    (
+        (nasty(), nasty(), nasty(), nasty()),
+        prop::collection::vec(doc, 0..3),
+        prop::collection::vec(reference, 0..3),
+        prop::collection::vec(entry, 0..3),
+        problem,
+    )
+        .prop_map(|((title, requirement, conclusion, note), docs, references, log, problem)| {
+            let problem = problem.map(|(description, next_step)| Problem {
+                description,
+                next_step: next_step.filter(|next| !next.is_empty()),
+                updated_at: 7,
+            });
+            let problem = problem.filter(|p| !p.description.is_empty() || p.next_step.is_some());
+            let conclusion = Some(conclusion).filter(|text| !text.is_empty());
+            let diary = Diary { log, last_log_at: None, problem };
+            Node { title, requirement, conclusion, note, docs, references, diary, ..sample() }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn any_node_survives(node in any_node()) {
+        let text = write_node(None, &node);
+        prop_assert_eq!(read(&text), node, "{}", text);
+    }
+
+    #[test]
+    fn any_change_of_any_node_survives(first in any_node(), second in any_node()) {
+        let text = write_node(None, &first);
+        let doc = Document::parse(text.as_bytes()).unwrap();
+        let written = write_node(Some((&doc, &first)), &second);
+        prop_assert_eq!(read(&written), second, "{}", written);
+    }
+
+    #[test]
+    fn any_workspace_survives(name in nasty(), goal in nasty(), rules in prop::collection::vec(nasty(), 0..4)) {
+        let id = WorkspaceId::parse("ws-a").unwrap();
+        let workspace = Workspace {
+            id: id.clone(), name, goal, status: WorkspaceStatus::Active, rules, docs: vec![], focused_node_id: None,
+            created_at: 1, updated_at: 2, diary: Diary::default(),
+        };
+        let text = write_workspace(None, &workspace);
+        let doc = Document::parse(text.as_bytes()).unwrap();
+        prop_assert_eq!(read_workspace(&doc, &id).unwrap(), workspace, "{}", text);
+    }
+
+    #[test]
+    fn any_change_beside_anything_a_person_wrote_survives(
+        requirement in nasty(), own in nasty(), preamble in nasty(), second in any_node(),
+    ) {
+        let text = format!(
+            "---\ntitle: a\ntype: execution\nstatus: implementing\nparentId: root\n---\n{preamble}\n## Requirement\n\
+             {requirement}\n## Mine\n{own}\n## Log\n\n- by hand\n");
+        let doc = Document::parse(text.as_bytes()).unwrap();
+        let id = NodeId::parse("node-a").unwrap();
+        let was = read_node(&doc, &id).unwrap();
+        let written = write_node(Some((&doc, &was)), &second);
+        prop_assert_eq!(read(&written), second, "{}", written);
+        let mine: String = own.split('\n').filter(|line| !line.trim().is_empty()).collect();
+        let kept: String = written.split('\n').collect();
+        prop_assert!(kept.contains(&mine) || own.contains('\r') || own.contains("## "), "{:?} lost in\n{}", own, written);
+    }
+
+    #[test]
+    fn parsing_and_rendering_a_document_loses_nothing(body in nasty()) {
+        let text = format!("---\ntitle: a\n---\n\n{body}x\n");
+        let doc = Document::parse(text.as_bytes()).unwrap();
+        prop_assert_eq!(doc.render(), text);
+    }
+}

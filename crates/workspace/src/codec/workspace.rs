@@ -1,0 +1,91 @@
+//! `Workspace.md`.
+
+use super::document::{Document, Names, ParseError};
+use super::{DOCS, Effort, LOG, PROBLEM, list, read_diary, write_diary, write_list};
+use crate::model::{NodeId, Workspace, WorkspaceId, WorkspaceStatus};
+
+const RULES: Names = Names { canonical: "Rules", aliases: &["规则"] };
+const ORDER: &[Names] = &[RULES, DOCS, LOG, PROBLEM];
+
+/// `id` is the folder's name.
+pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, ParseError> {
+    let bad = |key: &str, reason: String| ParseError::new(doc.line_of(key), reason);
+    if let Some(written) = doc.get_nullable("id")
+        && written != id.as_str()
+    {
+        return Err(bad("id", format!("id is {written:?}, but the folder is called {id}")));
+    }
+    let status = doc.get_nullable("status").unwrap_or_else(|| String::from("active"));
+    let status = WorkspaceStatus::from_word(&status).ok_or_else(|| {
+        bad("status", format!("status {status:?} is none of {}", WorkspaceStatus::WORDS.join(", ")))
+    })?;
+    let focused_node_id = match doc.get_nullable("focusedNodeId") {
+        None => None,
+        Some(raw) => Some(
+            NodeId::parse(&raw).map_err(|_| bad("focusedNodeId", format!("focusedNodeId {raw:?} is not a node id")))?,
+        ),
+    };
+    let entries = |names: &Names| doc.section(names).map(list::items).unwrap_or_default();
+    Ok(Workspace {
+        id: id.clone(),
+        name: doc.get("name").ok_or_else(|| bad("name", String::from("name is missing")))?,
+        goal: doc.get("goal").unwrap_or_default(),
+        status,
+        rules: entries(&RULES).iter().map(|item| list::read_rule(item)).collect(),
+        docs: entries(&DOCS).iter().map(|item| list::read_doc(item)).collect(),
+        focused_node_id,
+        created_at: doc.integer("createdAt")?.unwrap_or_default(),
+        updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
+        diary: read_diary(doc)?,
+    })
+}
+
+/// The file for `workspace`, given what the file was (and the workspace that was read from it).
+pub fn write_workspace(was: Option<(&Document, &Workspace)>, workspace: &Workspace) -> String {
+    let text = write(was, workspace, Effort::Changes);
+    let back = Document::parse(text.as_bytes()).and_then(|doc| read_workspace(&doc, &workspace.id));
+    if back.as_ref() == Ok(workspace) { text } else { write(was, workspace, Effort::Thorough) }
+}
+
+fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Effort) -> String {
+    let mut doc = was.map(|(doc, _)| doc.clone()).unwrap_or_default();
+    let old = was.map(|(_, workspace)| workspace);
+    let focus = |ws: &Workspace| ws.focused_node_id.as_ref().map_or(String::from("null"), NodeId::to_string);
+    let changed = |same: fn(&Workspace, &Workspace) -> bool| old.is_none_or(|old| !same(old, workspace));
+
+    if effort == Effort::Thorough {
+        doc.close_foreign_fences(ORDER);
+    }
+    if old.is_none() {
+        doc.set("id", workspace.id.as_str());
+    }
+    if changed(|a, b| a.name == b.name) {
+        doc.set_text("name", &workspace.name);
+    }
+    if changed(|a, b| a.goal == b.goal) {
+        doc.set_text("goal", &workspace.goal);
+    }
+    if changed(|a, b| a.status == b.status) {
+        doc.set("status", workspace.status.as_str());
+    }
+    // Computed, so whatever a person's edit left there is put right by the next write.
+    let hash = workspace.rules_hash();
+    if doc.get("rulesHash").is_none_or(|written| written != hash) {
+        doc.set_text("rulesHash", &hash);
+    }
+    if changed(|a, b| a.focused_node_id == b.focused_node_id) {
+        doc.set("focusedNodeId", &focus(workspace));
+    }
+    if changed(|a, b| a.created_at == b.created_at) {
+        doc.set("createdAt", &workspace.created_at.to_string());
+    }
+    if changed(|a, b| a.updated_at == b.updated_at) {
+        doc.set("updatedAt", &workspace.updated_at.to_string());
+    }
+    let rules = old.map_or(&[][..], |old| &old.rules);
+    let docs = old.map_or(&[][..], |old| &old.docs);
+    write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, list::write_rule);
+    write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, list::write_doc);
+    write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &workspace.diary, effort);
+    doc.render()
+}

@@ -1,0 +1,159 @@
+//! What can go wrong, as stable codes with what to do next, in both languages.
+//!
+//! Every face of the program (command line, MCP, HTTP) shows these and invents none of its own for the domain.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tanmi_base::Lang;
+
+use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
+use crate::state::Action;
+
+mod say;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.message(Lang::En))]
+pub enum Error {
+    Invalid { field: &'static str, reason: String },
+    Empty { field: &'static str },
+    TooLong { field: &'static str, unit: &'static str, limit: usize, actual: usize },
+    UnknownWord { field: &'static str, word: String, words: &'static [&'static str] },
+    BadId { field: &'static str, raw: String, shape: &'static str },
+    /// With what exists: (id, name).
+    WorkspaceNotFound { id: String, existing: Vec<(WorkspaceId, String)> },
+    NodeNotFound { field: &'static str, id: String },
+    InvalidTransition { node: NodeId, kind: NodeType, status: NodeStatus, action: Action, allowed: Vec<Action> },
+    ConclusionRequired { node: NodeId, action: Action },
+    /// The first few of those that are not done, and how many there are.
+    ChildrenUnfinished { node: NodeId, unfinished: Vec<(NodeId, String, NodeStatus)>, count: u64 },
+    RulesHashMismatch { given: Option<String>, rules: Vec<String>, hash: String },
+    WorkspaceArchived { id: WorkspaceId },
+    WorkspaceNotArchived { id: WorkspaceId },
+    RootProtected { action: &'static str },
+    ParentIsExecution { parent: NodeId },
+    ParentCancelled { parent: NodeId },
+    MoveIntoSelf { node: NodeId, parent: NodeId },
+    TooDeep { limit: usize },
+    ReferenceNotFound { target: String },
+    /// A file that cannot be read. It is never overwritten.
+    Damaged { path: PathBuf, line: usize, reason: String },
+    /// Another process holds the lock.
+    Busy { path: PathBuf },
+    /// The file changed again and again while we tried to change it.
+    Contended { path: String },
+    Index(tanmi_index::IndexError),
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    pub fn unknown_word(field: &'static str, word: &str, words: &'static [&'static str]) -> Error {
+        Error::UnknownWord { field, word: tanmi_base::text::fit(word, 60), words }
+    }
+
+    pub fn bad_id(field: &'static str, raw: &str, shape: &'static str) -> Error {
+        Error::BadId { field, raw: tanmi_base::text::fit(&tanmi_base::text::one_line(raw), 60), shape }
+    }
+
+    pub fn node_not_found(field: &'static str, id: &NodeId) -> Error {
+        Error::NodeNotFound { field, id: id.to_string() }
+    }
+
+    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { path, source }
+    }
+
+    /// Stable: scripts and agents match on it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Invalid { .. }
+            | Error::Empty { .. }
+            | Error::TooLong { .. }
+            | Error::UnknownWord { .. }
+            | Error::BadId { .. } => "INVALID_ARGUMENT",
+            Error::WorkspaceNotFound { .. } => "WORKSPACE_NOT_FOUND",
+            Error::NodeNotFound { .. } => "NODE_NOT_FOUND",
+            Error::InvalidTransition { .. } => "INVALID_TRANSITION",
+            Error::ConclusionRequired { .. } => "CONCLUSION_REQUIRED",
+            Error::ChildrenUnfinished { .. } => "CHILDREN_UNFINISHED",
+            Error::RulesHashMismatch { .. } => "RULES_HASH_MISMATCH",
+            Error::WorkspaceArchived { .. } => "WORKSPACE_ARCHIVED",
+            Error::WorkspaceNotArchived { .. } => "WORKSPACE_NOT_ARCHIVED",
+            Error::RootProtected { .. } => "ROOT_PROTECTED",
+            Error::ParentIsExecution { .. } => "PARENT_IS_EXECUTION",
+            Error::ParentCancelled { .. } => "PARENT_CANCELLED",
+            Error::MoveIntoSelf { .. } => "MOVE_INTO_SELF",
+            Error::TooDeep { .. } => "TOO_DEEP",
+            Error::ReferenceNotFound { .. } => "REFERENCE_NOT_FOUND",
+            Error::Damaged { .. } => "FILE_DAMAGED",
+            Error::Busy { .. } => "BUSY",
+            Error::Contended { .. } => "CONTENDED",
+            Error::Index(_) => "INDEX",
+            Error::Io { .. } => "IO",
+        }
+    }
+
+    /// The parameter that is at fault, if one is.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Error::Invalid { field, .. }
+            | Error::Empty { field }
+            | Error::TooLong { field, .. }
+            | Error::UnknownWord { field, .. }
+            | Error::BadId { field, .. }
+            | Error::NodeNotFound { field, .. } => Some(field),
+            Error::WorkspaceNotFound { .. } => Some("workspaceId"),
+            Error::ConclusionRequired { .. } => Some("conclusion"),
+            Error::RulesHashMismatch { .. } => Some("rulesHash"),
+            Error::ParentIsExecution { .. } | Error::ParentCancelled { .. } | Error::MoveIntoSelf { .. } => {
+                Some("parentId")
+            }
+            _ => None,
+        }
+    }
+
+    /// What a program needs to act on the error without reading prose.
+    pub fn details(&self) -> Value {
+        match self {
+            Error::TooLong { limit, actual, unit, .. } => json!({"limit": limit, "actual": actual, "unit": unit}),
+            Error::UnknownWord { words, .. } => json!({"allowed": words}),
+            Error::WorkspaceNotFound { existing, .. } => {
+                let existing: Vec<Value> =
+                    existing.iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+                json!({"workspaces": existing})
+            }
+            Error::InvalidTransition { node, kind, status, action, allowed } => json!({
+                "nodeId": node, "type": kind, "status": status, "action": action, "allowed": allowed,
+            }),
+            Error::ChildrenUnfinished { unfinished, count, .. } => {
+                let nodes: Vec<Value> = unfinished
+                    .iter()
+                    .map(|(id, title, status)| json!({"id": id, "title": title, "status": status}))
+                    .collect();
+                json!({"unfinished": nodes, "count": count})
+            }
+            Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
+            Error::Damaged { path, line, .. } => json!({"path": path, "line": line}),
+            _ => Value::Null,
+        }
+    }
+}
+
+impl From<tanmi_index::IndexError> for Error {
+    fn from(error: tanmi_index::IndexError) -> Error {
+        Error::Index(error)
+    }
+}
+
+impl From<tanmi_base::lock::LockError> for Error {
+    fn from(error: tanmi_base::lock::LockError) -> Error {
+        match error {
+            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
+            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
+        }
+    }
+}

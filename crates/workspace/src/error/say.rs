@@ -1,0 +1,166 @@
+//! The words of every error and of its next step, Chinese and English side by side.
+
+use tanmi_base::Lang;
+
+use super::Error;
+
+impl Error {
+    /// What is wrong, in one sentence.
+    pub fn message(&self, lang: Lang) -> String {
+        let (zh, en) = self.messages();
+        match lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
+
+    /// What to do next, if there is something.
+    pub fn hint(&self, lang: Lang) -> Option<String> {
+        let (zh, en) = self.hints()?;
+        Some(match lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        })
+    }
+
+    fn messages(&self) -> (String, String) {
+        match self {
+            Error::Invalid { field, reason } => (format!("{field} 无效：{reason}"), format!("{field}: {reason}")),
+            Error::Empty { field } => (format!("{field} 不能为空"), format!("{field} must not be empty")),
+            Error::TooLong { field, unit, limit, actual } => (
+                format!("{field} 过长：{actual}，上限 {limit}（{unit}）"),
+                format!("{field} is too long: {actual} {unit}, the limit is {limit}"),
+            ),
+            Error::UnknownWord { field, word, .. } => {
+                (format!("{field} 的值 {word:?} 无效"), format!("{field} cannot be {word:?}"))
+            }
+            Error::BadId { field, raw, .. } => {
+                (format!("{field} {raw:?} 不是有效的 ID"), format!("{field} {raw:?} is not a valid id"))
+            }
+            Error::WorkspaceNotFound { id, .. } => (format!("找不到工作区 {id}"), format!("no workspace {id}")),
+            Error::NodeNotFound { field, id } => {
+                (format!("找不到节点 {id}（{field}）"), format!("no node {id} ({field})"))
+            }
+            Error::InvalidTransition { node, kind, status, action, .. } => (
+                format!("{kind} 节点 {node} 处于 {status}，不能执行 {action}"),
+                format!("{kind} node {node} is {status}: cannot {action}"),
+            ),
+            Error::ConclusionRequired { node, action } => (
+                format!("对节点 {node} 执行 {action} 需要 conclusion"),
+                format!("to {action} node {node} a conclusion is required"),
+            ),
+            Error::ChildrenUnfinished { node, count, .. } => (
+                format!("节点 {node} 还有 {count} 个子节点未完成"),
+                format!("node {node} still has {count} unfinished children"),
+            ),
+            Error::RulesHashMismatch { given: None, .. } => {
+                (String::from("工作区有规则，缺少 rulesHash"), String::from("the workspace has rules: rulesHash is missing"))
+            }
+            Error::RulesHashMismatch { given: Some(given), hash, .. } => (
+                format!("rulesHash {given:?} 与当前规则（{hash}）不符"),
+                format!("rulesHash {given:?} does not match the current rules ({hash})"),
+            ),
+            Error::WorkspaceArchived { id } => {
+                (format!("工作区 {id} 已归档，只读"), format!("workspace {id} is archived and read-only"))
+            }
+            Error::WorkspaceNotArchived { id } => {
+                (format!("工作区 {id} 并未归档"), format!("workspace {id} is not archived"))
+            }
+            Error::RootProtected { action } => {
+                (format!("根节点不能执行 {action}"), format!("the root node cannot be changed by {action}"))
+            }
+            Error::ParentIsExecution { parent } => (
+                format!("{parent} 是执行节点，不能有子节点"),
+                format!("{parent} is an execution node and cannot have children"),
+            ),
+            Error::ParentCancelled { parent } => {
+                (format!("父节点 {parent} 已取消"), format!("the parent {parent} is cancelled"))
+            }
+            Error::MoveIntoSelf { node, parent } => (
+                format!("不能把节点 {node} 移动到自身或其后代 {parent} 之下"),
+                format!("node {node} cannot be moved below itself or its descendant {parent}"),
+            ),
+            Error::TooDeep { limit } => {
+                (format!("节点树不能超过 {limit} 层"), format!("the tree cannot be deeper than {limit} levels"))
+            }
+            Error::ReferenceNotFound { target } => {
+                (format!("没有指向 {target} 的引用"), format!("there is no reference to {target}"))
+            }
+            Error::Damaged { path, line, reason } => (
+                format!("{}:{line} 无法解析：{reason}", path.display()),
+                format!("{}:{line} cannot be read: {reason}", path.display()),
+            ),
+            Error::Busy { path } => (
+                format!("另一个进程一直占用 {}", path.display()),
+                format!("another process keeps {} locked", path.display()),
+            ),
+            Error::Contended { path } => (
+                format!("{path} 在写入期间不断被修改"),
+                format!("{path} kept changing while it was being written"),
+            ),
+            Error::Index(error) => (format!("索引出错：{error}"), error.to_string()),
+            Error::Io { path, source } => {
+                (format!("{}：{source}", path.display()), format!("{}: {source}", path.display()))
+            }
+        }
+    }
+
+    fn hints(&self) -> Option<(String, String)> {
+        let both = |zh: &str, en: &str| Some((zh.to_owned(), en.to_owned()));
+        match self {
+            Error::UnknownWord { words, .. } => {
+                let words = words.join(", ");
+                Some((format!("可用的值：{words}"), format!("use one of: {words}")))
+            }
+            Error::BadId { shape, .. } => Some((format!("ID 的形式：{shape}"), format!("ids look like: {shape}"))),
+            Error::TooLong { .. } => {
+                both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
+            }
+            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => {
+                both("先创建一个工作区（workspace init）", "create one first (workspace init)")
+            }
+            Error::WorkspaceNotFound { existing, .. } => {
+                let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+                let list = list.join(", ");
+                Some((format!("现有工作区：{list}"), format!("there are: {list}")))
+            }
+            Error::NodeNotFound { .. } => both("用 node list 查看现有节点", "node list shows what exists"),
+            Error::InvalidTransition { allowed, .. } if allowed.is_empty() => {
+                both("此状态下没有可用的动作；不需要的节点可以删除", "no action is possible here; a node nobody wants can be deleted")
+            }
+            Error::InvalidTransition { allowed, .. } => {
+                let list: Vec<&str> = allowed.iter().map(|action| action.as_str()).collect();
+                let list = list.join(", ");
+                Some((format!("可用的动作：{list}"), format!("allowed from here: {list}")))
+            }
+            Error::ConclusionRequired { .. } => both("用 conclusion 说明结果", "say what came of it in conclusion"),
+            Error::ChildrenUnfinished { unfinished, .. } => {
+                let list: Vec<String> =
+                    unfinished.iter().map(|(id, title, status)| format!("{id} {title} ({status})")).collect();
+                let list = tanmi_base::text::one_line(&list.join(", "));
+                Some((format!("先完成、失败或取消：{list}"), format!("first complete, fail or cancel: {list}")))
+            }
+            Error::RulesHashMismatch { rules, hash, .. } => {
+                let rules = rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n");
+                Some((
+                    format!("阅读当前规则，然后用 rulesHash {hash} 重试：\n{rules}"),
+                    format!("read the current rules, then try again with rulesHash {hash}:\n{rules}"),
+                ))
+            }
+            Error::WorkspaceArchived { .. } => both("先恢复：workspace restore", "bring it back first: workspace restore"),
+            Error::ParentIsExecution { .. } => {
+                both("选择一个 planning 节点作为父节点", "choose a planning node as the parent")
+            }
+            Error::ParentCancelled { .. } => both("先对父节点执行 reopen", "reopen the parent first"),
+            Error::Damaged { .. } => both(
+                "请手工修复该文件（不会被覆盖）；workspace check 会列出所有损坏",
+                "mend the file by hand (it is never overwritten); workspace check lists all damage",
+            ),
+            Error::Busy { .. } | Error::Contended { .. } => both("稍后重试", "try again in a moment"),
+            Error::Index(_) => {
+                both("删除 .local/index.sqlite，它会自动重建", "delete .local/index.sqlite; it comes back by itself")
+            }
+            _ => None,
+        }
+    }
+}
