@@ -89,7 +89,7 @@ pub enum CommitError {
 pub struct Places {
     /// What paths in records are relative to.
     pub root: PathBuf,
-    /// Scratch space on the same file system, ours alone; emptied by recovery.
+    /// Scratch space on the same file system, for the holder of the lock alone, who empties it first.
     pub temp: PathBuf,
     /// Where our version of a file goes that a person changed meanwhile.
     pub kept: PathBuf,

@@ -16,13 +16,23 @@ pub use document::{Document, ParseError};
 pub use node::{read_node, write_node};
 pub use workspace::{read_workspace, write_workspace};
 
-use crate::model::{Diary, LogEntry, Problem};
+use crate::model::{Diary, Problem};
 use document::Names;
 use tanmi_base::Millis;
 
 const LOG: Names = Names { canonical: "Log", aliases: &["日志"] };
 const PROBLEM: Names = Names { canonical: "Problem", aliases: &["问题"] };
 const DOCS: Names = Names { canonical: "Docs", aliases: &["文档"] };
+
+/// The entries of a Markdown list, wherever it stands.
+pub fn bullets(body: &str) -> Vec<String> {
+    list::items(body)
+}
+
+/// `path: description` as a list entry has it.
+pub fn doc_item(item: &str) -> crate::model::DocReference {
+    list::read_doc(item)
+}
 
 /// Log and problem, which a workspace and a node write alike.
 fn read_diary(doc: &Document) -> Result<Diary, ParseError> {
@@ -46,7 +56,7 @@ fn write_diary(doc: &mut Document, order: &[Names], was: Option<&Diary>, now: &D
     let problem_at = |diary: &Diary| diary.problem.as_ref().map(|problem| problem.updated_at);
     write_time(doc, "lastLogAt", was.last_log_at, now.last_log_at);
     write_time(doc, "problemUpdatedAt", problem_at(was), problem_at(now));
-    write_list(doc, &LOG, order, &was.log, &now.log, list::write_log);
+    write_list(doc, &LOG, order, &was.log, &now.log, effort, list::write_log);
     let text = |diary: &Diary| diary.problem.as_ref().map(|p| (p.description.clone(), p.next_step.clone()));
     if text(was) != text(now) || effort == Effort::Thorough {
         let body = now.problem.as_ref().map(|p| text::write_problem(&p.description, p.next_step.as_deref()));
@@ -70,10 +80,14 @@ fn write_list<T: PartialEq>(
     order: &[Names],
     was: &[T],
     now: &[T],
+    effort: Effort,
     write: impl Fn(&T) -> String,
 ) {
-    if was != now {
-        let body = list::rewrite(doc.section(names).unwrap_or_default(), was, now, write);
+    if was != now || effort == Effort::Thorough {
+        let body = match effort {
+            Effort::Changes => list::rewrite(doc.section(names).unwrap_or_default(), was, now, write),
+            Effort::Thorough => list::rewrite("", &[], now, write),
+        };
         doc.set_section(names, order, (!now.is_empty() || names.canonical == LOG.canonical).then_some(body));
     }
 }
@@ -93,9 +107,6 @@ fn write_text(doc: &mut Document, names: &Names, order: &[Names], was: &str, now
         doc.set_section(names, order, (!now.is_empty()).then(|| text::write(now)));
     }
 }
-
-/// An entry as a person would read it back, for the checks in this module's parts.
-type Entry = LogEntry;
 
 #[cfg(test)]
 mod tests;

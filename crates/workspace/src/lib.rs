@@ -5,13 +5,16 @@
 //! terminals or the environment, and time is always an argument.
 
 pub mod codec;
-// pub mod collect;
-// pub mod context;
+pub mod collect;
+pub mod context;
 pub mod error;
 pub mod limits;
 pub mod model;
-// pub mod ops;
+pub mod ops;
 pub mod state;
-// pub mod store;
+pub mod store;
 
 pub use error::{Error, Result};
+
+#[cfg(test)]
+mod tests;

@@ -63,11 +63,6 @@ pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) 
             recovery.written.push((*from).to_owned());
         }
     }
-    if let Ok(left) = std::fs::read_dir(&places.temp) {
-        for entry in left.flatten() {
-            fs::remove_tree(&entry.path())?;
-        }
-    }
     Ok(())
 }
 

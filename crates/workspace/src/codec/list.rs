@@ -4,8 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::Entry;
-use crate::model::{DocReference, Operator, RefStatus, Reference};
+use crate::model::{DocReference, LogEntry, Operator, RefStatus, Reference};
 
 /// A piece of the body: an entry, or something between entries that is none (a comment).
 struct Chunk {
@@ -52,9 +51,13 @@ fn chunks(body: &str) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut blank = String::new();
     let mut in_comment = false;
+    let mut rest = body;
     for line in body.split_inclusive('\n') {
         let text = line.strip_suffix('\n').unwrap_or(line);
-        if in_comment || text.starts_with("<!--") {
+        let from_here = rest;
+        rest = &rest[line.len()..];
+        // A comment that is never closed is none, or it would hide every entry behind it.
+        if in_comment || (text.starts_with("<!--") && from_here.contains("-->")) {
             in_comment = !text.contains("-->");
             chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: None });
             continue;
@@ -182,11 +185,11 @@ fn target_line(target: &str, description: &str, status: RefStatus) -> String {
 }
 
 /// `[2024-01-01 10:00:00] [AI] event`. A line without brackets was written by a person, at no known time.
-pub fn read_log(item: &str) -> Entry {
+pub fn read_log(item: &str) -> LogEntry {
     if let Some(Value::Object(fields)) = verbatim(item) {
         let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let operator = Operator::from_word(&text("operator")).unwrap_or(Operator::Human);
-        return Entry { timestamp: text("timestamp"), operator, event: text("event") };
+        return LogEntry { timestamp: text("timestamp"), operator, event: text("event") };
     }
     let (timestamp, rest) = match bracketed(item) {
         Some((stamp, rest)) if stamp.starts_with(|c: char| c.is_ascii_digit()) => (stamp, rest),
@@ -197,7 +200,7 @@ pub fn read_log(item: &str) -> Entry {
         Some((word, rest)) if word.eq_ignore_ascii_case("human") || word == "人" => (Operator::Human, rest),
         _ => (Operator::Human, rest),
     };
-    Entry { timestamp: timestamp.to_owned(), operator, event: event.to_owned() }
+    LogEntry { timestamp: timestamp.to_owned(), operator, event: event.to_owned() }
 }
 
 /// `[inner] rest`.
@@ -206,8 +209,8 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     Some((inner, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
-pub fn write_log(entry: &Entry) -> String {
-    let Entry { timestamp, operator, event } = entry;
+pub fn write_log(entry: &LogEntry) -> String {
+    let LogEntry { timestamp, operator, event } = entry;
     let verbatim = || json!({"timestamp": timestamp, "operator": operator, "event": event});
     let line = if timestamp.is_empty() {
         format!("[{operator}] {event}")

@@ -121,8 +121,8 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
     write_text(&mut doc, &NOTE, ORDER, note, &node.note, effort);
     let docs = old.map_or(&[][..], |old| &old.docs);
     let references = old.map_or(&[][..], |old| &old.references);
-    write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, list::write_doc);
-    write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, list::write_reference);
+    write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, effort, list::write_doc);
+    write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, effort, list::write_reference);
     write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &node.diary, effort);
     doc.render()
 }

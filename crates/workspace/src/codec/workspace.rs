@@ -84,8 +84,8 @@ fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Ef
     }
     let rules = old.map_or(&[][..], |old| &old.rules);
     let docs = old.map_or(&[][..], |old| &old.docs);
-    write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, list::write_rule);
-    write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, list::write_doc);
+    write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, effort, list::write_rule);
+    write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, effort, list::write_doc);
     write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &workspace.diary, effort);
     doc.render()
 }

@@ -1,0 +1,275 @@
+//! What an agent is told about its place in the tree: workspace, ancestors, children's conclusions, references.
+//!
+//! Bounded: texts are taken by importance out of one purse of bytes, the newest of every list first, and whatever does
+//! not fit is named in [`Context::omitted`] so that it can be asked for.
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::model::*;
+use crate::ops;
+use crate::store::Tx;
+
+mod purse;
+mod render;
+
+pub use purse::Omission;
+use purse::Purse;
+
+#[derive(Clone, Copy, Debug)]
+pub struct ContextLimits {
+    /// Log entries per node.
+    pub log_entries: usize,
+    /// Bytes of all texts together.
+    pub max_bytes: usize,
+    pub child_conclusions: usize,
+}
+
+impl Default for ContextLimits {
+    fn default() -> ContextLimits {
+        ContextLimits { log_entries: 20, max_bytes: 32 * 1024, child_conclusions: 20 }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    pub workspace: WorkspaceBlock,
+    /// From the root (or the nearest isolated node) down to the node in question.
+    pub chain: Vec<ChainNode>,
+    pub child_conclusions: Vec<ChildConclusion>,
+    pub references: Vec<ReferenceBlock>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<Omission>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceBlock {
+    pub id: WorkspaceId,
+    pub name: String,
+    pub goal: String,
+    pub status: WorkspaceStatus,
+    pub rules: Vec<String>,
+    pub rules_hash: String,
+    pub docs: Vec<DocReference>,
+    pub progress: Progress,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainNode {
+    pub id: NodeId,
+    pub title: String,
+    #[serde(rename = "type")]
+    pub kind: NodeType,
+    pub status: NodeStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<NodeRole>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
+    pub requirement: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub docs: Vec<DocReference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conclusion: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<LogEntry>,
+    /// The file cannot be read; nothing else of it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ChildConclusion {
+    pub id: NodeId,
+    pub title: String,
+    pub status: NodeStatus,
+    pub conclusion: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReferenceBlock {
+    pub target_id: String,
+    #[serde(rename = "type")]
+    pub kind: RefKind,
+    pub description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conclusion: Option<String>,
+    /// The node is not there any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
+}
+
+pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<Context> {
+    let workspace = tx.workspace()?;
+    let progress = tx.total()?.progress();
+    let mut chain = read_chain(tx, focus)?;
+    let Some(Read::Whole(node)) = chain.first() else {
+        return Err(damage_of(tx, focus));
+    };
+    let node = node.clone();
+    let mut purse = Purse::new(limits);
+
+    // In the order of importance; what comes late is cut first.
+    let goal = purse.text("workspace", "goal", workspace.goal.clone());
+    let rules = purse.first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
+    let mut blocks = vec![purse.node(&node)];
+    let references = read_references(tx, &node, &mut purse)?;
+    let child_conclusions = read_children(tx, focus, limits, &mut purse)?;
+    let docs = purse.first("workspace", "docs", active(&workspace.docs), doc_size);
+    let problem = workspace.diary.problem.clone().map(|problem| purse.problem("workspace", problem));
+    for read in chain.drain(1..) {
+        blocks.push(match read {
+            Read::Whole(node) => purse.node(&node),
+            Read::Damaged(brief) => damaged_block(*brief),
+        });
+    }
+    blocks.reverse();
+
+    Ok(Context {
+        workspace: WorkspaceBlock {
+            rules_hash: workspace.rules_hash(),
+            id: workspace.id,
+            name: workspace.name,
+            goal,
+            status: workspace.status,
+            rules,
+            docs,
+            progress,
+            problem,
+        },
+        chain: blocks,
+        child_conclusions,
+        references,
+        omitted: purse.omitted,
+    })
+}
+
+enum Read {
+    Whole(Node),
+    Damaged(Box<crate::store::NodeBrief>),
+}
+
+/// The node and its ancestors, nearest first, ending at the root or at the nearest isolated node.
+fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<Read>> {
+    let node = tx.node(focus)?.ok_or_else(|| Error::node_not_found("nodeId", focus))?;
+    let mut isolated = node.isolated;
+    let mut chain = vec![Read::Whole(node)];
+    for ancestor in ops::ancestors(tx, focus)? {
+        if isolated {
+            break;
+        }
+        isolated = ancestor.isolated;
+        chain.push(match tx.node(&ancestor.id) {
+            Ok(Some(node)) => Read::Whole(node),
+            Ok(None) => continue,
+            // One broken file must not take the context from everything below it.
+            Err(Error::Damaged { .. }) => Read::Damaged(Box::new(ancestor)),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(chain)
+}
+
+fn damage_of(tx: &dyn Tx, id: &NodeId) -> Error {
+    tx.node(id).err().unwrap_or_else(|| Error::node_not_found("nodeId", id))
+}
+
+fn damaged_block(brief: crate::store::NodeBrief) -> ChainNode {
+    ChainNode {
+        id: brief.id,
+        title: brief.title,
+        kind: brief.kind,
+        status: brief.status,
+        role: brief.role,
+        isolated: brief.isolated,
+        requirement: String::new(),
+        note: String::new(),
+        docs: Vec::new(),
+        conclusion: None,
+        problem: None,
+        log: Vec::new(),
+        damage: brief.damage,
+    }
+}
+
+fn active(docs: &[DocReference]) -> Vec<DocReference> {
+    docs.iter().filter(|doc| doc.status == RefStatus::Active).cloned().collect()
+}
+
+fn doc_size(doc: &DocReference) -> usize {
+    doc.path.len() + doc.description.len() + 4
+}
+
+/// The node's own references: a node with its conclusion, a document by its path alone. Expired ones stay out.
+fn read_references(tx: &dyn Tx, node: &Node, purse: &mut Purse) -> Result<Vec<ReferenceBlock>> {
+    let mut blocks = Vec::new();
+    for reference in node.references.iter().filter(|reference| reference.status == RefStatus::Active) {
+        let mut block = ReferenceBlock {
+            target_id: reference.target_id.clone(),
+            kind: reference.kind,
+            description: reference.description.clone(),
+            title: None,
+            status: None,
+            conclusion: None,
+            missing: false,
+        };
+        if let Ok(id) = NodeId::parse(&reference.target_id) {
+            match tx.node(&id) {
+                Ok(Some(target)) => {
+                    block.title = Some(target.title);
+                    block.status = Some(target.status);
+                    block.conclusion = target.conclusion.map(|text| purse.text(id.as_str(), "conclusion", text));
+                }
+                Ok(None) | Err(Error::Damaged { .. }) => block.missing = true,
+                Err(error) => return Err(error),
+            }
+        }
+        blocks.push(block);
+    }
+    Ok(blocks)
+}
+
+/// Conclusions of the children that are done, the newest kept, in the order in which they were reached.
+fn read_children(
+    tx: &dyn Tx,
+    parent: &NodeId,
+    limits: &ContextLimits,
+    purse: &mut Purse,
+) -> Result<Vec<ChildConclusion>> {
+    let mut done = Vec::new();
+    for status in NodeStatus::ALL.iter().filter(|status| status.is_done()) {
+        done.extend(tx.recent_children(parent, *status, limits.child_conclusions)?);
+    }
+    done.sort_by_key(|child| std::cmp::Reverse(child.status_changed_at));
+    done.truncate(limits.child_conclusions);
+    let mut conclusions = Vec::new();
+    for child in done {
+        match tx.node(&child.id) {
+            Ok(Some(Node { id, title, status, conclusion: Some(conclusion), .. })) => {
+                conclusions.push(ChildConclusion { id, title, status, conclusion });
+            }
+            Ok(_) | Err(Error::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    conclusions.reverse();
+    let total = tx.tally(parent)?.done() as usize;
+    let shown = purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
+    if total > limits.child_conclusions {
+        purse.note(parent.as_str(), "childConclusions", total - limits.child_conclusions);
+    }
+    Ok(shown)
+}

@@ -1,0 +1,144 @@
+//! Listing the tree: in its order, page by page, no deeper and no longer than asked.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    pub under: NodeId,
+    /// Levels below `under`; 0 is that node alone.
+    pub depth: Option<usize>,
+    /// Only these; empty means all.
+    pub statuses: Vec<NodeStatus>,
+    pub limit: usize,
+    /// The last node of the page before.
+    pub after: Option<NodeId>,
+}
+
+impl Default for ListQuery {
+    fn default() -> ListQuery {
+        ListQuery { under: NodeId::root(), depth: None, statuses: Vec::new(), limit: 50, after: None }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ListRow {
+    pub depth: usize,
+    #[serde(flatten)]
+    pub node: NodeBrief,
+    /// Children it has, shown or not.
+    pub children: u64,
+    #[serde(skip)]
+    pub is_last: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    pub nodes: Vec<ListRow>,
+    /// Give this as `after` for what follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<NodeId>,
+}
+
+/// One level of the walk: a parent whose children are taken in order.
+struct Level {
+    parent: NodeId,
+    after: Option<crate::store::Place>,
+    ready: std::collections::VecDeque<NodeBrief>,
+    exhausted: bool,
+}
+
+impl Level {
+    fn new(parent: NodeId, after: Option<crate::store::Place>) -> Level {
+        Level { parent, after, ready: Default::default(), exhausted: false }
+    }
+
+    fn fill(&mut self, tx: &dyn Tx, want: usize) -> Result<()> {
+        // One more than is taken now, so that the last child is known as such.
+        while self.ready.len() < 2 && !self.exhausted {
+            let page = tx.children(&self.parent, self.after.as_ref(), want.clamp(2, 256))?;
+            match page.last() {
+                Some(last) => self.after = Some(last.place.clone()),
+                None => self.exhausted = true,
+            }
+            self.ready.extend(page);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, tx: &dyn Tx, want: usize) -> Result<Option<(NodeBrief, bool)>> {
+        self.fill(tx, want)?;
+        let next = self.ready.pop_front();
+        Ok(next.map(|brief| (brief, self.ready.is_empty())))
+    }
+}
+
+pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
+    let top = existing_brief(tx, "parentId", &query.under)?;
+    let wanted = |brief: &NodeBrief| query.statuses.is_empty() || query.statuses.contains(&brief.status);
+    let mut rows: Vec<ListRow> = Vec::new();
+    let mut levels = match &query.after {
+        None => {
+            if wanted(&top) {
+                rows.push(row(tx, top.clone(), 0, true)?);
+            }
+            vec![Level::new(top.id.clone(), None)]
+        }
+        Some(after) => levels_behind(tx, &query.under, after, query.depth)?,
+    };
+    let mut visited: BTreeSet<NodeId> = BTreeSet::new();
+    // One more than asked tells whether there is a next page.
+    while rows.len() <= query.limit {
+        let depth = levels.len();
+        let Some(level) = levels.last_mut() else { break };
+        let in_depth = query.depth.is_none_or(|max| depth <= max);
+        let next = if in_depth { level.next(tx, query.limit + 2 - rows.len())? } else { None };
+        let Some((brief, is_last)) = next else {
+            levels.pop();
+            continue;
+        };
+        // A ring edited into the files must not be walked forever.
+        if !visited.insert(brief.id.clone()) {
+            continue;
+        }
+        if wanted(&brief) {
+            rows.push(row(tx, brief.clone(), depth, is_last)?);
+        }
+        if brief.kind == NodeType::Planning {
+            levels.push(Level::new(brief.id, None));
+        }
+    }
+    let more = rows.len() > query.limit;
+    rows.truncate(query.limit);
+    let next_after = rows.last().filter(|_| more).map(|row| row.node.id.clone());
+    Ok(Page { nodes: rows, next_after })
+}
+
+fn row(tx: &dyn Tx, node: NodeBrief, depth: usize, is_last: bool) -> Result<ListRow> {
+    let children = if node.kind == NodeType::Planning { tx.tally(&node.id)?.total() } else { 0 };
+    Ok(ListRow { depth, node, children, is_last })
+}
+
+/// The open levels of a walk that has just shown `after`: each ancestor continues behind the child it was in.
+fn levels_behind(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usize>) -> Result<Vec<Level>> {
+    let last = existing_brief(tx, "after", after)?;
+    let mut chain = vec![last];
+    chain.extend(ancestors(tx, after)?);
+    let Some(top) = chain.iter().position(|brief| brief.id == *under) else {
+        return Err(Error::node_not_found("after", after));
+    };
+    chain.truncate(top + 1);
+    chain.reverse();
+    let mut levels: Vec<Level> =
+        chain.windows(2).map(|pair| Level::new(pair[0].id.clone(), Some(pair[1].place.clone()))).collect();
+    if depth.is_none_or(|max| levels.len() < max)
+        && let Some(last) = chain.last().filter(|last| last.kind == NodeType::Planning)
+    {
+        levels.push(Level::new(last.id.clone(), None));
+    }
+    Ok(levels)
+}

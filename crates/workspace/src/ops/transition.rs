@@ -1,0 +1,139 @@
+//! One step of a node's state machine, with everything that follows from it.
+
+use serde::Serialize;
+
+use super::*;
+use crate::collect::{self, Collected};
+use crate::limits;
+use crate::state::{Action, Needs};
+
+#[derive(Clone, Debug)]
+pub struct TransitionRequest {
+    pub node_id: NodeId,
+    pub action: Action,
+    pub conclusion: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    pub node_id: NodeId,
+    pub title: String,
+    #[serde(rename = "type")]
+    pub kind: NodeType,
+    pub action: Action,
+    pub from: NodeStatus,
+    pub to: NodeStatus,
+    /// Where the caller's attention goes now: the node itself when it starts, its parent when it is done.
+    pub focus: Option<NodeId>,
+    /// What the ancestors became because of it.
+    pub status_changes: Vec<StatusChange>,
+    /// What an `info_collection` node brought into the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collected: Option<Collected>,
+    /// The actions that are possible from here.
+    pub allowed: Vec<Action>,
+}
+
+pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Result<Transition> {
+    let workspace = writable(tx)?;
+    let TransitionRequest { node_id, action, conclusion } = request;
+    let mut node = existing_node(tx, "nodeId", &node_id)?;
+    let children = tx.tally(&node_id)?;
+    let has_children = children.total() > 0;
+    let Some(step) = state::find(node.kind, node.status, action, has_children) else {
+        let allowed = state::allowed(node.kind, node.status, has_children);
+        return Err(Error::InvalidTransition { node: node_id, kind: node.kind, status: node.status, action, allowed });
+    };
+    if step.needs == Needs::ChildrenDoneAndConclusion && (children.done() < children.total() || !has_children) {
+        return Err(unfinished_children(tx, &node_id)?);
+    }
+    match &conclusion {
+        Some(text) => limits::text("conclusion", text)?,
+        None => {}
+    }
+    if step.needs.conclusion() && conclusion.as_ref().is_none_or(|text| text.trim().is_empty()) {
+        return Err(Error::ConclusionRequired { node: node_id, action });
+    }
+    let again = matches!(action, Action::Reopen | Action::Retry);
+    if let Some(parent) = node.parent_id.as_ref().filter(|_| again) {
+        check_parent(tx, parent)?;
+    }
+
+    let from = node.status;
+    let lang = lang_of(&workspace);
+    node.status = step.to;
+    node.status_changed_at = Some(act.now);
+    node.updated_at = act.now;
+    if act.auto_log {
+        let event = format!("{}: {from} → {}", action_word(action, lang), step.to);
+        node.diary.log.push(LogEntry::new(act.now, act.operator, event));
+    }
+    if again {
+        retire_conclusion(&mut node, lang, act);
+    }
+    if step.needs.conclusion() {
+        node.conclusion = conclusion;
+    }
+    tx.put_node(node.clone())?;
+
+    let status_changes = match &node.parent_id {
+        Some(parent) if again => child_appeared(tx, parent, Appearance::Again, act)?,
+        _ => Vec::new(),
+    };
+    let collected = match (&node.conclusion, node.role, step.to) {
+        (Some(text), Some(NodeRole::InfoCollection), NodeStatus::Completed) => collect::archive(tx, text, act.now)?,
+        _ => None,
+    };
+    let focus = if step.to.is_done() { node.parent_id.clone() } else { Some(node_id.clone()) };
+    if step.to.is_done() {
+        // Only a focus on this very node moves on; somebody else's stays.
+        if tx.workspace()?.focused_node_id.as_ref() == Some(&node_id) {
+            move_focus(tx, focus.clone(), act)?;
+        }
+    } else if action != Action::Submit {
+        move_focus(tx, focus.clone(), act)?;
+    }
+    let allowed = state::allowed(node.kind, node.status, has_children);
+    Ok(Transition {
+        node_id,
+        title: node.title,
+        kind: node.kind,
+        action,
+        from,
+        to: step.to,
+        focus,
+        status_changes,
+        collected,
+        allowed,
+    })
+}
+
+fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
+    let tally = tx.tally(id)?;
+    let mut unfinished = Vec::new();
+    let mut after = None;
+    // Enough to act on; all of them could be thousands.
+    while unfinished.len() < 5 {
+        let page = tx.children(id, after.as_ref(), 200)?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.place.clone());
+        unfinished
+            .extend(page.into_iter().filter(|child| !child.status.is_done()).map(|c| (c.id, c.title, c.status)));
+    }
+    unfinished.truncate(5);
+    Ok(Error::ChildrenUnfinished { node: id.clone(), unfinished, count: tally.total() - tally.done() })
+}
+
+fn action_word(action: Action, lang: Lang) -> &'static str {
+    let (zh, en) = match action {
+        Action::Start => ("开始", "start"),
+        Action::Submit => ("提交验证", "submit"),
+        Action::Complete => ("完成", "complete"),
+        Action::Fail => ("失败", "fail"),
+        Action::Retry => ("重试", "retry"),
+        Action::Reopen => ("重新打开", "reopen"),
+        Action::Cancel => ("取消", "cancel"),
+    };
+    lang.pick(zh, en)
+}

@@ -1,0 +1,202 @@
+//! Workspaces themselves: create, change, archive, restore, focus.
+
+use super::{Act, existing_brief, lang_of, writable};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::*;
+use crate::store::{Store, Tx};
+
+#[derive(Clone, Debug, Default)]
+pub struct NewWorkspace {
+    pub name: String,
+    pub goal: String,
+    pub rules: Vec<String>,
+    pub docs: Vec<DocReference>,
+}
+
+pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspace, Node)> {
+    limits::title("name", &new.name)?;
+    limits::filled_line("goal", &new.goal)?;
+    check_rules(&new.rules)?;
+    check_docs(&new.docs)?;
+    let mut id = WorkspaceId::fresh(act.now);
+    while store.exists(&id) {
+        id = WorkspaceId::fresh(act.now);
+    }
+    let mut workspace = Workspace {
+        id,
+        name: new.name,
+        goal: new.goal,
+        status: WorkspaceStatus::Active,
+        rules: without_repeats(new.rules),
+        docs: new.docs,
+        focused_node_id: None,
+        created_at: act.now,
+        updated_at: act.now,
+        diary: Diary::default(),
+    };
+    let created = lang_of(&workspace).pick("创建工作区", "workspace created");
+    workspace.diary.log.push(LogEntry::new(act.now, act.operator, created));
+    let root = Node {
+        id: NodeId::root(),
+        title: workspace.name.clone(),
+        kind: NodeType::Planning,
+        status: NodeStatus::Pending,
+        role: None,
+        requirement: workspace.goal.clone(),
+        conclusion: None,
+        note: String::new(),
+        parent_id: None,
+        isolated: false,
+        order: None,
+        docs: Vec::new(),
+        references: Vec::new(),
+        created_at: act.now,
+        updated_at: act.now,
+        status_changed_at: Some(act.now),
+        diary: Diary::default(),
+    };
+    store.create(&workspace, &root)?;
+    Ok((workspace, root))
+}
+
+/// A list to replace, or to add to and take from.
+#[derive(Clone, Debug)]
+pub struct ListEdit<T> {
+    pub set: Option<Vec<T>>,
+    pub add: Vec<T>,
+    /// Rules by their text, docs by their path.
+    pub remove: Vec<String>,
+}
+
+impl<T> Default for ListEdit<T> {
+    fn default() -> ListEdit<T> {
+        ListEdit { set: None, add: Vec::new(), remove: Vec::new() }
+    }
+}
+
+impl<T> ListEdit<T> {
+    pub fn is_empty(&self) -> bool {
+        self.set.is_none() && self.add.is_empty() && self.remove.is_empty()
+    }
+
+    /// Applies the edit; entries with the same key as an earlier one replace it in place.
+    pub(super) fn apply(self, list: &mut Vec<T>, key: impl Fn(&T) -> &str) -> Result<()> {
+        if let Some(set) = self.set {
+            *list = set;
+        }
+        for gone in &self.remove {
+            let before = list.len();
+            list.retain(|entry| key(entry) != gone);
+            if list.len() == before {
+                return Err(Error::ReferenceNotFound { target: gone.clone() });
+            }
+        }
+        for new in self.add {
+            match list.iter().position(|entry| key(entry) == key(&new)) {
+                Some(at) => list[at] = new,
+                None => list.push(new),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceChange {
+    pub name: Option<String>,
+    pub goal: Option<String>,
+    pub rules: ListEdit<String>,
+    pub docs: ListEdit<DocReference>,
+}
+
+impl WorkspaceChange {
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none() && self.goal.is_none() && self.rules.is_empty() && self.docs.is_empty()
+    }
+}
+
+pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> Result<Workspace> {
+    let mut workspace = writable(tx)?;
+    let was = workspace.clone();
+    if let Some(name) = change.name {
+        limits::title("name", &name)?;
+        workspace.name = name;
+    }
+    if let Some(goal) = change.goal {
+        limits::filled_line("goal", &goal)?;
+        workspace.goal = goal;
+    }
+    change.rules.apply(&mut workspace.rules, String::as_str)?;
+    change.docs.apply(&mut workspace.docs, |doc| doc.path.as_str())?;
+    workspace.rules = without_repeats(std::mem::take(&mut workspace.rules));
+    check_rules(&workspace.rules)?;
+    check_docs(&workspace.docs)?;
+    if workspace != was {
+        workspace.updated_at = act.now;
+        tx.put_workspace(workspace.clone())?;
+    }
+    Ok(workspace)
+}
+
+pub fn archive(tx: &mut dyn Tx, act: &Act) -> Result<Workspace> {
+    let workspace = writable(tx)?;
+    set_status(tx, workspace, WorkspaceStatus::Archived, ("归档工作区", "workspace archived"), act)
+}
+
+pub fn restore(tx: &mut dyn Tx, act: &Act) -> Result<Workspace> {
+    let workspace = tx.workspace()?;
+    if workspace.status != WorkspaceStatus::Archived {
+        return Err(Error::WorkspaceNotArchived { id: workspace.id });
+    }
+    set_status(tx, workspace, WorkspaceStatus::Active, ("恢复工作区", "workspace restored"), act)
+}
+
+fn set_status(
+    tx: &mut dyn Tx,
+    mut workspace: Workspace,
+    status: WorkspaceStatus,
+    (zh, en): (&str, &str),
+    act: &Act,
+) -> Result<Workspace> {
+    workspace.status = status;
+    workspace.updated_at = act.now;
+    if act.auto_log {
+        let event = lang_of(&workspace).pick(zh, en);
+        workspace.diary.log.push(LogEntry::new(act.now, act.operator, event));
+    }
+    tx.put_workspace(workspace.clone())?;
+    Ok(workspace)
+}
+
+/// Sets the workspace's own focus.
+pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, act: &Act) -> Result<Workspace> {
+    let mut workspace = writable(tx)?;
+    if let Some(id) = &node {
+        existing_brief(tx, "nodeId", id)?;
+    }
+    if workspace.focused_node_id != node {
+        workspace.focused_node_id = node;
+        workspace.updated_at = act.now;
+        tx.put_workspace(workspace.clone())?;
+    }
+    Ok(workspace)
+}
+
+fn check_rules(rules: &[String]) -> Result<()> {
+    limits::list("rules", rules.len())?;
+    rules.iter().try_for_each(|rule| limits::filled_line("rules", rule))
+}
+
+pub(super) fn check_docs(docs: &[DocReference]) -> Result<()> {
+    limits::list("docs", docs.len())?;
+    docs.iter().try_for_each(|doc| {
+        limits::filled_line("docs", &doc.path)?;
+        limits::line("docs", &doc.description)
+    })
+}
+
+fn without_repeats(rules: Vec<String>) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    rules.into_iter().filter(|rule| seen.insert(rule.clone())).collect()
+}

@@ -1,0 +1,302 @@
+//! The file store: Markdown in the project is the truth, a journal makes changes durable, an index makes them quick.
+//!
+//! One lock per workspace, held for a transaction. [`scan`] keeps the index fresh, [`tx`] is a transaction, [`check`]
+//! looks for damage, [`layout`] knows the names of files.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tanmi_base::fs::{self, Durability, FileSig};
+use tanmi_base::journal::{Journal, Recovery};
+use tanmi_base::lock::{Lock, LockError};
+use tanmi_base::paths::STORE_DIR;
+use tanmi_base::{Millis, clock};
+use tanmi_index::{NodeIndex, Opened};
+
+use super::{Access, Store, Tx, WorkspaceEntry};
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::model::*;
+
+mod check;
+mod layout;
+mod scan;
+mod tx;
+
+pub use check::{CheckReport, Finding, Fix};
+use layout::{Layout, ProjectLayout};
+
+/// All workspaces of one project.
+#[derive(Default)]
+pub struct FileStore {
+    project: PathBuf,
+    /// Open indexes, so that a server opens each one once. Whoever holds a workspace's lock may take its index.
+    indexes: Mutex<HashMap<WorkspaceId, OpenIndex>>,
+    recoveries: Mutex<Vec<(WorkspaceId, Recovery)>>,
+}
+
+struct OpenIndex {
+    index: NodeIndex,
+    /// The file it was opened from: if somebody deleted that, the index is no longer anybody's.
+    inode: u64,
+}
+
+/// Whether a scan of all files is due whatever the signs say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scan {
+    IfNeeded,
+    Always,
+}
+
+impl FileStore {
+    pub fn new(project: impl Into<PathBuf>) -> FileStore {
+        FileStore { project: project.into(), ..FileStore::default() }
+    }
+
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// The journal whose number a watcher follows.
+    pub fn journal_path(&self, id: &WorkspaceId) -> PathBuf {
+        self.layout(id).journal()
+    }
+
+    /// What recovery did since the last call, for whoever talks to the person.
+    pub fn take_recoveries(&self) -> Vec<(WorkspaceId, Recovery)> {
+        std::mem::take(&mut *lock(&self.recoveries))
+    }
+
+    /// Compares every file with the index, as a server does when it starts.
+    pub fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        self.open_tx(id, Access::Read, now, Scan::Always).map(|_| ())
+    }
+
+    /// Deletes for good what has been in the trash for `days`.
+    pub fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
+        let layout = self.project_layout();
+        let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
+        let oldest = now - i64::from(days) * 86_400_000;
+        let mut removed = 0;
+        for entry in entries.flatten() {
+            if layout::trashed_at(&entry.file_name()).is_some_and(|at| at < oldest) {
+                fs::remove_tree(&entry.path()).map_err(Error::io(entry.path()))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn layout(&self, id: &WorkspaceId) -> Layout {
+        Layout::new(self.project.join(STORE_DIR).join(id.as_str()))
+    }
+
+    fn project_layout(&self) -> ProjectLayout {
+        ProjectLayout::new(self.project.join(STORE_DIR))
+    }
+
+    fn not_found(id: &WorkspaceId) -> Error {
+        Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }
+    }
+
+    /// Held while workspaces appear and disappear; creates the store folder.
+    fn lock_project(&self) -> Result<Lock> {
+        let layout = self.project_layout();
+        std::fs::create_dir_all(layout.local()).map_err(Error::io(layout.local()))?;
+        let guard = Lock::exclusive(&layout.lock())?;
+        let ignore = layout.gitignore();
+        if !ignore.exists() {
+            fs::write_atomic(&ignore, layout::GITIGNORE.as_bytes(), &layout.local(), Durability::Synced)
+                .map_err(Error::io(&ignore))?;
+        }
+        Ok(guard)
+    }
+
+    fn open_tx(&self, id: &WorkspaceId, access: Access, now: Millis, scan: Scan) -> Result<tx::FileTx<'_>> {
+        let layout = self.layout(id);
+        if !layout.workspace_md().exists() && !layout.nodes().exists() {
+            return Err(FileStore::not_found(id));
+        }
+        let guard = match self.lock_workspace(id, &layout) {
+            // A place that cannot be written can still be read: nobody else writes there either.
+            Err(Error::Io { .. }) if access == Access::Read => Lock::none(),
+            other => other?,
+        };
+        if !guard.is_held() {
+            let index = NodeIndex::in_memory()?;
+            scan::full(&index, &layout, now)?;
+            let index = OpenIndex { index, inode: 0 };
+            return Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now));
+        }
+        let (journal, index) = match self.open_fresh(id, &layout, access, now, scan) {
+            Err(Error::Index(error)) if error.is_corrupt() => {
+                NodeIndex::discard(&layout.index());
+                self.open_fresh(id, &layout, access, now, Scan::Always)?
+            }
+            other => other?,
+        };
+        if access == Access::Write {
+            index.index.begin()?;
+        }
+        Ok(tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now))
+    }
+
+    fn lock_workspace(&self, id: &WorkspaceId, layout: &Layout) -> Result<Lock> {
+        match Lock::exclusive(&layout.lock()) {
+            // A clone has no local folder yet.
+            Err(LockError::Io { source, .. }) if fs::is_absent(&source) && layout.exists() => {
+                std::fs::create_dir_all(layout.temp()).map_err(Error::io(layout.temp()))?;
+                Ok(Lock::exclusive(&layout.lock())?)
+            }
+            Err(LockError::Io { source, .. }) if fs::is_absent(&source) => Err(FileStore::not_found(id)),
+            other => Ok(other?),
+        }
+    }
+
+    /// Journal and index, both as the files are now. Under the lock.
+    fn open_fresh(
+        &self,
+        id: &WorkspaceId,
+        layout: &Layout,
+        access: Access,
+        now: Millis,
+        scan: Scan,
+    ) -> Result<(Journal, OpenIndex)> {
+        clear_temp(layout).map_err(Error::io(layout.temp()))?;
+        let (index, is_new) = self.open_index(id, layout)?;
+        let remembered = index.index.meta("seq")?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let path = layout.journal();
+        let mut journal = Journal::open(&path, layout.places(), remembered).map_err(Error::io(&path))?;
+        let recovered = journal.needs_recovery();
+        if recovered {
+            let recovery = journal.recover().map_err(Error::io(&path))?;
+            if !recovery.is_empty() {
+                lock(&self.recoveries).push((id.clone(), recovery));
+            }
+        }
+        if is_new || recovered || scan == Scan::Always || scan::is_due(&index.index, layout, access, now)? {
+            scan::full(&index.index, layout, now)?;
+        }
+        if recovered {
+            journal.checkpoint().map_err(Error::io(&path))?;
+        }
+        Ok((journal, index))
+    }
+
+    fn open_index(&self, id: &WorkspaceId, layout: &Layout) -> Result<(OpenIndex, bool)> {
+        let path = layout.index();
+        let on_disk = FileSig::of(&path).map_err(Error::io(&path))?;
+        if let Some(open) = lock(&self.indexes).remove(id)
+            && on_disk.is_some_and(|sig| sig.inode == open.inode)
+        {
+            return Ok((open, false));
+        }
+        let (index, is_new) = match NodeIndex::open(&path, &clock::boot_id())? {
+            Opened::Kept(index) => (index, false),
+            Opened::New(index) => (index, true),
+        };
+        let inode = FileSig::of(&path).map_err(Error::io(&path))?.map_or(0, |sig| sig.inode);
+        Ok((OpenIndex { index, inode }, is_new))
+    }
+}
+
+/// Under the lock nothing in the scratch folder is anybody's any more.
+fn clear_temp(layout: &Layout) -> std::io::Result<()> {
+    match std::fs::read_dir(layout.temp()) {
+        Ok(left) => left.flatten().try_for_each(|entry| fs::remove_tree(&entry.path())),
+        Err(error) if fs::is_absent(&error) => std::fs::create_dir_all(layout.temp()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A panic in another thread does not make its map wrong.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store for FileStore {
+    /// The whole folder appears in one rename, synced.
+    fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
+        let _guard = self.lock_project()?;
+        let project = self.project_layout();
+        project.remove_drafts().map_err(Error::io(project.local()))?;
+        let draft = Layout::new(project.draft(&workspace.id));
+        let write = |path: PathBuf, text: String| {
+            fs::write_new(&path, text.as_bytes(), Durability::Synced).map(|_| ()).map_err(Error::io(path))
+        };
+        let node_md = draft.node_md(&root.id);
+        for dir in [draft.node_dir(&root.id), draft.temp()] {
+            std::fs::create_dir_all(&dir).map_err(Error::io(dir))?;
+        }
+        write(draft.workspace_md(), codec::write_workspace(None, workspace))?;
+        write(node_md, codec::write_node(None, root))?;
+        Journal::create(&draft.journal(), &draft.temp(), 0).map_err(Error::io(draft.journal()))?;
+        for dir in [draft.node_dir(&root.id), draft.nodes(), draft.dir().to_owned()] {
+            fs::sync_dir(&dir);
+        }
+        let target = self.layout(&workspace.id);
+        std::fs::rename(draft.dir(), target.dir()).map_err(Error::io(target.dir()))?;
+        fs::sync_dir(project.dir());
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<WorkspaceEntry>> {
+        let dir = self.project.join(STORE_DIR);
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
+            other => other.map_err(Error::io(&dir))?,
+        };
+        let mut ids: Vec<WorkspaceId> = entries
+            .flatten()
+            .filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok())
+            .collect();
+        ids.sort();
+        let now = clock::now();
+        let entry = |id: WorkspaceId| {
+            let state = self.begin(&id, Access::Read, now).and_then(|tx| Ok((tx.workspace()?, tx.total()?.progress())));
+            let layout = self.layout(&id);
+            let touched = [layout.journal(), layout.workspace_md()];
+            let touched = touched.iter().filter_map(|path| FileSig::of(path).ok().flatten());
+            let active_at = touched.map(|sig| sig.mtime_ns / 1_000_000).max().unwrap_or_default();
+            WorkspaceEntry { id, state, active_at }
+        };
+        Ok(ids.into_iter().map(entry).collect())
+    }
+
+    fn exists(&self, id: &WorkspaceId) -> bool {
+        self.layout(id).exists()
+    }
+
+    fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        let _guard = self.lock_project()?;
+        let layout = self.layout(id);
+        if !layout.exists() {
+            return Err(FileStore::not_found(id));
+        }
+        let writer = self.lock_workspace(id, &layout)?;
+        lock(&self.indexes).remove(id);
+        // Windows does not move a folder with an open file in it; the project's lock keeps new writers out of it long enough.
+        if cfg!(windows) {
+            drop(writer);
+        }
+        let to = self.project_layout().trashed(now, id.as_str());
+        std::fs::create_dir_all(self.project_layout().trash()).map_err(Error::io(&to))?;
+        std::fs::rename(layout.dir(), &to).map_err(Error::io(layout.dir()))?;
+        fs::sync_dir(self.project_layout().dir());
+        Ok(())
+    }
+
+    fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+        let _guard = self.lock_project()?;
+        let Some(from) = self.project_layout().find_trashed(id.as_str()) else { return Ok(false) };
+        let target = self.layout(id);
+        std::fs::rename(&from, target.dir()).map_err(Error::io(&from))?;
+        fs::sync_dir(self.project_layout().dir());
+        Ok(true)
+    }
+
+    fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>> {
+        Ok(Box::new(self.open_tx(id, access, now, Scan::IfNeeded)?))
+    }
+}

@@ -1,0 +1,327 @@
+//! One transaction on one workspace's files.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use tanmi_base::Millis;
+use tanmi_base::fs::FileSig;
+use tanmi_base::journal::{Before, Change, CommitError, Journal};
+use tanmi_base::lock::Lock;
+use tanmi_index::{IndexError, NodeIndex, Position};
+
+use super::layout::Layout;
+use super::scan::{self, Loaded};
+use super::{FileStore, OpenIndex};
+use crate::codec::{self, Document};
+use crate::error::{Error, Result};
+use crate::model::*;
+use crate::store::{NodeBrief, Place, Tally, Tx};
+
+pub struct FileTx<'a> {
+    store: &'a FileStore,
+    id: WorkspaceId,
+    layout: Layout,
+    /// `None` in a place that cannot be written.
+    journal: Option<Journal>,
+    /// Given back to the store at the end, so that it is opened once.
+    index: Option<OpenIndex>,
+    now: Millis,
+    workspace: OnceCell<LoadedWorkspace>,
+    loaded: RefCell<HashMap<NodeId, Rc<Loaded>>>,
+    put_workspace: Option<Workspace>,
+    /// `None` means removed.
+    put_nodes: BTreeMap<NodeId, Option<Node>>,
+    /// Last, so that it is released after everything else.
+    _lock: Lock,
+}
+
+struct LoadedWorkspace {
+    doc: Document,
+    workspace: Workspace,
+    before: Before,
+}
+
+impl<'a> FileTx<'a> {
+    pub(super) fn new(
+        store: &'a FileStore,
+        id: WorkspaceId,
+        layout: Layout,
+        lock: Lock,
+        journal: Option<Journal>,
+        index: OpenIndex,
+        now: Millis,
+    ) -> FileTx<'a> {
+        FileTx {
+            store,
+            id,
+            layout,
+            journal,
+            index: Some(index),
+            now,
+            workspace: OnceCell::new(),
+            loaded: RefCell::default(),
+            put_workspace: None,
+            put_nodes: BTreeMap::new(),
+            _lock: lock,
+        }
+    }
+
+    pub(super) fn index(&self) -> Result<&NodeIndex> {
+        // Taken only by commit, which consumes the transaction.
+        self.index.as_ref().map(|open| &open.index).ok_or(Error::Contended { path: self.id.to_string() })
+    }
+
+    fn loaded_workspace(&self) -> Result<&LoadedWorkspace> {
+        if let Some(loaded) = self.workspace.get() {
+            return Ok(loaded);
+        }
+        let path = self.layout.workspace_md();
+        let Some((bytes, sig)) = scan::read_with_sig(&path)? else {
+            let reason = String::from("the file is missing");
+            return Err(Error::Damaged { path, line: 1, reason });
+        };
+        let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_workspace(&doc, &self.id)?, doc)));
+        match parsed {
+            Ok((workspace, doc)) => {
+                Ok(self.workspace.get_or_init(|| LoadedWorkspace { doc, workspace, before: Before::of(sig, &bytes) }))
+            }
+            Err(error) => Err(Error::Damaged { path, line: error.line, reason: error.reason }),
+        }
+    }
+
+    /// What the file says, which may be older than its rules.
+    pub(super) fn written_rules_hash(&self) -> Result<String> {
+        Ok(self.loaded_workspace()?.doc.get_nullable("rulesHash").unwrap_or_default())
+    }
+
+    /// The file as it is on disk, read once per transaction.
+    fn loaded_node(&self, id: &NodeId) -> Result<Option<Rc<Loaded>>> {
+        if let Some(loaded) = self.loaded.borrow().get(id) {
+            return Ok(Some(loaded.clone()));
+        }
+        match scan::load(&self.layout, id)? {
+            None => Ok(None),
+            Some(Err((error, _))) => {
+                Err(Error::Damaged { path: self.layout.node_md(id), line: error.line, reason: error.reason })
+            }
+            Some(Ok(mut loaded)) => {
+                let row = self.index()?.get(id.as_str())?;
+                let row = match row {
+                    Some(row) if row.sig == loaded.before.sig => Some(row),
+                    _ => scan::refresh(self.index()?, &self.layout, id)?,
+                };
+                // Lines written by hand count as log, though the key in the file does not know of them yet.
+                if let Some(row) = row.filter(|row| row.last_log_at > 0) {
+                    loaded.node.diary.last_log_at = Some(row.last_log_at);
+                }
+                let loaded = Rc::new(loaded);
+                self.loaded.borrow_mut().insert(id.clone(), loaded.clone());
+                Ok(Some(loaded))
+            }
+        }
+    }
+
+    /// Rows as the files are now, without those that no longer belong.
+    fn verified(
+        &self,
+        rows: Vec<tanmi_index::Row>,
+        belongs: impl Fn(&tanmi_index::Row) -> bool,
+    ) -> Result<Vec<NodeBrief>> {
+        let mut briefs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Ok(id) = NodeId::parse(&row.id) else { continue };
+            let row = if self.put_nodes.contains_key(&id) {
+                Some(row)
+            } else {
+                scan::verify(self.index()?, &self.layout, &id, Some(row))?
+            };
+            briefs.extend(row.filter(|row| belongs(row)).and_then(scan::brief_of));
+        }
+        Ok(briefs)
+    }
+
+    /// What has to be written, and which nodes the written files belong to.
+    fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
+        let mut changes = Vec::new();
+        let mut owners = Vec::new();
+        if let Some(workspace) = &self.put_workspace {
+            let was = self.loaded_workspace()?;
+            let text = codec::write_workspace(Some((&was.doc, &was.workspace)), workspace);
+            changes.push(Change::Write { path: String::from("Workspace.md"), before: Some(was.before.clone()), text });
+            owners.push(None);
+        }
+        for (id, node) in &self.put_nodes {
+            let Some(node) = node else {
+                let to = self.layout.trash_in_journal(self.now, id);
+                changes.push(Change::Move { from: format!("nodes/{id}"), to });
+                owners.push(None);
+                continue;
+            };
+            let was = self.loaded_node(id)?;
+            // What the key in the file says may be older than what the index knows of hand-written lines.
+            let read = was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
+            let text = match (&was, &read) {
+                (Some(was), Some(read)) => codec::write_node(Some((&was.doc, read)), node),
+                _ => codec::write_node(None, node),
+            };
+            let before = was.map(|was| was.before.clone());
+            changes.push(Change::Write { path: format!("nodes/{id}/Node.md"), before, text });
+            owners.push(Some(id.clone()));
+        }
+        Ok((changes, owners))
+    }
+
+    /// Records what the files are now. If that fails the files are right all the same: without the mark in the
+    /// journal the next one to come scans.
+    fn finish(&mut self, sigs: &[Option<FileSig>], owners: &[Option<NodeId>], grown: i64) -> Result<()> {
+        let (Some(open), Some(journal)) = (&self.index, &mut self.journal) else { return Ok(()) };
+        for (sig, owner) in sigs.iter().zip(owners) {
+            if let (Some(sig), Some(id)) = (sig, owner) {
+                open.index.set_sig(id.as_str(), *sig)?;
+            }
+        }
+        let known = open.index.meta("nodes")?.unwrap_or_default();
+        let folders = scan::folder_sign(&self.layout)?;
+        if folders != known && is_our_doing(&known, &folders, grown) {
+            open.index.set_meta("nodes", &folders)?;
+        }
+        open.index.set_meta("seq", &journal.seq().to_string())?;
+        open.index.commit()?;
+        journal.mark_applied().map_err(Error::io(self.layout.journal()))
+    }
+
+    /// An index that turns out to be broken in the middle is thrown away, and the caller starts again.
+    fn heal<T>(&self, result: Result<T, IndexError>) -> Result<T> {
+        result.map_err(|error| {
+            if error.is_corrupt() && self.journal.is_some() {
+                NodeIndex::discard(&self.layout.index());
+                return Error::Contended { path: self.layout.index().display().to_string() };
+            }
+            Error::Index(error)
+        })
+    }
+}
+
+/// The folder's link count moved by as many folders as we made, so nobody else made one in the same instant. Where the
+/// file system does not count, the time stamp has to do.
+fn is_our_doing(known: &str, now: &str, grown: i64) -> bool {
+    let count = |sign: &str| sign.split_once(' ').and_then(|(_, n)| n.parse::<i64>().ok()).unwrap_or(0);
+    count(known) < 2 || count(now) - count(known) == grown
+}
+
+fn folders_made(change: &Change) -> i64 {
+    match change {
+        Change::Write { before, .. } => i64::from(before.is_none()),
+        Change::Move { .. } => -1,
+    }
+}
+
+impl Drop for FileTx<'_> {
+    fn drop(&mut self) {
+        if let Some(open) = self.index.take().filter(|_| self.journal.is_some()) {
+            open.index.rollback();
+            super::lock(&self.store.indexes).insert(self.id.clone(), open);
+        }
+    }
+}
+
+impl Tx for FileTx<'_> {
+    fn workspace(&self) -> Result<Workspace> {
+        match &self.put_workspace {
+            Some(workspace) => Ok(workspace.clone()),
+            None => Ok(self.loaded_workspace()?.workspace.clone()),
+        }
+    }
+
+    fn node(&self, id: &NodeId) -> Result<Option<Node>> {
+        match self.put_nodes.get(id) {
+            Some(put) => Ok(put.clone()),
+            None => Ok(self.loaded_node(id)?.map(|loaded| loaded.node.clone())),
+        }
+    }
+
+    fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>> {
+        if let Some(put) = self.put_nodes.get(id) {
+            return Ok(put.as_ref().map(NodeBrief::of));
+        }
+        let row = self.heal(self.index()?.get(id.as_str()))?;
+        Ok(scan::verify(self.index()?, &self.layout, id, row)?.and_then(scan::brief_of))
+    }
+
+    fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let after = after.map(|place| Position {
+            order: place.order,
+            created_at: place.created_at,
+            id: place.id.clone(),
+        });
+        let rows = self.heal(self.index()?.children(parent.as_str(), after.as_ref(), limit))?;
+        self.verified(rows, |row| row.parent == parent.as_str())
+    }
+
+    fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
+        let rows = self.heal(self.index()?.recent(parent.as_str(), status.as_str(), limit))?;
+        self.verified(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
+    }
+
+    fn last_order(&self, parent: &NodeId) -> Result<i64> {
+        let last = self.heal(self.index()?.last_order(parent.as_str()))?;
+        // Nodes made by hand have no order and count as last.
+        Ok(if last == i64::MAX { self.tally(parent)?.total() as i64 } else { last })
+    }
+
+    fn tally(&self, parent: &NodeId) -> Result<Tally> {
+        let counts = self.heal(self.index()?.tally(parent.as_str()))?;
+        Ok(Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n)))))
+    }
+
+    fn total(&self) -> Result<Tally> {
+        let counts = self.heal(self.index()?.tally(""))?;
+        Ok(Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n)))))
+    }
+
+    fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {
+        if self.workspace()? != workspace {
+            self.put_workspace = Some(workspace);
+        }
+        Ok(())
+    }
+
+    fn put_node(&mut self, node: Node) -> Result<()> {
+        if self.node(&node.id)?.as_ref() != Some(&node) {
+            let sig = self.index()?.get(node.id.as_str())?.map(|row| row.sig).unwrap_or_default();
+            self.index()?.put(&scan::row_of(&node, sig))?;
+            self.put_nodes.insert(node.id.clone(), Some(node));
+        }
+        Ok(())
+    }
+
+    fn remove_node(&mut self, id: &NodeId) -> Result<()> {
+        self.index()?.remove(id.as_str())?;
+        self.put_nodes.insert(id.clone(), None);
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<u64> {
+        let (changes, owners) = self.changes()?;
+        let grown = changes.iter().map(folders_made).sum();
+        let Some(journal) = &mut self.journal else {
+            return Err(Error::Io {
+                path: self.layout.dir().to_owned(),
+                source: std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem),
+            });
+        };
+        if changes.is_empty() {
+            return Ok(journal.seq());
+        }
+        let sigs = journal.commit(changes, self.now).map_err(|error| match error {
+            CommitError::Conflict { path } => Error::Contended { path },
+            CommitError::Io { path, source } => Error::Io { path, source },
+        })?;
+        let seq = journal.seq();
+        if self.finish(&sigs, &owners, grown).is_err() {
+            self.index = None;
+        }
+        Ok(seq)
+    }
+}

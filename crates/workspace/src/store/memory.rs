@@ -1,0 +1,169 @@
+//! A store in memory: the plainest meaning of the trait. Property tests hold the file store against it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tanmi_base::Millis;
+
+use super::{Access, NodeBrief, Place, Store, Tally, Tx, WorkspaceEntry};
+use crate::error::{Error, Result};
+use crate::model::*;
+
+#[derive(Clone, Debug)]
+struct Shelf {
+    workspace: Workspace,
+    nodes: BTreeMap<NodeId, Node>,
+    seq: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shelves {
+    here: BTreeMap<WorkspaceId, Shelf>,
+    deleted: BTreeMap<WorkspaceId, Shelf>,
+}
+
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    shelves: Mutex<Shelves>,
+}
+
+impl MemoryStore {
+    pub fn new() -> MemoryStore {
+        MemoryStore::default()
+    }
+
+    fn shelves(&self) -> MutexGuard<'_, Shelves> {
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_found(id: &WorkspaceId) -> Error {
+    Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }
+}
+
+impl Store for MemoryStore {
+    fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
+        let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
+        let shelf = Shelf { workspace: workspace.clone(), nodes, seq: 0 };
+        self.shelves().here.insert(workspace.id.clone(), shelf);
+        Ok(())
+    }
+
+    fn list(&self) -> Result<Vec<WorkspaceEntry>> {
+        let entry = |(id, shelf): (&WorkspaceId, &Shelf)| WorkspaceEntry {
+            id: id.clone(),
+            active_at: shelf.nodes.values().map(|node| node.updated_at).max().unwrap_or_default(),
+            state: Ok((shelf.workspace.clone(), count(shelf.nodes.values(), |node| !node.id.is_root()).progress())),
+        };
+        Ok(self.shelves().here.iter().map(entry).collect())
+    }
+
+    fn exists(&self, id: &WorkspaceId) -> bool {
+        self.shelves().here.contains_key(id)
+    }
+
+    fn delete(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
+        let mut shelves = self.shelves();
+        let shelf = shelves.here.remove(id).ok_or_else(|| not_found(id))?;
+        shelves.deleted.insert(id.clone(), shelf);
+        Ok(())
+    }
+
+    fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+        let mut shelves = self.shelves();
+        let Some(shelf) = shelves.deleted.remove(id) else { return Ok(false) };
+        shelves.here.insert(id.clone(), shelf);
+        Ok(true)
+    }
+
+    fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
+        let shelves = self.shelves();
+        let draft = shelves.here.get(id).ok_or_else(|| not_found(id))?.clone();
+        Ok(Box::new(MemoryTx { shelves, draft, changed: false }))
+    }
+}
+
+struct MemoryTx<'a> {
+    shelves: MutexGuard<'a, Shelves>,
+    draft: Shelf,
+    changed: bool,
+}
+
+impl MemoryTx<'_> {
+    fn of_parent<'b>(&'b self, parent: &'b NodeId) -> impl Iterator<Item = &'b Node> {
+        self.draft.nodes.values().filter(move |node| node.parent_id.as_ref() == Some(parent))
+    }
+}
+
+fn count<'a>(nodes: impl Iterator<Item = &'a Node>, which: impl Fn(&Node) -> bool) -> Tally {
+    let mut counts: BTreeMap<NodeStatus, u64> = BTreeMap::new();
+    for node in nodes.filter(|node| which(node)) {
+        *counts.entry(node.status).or_default() += 1;
+    }
+    Tally::of(counts)
+}
+
+impl Tx for MemoryTx<'_> {
+    fn workspace(&self) -> Result<Workspace> {
+        Ok(self.draft.workspace.clone())
+    }
+
+    fn node(&self, id: &NodeId) -> Result<Option<Node>> {
+        Ok(self.draft.nodes.get(id).cloned())
+    }
+
+    fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>> {
+        Ok(self.draft.nodes.get(id).map(NodeBrief::of))
+    }
+
+    fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let mut children: Vec<NodeBrief> = self.of_parent(parent).map(NodeBrief::of).collect();
+        children.sort_by(|a, b| a.place.cmp(&b.place));
+        Ok(children.into_iter().filter(|child| after.is_none_or(|after| child.place > *after)).take(limit).collect())
+    }
+
+    fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
+        let mut children: Vec<NodeBrief> =
+            self.of_parent(parent).filter(|node| node.status == status).map(NodeBrief::of).collect();
+        children.sort_by_key(|child| std::cmp::Reverse(child.status_changed_at));
+        children.truncate(limit);
+        Ok(children)
+    }
+
+    fn last_order(&self, parent: &NodeId) -> Result<i64> {
+        Ok(self.of_parent(parent).filter_map(|node| node.order).max().unwrap_or(0))
+    }
+
+    fn tally(&self, parent: &NodeId) -> Result<Tally> {
+        Ok(count(self.of_parent(parent), |_| true))
+    }
+
+    fn total(&self) -> Result<Tally> {
+        Ok(count(self.draft.nodes.values(), |node| !node.id.is_root()))
+    }
+
+    fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {
+        self.changed |= self.draft.workspace != workspace;
+        self.draft.workspace = workspace;
+        Ok(())
+    }
+
+    fn put_node(&mut self, node: Node) -> Result<()> {
+        self.changed |= self.draft.nodes.get(&node.id) != Some(&node);
+        self.draft.nodes.insert(node.id.clone(), node);
+        Ok(())
+    }
+
+    fn remove_node(&mut self, id: &NodeId) -> Result<()> {
+        self.changed |= self.draft.nodes.remove(id).is_some();
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<u64> {
+        self.draft.seq += u64::from(self.changed);
+        let seq = self.draft.seq;
+        let id = self.draft.workspace.id.clone();
+        self.shelves.here.insert(id, self.draft);
+        Ok(seq)
+    }
+}

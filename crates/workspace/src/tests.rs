@@ -1,0 +1,105 @@
+//! The domain against both stores: examples of the specification, and random stories that must come out the same.
+
+use tanmi_base::Millis;
+
+use crate::model::*;
+use crate::ops::*;
+use crate::state::Action;
+use crate::store::{self, FileStore, MemoryStore, Store, Tx};
+use crate::{Error, Result};
+
+mod examples;
+mod files;
+mod stories;
+
+const NOW: Millis = 1_765_432_100_000;
+
+pub fn act(now: Millis) -> Act {
+    Act { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
+}
+
+/// A workspace in some store, with short ways to do things to it.
+struct Bench<'a> {
+    store: &'a dyn Store,
+    id: WorkspaceId,
+    now: std::cell::Cell<Millis>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(store: &'a dyn Store, rules: &[&str]) -> Bench<'a> {
+        let rules = rules.iter().map(|rule| String::from(*rule)).collect();
+        let new = NewWorkspace { name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![] };
+        let (workspace, _) = init(store, new, &act(NOW)).unwrap();
+        Bench { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
+    }
+
+    fn tick(&self) -> Act {
+        self.now.set(self.now.get() + 1000);
+        act(self.now.get())
+    }
+
+    fn change<T>(&self, work: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
+        store::change(self.store, &self.id, self.now.get(), work)
+    }
+
+    fn view<T>(&self, work: impl FnOnce(&dyn Tx) -> Result<T>) -> T {
+        store::view(self.store, &self.id, self.now.get(), work).unwrap()
+    }
+
+    fn try_create(&self, parent: &NodeId, kind: NodeType, title: &str) -> Result<NodeId> {
+        let act = self.tick();
+        self.change(|tx| Ok(create_node(tx, new_node(parent, kind, title), &act)?.0.id))
+    }
+
+    fn plan(&self, parent: &NodeId, title: &str) -> NodeId {
+        self.try_create(parent, NodeType::Planning, title).unwrap()
+    }
+
+    fn task(&self, parent: &NodeId, title: &str) -> NodeId {
+        self.try_create(parent, NodeType::Execution, title).unwrap()
+    }
+
+    fn go(&self, node: &NodeId, action: Action) -> Result<Transition> {
+        let act = self.tick();
+        let conclusion = Some(format!("{action} 的结论"));
+        self.change(|tx| {
+            let request = TransitionRequest { node_id: node.clone(), action, conclusion: conclusion.clone() };
+            transition(tx, request, &act)
+        })
+    }
+
+    fn node(&self, id: &NodeId) -> Node {
+        self.view(|tx| tx.node(id)).unwrap()
+    }
+
+    fn status(&self, id: &NodeId) -> &'static str {
+        self.node(id).status.as_str()
+    }
+}
+
+fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
+    NewNode {
+        parent_id: parent.clone(),
+        kind,
+        title: title.into(),
+        requirement: format!("{title} 的需求"),
+        role: None,
+        note: String::new(),
+        docs: vec![],
+        isolated: false,
+        rules_check: RulesCheck::IfGiven(None),
+    }
+}
+
+/// Runs the same test on a store of each kind.
+fn on_both(test: impl Fn(&Bench<'_>)) {
+    let memory = MemoryStore::new();
+    test(&Bench::new(&memory, &[]));
+    let dir = tempfile::tempdir().unwrap();
+    let files = FileStore::new(dir.path());
+    test(&Bench::new(&files, &[]));
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
+    result.unwrap_err().code()
+}
