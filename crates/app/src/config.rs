@@ -1,0 +1,222 @@
+//! Settings: `config.json` in the home folder, overlaid by the project's, which may only switch things off.
+//!
+//! One table says what there is; [`Config`] is what the program reads.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use tanmi_base::Lang;
+use tanmi_base::fs::{self, Durability};
+use tanmi_base::lock::Lock;
+use tanmi_base::paths::PROJECT_DIR;
+use tanmi_workspace::context::ContextLimits;
+
+use crate::error::{Error, Result};
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Switch,
+    Number { min: u64, max: u64 },
+    Word(&'static [&'static str]),
+}
+
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: &'static str,
+    pub zh: &'static str,
+    pub en: &'static str,
+}
+
+pub const KEYS: &[Key] = &[
+    Key {
+        name: "language",
+        kind: Kind::Word(&["auto", "zh", "en"]),
+        default: "auto",
+        zh: "显示给人和智能体的文字所用的语言",
+        en: "language of texts for people and agents",
+    },
+    Key {
+        name: "autoLog",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "在节点日志中记录状态变化",
+        en: "note status changes in the log of a node",
+    },
+    Key {
+        name: "contextLogEntries",
+        kind: Kind::Number { min: 0, max: 1000 },
+        default: "20",
+        zh: "上下文中每个节点的日志条数",
+        en: "log entries of each node in a context",
+    },
+    Key {
+        name: "contextMaxBytes",
+        kind: Kind::Number { min: 1000, max: 1_000_000 },
+        default: "32768",
+        zh: "一次上下文的文字上限（字节）",
+        en: "bytes of text in a context",
+    },
+    Key {
+        name: "trashRetainDays",
+        kind: Kind::Number { min: 0, max: 3650 },
+        default: "30",
+        zh: "已删除的内容在回收站中保留的天数",
+        en: "days that deleted things stay in the trash",
+    },
+];
+
+/// The settings in force.
+#[derive(Debug)]
+pub struct Config {
+    /// `None` is `auto`.
+    pub language: Option<Lang>,
+    pub auto_log: bool,
+    pub context: ContextLimits,
+    pub trash_retain_days: u32,
+    /// What was found in the files and not used.
+    pub warnings: Vec<Error>,
+}
+
+/// One line of `config list`.
+#[derive(Debug)]
+pub struct Setting {
+    pub key: &'static Key,
+    pub value: String,
+    /// The file it comes from; `None` for the default.
+    pub source: Option<PathBuf>,
+}
+
+impl Config {
+    pub fn load(home: &Path, project: &Path) -> Config {
+        let (settings, warnings) = read_all(home, project);
+        let value = |name: &str| settings.iter().find(|s| s.key.name == name).map_or("", |s| s.value.as_str());
+        let number = |name: &str| value(name).parse::<u64>().unwrap_or_default();
+        Config {
+            language: match value("language") {
+                "zh" => Some(Lang::Zh),
+                "en" => Some(Lang::En),
+                _ => None,
+            },
+            auto_log: value("autoLog") == "true",
+            context: ContextLimits {
+                log_entries: number("contextLogEntries") as usize,
+                max_bytes: number("contextMaxBytes") as usize,
+                ..ContextLimits::default()
+            },
+            trash_retain_days: u32::try_from(number("trashRetainDays")).unwrap_or(u32::MAX),
+            warnings,
+        }
+    }
+}
+
+pub fn home_file(home: &Path) -> PathBuf {
+    home.join("config.json")
+}
+
+pub fn project_file(project: &Path) -> PathBuf {
+    project.join(PROJECT_DIR).join("config.json")
+}
+
+/// Every setting with its value and source, and what is wrong in the files.
+pub fn read_all(home: &Path, project: &Path) -> (Vec<Setting>, Vec<Error>) {
+    let mut settings: Vec<Setting> =
+        KEYS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
+    let mut warnings = Vec::new();
+    for (path, from_project) in [(home_file(home), false), (project_file(project), true)] {
+        let values = match read_file(&path) {
+            Ok(values) => values,
+            Err(error) => {
+                warnings.push(error);
+                continue;
+            }
+        };
+        for (name, value) in values {
+            let checked = find(&name).and_then(|key| {
+                let text = check(key, &as_text(&value))?;
+                if from_project && !(matches!(key.kind, Kind::Switch) && text == "false") {
+                    return Err(Error::NotForProjects { key: key.name });
+                }
+                Ok((key, text))
+            });
+            match checked {
+                Err(warning) => warnings.push(warning),
+                Ok((key, text)) => {
+                    for setting in settings.iter_mut().filter(|setting| setting.key.name == key.name) {
+                        setting.value = text.clone();
+                        setting.source = Some(path.clone());
+                    }
+                }
+            }
+        }
+    }
+    (settings, warnings)
+}
+
+/// Writes one setting; whatever else is in the file stays.
+pub fn set(path: &Path, for_project: bool, name: &str, value: &str) -> Result<Setting> {
+    let key = find(name)?;
+    let text = check(key, value)?;
+    if for_project && !(matches!(key.kind, Kind::Switch) && text == "false") {
+        return Err(Error::NotForProjects { key: key.name });
+    }
+    let dir = path.parent().unwrap_or(Path::new("."));
+    if for_project {
+        std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
+    } else {
+        fs::create_private_dir(dir).map_err(Error::io(dir))?;
+    }
+    let _lock = Lock::exclusive(&dir.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
+    let mut values = read_file(path)?;
+    let json = match key.kind {
+        Kind::Switch => Value::Bool(text == "true"),
+        Kind::Number { .. } => text.parse::<u64>().map_or(Value::Null, Value::from),
+        Kind::Word(_) => Value::from(text.clone()),
+    };
+    values.insert(key.name.to_owned(), json);
+    let body = format!("{:#}\n", Value::Object(values));
+    fs::write_atomic(path, body.as_bytes(), dir, Durability::Synced).map_err(Error::io(path))?;
+    Ok(Setting { key, value: text, source: Some(path.to_owned()) })
+}
+
+pub fn find(name: &str) -> Result<&'static Key> {
+    KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+        let near = KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(&name.replace(['-', '_'], "")));
+        Error::UnknownKey { key: name.to_owned(), near: near.map(|key| key.name) }
+    })
+}
+
+fn check(key: &'static Key, value: &str) -> Result<String> {
+    let bad = |expected: String| Error::BadValue { key: key.name, value: value.to_owned(), expected };
+    match key.kind {
+        Kind::Switch => match value {
+            "true" | "on" | "yes" => Ok(String::from("true")),
+            "false" | "off" | "no" => Ok(String::from("false")),
+            _ => Err(bad(String::from("true | false"))),
+        },
+        Kind::Number { min, max } => match value.parse::<u64>() {
+            Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
+            _ => Err(bad(format!("{min}–{max}"))),
+        },
+        Kind::Word(words) if words.contains(&value) => Ok(value.to_owned()),
+        Kind::Word(words) => Err(bad(words.join(" | "))),
+    }
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Map<String, Value>> {
+    let Some(bytes) = fs::read_optional(path).map_err(Error::io(path))? else { return Ok(Map::new()) };
+    let bad = |line: usize, reason: String| Error::BadFile { path: path.to_owned(), line, reason };
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(values)) => Ok(values),
+        Ok(_) => Err(bad(1, String::from("expected an object"))),
+        Err(error) => Err(bad(error.line(), error.to_string())),
+    }
+}

@@ -1,0 +1,134 @@
+//! The errors of the use cases: the domain's, and those of finding and configuring things.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tanmi_base::Lang;
+use tanmi_workspace::model::WorkspaceId;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.message(Lang::En))]
+pub enum Error {
+    Domain(#[from] tanmi_workspace::Error),
+    NoWorkspace { project: PathBuf },
+    AmbiguousWorkspace { candidates: Vec<(WorkspaceId, String)> },
+    NothingToChange,
+    UnknownKey { key: String, near: Option<&'static str> },
+    BadValue { key: &'static str, value: String, expected: String },
+    /// A project may only switch things off.
+    NotForProjects { key: &'static str },
+    BadFile { path: PathBuf, line: usize, reason: String },
+}
+
+impl Error {
+    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Domain(tanmi_workspace::Error::Io { path, source })
+    }
+
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Domain(error) => error.code(),
+            Error::NoWorkspace { .. } => "NO_WORKSPACE",
+            Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
+            Error::NothingToChange => "NOTHING_TO_CHANGE",
+            Error::UnknownKey { .. } => "UNKNOWN_KEY",
+            Error::BadValue { .. } => "INVALID_ARGUMENT",
+            Error::NotForProjects { .. } => "NOT_FOR_PROJECTS",
+            Error::BadFile { .. } => "FILE_DAMAGED",
+        }
+    }
+
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Error::Domain(error) => error.field(),
+            Error::NoWorkspace { .. } | Error::AmbiguousWorkspace { .. } => Some("workspaceId"),
+            Error::BadValue { key, .. } | Error::NotForProjects { key } => Some(key),
+            _ => None,
+        }
+    }
+
+    pub fn message(&self, lang: Lang) -> String {
+        let (zh, en) = match self {
+            Error::Domain(error) => return error.message(lang),
+            Error::NoWorkspace { project } => (
+                format!("{} 中没有活跃的工作区", project.display()),
+                format!("there is no active workspace in {}", project.display()),
+            ),
+            Error::AmbiguousWorkspace { candidates } => (
+                format!("此项目有 {} 个活跃的工作区，请指定一个", candidates.len()),
+                format!("this project has {} active workspaces: say which one", candidates.len()),
+            ),
+            Error::NothingToChange => {
+                (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
+            }
+            Error::UnknownKey { key, .. } => (format!("没有配置项 {key:?}"), format!("there is no setting {key:?}")),
+            Error::BadValue { key, value, expected } => (
+                format!("{key} 不能是 {value:?}，应为 {expected}"),
+                format!("{key} cannot be {value:?}; expected {expected}"),
+            ),
+            Error::NotForProjects { key } => (
+                format!("{key} 不能由项目设置：项目只能关闭功能"),
+                format!("{key} cannot be set by a project, which may only switch things off"),
+            ),
+            Error::BadFile { path, line, reason } => (
+                format!("{}:{line} 无法解析：{reason}", path.display()),
+                format!("{}:{line} cannot be read: {reason}", path.display()),
+            ),
+        };
+        match lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
+
+    pub fn hint(&self, lang: Lang) -> Option<String> {
+        let (zh, en) = match self {
+            Error::Domain(error) => return error.hint(lang),
+            Error::NoWorkspace { .. } => (
+                String::from("创建一个：tanmi workspace init --name … --goal …；或用 --workspace 指定"),
+                String::from("create one: tanmi workspace init --name … --goal …, or name one with --workspace"),
+            ),
+            Error::AmbiguousWorkspace { candidates } => {
+                let list: Vec<String> = candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+                let list = list.join(", ");
+                (format!("用 --workspace 指定：{list}"), format!("use --workspace with one of: {list}"))
+            }
+            Error::UnknownKey { near: Some(near), .. } => (format!("是否指 {near}？"), format!("did you mean {near}?")),
+            Error::UnknownKey { near: None, .. } => {
+                (String::from("tanmi config list 列出全部配置项"), String::from("tanmi config list shows them all"))
+            }
+            Error::BadFile { .. } => (String::from("请修正该文件"), String::from("mend the file by hand")),
+            _ => return None,
+        };
+        Some(match lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        })
+    }
+
+    /// The whole error for programs.
+    pub fn to_json(&self, lang: Lang) -> Value {
+        let mut error = json!({"code": self.code(), "message": self.message(lang)});
+        if let Some(field) = self.field() {
+            error["field"] = json!(field);
+        }
+        if let Some(hint) = self.hint(lang) {
+            error["hint"] = json!(hint);
+        }
+        let details = match self {
+            Error::Domain(error) => error.details(),
+            Error::AmbiguousWorkspace { candidates } => {
+                let list: Vec<Value> = candidates.iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+                json!({"workspaces": list})
+            }
+            _ => Value::Null,
+        };
+        if !details.is_null() {
+            error["details"] = details;
+        }
+        error
+    }
+}

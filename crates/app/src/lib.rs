@@ -1,0 +1,188 @@
+//! Use cases. Command line, MCP and HTTP all call these; none of them has logic of its own.
+//!
+//! Everything the outside world decides (home, working directory, who is calling, the clock) arrives in [`Env`], so that
+//! nothing here reads the environment or a terminal.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tanmi_base::{Lang, Millis, paths};
+use tanmi_workspace::model::{Operator, Workspace, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::ops::{Act, RulesCheck};
+use tanmi_workspace::store::{self, FileStore, Store, Tx};
+
+pub mod config;
+pub mod error;
+pub mod node;
+pub mod registry;
+pub mod workspace;
+
+use config::Config;
+pub use error::{Error, Result};
+use registry::Registry;
+
+/// What the outside world decides.
+#[derive(Clone, Debug)]
+pub struct Env {
+    pub home: PathBuf,
+    pub cwd: PathBuf,
+    /// Overrides the search for the project of `cwd`.
+    pub project: Option<PathBuf>,
+    pub operator: Operator,
+    pub locale: Lang,
+    pub clock: fn() -> Millis,
+    /// Agents must show that they know the rules; people may.
+    pub strict_rules: bool,
+}
+
+pub struct App {
+    env: Env,
+    project: PathBuf,
+    config: Config,
+    registry: Registry,
+    stores: Mutex<HashMap<PathBuf, Arc<FileStore>>>,
+}
+
+/// A workspace and where it is kept.
+#[derive(Clone)]
+pub struct Place {
+    pub store: Arc<FileStore>,
+    pub id: WorkspaceId,
+}
+
+impl App {
+    pub fn new(env: Env) -> App {
+        let project = match &env.project {
+            Some(dir) => dir.clone(),
+            None => paths::project_root(&env.cwd, &env.home),
+        };
+        let config = Config::load(&env.home, &project);
+        let registry = Registry::new(&env.home);
+        App { env, project, config, registry, stores: Mutex::default() }
+    }
+
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    pub fn home(&self) -> &Path {
+        &self.env.home
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn now(&self) -> Millis {
+        (self.env.clock)()
+    }
+
+    /// The language for texts about `text`; without text, that of the locale. A setting overrides both.
+    pub fn lang(&self, text: Option<&str>) -> Lang {
+        self.config.language.or_else(|| Lang::of_text(text?)).unwrap_or(self.env.locale)
+    }
+
+    fn act(&self) -> Act {
+        Act { now: self.now(), operator: self.env.operator, auto_log: self.config.auto_log, moves_focus: true }
+    }
+
+    fn rules_check(&self, given: Option<String>) -> RulesCheck {
+        if self.env.strict_rules { RulesCheck::Required(given) } else { RulesCheck::IfGiven(given) }
+    }
+
+    /// The store of a project, opened once.
+    pub fn store(&self, project: &Path) -> Arc<FileStore> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.entry(project.to_owned()).or_insert_with(|| Arc::new(FileStore::new(project))).clone()
+    }
+
+    /// Finds a workspace by id from anywhere, or, without an id, the only active one of this project.
+    pub fn locate(&self, id: Option<&str>) -> Result<Place> {
+        let here = self.store(&self.project);
+        let Some(raw) = id else { return self.only_active(here) };
+        let id = WorkspaceId::parse(raw)?;
+        if here.exists(&id) {
+            return Ok(Place { store: here, id });
+        }
+        if let Some(project) = self.registry.find(&id)? {
+            return Ok(Place { store: self.store(&project), id });
+        }
+        let existing = self.known_workspaces()?;
+        Err(tanmi_workspace::Error::WorkspaceNotFound { id: id.to_string(), existing }.into())
+    }
+
+    fn only_active(&self, store: Arc<FileStore>) -> Result<Place> {
+        let mut active: Vec<(WorkspaceId, String)> = Vec::new();
+        for entry in store.list()? {
+            if let Ok((workspace, _)) = entry.state
+                && workspace.status == WorkspaceStatus::Active
+            {
+                active.push((workspace.id, workspace.name));
+            }
+        }
+        match active.len() {
+            1 => Ok(Place { store, id: active.remove(0).0 }),
+            0 => Err(Error::NoWorkspace { project: self.project.clone() }),
+            _ => Err(Error::AmbiguousWorkspace { candidates: active }),
+        }
+    }
+
+    /// Active workspaces, this project's first, at most 20.
+    fn known_workspaces(&self) -> Result<Vec<(WorkspaceId, String)>> {
+        let mut known: Vec<(WorkspaceId, String)> = Vec::new();
+        for entry in self.store(&self.project).list()? {
+            if let Ok((workspace, _)) = entry.state
+                && workspace.status == WorkspaceStatus::Active
+            {
+                known.push((workspace.id, workspace.name));
+            }
+        }
+        for (id, entry) in self.registry.entries()? {
+            if !known.iter().any(|(seen, _)| *seen == id) {
+                known.push((id, entry.name));
+            }
+        }
+        known.truncate(20);
+        Ok(known)
+    }
+
+    fn change<T>(
+        &self,
+        place: &Place,
+        mut work: impl FnMut(&mut dyn Tx, &Act) -> tanmi_workspace::Result<T>,
+    ) -> Result<T> {
+        let act = self.act();
+        Ok(store::change(place.store.as_ref(), &place.id, act.now, |tx| work(tx, &act))?)
+    }
+
+    fn view<T>(&self, place: &Place, work: impl FnOnce(&dyn Tx) -> tanmi_workspace::Result<T>) -> Result<T> {
+        Ok(store::view(place.store.as_ref(), &place.id, self.now(), work)?)
+    }
+
+    /// What recovery kept aside while this program ran: the person should know.
+    pub fn notices(&self, lang: Lang) -> Vec<String> {
+        let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = Vec::new();
+        for store in stores.values() {
+            for (id, recovery) in store.take_recoveries() {
+                for (path, aside) in recovery.kept {
+                    let zh = format!("{id}：{path} 的手工修改已保留；程序的版本在 {}", aside.display());
+                    let en = format!("{id}: your edit of {path} was kept; the program's version is {}", aside.display());
+                    notices.push(lang.pick(&zh, &en).to_owned());
+                }
+                if let Some(aside) = recovery.damaged {
+                    let zh = format!("{id}：日志文件有损坏，其余部分保存在 {}", aside.display());
+                    let en = format!("{id}: the journal was damaged; the rest of it is kept in {}", aside.display());
+                    notices.push(lang.pick(&zh, &en).to_owned());
+                }
+            }
+        }
+        notices
+    }
+}
+
+/// The words of a workspace that tell its language.
+pub fn words_of(workspace: &Workspace) -> String {
+    format!("{} {}", workspace.name, workspace.goal)
+}

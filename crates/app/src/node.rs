@@ -1,0 +1,222 @@
+//! Use cases of nodes, logs, problems and context.
+
+use serde::Serialize;
+use tanmi_workspace::context::{self, Context};
+use tanmi_workspace::model::*;
+use tanmi_workspace::ops::{
+    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, StatusChange, Target, Transition,
+    TransitionRequest,
+};
+use tanmi_workspace::state::Action;
+
+use crate::error::{Error, Result};
+use crate::App;
+
+/// Every result names its target.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct In<T> {
+    pub workspace_id: WorkspaceId,
+    #[serde(flatten)]
+    pub result: T,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    pub node_id: NodeId,
+    pub node: Node,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub status_changes: Vec<StatusChange>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogResult {
+    /// A node id, or `workspace`.
+    pub node_id: String,
+    pub entries: Vec<LogEntry>,
+    /// How many there are, shown or not.
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemResult {
+    pub node_id: String,
+    pub problem: Option<Problem>,
+}
+
+/// What a new node is made of, as it arrives: words are checked here, so that errors name the field.
+#[derive(Clone, Debug, Default)]
+pub struct NodeCreate {
+    pub workspace: Option<String>,
+    pub parent: Option<String>,
+    pub kind: String,
+    pub title: String,
+    pub requirement: String,
+    pub role: Option<String>,
+    pub note: String,
+    pub docs: Vec<DocReference>,
+    pub isolated: bool,
+    pub rules_hash: Option<String>,
+}
+
+impl App {
+    pub fn node_create(&self, new: NodeCreate) -> Result<In<NodeResult>> {
+        let parent_id = NodeId::parse_field("parentId", new.parent.as_deref().unwrap_or("root"))?;
+        let node = NewNode {
+            parent_id,
+            kind: NodeType::parse("type", &new.kind)?,
+            title: new.title,
+            requirement: new.requirement,
+            role: role(new.role.as_deref())?,
+            note: new.note,
+            docs: new.docs,
+            isolated: new.isolated,
+            rules_check: self.rules_check(new.rules_hash),
+        };
+        let place = self.locate(new.workspace.as_deref())?;
+        let (node, status_changes) = self.change(&place, |tx, act| ops::create_node(tx, node.clone(), act))?;
+        Ok(In { workspace_id: place.id, result: NodeResult { node_id: node.id.clone(), node, status_changes } })
+    }
+
+    pub fn node_show(&self, workspace: Option<&str>, node: &str) -> Result<In<NodeResult>> {
+        let id = NodeId::parse(node)?;
+        let place = self.locate(workspace)?;
+        let node = self.view(&place, |tx| {
+            tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))
+        })?;
+        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+    }
+
+    pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<In<Page>> {
+        let place = self.locate(workspace)?;
+        let page = self.view(&place, |tx| ops::list(tx, query))?;
+        Ok(In { workspace_id: place.id, result: page })
+    }
+
+    pub fn node_update(&self, workspace: Option<&str>, node: &str, change: NodeChange) -> Result<In<NodeResult>> {
+        if change.is_empty() {
+            return Err(Error::NothingToChange);
+        }
+        let id = NodeId::parse(node)?;
+        let place = self.locate(workspace)?;
+        let node = self.change(&place, |tx, act| ops::update_node(tx, &id, change.clone(), act))?;
+        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+    }
+
+    pub fn node_move(&self, workspace: Option<&str>, node: &str, parent: &str) -> Result<In<NodeResult>> {
+        let id = NodeId::parse(node)?;
+        let parent = NodeId::parse_field("parentId", parent)?;
+        let place = self.locate(workspace)?;
+        let (node, status_changes) = self.change(&place, |tx, act| ops::move_node(tx, &id, &parent, act))?;
+        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes } })
+    }
+
+    pub fn node_delete(&self, workspace: Option<&str>, node: &str) -> Result<In<Deleted>> {
+        let id = NodeId::parse(node)?;
+        let place = self.locate(workspace)?;
+        let deleted = self.change(&place, |tx, act| ops::delete_node(tx, &id, act))?;
+        Ok(In { workspace_id: place.id, result: deleted })
+    }
+
+    pub fn node_transition(
+        &self,
+        workspace: Option<&str>,
+        node: &str,
+        action: &str,
+        conclusion: Option<String>,
+    ) -> Result<In<Transition>> {
+        let node_id = NodeId::parse(node)?;
+        let action = Action::parse("action", action)?;
+        let place = self.locate(workspace)?;
+        let request = TransitionRequest { node_id, action, conclusion };
+        let done = self.change(&place, |tx, act| ops::transition(tx, request.clone(), act))?;
+        Ok(In { workspace_id: place.id, result: done })
+    }
+
+    pub fn node_reference(
+        &self,
+        workspace: Option<&str>,
+        node: &str,
+        target: &str,
+        edit: ReferenceEdit,
+    ) -> Result<In<NodeResult>> {
+        let id = NodeId::parse(node)?;
+        let place = self.locate(workspace)?;
+        let node = self.change(&place, |tx, act| ops::edit_reference(tx, &id, target, edit.clone(), act))?;
+        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+    }
+
+    /// Without a node: the focused one, or the root.
+    pub fn context(&self, workspace: Option<&str>, node: Option<&str>) -> Result<In<Context>> {
+        let node = node.map(NodeId::parse).transpose()?;
+        let place = self.locate(workspace)?;
+        let limits = self.config().context;
+        let context = self.view(&place, |tx| {
+            let focus = match &node {
+                Some(node) => node.clone(),
+                None => tx.workspace()?.focused_node_id.unwrap_or_else(NodeId::root),
+            };
+            context::assemble(tx, &focus, &limits)
+        })?;
+        Ok(In { workspace_id: place.id, result: context })
+    }
+
+    pub fn log_append(&self, workspace: Option<&str>, target: &str, event: &str) -> Result<In<LogResult>> {
+        let target = Target::parse(target)?;
+        let place = self.locate(workspace)?;
+        let (entry, total) = self.change(&place, |tx, act| {
+            let entry = ops::append_log(tx, &target, event, act)?;
+            Ok((entry, ops::read_diary(tx, &target)?.log.len()))
+        })?;
+        let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
+        Ok(In { workspace_id: place.id, result })
+    }
+
+    /// The last `limit` lines.
+    pub fn log_show(&self, workspace: Option<&str>, target: &str, limit: usize) -> Result<In<LogResult>> {
+        let target = Target::parse(target)?;
+        let place = self.locate(workspace)?;
+        let mut entries = self.view(&place, |tx| ops::read_diary(tx, &target))?.log;
+        let total = entries.len();
+        let entries = entries.split_off(total.saturating_sub(limit));
+        Ok(In { workspace_id: place.id, result: LogResult { node_id: target.to_string(), entries, total } })
+    }
+
+    pub fn problem_update(
+        &self,
+        workspace: Option<&str>,
+        target: &str,
+        change: ProblemChange,
+    ) -> Result<In<ProblemResult>> {
+        let target = Target::parse(target)?;
+        let place = self.locate(workspace)?;
+        let problem = self.change(&place, |tx, act| ops::update_problem(tx, &target, change.clone(), act))?;
+        let result = ProblemResult { node_id: target.to_string(), problem: Some(problem) };
+        Ok(In { workspace_id: place.id, result })
+    }
+
+    pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
+        let target = Target::parse(target)?;
+        let place = self.locate(workspace)?;
+        self.change(&place, |tx, act| ops::clear_problem(tx, &target, act))?;
+        Ok(In { workspace_id: place.id, result: ProblemResult { node_id: target.to_string(), problem: None } })
+    }
+
+    pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
+        let target = Target::parse(target)?;
+        let place = self.locate(workspace)?;
+        let problem = self.view(&place, |tx| ops::read_diary(tx, &target))?.problem;
+        Ok(In { workspace_id: place.id, result: ProblemResult { node_id: target.to_string(), problem } })
+    }
+}
+
+/// `none` and an empty word mean no role.
+pub fn role(word: Option<&str>) -> Result<Option<NodeRole>> {
+    match word {
+        None | Some("" | "none") => Ok(None),
+        Some(word) => Ok(Some(NodeRole::parse("role", word)?)),
+    }
+}

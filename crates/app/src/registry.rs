@@ -1,0 +1,147 @@
+//! The registry in the home folder: which project a workspace is in, so that its id is enough from anywhere.
+//!
+//! It is a convenience and never the truth: a wrong entry is noticed and put right, a lost file is made again by
+//! scanning.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tanmi_base::fs::{self, Durability};
+use tanmi_base::lock::Lock;
+use tanmi_base::paths::STORE_DIR;
+use tanmi_workspace::model::WorkspaceId;
+
+use crate::error::{Error, Result};
+
+pub struct Registry {
+    home: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistryEntry {
+    pub project: PathBuf,
+    pub name: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct RegistryFile {
+    version: u32,
+    workspaces: BTreeMap<String, RegistryEntry>,
+}
+
+/// Folders that never hold a project and are large.
+const SKIPPED: &[&str] = &["node_modules", "target", "proc", "sys", "dev"];
+/// How many folders a search may look into.
+const SEARCH_LIMIT: usize = 20_000;
+
+impl Registry {
+    pub fn new(home: &Path) -> Registry {
+        Registry { home: home.to_owned() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.join("registry.json")
+    }
+
+    fn load(&self) -> Result<RegistryFile> {
+        let path = self.path();
+        let bytes = fs::read_optional(&path).map_err(Error::io(&path))?;
+        // Nothing in it is worth an error: what is unreadable is scanned for again.
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+    }
+
+    pub fn entries(&self) -> Result<Vec<(WorkspaceId, RegistryEntry)>> {
+        let entries = self.load()?.workspaces.into_iter();
+        Ok(entries.filter_map(|(id, entry)| Some((WorkspaceId::parse(&id).ok()?, entry))).collect())
+    }
+
+    /// Remembers where these workspaces are. Writes only if something is new.
+    pub fn remember(&self, found: &[(WorkspaceId, RegistryEntry)]) -> Result<()> {
+        let is_new = |file: &RegistryFile| {
+            found.iter().any(|(id, entry)| file.workspaces.get(id.as_str()) != Some(entry))
+        };
+        if is_new(&self.load()?) {
+            self.edit(|file| {
+                for (id, entry) in found {
+                    file.workspaces.insert(id.to_string(), entry.clone());
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    pub fn forget(&self, id: &WorkspaceId) -> Result<()> {
+        if self.load()?.workspaces.contains_key(id.as_str()) {
+            self.edit(|file| {
+                file.workspaces.remove(id.as_str());
+            })?;
+        }
+        Ok(())
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut RegistryFile)) -> Result<()> {
+        fs::create_private_dir(&self.home).map_err(Error::io(&self.home))?;
+        let _lock = Lock::exclusive(&self.home.join("registry.lock")).map_err(tanmi_workspace::Error::from)?;
+        let mut file = self.load()?;
+        change(&mut file);
+        file.version = 1;
+        let mut text = serde_json::to_string_pretty(&file).map_err(|error| Error::io(self.path())(error.into()))?;
+        text.push('\n');
+        fs::write_atomic(&self.path(), text.as_bytes(), &self.home, Durability::Synced)
+            .map(|_| ())
+            .map_err(Error::io(self.path()))
+    }
+
+    /// The project of a workspace. If it is no longer where it was, the neighbourhood is searched for it.
+    pub fn find(&self, id: &WorkspaceId) -> Result<Option<PathBuf>> {
+        let Some(entry) = self.load()?.workspaces.remove(id.as_str()) else { return Ok(None) };
+        if holds(&entry.project, id) {
+            return Ok(Some(entry.project));
+        }
+        // A moved project is mostly renamed, or moved within the folder that held it.
+        let Some(near) = entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some()) else {
+            return Ok(None);
+        };
+        let mut found = None;
+        walk(near, 4, &mut |project| {
+            if holds(project, id) {
+                found = Some(project.to_owned());
+            }
+            found.is_none()
+        });
+        if let Some(project) = &found {
+            let entry = RegistryEntry { project: project.clone(), name: entry.name };
+            self.remember(&[(id.clone(), entry)])?;
+        }
+        Ok(found)
+    }
+}
+
+fn holds(project: &Path, id: &WorkspaceId) -> bool {
+    project.join(STORE_DIR).join(id.as_str()).is_dir()
+}
+
+/// Calls `visit` with every folder below `dir` that has a store, until it says stop.
+pub fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path) -> bool) {
+    let mut open = std::collections::VecDeque::from([(dir.to_owned(), depth)]);
+    let mut looked = 0;
+    while let Some((dir, depth)) = open.pop_front() {
+        looked += 1;
+        if looked > SEARCH_LIMIT || (dir.join(STORE_DIR).is_dir() && !visit(&dir)) {
+            return;
+        }
+        if depth == 0 {
+            continue;
+        }
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // Symbolic links are not followed: they would lead anywhere, and round in circles.
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir && !name.starts_with('.') && !SKIPPED.contains(&name.as_ref()) {
+                open.push_back((entry.path(), depth - 1));
+            }
+        }
+    }
+}

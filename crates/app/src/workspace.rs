@@ -1,0 +1,248 @@
+//! Use cases of workspaces.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tanmi_base::Millis;
+use tanmi_workspace::model::*;
+use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
+use tanmi_workspace::store::{CheckReport, Store};
+
+use crate::error::{Error, Result};
+use crate::registry::{self, RegistryEntry};
+use crate::{App, Place};
+
+/// A workspace as every face shows it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceView {
+    pub workspace_id: WorkspaceId,
+    pub name: String,
+    pub goal: String,
+    pub status: WorkspaceStatus,
+    pub rules: Vec<String>,
+    pub rules_hash: String,
+    pub docs: Vec<DocReference>,
+    pub focused_node_id: Option<NodeId>,
+    pub progress: Progress,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+    pub project: PathBuf,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceLine {
+    pub workspace_id: WorkspaceId,
+    pub name: String,
+    /// `active`, `archived`, or `damaged`.
+    pub status: &'static str,
+    pub progress: Progress,
+    pub active_at: Millis,
+    pub project: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceFilter {
+    /// Every project this machine knows, not just this one.
+    pub all: bool,
+    pub status: Option<WorkspaceStatus>,
+    pub limit: usize,
+    /// Looks for projects below this folder first, and remembers them.
+    pub scan: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceLines {
+    pub workspaces: Vec<WorkspaceLine>,
+    /// How many there are, shown or not.
+    pub total: usize,
+}
+
+impl App {
+    fn workspace_view(&self, place: &Place, workspace: Workspace, progress: Progress) -> WorkspaceView {
+        WorkspaceView {
+            rules_hash: workspace.rules_hash(),
+            workspace_id: workspace.id,
+            name: workspace.name,
+            goal: workspace.goal,
+            status: workspace.status,
+            rules: workspace.rules,
+            docs: workspace.docs,
+            focused_node_id: workspace.focused_node_id,
+            progress,
+            created_at: workspace.created_at,
+            updated_at: workspace.updated_at,
+            project: place.store.project().to_owned(),
+        }
+    }
+
+    pub fn workspace_init(&self, new: NewWorkspace) -> Result<WorkspaceView> {
+        let store = self.store(self.project());
+        let (workspace, _) = ops::init(store.as_ref(), new, &self.act())?;
+        let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
+        // A home that cannot be written costs the short way from elsewhere, not the workspace.
+        let _ = self.registry.remember(&[(workspace.id.clone(), entry)]);
+        store.prune_trash(self.now(), self.config().trash_retain_days)?;
+        let place = Place { store, id: workspace.id.clone() };
+        Ok(self.workspace_view(&place, workspace, Progress::default()))
+    }
+
+    pub fn workspace_list(&self, filter: &WorkspaceFilter) -> Result<WorkspaceLines> {
+        if let Some(dir) = &filter.scan {
+            self.scan_for_projects(dir)?;
+        }
+        let mut projects = vec![self.project().to_owned()];
+        if filter.all || filter.scan.is_some() {
+            let known = self.registry.entries()?;
+            projects.extend(known.into_iter().map(|(_, entry)| entry.project));
+            projects[1..].sort();
+            projects.dedup();
+        }
+        let mut lines = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for project in projects {
+            for line in self.lines_of(&project)? {
+                if seen.insert((line.project.clone(), line.workspace_id.clone())) {
+                    lines.push(line);
+                }
+            }
+        }
+        let _ = self.remember_lines(&lines);
+        lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));
+        let total = lines.len();
+        lines.truncate(filter.limit);
+        Ok(WorkspaceLines { workspaces: lines, total })
+    }
+
+    /// A project's workspaces, the latest active first.
+    fn lines_of(&self, project: &std::path::Path) -> Result<Vec<WorkspaceLine>> {
+        let mut lines: Vec<WorkspaceLine> = Vec::new();
+        for entry in self.store(project).list()? {
+            let mut line = WorkspaceLine {
+                name: entry.id.to_string(),
+                workspace_id: entry.id,
+                status: "damaged",
+                progress: Progress::default(),
+                active_at: entry.active_at,
+                project: project.to_owned(),
+                damage: None,
+            };
+            match entry.state {
+                Ok((workspace, progress)) => {
+                    line.name = workspace.name;
+                    line.status = workspace.status.as_str();
+                    line.progress = progress;
+                }
+                Err(error) => line.damage = Some(error.to_string()),
+            }
+            lines.push(line);
+        }
+        lines.sort_by_key(|line| std::cmp::Reverse(line.active_at));
+        Ok(lines)
+    }
+
+    fn remember_lines(&self, lines: &[WorkspaceLine]) -> Result<()> {
+        let readable = lines.iter().filter(|line| line.damage.is_none());
+        let found: Vec<(WorkspaceId, RegistryEntry)> = readable
+            .map(|line| {
+                let entry = RegistryEntry { project: line.project.clone(), name: line.name.clone() };
+                (line.workspace_id.clone(), entry)
+            })
+            .collect();
+        self.registry.remember(&found)
+    }
+
+    fn scan_for_projects(&self, dir: &std::path::Path) -> Result<()> {
+        let dir = dir.canonicalize().map_err(Error::io(dir))?;
+        let mut projects = Vec::new();
+        registry::walk(&dir, 8, &mut |project| {
+            projects.push(project.to_owned());
+            true
+        });
+        for project in projects {
+            let lines = self.lines_of(&project)?;
+            self.remember_lines(&lines)?;
+        }
+        Ok(())
+    }
+
+    pub fn workspace_show(&self, id: Option<&str>) -> Result<WorkspaceView> {
+        let place = self.locate(id)?;
+        let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+        Ok(self.workspace_view(&place, workspace, progress))
+    }
+
+    pub fn workspace_update(&self, id: Option<&str>, change: WorkspaceChange) -> Result<WorkspaceView> {
+        if change.is_empty() {
+            return Err(Error::NothingToChange);
+        }
+        self.change_workspace(id, |tx, act| ops::update_workspace(tx, change.clone(), act))
+    }
+
+    pub fn workspace_archive(&self, id: Option<&str>) -> Result<WorkspaceView> {
+        self.change_workspace(id, ops::archive)
+    }
+
+    /// Out of the archive, or out of the trash.
+    pub fn workspace_restore(&self, id: &str) -> Result<WorkspaceView> {
+        let parsed = WorkspaceId::parse(id)?;
+        let here = self.store(self.project());
+        if !here.exists(&parsed) && self.registry.find(&parsed)?.is_none() {
+            let deleted = self.registry.entries()?.into_iter().find(|(known, _)| *known == parsed);
+            let store = deleted.map_or(here, |(_, entry)| self.store(&entry.project));
+            if store.undelete(&parsed)? {
+                let view = self.workspace_show(Some(id));
+                if let Ok(view) = &view {
+                    let entry = RegistryEntry { project: view.project.clone(), name: view.name.clone() };
+                    self.registry.remember(&[(parsed, entry)])?;
+                }
+                return view;
+            }
+        }
+        self.change_workspace(Some(id), ops::restore)
+    }
+
+    pub fn workspace_delete(&self, id: &str) -> Result<WorkspaceLine> {
+        let place = self.locate(Some(id))?;
+        let named = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
+        let now = self.now();
+        place.store.delete(&place.id, now)?;
+        place.store.prune_trash(now, self.config().trash_retain_days)?;
+        // The registry keeps the entry for as long as the trash does: it is how a restore finds the project.
+        let (name, progress) = match named {
+            Ok((workspace, progress)) => (workspace.name, progress),
+            Err(_) => (place.id.to_string(), Progress::default()),
+        };
+        let project = place.store.project().to_owned();
+        let (workspace_id, status) = (place.id, "deleted");
+        Ok(WorkspaceLine { workspace_id, name, status, progress, active_at: now, project, damage: None })
+    }
+
+    pub fn workspace_focus(&self, id: Option<&str>, node: Option<&str>) -> Result<WorkspaceView> {
+        let node = node.map(NodeId::parse).transpose()?;
+        self.change_workspace(id, |tx, act| ops::focus(tx, node.clone(), act))
+    }
+
+    pub fn workspace_check(&self, id: Option<&str>, repair: bool) -> Result<(WorkspaceId, CheckReport)> {
+        let place = self.locate(id)?;
+        let report = place.store.check(&place.id, repair, self.now())?;
+        Ok((place.id, report))
+    }
+
+    fn change_workspace(
+        &self,
+        id: Option<&str>,
+        mut work: impl FnMut(&mut dyn tanmi_workspace::store::Tx, &ops::Act) -> tanmi_workspace::Result<Workspace>,
+    ) -> Result<WorkspaceView> {
+        let place = self.locate(id)?;
+        let (workspace, progress) = self.change(&place, |tx, act| {
+            let workspace = work(tx, act)?;
+            Ok((workspace, tx.total()?.progress()))
+        })?;
+        Ok(self.workspace_view(&place, workspace, progress))
+    }
+}

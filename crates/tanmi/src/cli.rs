@@ -1,0 +1,363 @@
+//! What can be typed. What it means is in [`crate::commands`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "tanmi", version, about, max_term_width = 110)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Folder of the project, instead of the one around the working directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create, list, change, archive, delete and check workspaces
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Create, list, change, move, delete and advance nodes
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Append a line to a log, or show the log
+    Log(LogArgs),
+    /// Record, show or clear the problem at hand
+    Problem(ProblemArgs),
+    /// Show the tree of work
+    Tree(TreeArgs),
+    /// Show and change settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// Which workspace.
+#[derive(Debug, Args)]
+pub struct In {
+    /// Workspace id; may be left out where the project has one active workspace
+    #[arg(long, short = 'w', value_name = "WS")]
+    pub workspace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WorkspaceCommand {
+    /// Create a workspace in this project
+    Init {
+        #[arg(long)]
+        name: String,
+        /// What is to be reached (`-` reads standard input)
+        #[arg(long)]
+        goal: String,
+        /// A rule for everybody who works here; repeatable
+        #[arg(long = "rule", value_name = "RULE")]
+        rules: Vec<String>,
+        /// A document as `path: description`; repeatable
+        #[arg(long = "doc", value_name = "DOC")]
+        docs: Vec<String>,
+    },
+    /// List workspaces, the latest active first
+    List {
+        /// Of every project this machine knows
+        #[arg(long)]
+        all: bool,
+        /// active or archived
+        #[arg(long)]
+        status: Option<String>,
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// Look for projects below this folder and remember them
+        #[arg(long, value_name = "DIR")]
+        scan: Option<PathBuf>,
+    },
+    /// Show one workspace
+    Show {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Change name, goal, rules or docs
+    Update {
+        #[command(flatten)]
+        at: At,
+        #[arg(long)]
+        name: Option<String>,
+        #[arg(long)]
+        goal: Option<String>,
+        /// Replace all rules; repeatable
+        #[arg(long = "rule", value_name = "RULE")]
+        rules: Vec<String>,
+        #[arg(long = "add-rule", value_name = "RULE")]
+        add_rules: Vec<String>,
+        #[arg(long = "remove-rule", value_name = "RULE")]
+        remove_rules: Vec<String>,
+        /// Remove every rule
+        #[arg(long, conflicts_with_all = ["rules", "remove_rules"])]
+        no_rules: bool,
+        /// Add a document, or change the one of that path: `path: description` or `[expired] path: …`
+        #[arg(long = "doc", value_name = "DOC")]
+        docs: Vec<String>,
+        #[arg(long = "remove-doc", value_name = "PATH")]
+        remove_docs: Vec<String>,
+    },
+    /// Make read-only
+    Archive {
+        #[command(flatten)]
+        at: At,
+    },
+    /// Bring back from the archive or from the trash
+    Restore { id: String },
+    /// Move to the trash, where it stays for 30 days
+    Delete { id: String },
+    /// Set or clear the workspace's focus
+    Focus {
+        #[command(flatten)]
+        at: In,
+        /// Node to focus; leave out to clear
+        node: Option<String>,
+    },
+    /// Look for damage
+    Check {
+        #[command(flatten)]
+        at: At,
+        /// Repair what can be repaired without guessing
+        #[arg(long)]
+        fix: bool,
+    },
+}
+
+/// Which workspace, as an argument or as an option.
+#[derive(Debug, Args)]
+pub struct At {
+    /// Workspace id; may be left out where the project has one active workspace
+    pub id: Option<String>,
+    #[arg(long, short = 'w', value_name = "WS", conflicts_with = "id")]
+    pub workspace: Option<String>,
+}
+
+impl At {
+    pub fn get(&self) -> Option<&str> {
+        self.id.as_deref().or(self.workspace.as_deref())
+    }
+}
+
+/// Which node, as an argument or as an option.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub struct AtNode {
+    #[command(flatten)]
+    pub at: In,
+    /// Node id
+    #[arg(required_unless_present = "node")]
+    pub id: Option<String>,
+    #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
+    pub node: Option<String>,
+}
+
+impl AtNode {
+    pub fn node(&self) -> &str {
+        self.id.as_deref().or(self.node.as_deref()).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Create a node
+    Create {
+        #[command(flatten)]
+        at: In,
+        /// Parent node
+        #[arg(long, default_value = "root")]
+        parent: String,
+        /// planning (has children) or execution (is carried out)
+        #[arg(long = "type")]
+        kind: String,
+        #[arg(long)]
+        title: String,
+        /// What has to be done (`-` reads standard input)
+        #[arg(long, default_value = "")]
+        requirement: String,
+        /// info_collection, validation or summary
+        #[arg(long)]
+        role: Option<String>,
+        #[arg(long, default_value = "")]
+        note: String,
+        /// A document as `path: description`; repeatable
+        #[arg(long = "doc", value_name = "DOC")]
+        docs: Vec<String>,
+        /// Keep the context of its ancestors away from it
+        #[arg(long)]
+        isolated: bool,
+        /// Hash of the rules as you know them; checked if given
+        #[arg(long)]
+        rules_hash: Option<String>,
+    },
+    /// Show one node
+    Show {
+        #[command(flatten)]
+        at: AtNode,
+    },
+    /// List nodes in the order of the tree
+    List {
+        #[command(flatten)]
+        at: In,
+        /// Only what is below this node
+        #[arg(long, default_value = "root")]
+        parent: String,
+        /// Only these statuses; repeatable or separated by commas
+        #[arg(long, value_delimiter = ',')]
+        status: Vec<String>,
+        /// Levels below the parent
+        #[arg(long)]
+        depth: Option<usize>,
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// Go on behind this node (`nextAfter` of the page before)
+        #[arg(long)]
+        after: Option<String>,
+    },
+    /// Change title, requirement, note, role, docs or isolation
+    Update {
+        #[command(flatten)]
+        at: AtNode,
+        #[arg(long)]
+        title: Option<String>,
+        #[arg(long)]
+        requirement: Option<String>,
+        #[arg(long)]
+        note: Option<String>,
+        /// info_collection, validation, summary or none
+        #[arg(long)]
+        role: Option<String>,
+        /// true or false
+        #[arg(long)]
+        isolated: Option<bool>,
+        /// Add a document, or change the one of that path
+        #[arg(long = "doc", value_name = "DOC")]
+        docs: Vec<String>,
+        #[arg(long = "remove-doc", value_name = "PATH")]
+        remove_docs: Vec<String>,
+    },
+    /// Move a node with everything below it
+    Move {
+        #[command(flatten)]
+        at: AtNode,
+        /// The new parent
+        #[arg(long)]
+        parent: String,
+    },
+    /// Move a node with everything below it to the trash
+    Delete {
+        #[command(flatten)]
+        at: AtNode,
+    },
+    /// Take a step: start, submit, complete, fail, retry, reopen or cancel
+    Transition {
+        #[command(flatten)]
+        at: AtNode,
+        #[arg(long)]
+        action: String,
+        /// What came of it; needed by complete, fail and cancel (`-` reads standard input)
+        #[arg(long)]
+        conclusion: Option<String>,
+    },
+    /// Add, remove, expire or activate a reference to a node or document
+    Reference {
+        #[command(flatten)]
+        at: AtNode,
+        /// Node id or path of a document
+        #[arg(long)]
+        target: String,
+        #[arg(long, default_value = "")]
+        description: String,
+        #[arg(long, conflicts_with_all = ["expire", "activate"])]
+        remove: bool,
+        #[arg(long, conflicts_with = "activate")]
+        expire: bool,
+        #[arg(long)]
+        activate: bool,
+    },
+    /// Show what an agent at this node is told
+    Context {
+        #[command(flatten)]
+        at: In,
+        /// Node id; the focused node if left out
+        id: Option<String>,
+        #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
+        node: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    #[command(flatten)]
+    pub at: In,
+    /// Node id, or `workspace` for the workspace's own log; the focused node if left out
+    #[arg(long, short = 'n', value_name = "NODE")]
+    pub node: Option<String>,
+    /// What happened (`-` reads standard input); without it the log is shown
+    pub text: Option<String>,
+    /// Lines to show
+    #[arg(long, default_value_t = 50)]
+    pub limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct ProblemArgs {
+    #[command(flatten)]
+    pub at: In,
+    /// Node id, or `workspace` for the workspace's own problem; the focused node if left out
+    #[arg(long, short = 'n', value_name = "NODE")]
+    pub node: Option<String>,
+    /// What is wrong; without it the problem is shown
+    pub text: Option<String>,
+    /// What is to be done next
+    #[arg(long, value_name = "TEXT")]
+    pub next_step: Option<String>,
+    /// The problem is solved
+    #[arg(long, conflicts_with_all = ["text", "next_step"])]
+    pub clear: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TreeArgs {
+    #[command(flatten)]
+    pub at: At,
+    /// Only what is below this node
+    #[arg(long, default_value = "root")]
+    pub parent: String,
+    /// Only these statuses; repeatable or separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub status: Vec<String>,
+    #[arg(long)]
+    pub depth: Option<usize>,
+    /// Nodes to show; 0 shows all
+    #[arg(long, default_value_t = 200)]
+    pub limit: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Show every setting, its value and where it comes from
+    List,
+    /// Show one setting
+    Get { key: String },
+    /// Change one setting
+    Set {
+        key: String,
+        value: String,
+        /// In this project instead of for this user
+        #[arg(long)]
+        for_project: bool,
+    },
+}

@@ -1,0 +1,100 @@
+//! What was typed → what it means → a use case → its answer shown. One file per group of commands.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use tanmi_app::{App, Error};
+use tanmi_base::Lang;
+use tanmi_workspace::codec;
+use tanmi_workspace::model::{DocReference, NodeStatus};
+
+use crate::cli::{Cli, Command};
+use crate::{env, out};
+
+mod config;
+mod diary;
+mod node;
+mod tree;
+mod workspace;
+
+/// Everything a command needs besides its own arguments.
+pub struct Context {
+    pub app: App,
+    pub json: bool,
+}
+
+pub type Result<T = ()> = std::result::Result<T, Error>;
+
+pub fn run(cli: Cli) -> ExitCode {
+    let env = match env::read(cli.global.project) {
+        Ok(env) => env,
+        Err(reason) => {
+            out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), "error")));
+            return ExitCode::FAILURE;
+        }
+    };
+    let context = Context { app: App::new(env), json: cli.global.json };
+    let lang = context.app.lang(None);
+    for warning in &context.app.config().warnings {
+        out::note(&format!("{}: {}", out::paint(out::YELLOW, lang.pick("警告", "warning")), warning.message(lang)));
+    }
+    let outcome = match cli.command {
+        Command::Workspace(command) => workspace::run(&context, command),
+        Command::Node(command) => node::run(&context, command),
+        Command::Log(args) => diary::log(&context, args),
+        Command::Problem(args) => diary::problem(&context, args),
+        Command::Tree(args) => tree::run(&context, args),
+        Command::Config(command) => config::run(&context, command),
+    };
+    for notice in context.app.notices(lang) {
+        out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));
+    }
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            out::error(&error, lang, context.json);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Context {
+    /// Prints JSON if that was asked for, else what `show` makes of it.
+    fn answer<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
+        if self.json { out::json(value) } else { out::text(&show(value)) }
+    }
+
+    fn lang(&self, text: &str) -> Lang {
+        self.app.lang(Some(text))
+    }
+}
+
+/// `-` stands for standard input, so that long texts need no quoting; its last line end belongs to the shell.
+fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut input = String::new();
+    // Far over every limit already; the limit itself is named by whoever checks the field.
+    let read = std::io::stdin().lock().take(8 << 20).read_to_string(&mut input);
+    if let Err(error) = read {
+        return Err(tanmi_workspace::Error::Invalid { field, reason: format!("standard input: {error}") }.into());
+    }
+    if input.ends_with('\n') {
+        input.pop();
+    }
+    Ok(input)
+}
+
+fn optional_text(field: &'static str, text: Option<String>) -> Result<Option<String>> {
+    text.map(|text| text_or_stdin(field, text)).transpose()
+}
+
+/// `path: description`, as in the files.
+fn docs(raw: &[String]) -> Vec<DocReference> {
+    raw.iter().map(|item| codec::doc_item(item)).collect()
+}
+
+fn statuses(words: &[String]) -> Result<Vec<NodeStatus>> {
+    words.iter().map(|word| Ok(NodeStatus::parse("status", word)?)).collect()
+}

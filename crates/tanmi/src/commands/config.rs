@@ -1,0 +1,32 @@
+//! `tanmi config`
+
+use tanmi_app::config::{self, Setting};
+
+use super::{Context, Result};
+use crate::cli::ConfigCommand;
+use crate::show;
+
+pub fn run(context: &Context, command: ConfigCommand) -> Result {
+    let app = &context.app;
+    let settings = || config::read_all(app.home(), app.project()).0;
+    let lang = app.lang(None);
+    match command {
+        ConfigCommand::List => print(context, &settings()),
+        ConfigCommand::Get { key } => {
+            let key = config::find(&key)?;
+            let one: Vec<Setting> = settings().into_iter().filter(|setting| setting.key.name == key.name).collect();
+            print(context, &one);
+        }
+        ConfigCommand::Set { key, value, for_project } => {
+            let path = if for_project { config::project_file(app.project()) } else { config::home_file(app.home()) };
+            let setting = config::set(&path, for_project, &key, &value)?;
+            context.answer(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
+        }
+    }
+    Ok(())
+}
+
+fn print(context: &Context, settings: &[Setting]) {
+    let json: Vec<_> = settings.iter().map(show::config::json).collect();
+    context.answer(&json, |_| show::config::table(settings, context.app.lang(None)));
+}

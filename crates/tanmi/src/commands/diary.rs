@@ -1,0 +1,52 @@
+//! `tanmi log` and `tanmi problem`
+
+use tanmi_workspace::ops::ProblemChange;
+
+use super::{Context, Result, optional_text};
+use crate::cli::{In, LogArgs, ProblemArgs};
+use crate::show;
+
+pub fn log(context: &Context, args: LogArgs) -> Result {
+    let workspace = args.at.workspace.as_deref();
+    let target = target(context, &args.at, args.node)?;
+    match optional_text("log", args.text)? {
+        Some(text) => {
+            let logged = context.app.log_append(workspace, &target, &text)?;
+            context.answer(&logged, |logged| show::diary::log(&logged.result, context.lang(&text)));
+        }
+        None => {
+            let log = context.app.log_show(workspace, &target, args.limit)?;
+            context.answer(&log, |log| show::diary::log(&log.result, context.app.lang(None)));
+        }
+    }
+    Ok(())
+}
+
+pub fn problem(context: &Context, args: ProblemArgs) -> Result {
+    let workspace = args.at.workspace.as_deref();
+    let target = target(context, &args.at, args.node)?;
+    let problem = if args.clear {
+        context.app.problem_clear(workspace, &target)?
+    } else if args.text.is_some() || args.next_step.is_some() {
+        let description = optional_text("description", args.text)?;
+        let change = ProblemChange { description, next_step: args.next_step };
+        context.app.problem_update(workspace, &target, change)?
+    } else {
+        context.app.problem_show(workspace, &target)?
+    };
+    let words = problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
+    context.answer(&problem, |problem| show::diary::problem(&problem.result, context.app.lang(words.as_deref())));
+    Ok(())
+}
+
+/// The node that was named, or the one in focus.
+fn target(context: &Context, at: &In, node: Option<String>) -> Result<String> {
+    if let Some(node) = node {
+        return Ok(node);
+    }
+    let focus = context.app.workspace_show(at.workspace.as_deref())?.focused_node_id;
+    focus.map(|id| id.to_string()).ok_or_else(|| {
+        let reason = String::from("no node is in focus: name one with --node, or `--node workspace`");
+        tanmi_workspace::Error::Invalid { field: "nodeId", reason }.into()
+    })
+}

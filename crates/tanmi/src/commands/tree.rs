@@ -1,0 +1,22 @@
+//! `tanmi tree`
+
+use tanmi_workspace::model::NodeId;
+use tanmi_workspace::ops::ListQuery;
+
+use super::{Context, Result, statuses};
+use crate::cli::TreeArgs;
+use crate::show;
+
+pub fn run(context: &Context, args: TreeArgs) -> Result {
+    let query = ListQuery {
+        under: NodeId::parse_field("parentId", &args.parent)?,
+        depth: args.depth,
+        statuses: statuses(&args.status)?,
+        limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
+        after: None,
+    };
+    let view = context.app.workspace_show(args.at.get())?;
+    let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;
+    context.answer(&page, |page| show::tree::render(&view, &page.result, context.lang(&view.name)));
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `tanmi workspace …`
+
+use tanmi_app::workspace::WorkspaceFilter;
+use tanmi_workspace::model::WorkspaceStatus;
+use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
+
+use super::{Context, Result, docs, text_or_stdin};
+use crate::cli::WorkspaceCommand;
+use crate::show;
+
+pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
+    let app = &context.app;
+    match command {
+        WorkspaceCommand::Init { name, goal, rules, docs: raw } => {
+            let goal = text_or_stdin("goal", goal)?;
+            let view = app.workspace_init(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
+            context.answer(&view, |view| show::workspace::created(view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::List { all, status, limit, scan } => {
+            let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
+            let lines = app.workspace_list(&WorkspaceFilter { all, status, limit, scan })?;
+            context.answer(&lines, |lines| show::workspace::lines(lines, app.project(), app.now(), app.lang(None)));
+        }
+        WorkspaceCommand::Show { at } => {
+            let view = app.workspace_show(at.get())?;
+            context.answer(&view, |view| show::workspace::whole(view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::Update {
+            at,
+            name,
+            goal,
+            rules,
+            add_rules,
+            remove_rules,
+            no_rules,
+            docs: raw,
+            remove_docs,
+        } => {
+            let replaced = (no_rules || !rules.is_empty()).then_some(rules);
+            let change = WorkspaceChange {
+                name,
+                goal: goal.map(|goal| text_or_stdin("goal", goal)).transpose()?,
+                rules: ListEdit { set: replaced, add: add_rules, remove: remove_rules },
+                docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
+            };
+            let view = app.workspace_update(at.get(), change)?;
+            context.answer(&view, |view| show::workspace::whole(view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::Archive { at } => {
+            let view = app.workspace_archive(at.get())?;
+            context.answer(&view, |view| show::workspace::line("归档", "archived", view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::Restore { id } => {
+            let view = app.workspace_restore(&id)?;
+            context.answer(&view, |view| show::workspace::line("恢复", "restored", view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::Delete { id } => {
+            let gone = app.workspace_delete(&id)?;
+            let days = app.config().trash_retain_days;
+            context.answer(&gone, |gone| show::workspace::deleted(gone, days, context.lang(&gone.name)));
+        }
+        WorkspaceCommand::Focus { at, node } => {
+            let view = app.workspace_focus(at.workspace.as_deref(), node.as_deref())?;
+            context.answer(&view, |view| show::workspace::focus(view, context.lang(&view.name)));
+        }
+        WorkspaceCommand::Check { at, fix } => {
+            let (id, report) = app.workspace_check(at.get(), fix)?;
+            let lang = app.lang(None);
+            let shown = show::check::Checked::new(&id, &report, app.project(), lang);
+            context.answer(&shown, |shown| shown.to_text(lang));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Every environment variable the program reads, and what it makes of the outside world.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `TANMI_HOME` | the home store instead of `~/.tanmi-workspace` |
+//! | `TANMI_NOW` | fixes the clock (milliseconds since the epoch) |
+//! | `HOME`, `USERPROFILE` | the user's home folder |
+//! | `LC_ALL`, `LC_MESSAGES`, `LANG` | the language of messages where no text decides it |
+//! | `CLAUDECODE`, `CODEX_SESSION_ID`, … | the caller is an agent: log lines are marked AI |
+//! | `NO_COLOR`, `CLICOLOR_FORCE` | colour |
+
+use std::path::PathBuf;
+
+use tanmi_app::Env;
+use tanmi_base::{Lang, clock, paths};
+use tanmi_workspace::model::Operator;
+
+/// Set by agents in the shells they run.
+const AGENT_VARIABLES: &[&str] = &[
+    "CLAUDECODE",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "COPILOT_AGENT_SESSION_ID",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "OPENCODE",
+];
+
+/// `Err` says what is missing.
+pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
+    let home = paths::home_store().ok_or("no home folder: set TANMI_HOME or HOME")?;
+    let cwd = std::env::current_dir().map_err(|error| format!("no working directory: {error}"))?;
+    let project = match project {
+        None => None,
+        Some(dir) => {
+            let found = dir.canonicalize().map_err(|error| format!("--project {}: {error}", dir.display()))?;
+            if !found.is_dir() {
+                return Err(format!("--project {}: not a folder", dir.display()));
+            }
+            Some(paths::project_root(&found, &home))
+        }
+    };
+    let is_agent = AGENT_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let operator = if is_agent { Operator::Ai } else { Operator::Human };
+    Ok(Env { home, cwd, project, operator, locale: Lang::of_locale(), clock: clock::now, strict_rules: false })
+}

@@ -1,0 +1,54 @@
+//! All printing goes through here: people's text, JSON, errors.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use tanmi_app::Error;
+use tanmi_base::Lang;
+
+pub const BOLD: Style = Style::new().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const RED: Style = AnsiColor::Red.on_default();
+pub const GREEN: Style = AnsiColor::Green.on_default();
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub const BLUE: Style = AnsiColor::Blue.on_default();
+
+/// Styled text; the stream drops the colours where nobody sees them.
+pub fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A closed pipe (`| head`) is not an error worth a message.
+pub fn text(text: &str) {
+    let mut out = anstream::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+}
+
+pub fn json(value: &impl Serialize) {
+    match serde_json::to_string_pretty(value) {
+        Ok(line) => text(&line),
+        Err(error) => self::note(&error.to_string()),
+    }
+}
+
+/// Something beside the answer.
+pub fn note(line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{line}");
+}
+
+pub fn error(error: &Error, lang: Lang, as_json: bool) {
+    if as_json {
+        return json(&serde_json::json!({"error": error.to_json(lang)}));
+    }
+    let label = paint(RED.bold(), lang.pick("错误", "error"));
+    let code = paint(DIM, error.code());
+    note(&format!("{label}: {} {code}", error.message(lang)));
+    if let Some(hint) = error.hint(lang) {
+        note(&format!("{}: {hint}", paint(GREEN, lang.pick("提示", "hint"))));
+    }
+}

@@ -1,0 +1,67 @@
+//! What `workspace check` found.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use tanmi_base::Lang;
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::{CheckReport, Fix};
+
+use crate::out::{self, paint};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    workspace_id: WorkspaceId,
+    nodes: u64,
+    findings: Vec<FindingLine>,
+}
+
+#[derive(Serialize)]
+struct FindingLine {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    code: &'static str,
+    message: String,
+    fix: &'static str,
+}
+
+impl Checked {
+    pub fn new(id: &WorkspaceId, report: &CheckReport, project: &Path, lang: Lang) -> Checked {
+        let findings = report.findings.iter().map(|finding| FindingLine {
+            path: finding.path.strip_prefix(project).unwrap_or(&finding.path).display().to_string(),
+            line: finding.line,
+            code: finding.flaw.code(),
+            message: finding.flaw.message(lang),
+            fix: match finding.fix {
+                Fix::Repaired => "repaired",
+                Fix::Repairable => "repairable",
+                Fix::ByHand => "by-hand",
+            },
+        });
+        Checked { workspace_id: id.clone(), nodes: report.nodes, findings: findings.collect() }
+    }
+
+    pub fn to_text(&self, lang: Lang) -> String {
+        let mut out = String::new();
+        for finding in &self.findings {
+            let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let (style, fix) = match finding.fix {
+                "repaired" => (out::GREEN, lang.pick("已修复", "repaired")),
+                "repairable" => (out::YELLOW, lang.pick("可用 --fix 修复", "--fix repairs it")),
+                _ => (out::RED, lang.pick("需手工处理", "mend by hand")),
+            };
+            let _ = writeln!(out, "{}{line}: {} [{}] {}", finding.path, finding.message, finding.code, paint(style, fix));
+        }
+        let nodes = self.nodes + 1;
+        let _ = match (lang, self.findings.len()) {
+            (Lang::Zh, 0) => writeln!(out, "{} {}：{nodes} 个节点，没有问题", paint(out::GREEN, "✔"), self.workspace_id),
+            (Lang::En, 0) => writeln!(out, "{} {}: {nodes} nodes, nothing wrong", paint(out::GREEN, "✔"), self.workspace_id),
+            (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 处发现", self.workspace_id),
+            (Lang::En, n) => writeln!(out, "{}: {nodes} nodes, {n} findings", self.workspace_id),
+        };
+        out
+    }
+}

@@ -1,0 +1,163 @@
+//! Nodes.
+
+use std::fmt::Write;
+
+use tanmi_app::node::NodeResult;
+use tanmi_base::{Lang, clock, text};
+use tanmi_workspace::model::{Node, RefStatus};
+use tanmi_workspace::ops::{Deleted, Page, StatusChange, Transition};
+
+use super::table::{self, cell, styled};
+use super::{symbol, workspace};
+use crate::out::{self, paint};
+
+pub fn created(result: &NodeResult, lang: Lang) -> String {
+    let verb = lang.pick("已创建节点", "created node");
+    let mut out = format!("{verb} {} {}\n", paint(out::BOLD, &text::one_line(&result.node.title)), result.node_id);
+    status_changes(&mut out, &result.status_changes, lang);
+    out
+}
+
+pub fn moved(result: &NodeResult, lang: Lang) -> String {
+    let parent = result.node.parent_id.as_ref().map_or("", |id| id.as_str());
+    let title = paint(out::BOLD, &text::one_line(&result.node.title));
+    let mut out = match lang {
+        Lang::Zh => format!("已把 {title} 移到 {parent} 之下\n"),
+        Lang::En => format!("moved {title} below {parent}\n"),
+    };
+    status_changes(&mut out, &result.status_changes, lang);
+    out
+}
+
+pub fn deleted(deleted: &Deleted, lang: Lang) -> String {
+    let title = paint(out::BOLD, &text::one_line(&deleted.title));
+    let mut out = match lang {
+        Lang::Zh => format!("已把 {title}（共 {} 个节点）移到回收站\n", deleted.count),
+        Lang::En => format!("moved {title} to the trash ({} nodes)\n", deleted.count),
+    };
+    status_changes(&mut out, &deleted.status_changes, lang);
+    out
+}
+
+pub fn stepped(done: &Transition, lang: Lang) -> String {
+    let (sign, style) = symbol(done.to);
+    let mut out = format!(
+        "{} {}  {} → {}\n",
+        paint(style, sign),
+        paint(out::BOLD, &text::one_line(&done.title)),
+        done.from,
+        done.to
+    );
+    status_changes(&mut out, &done.status_changes, lang);
+    if let Some(collected) = &done.collected {
+        let (rules, docs) = (collected.rules.len(), collected.docs.len());
+        let _ = match lang {
+            Lang::Zh => writeln!(out, "已归档到工作区：规则 {rules} 条，文档 {docs} 个"),
+            Lang::En => writeln!(out, "archived into the workspace: {rules} rules, {docs} docs"),
+        };
+        for rule in &collected.rules {
+            let _ = writeln!(out, "- {}", text::one_line(rule));
+        }
+        for doc in &collected.docs {
+            let _ = writeln!(out, "- {}: {}", text::one_line(&doc.path), text::one_line(&doc.description));
+        }
+        for left in &collected.left_out {
+            let _ = writeln!(out, "{} {}", lang.pick("超出上限，未归档：", "over a limit, left out:"), text::one_line(left));
+        }
+    }
+    out
+}
+
+fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
+    for change in changes {
+        let line = format!("{} {}: {} → {}", lang.pick("随之", "so"), change.node_id, change.from, change.to);
+        let _ = writeln!(out, "{}", paint(out::DIM, &line));
+    }
+}
+
+pub fn list(page: &Page, lang: Lang) -> String {
+    let mut rows = Vec::new();
+    for row in &page.nodes {
+        let (sign, style) = symbol(row.node.status);
+        let mark = match (&row.node.damage, row.node.has_problem) {
+            (Some(_), _) => "✗",
+            (None, true) => "!",
+            _ => "",
+        };
+        rows.push(vec![
+            styled(style, sign),
+            cell(row.node.id.as_str()),
+            styled(style, row.node.status.as_str()),
+            cell(row.node.kind.as_str()),
+            cell(format!("{}{}", "  ".repeat(row.depth), row.node.title)),
+            styled(out::RED, mark),
+        ]);
+    }
+    let mut out = table::render(&rows, 60);
+    if let Some(next) = &page.next_after {
+        let _ = writeln!(out, "{}", paint(out::DIM, &format!("{} --after {next}", lang.pick("还有更多：", "more:"))));
+    }
+    if rows.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));
+    }
+    out
+}
+
+pub fn whole(node: &Node, lang: Lang) -> String {
+    let mut out = String::new();
+    let (sign, style) = symbol(node.status);
+    let title = paint(out::BOLD, &text::one_line(&node.title));
+    let _ = writeln!(out, "{} {title}  {}", paint(style, sign), paint(out::DIM, node.id.as_str()));
+    let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
+    let mut rows = vec![
+        vec![label("类型", "type"), cell(node.kind.as_str())],
+        vec![label("状态", "status"), cell(node.status.as_str())],
+    ];
+    if let Some(role) = node.role {
+        rows.push(vec![label("角色", "role"), cell(role.as_str())]);
+    }
+    if let Some(parent) = &node.parent_id {
+        rows.push(vec![label("父节点", "parent"), cell(parent.as_str())]);
+    }
+    if node.isolated {
+        rows.push(vec![label("隔离", "isolated"), cell("true")]);
+    }
+    rows.push(vec![label("更新于", "updated"), cell(clock::local_stamp(node.updated_at))]);
+    out.push_str(&table::render(&rows, 80));
+    section(&mut out, lang.pick("需求", "Requirement"), &node.requirement);
+    section(&mut out, lang.pick("结论", "Conclusion"), node.conclusion.as_deref().unwrap_or_default());
+    section(&mut out, lang.pick("备注", "Note"), &node.note);
+    workspace::docs(&mut out, &node.docs, lang);
+    if !node.references.is_empty() {
+        let _ = write!(out, "\n{}", references(node, lang));
+    }
+    if let Some(problem) = &node.diary.problem {
+        section(&mut out, lang.pick("问题", "Problem"), &problem.description);
+        section(&mut out, lang.pick("下一步", "Next step"), problem.next_step.as_deref().unwrap_or_default());
+    }
+    if !node.diary.log.is_empty() {
+        let _ = writeln!(out, "\n{}", paint(out::BOLD, lang.pick("日志", "Log")));
+        for entry in &node.diary.log {
+            let _ = writeln!(out, "{}", super::diary::entry(entry));
+        }
+    }
+    out
+}
+
+pub fn references(node: &Node, lang: Lang) -> String {
+    let mut out = format!("{}\n", paint(out::BOLD, lang.pick("引用", "References")));
+    for reference in &node.references {
+        let mark = if reference.status == RefStatus::Expired { "[expired] " } else { "" };
+        let _ = writeln!(out, "- {mark}{}: {}", reference.target_id, reference.description);
+    }
+    if node.references.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("（无）", "(none)"));
+    }
+    out
+}
+
+fn section(out: &mut String, label: &str, text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(out, "\n{}\n{text}", paint(out::BOLD, label));
+    }
+}

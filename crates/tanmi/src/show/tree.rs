@@ -1,0 +1,83 @@
+//! The tree of work.
+
+use std::fmt::Write;
+
+use tanmi_app::workspace::WorkspaceView;
+use tanmi_base::{Lang, text};
+use tanmi_workspace::ops::{ListRow, Page};
+
+use super::symbol;
+use crate::out::{self, paint};
+
+const WIDEST: usize = 72;
+
+pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}  {}  {}/{}",
+        paint(out::BOLD, &text::one_line(&view.name)),
+        paint(out::DIM, view.workspace_id.as_str()),
+        view.progress.done,
+        view.progress.total
+    );
+    let is_filtered = page.nodes.first().is_some_and(|row| row.depth > 0);
+    let lefts = if is_filtered { page.nodes.iter().map(|row| plain_left(row)).collect() } else { branch_lefts(&page.nodes) };
+    let column = lefts.iter().map(|left| text::width(left)).max().unwrap_or(0).min(WIDEST);
+    for (row, left) in page.nodes.iter().zip(&lefts) {
+        let (sign, style) = symbol(row.node.status);
+        let left = text::fit(left, column);
+        let pad = column - text::width(&left);
+        let focused = view.focused_node_id.as_ref() == Some(&row.node.id);
+        let shown = if focused { paint(out::BOLD, &left) } else { left };
+        let shown = shown.replacen(sign, &paint(style, sign), 1);
+        let _ = write!(out, "{shown}{}  {}", " ".repeat(pad), paint(out::DIM, &format!("{:<12} {}", row.node.status.as_str(), row.node.id)));
+        if row.node.has_problem {
+            let _ = write!(out, " {}", paint(out::RED, lang.pick("有问题", "problem")));
+        }
+        if let Some(damage) = &row.node.damage {
+            let _ = write!(out, " {}", paint(out::RED, &format!("{} {damage}", lang.pick("文件损坏", "damaged"))));
+        }
+        if focused {
+            let _ = write!(out, " {}", paint(out::YELLOW, lang.pick("← 聚焦", "← focus")));
+        }
+        out.push('\n');
+    }
+    if page.next_after.is_some() {
+        let _ = writeln!(out, "{}", paint(out::DIM, lang.pick("… 还有更多（--limit 0 显示全部）", "… more (--limit 0 shows all)")));
+    }
+    if page.nodes.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));
+    }
+    out
+}
+
+/// `├─ ▶ title` for rows that are a connected part of the tree.
+fn branch_lefts(rows: &[ListRow]) -> Vec<String> {
+    // Whether the ancestor at each depth was the last of its siblings.
+    let mut last_at: Vec<bool> = Vec::new();
+    let mut lefts = Vec::new();
+    for row in rows {
+        last_at.truncate(row.depth);
+        let mut left = String::new();
+        for was_last in last_at.iter().skip(1) {
+            left.push_str(if *was_last { "   " } else { "│  " });
+        }
+        if row.depth > 0 {
+            left.push_str(if row.is_last { "└─ " } else { "├─ " });
+        }
+        last_at.push(row.is_last);
+        left.push_str(&label(row));
+        lefts.push(left);
+    }
+    lefts
+}
+
+/// Filtered rows have gaps, so lines between them would lie.
+fn plain_left(row: &ListRow) -> String {
+    format!("{}{}", "  ".repeat(row.depth), label(row))
+}
+
+fn label(row: &ListRow) -> String {
+    format!("{} {}", symbol(row.node.status).0, text::one_line(&row.node.title))
+}

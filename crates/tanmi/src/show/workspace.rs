@@ -1,0 +1,131 @@
+//! Workspaces.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use tanmi_app::workspace::{WorkspaceLine, WorkspaceLines, WorkspaceView};
+use tanmi_base::{Lang, Millis, text};
+use tanmi_workspace::model::{DocReference, RefStatus};
+
+use super::table::{self, cell, styled};
+use crate::out::{self, paint};
+
+pub fn created(view: &WorkspaceView, lang: Lang) -> String {
+    let mut out = line("创建", "created", view, lang);
+    let _ = writeln!(
+        out,
+        "{}",
+        paint(out::DIM, lang.pick("下一步：tanmi node create --type … --title … --requirement …", "next: tanmi node create --type … --title … --requirement …"))
+    );
+    out
+}
+
+pub fn line(zh: &str, en: &str, view: &WorkspaceView, lang: Lang) -> String {
+    let verb = match lang {
+        Lang::Zh => format!("已{zh}工作区"),
+        Lang::En => format!("{en} workspace"),
+    };
+    format!("{verb} {} {}\n", paint(out::BOLD, &text::one_line(&view.name)), view.workspace_id)
+}
+
+pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
+    let name = paint(out::BOLD, &text::one_line(&gone.name));
+    let id = &gone.workspace_id;
+    match lang {
+        Lang::Zh => format!("已把工作区 {name} {id} 移到回收站，保留 {days} 天；恢复：tanmi workspace restore {id}\n"),
+        Lang::En => format!(
+            "moved workspace {name} {id} to the trash for {days} days; to bring it back: tanmi workspace restore {id}\n"
+        ),
+    }
+}
+
+pub fn focus(view: &WorkspaceView, lang: Lang) -> String {
+    match &view.focused_node_id {
+        Some(node) => format!("{} {node}\n", lang.pick("已聚焦", "focused on")),
+        None => format!("{}\n", lang.pick("已清除聚焦", "focus cleared")),
+    }
+}
+
+pub fn whole(view: &WorkspaceView, lang: Lang) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}  {}", paint(out::BOLD, &text::one_line(&view.name)), paint(out::DIM, view.workspace_id.as_str()));
+    let none = lang.pick("（无）", "(none)");
+    let focus = view.focused_node_id.as_ref().map_or(none, |id| id.as_str());
+    let rows = vec![
+        vec![styled(out::DIM, lang.pick("状态", "status")), cell(view.status.as_str())],
+        vec![styled(out::DIM, lang.pick("进度", "progress")), cell(format!("{}/{}", view.progress.done, view.progress.total))],
+        vec![styled(out::DIM, lang.pick("聚焦", "focus")), cell(focus)],
+        vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
+    ];
+    out.push_str(&table::render(&rows, 200));
+    let _ = writeln!(out, "\n{}\n{}", paint(out::BOLD, lang.pick("目标", "Goal")), view.goal);
+    if !view.rules.is_empty() {
+        let _ = writeln!(out, "\n{} {}", paint(out::BOLD, lang.pick("规则", "Rules")), paint(out::DIM, &view.rules_hash));
+        for rule in &view.rules {
+            let _ = writeln!(out, "- {}", rule.replace('\n', "\n  "));
+        }
+    }
+    docs(&mut out, &view.docs, lang);
+    out
+}
+
+pub fn docs(out: &mut String, docs: &[DocReference], lang: Lang) {
+    if docs.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", paint(out::BOLD, lang.pick("文档", "Docs")));
+    for doc in docs {
+        let mark = if doc.status == RefStatus::Expired { "[expired] " } else { "" };
+        let _ = writeln!(out, "- {mark}{}: {}", doc.path, doc.description);
+    }
+}
+
+pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) -> String {
+    if lines.workspaces.is_empty() {
+        return format!("{}\n", lang.pick(
+            "没有工作区。创建一个：tanmi workspace init --name … --goal …",
+            "no workspaces. Create one: tanmi workspace init --name … --goal …",
+        ));
+    }
+    let head = [
+        lang.pick("工作区", "workspace"),
+        lang.pick("名称", "name"),
+        lang.pick("状态", "status"),
+        lang.pick("进度", "progress"),
+        lang.pick("最近", "last"),
+        lang.pick("项目", "project"),
+    ];
+    let mut rows = vec![head.map(|word| styled(out::DIM, word)).into_iter().collect::<Vec<_>>()];
+    for line in &lines.workspaces {
+        let place = if line.project == project { String::from(".") } else { line.project.display().to_string() };
+        let style = if line.damage.is_some() { out::RED } else { anstyle::Style::new() };
+        rows.push(vec![
+            cell(line.workspace_id.as_str()),
+            styled(out::BOLD, &line.name),
+            styled(style, line.status),
+            cell(format!("{}/{}", line.progress.done, line.progress.total)),
+            cell(ago(now - line.active_at, lang)),
+            cell(place),
+        ]);
+    }
+    let mut out = table::render(&rows, 44);
+    for line in lines.workspaces.iter().filter_map(|line| line.damage.as_ref()) {
+        let _ = writeln!(out, "{}", paint(out::RED, line));
+    }
+    let hidden = lines.total - lines.workspaces.len();
+    if hidden > 0 {
+        let _ = writeln!(out, "… +{hidden} (--limit)");
+    }
+    out
+}
+
+fn ago(millis: Millis, lang: Lang) -> String {
+    let minutes = millis.max(0) / 60_000;
+    let (n, zh, en) = match minutes {
+        0 => return lang.pick("刚刚", "now").to_owned(),
+        1..60 => (minutes, "分钟前", "min"),
+        60..1440 => (minutes / 60, "小时前", "h"),
+        _ => (minutes / 1440, "天前", "d"),
+    };
+    format!("{n} {}", lang.pick(zh, en))
+}
