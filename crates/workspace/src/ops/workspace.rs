@@ -43,7 +43,8 @@ pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspac
         kind: NodeType::Planning,
         status: NodeStatus::Pending,
         role: None,
-        requirement: workspace.goal.clone(),
+        // The goal is in the workspace block already; nobody pays for it twice.
+        requirement: String::new(),
         conclusion: None,
         note: String::new(),
         parent_id: None,

@@ -1,0 +1,73 @@
+//! Settings: every key is read, unknown ones warn, a project may only switch off.
+
+use crate::env::TestEnv;
+
+#[test]
+fn settings_and_their_errors() {
+    let env = TestEnv::new();
+    let show = |args: &[&str]| {
+        let run = env.run(args);
+        format!("$ tanmi {}\n{}{}", args.join(" "), run.stdout, run.stderr)
+    };
+    let screen = [
+        show(&["config", "list"]),
+        show(&["config", "set", "language", "zh"]),
+        show(&["config", "get", "language"]),
+        show(&["config", "set", "language", "fr"]),
+        show(&["config", "set", "auto-log", "false"]),
+        show(&["config", "set", "nonsense", "1"]),
+        show(&["config", "set", "contextMaxBytes", "5"]),
+        show(&["config", "set", "trashRetainDays", "7", "--for-project"]),
+        show(&["config", "set", "autoLog", "off", "--for-project"]),
+        show(&["config", "list"]),
+    ]
+    .join("\n");
+    insta::assert_snapshot!(env.redact(&screen));
+}
+
+#[test]
+fn every_key_is_read() {
+    let env = TestEnv::new();
+    env.init();
+    let task = env.node("root", "execution", "task");
+    env.ok(&["config", "set", "autoLog", "false"]);
+    env.ok(&["node", "transition", &task, "--action", "start"]);
+    assert_eq!(env.json(&["log"])["total"], 0);
+    for n in 0..5 {
+        env.ok(&["log", &format!("line {n}")]);
+    }
+    env.ok(&["config", "set", "contextLogEntries", "2"]);
+    let context = env.json(&["node", "context"]);
+    assert_eq!(context["chain"][1]["log"].as_array().unwrap().len(), 2);
+    env.ok(&["node", "update", &task, "--note", &"long. ".repeat(2000)]);
+    env.ok(&["config", "set", "contextMaxBytes", "1000"]);
+    let context = env.json(&["node", "context"]);
+    assert!(context["chain"][1]["note"].as_str().unwrap().len() < 1000);
+    env.ok(&["config", "set", "language", "zh"]);
+    assert!(env.ok(&["node", "context"]).contains("目标"));
+    env.ok(&["config", "set", "trashRetainDays", "1"]);
+    env.ok(&["node", "delete", &task]);
+    let trash = || std::fs::read_dir(env.project.join(".tanmi-workspace/.trash")).unwrap().count();
+    assert_eq!(trash(), 1);
+    env.tick(2 * 86_400_000);
+    env.json(&["workspace", "init", "--name", "second", "--goal", "g"]);
+    assert_eq!(trash(), 0);
+}
+
+#[test]
+fn what_is_wrong_in_the_files_warns_and_the_rest_counts() {
+    let env = TestEnv::new();
+    env.ok(&["config", "set", "language", "en"]);
+    let path = env.home_store().join("config.json");
+    env.write(&path, br#"{"language":"zh","autolog":true,"contextMaxBytes":"many","mine":1}"#);
+    let run = env.run(&["workspace", "list"]);
+    assert!(run.ok);
+    assert!(run.stdout.contains("没有工作区"), "{}", run.stdout);
+    assert_eq!(run.stderr.lines().count(), 3, "{}", run.stderr);
+    env.ok(&["config", "set", "autoLog", "true"]);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("\"mine\": 1"), "foreign keys stay");
+    env.write(&path, b"{");
+    assert!(env.run(&["workspace", "list"]).stderr.contains("config.json:1"));
+    assert_eq!(env.error(&["config", "set", "autoLog", "true"])["code"], "FILE_DAMAGED");
+    assert_eq!(std::fs::read(&path).unwrap(), b"{", "a file that cannot be read is not overwritten");
+}

@@ -1,0 +1,205 @@
+//! A scratch home and project, and the real binary run in them with nothing else from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// 2025-12-11 05:48:20 UTC
+pub const NOW: i64 = 1_765_432_100_000;
+
+pub struct TestEnv {
+    dir: tempfile::TempDir,
+    pub project: PathBuf,
+    now: std::sync::atomic::AtomicI64,
+    lang: &'static str,
+}
+
+pub struct Run {
+    pub stdout: String,
+    pub stderr: String,
+    pub ok: bool,
+}
+
+impl TestEnv {
+    pub fn new() -> TestEnv {
+        TestEnv::with_lang("en_US.UTF-8")
+    }
+
+    pub fn with_lang(lang: &'static str) -> TestEnv {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["home", "project"] {
+            std::fs::create_dir(root.join(name)).unwrap();
+        }
+        TestEnv { project: root.join("project"), dir, now: NOW.into(), lang }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap()
+    }
+
+    pub fn home_store(&self) -> PathBuf {
+        self.root().join("home/.tanmi-workspace")
+    }
+
+    /// Lets time pass.
+    pub fn tick(&self, millis: i64) {
+        self.now.fetch_add(millis, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub fn command_in(&self, program: &str, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir(dir).stdin(Stdio::null());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .env("PATH", path)
+            .env("HOME", self.root().join("home"))
+            .env("TANMI_NOW", self.now.load(std::sync::atomic::Ordering::Relaxed).to_string())
+            .env("TZ", "UTC")
+            .env("LANG", self.lang);
+        command
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.command_in(env!("CARGO_BIN_EXE_tanmi"), &self.project);
+        command.args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Run {
+        Run::of(self.command(args).output().unwrap())
+    }
+
+    pub fn run_in(&self, dir: &Path, args: &[&str]) -> Run {
+        let mut command = self.command_in(env!("CARGO_BIN_EXE_tanmi"), dir);
+        Run::of(command.args(args).output().unwrap())
+    }
+
+    /// Must succeed; the text for people.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert!(run.ok, "{args:?}\n{}{}", run.stdout, run.stderr);
+        run.stdout
+    }
+
+    /// Must succeed; the JSON for programs.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let text = self.ok(&args);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}\n{text}"))
+    }
+
+    /// Must fail; the JSON error.
+    pub fn error(&self, args: &[&str]) -> Value {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let run = self.run(&args);
+        assert!(!run.ok, "{args:?} must fail\n{}", run.stdout);
+        let value: Value = serde_json::from_str(&run.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}\n{}{}", run.stdout, run.stderr));
+        value["error"].clone()
+    }
+
+    pub fn init(&self) -> String {
+        self.json(&["workspace", "init", "--name", "Auth", "--goal", "JWT"])["workspaceId"].as_str().unwrap().to_owned()
+    }
+
+    pub fn node(&self, parent: &str, kind: &str, title: &str) -> String {
+        let args = ["node", "create", "--parent", parent, "--type", kind, "--title", title, "--requirement", "r"];
+        self.json(&args)["nodeId"].as_str().unwrap().to_owned()
+    }
+
+    pub fn status(&self, node: &str) -> String {
+        self.json(&["node", "show", node])["node"]["status"].as_str().unwrap().to_owned()
+    }
+
+    pub fn workspace_dir(&self, id: &str) -> PathBuf {
+        self.project.join(".tanmi-workspace").join(id)
+    }
+
+    pub fn node_md(&self, workspace: &str, node: &str) -> PathBuf {
+        self.workspace_dir(workspace).join("nodes").join(node).join("Node.md")
+    }
+
+    /// As an editor does it: another file in the place of the old one.
+    pub fn edit(&self, path: &Path, change: impl FnOnce(String) -> String) {
+        let text = change(std::fs::read_to_string(path).unwrap());
+        self.write(path, text.as_bytes());
+    }
+
+    pub fn write(&self, path: &Path, bytes: &[u8]) {
+        use std::io::Write;
+        let temp = self.root().join("edited");
+        std::fs::File::create(&temp).unwrap().write_all(bytes).unwrap();
+        std::fs::rename(&temp, path).unwrap();
+    }
+
+    /// Every file below a folder that is not derived, with its text.
+    pub fn files(&self, dir: &Path) -> String {
+        let mut paths = Vec::new();
+        collect(dir, &mut paths);
+        paths.sort();
+        let mut out = String::new();
+        for path in paths {
+            let name = path.strip_prefix(dir).unwrap().display().to_string();
+            out.push_str(&format!("=== {name}\n{}", std::fs::read_to_string(&path).unwrap()));
+        }
+        self.redact(&out)
+    }
+
+    /// Random ids by the order of their appearance, scratch paths by a word.
+    pub fn redact(&self, text: &str) -> String {
+        let mut out = text.replace(&*self.root().to_string_lossy(), "[ROOT]");
+        for prefix in ["ws-", "node-"] {
+            let mut names: Vec<String> = Vec::new();
+            let mut rest = std::mem::take(&mut out);
+            while let Some(at) = rest.find(prefix) {
+                let end = rest[at + prefix.len()..]
+                    .find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+                    .map_or(rest.len(), |end| at + prefix.len() + end);
+                let id = rest[at..end].to_owned();
+                // Only what the program made up: base36 time and six characters.
+                let made_up = id.len() == prefix.len() + 8 + 1 + 6;
+                let known = names.iter().position(|name| *name == id);
+                let shown = match (made_up, known) {
+                    (false, _) => id,
+                    (true, Some(n)) => format!("{prefix}#{}", n + 1),
+                    (true, None) => {
+                        names.push(id);
+                        format!("{prefix}#{}", names.len())
+                    }
+                };
+                out.push_str(&rest[..at]);
+                out.push_str(&shown);
+                rest = rest.split_off(end);
+            }
+            out.push_str(&rest);
+        }
+        out
+    }
+}
+
+impl Run {
+    fn of(output: Output) -> Run {
+        Run {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            ok: output.status.success(),
+        }
+    }
+}
+
+fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if entry.file_name() != ".local" {
+                collect(&path, paths);
+            }
+        } else {
+            paths.push(path);
+        }
+    }
+}

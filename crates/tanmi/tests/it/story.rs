@@ -1,0 +1,182 @@
+//! A small story in both languages: every text a person sees, and the files it leaves, byte for byte.
+
+use crate::env::TestEnv;
+
+struct Words {
+    lang: &'static str,
+    name: &'static str,
+    goal: &'static str,
+    rule: &'static str,
+    plan: &'static str,
+    collect: &'static str,
+    build: &'static str,
+    requirement: &'static str,
+    log: &'static str,
+    problem: &'static str,
+    next: &'static str,
+    conclusion: &'static str,
+    done: &'static str,
+}
+
+const ZH: Words = Words {
+    lang: "zh_CN.UTF-8",
+    name: "重构认证模块",
+    goal: "将 session 认证替换为 JWT",
+    rule: "密钥必须从环境变量读取",
+    plan: "设计 JWT 结构",
+    collect: "收集信息",
+    build: "实现 token 验证",
+    requirement: "验证签名和过期时间",
+    log: "完成签名验证",
+    problem: "时钟偏差导致误判",
+    next: "允许 60 秒偏差",
+    conclusion: "已看完代码\n\n## 规则\n- 所有 API 必须添加认证中间件\n\n## 文档\n- docs/jwt.md: 令牌格式",
+    done: "验证通过",
+};
+
+const EN: Words = Words {
+    lang: "en_US.UTF-8",
+    name: "Rework auth",
+    goal: "Replace sessions by JWT",
+    rule: "Keys come from the environment",
+    plan: "Design the token",
+    collect: "Look around",
+    build: "Check tokens",
+    requirement: "Signature and expiry",
+    log: "signature done",
+    problem: "Clock skew",
+    next: "Allow 60 s",
+    conclusion: "Read the code\n\n## Rules\n- Every API has the middleware\n\n## Docs\n- docs/jwt.md: token format",
+    done: "It holds",
+};
+
+/// Plays the story and returns what was typed and answered.
+fn play(env: &TestEnv, w: &Words) -> String {
+    let mut screen = String::new();
+    let mut say = |args: &[&str]| {
+        env.tick(60_000);
+        let run = env.run(args);
+        let args: Vec<String> = args.iter().map(|arg| if arg.contains([' ', '\n']) { format!("{arg:?}") } else { (*arg).into() }).collect();
+        screen.push_str(&format!("$ tanmi {}\n{}{}", args.join(" "), run.stdout, run.stderr));
+    };
+    say(&["workspace", "list"]);
+    say(&["workspace", "init", "--name", w.name, "--goal", w.goal, "--rule", w.rule]);
+    say(&["node", "create", "--type", "planning", "--title", w.plan]);
+    let ids = |title: &str| {
+        let page = env.json(&["node", "list"]);
+        let row = page["nodes"].as_array().unwrap().iter().find(|row| row["title"] == title).unwrap().clone();
+        row["id"].as_str().unwrap().to_owned()
+    };
+    let plan = ids(w.plan);
+    say(&["node", "create", "--parent", &plan, "--type", "execution", "--title", w.collect, "--role", "info_collection"]);
+    say(&["node", "create", "--parent", &plan, "--type", "execution", "--title", w.build, "--requirement", w.requirement]);
+    let (collect, build) = (ids(w.collect), ids(w.build));
+    say(&["node", "transition", "--node", &collect, "--action", "start"]);
+    say(&["node", "transition", "--node", &collect, "--action", "complete", "--conclusion", w.conclusion]);
+    say(&["node", "reference", &build, "--target", &collect, "--description", w.collect]);
+    say(&["node", "reference", &build, "--target", "docs/old.md", "--description", w.plan]);
+    say(&["node", "reference", &build, "--target", "docs/old.md", "--expire"]);
+    say(&["node", "transition", &build, "--action", "start"]);
+    say(&["log", w.log]);
+    say(&["problem", w.problem, "--next-step", w.next]);
+    say(&["problem"]);
+    say(&["tree"]);
+    say(&["node", "show", &build]);
+    say(&["node", "context"]);
+    say(&["problem", "--clear"]);
+    say(&["node", "transition", &build, "--action", "retry"]);
+    say(&["node", "transition", &build, "--action", "complete"]);
+    say(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
+    say(&["node", "transition", &build, "--action", "submit"]);
+    say(&["node", "transition", &build, "--action", "complete", "--conclusion", w.done]);
+    say(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
+    say(&["node", "transition", "root", "--action", "complete", "--conclusion", w.done]);
+    say(&["node", "transition", &build, "--action", "reopen"]);
+    say(&["tree", "--status", "implementing,monitoring"]);
+    say(&["node", "list", "--limit", "2"]);
+    say(&["node", "move", &build, "--parent", "root"]);
+    say(&["node", "delete", &plan]);
+    say(&["log", "--limit", "2"]);
+    say(&["workspace", "update", "--add-rule", w.done, "--doc", "docs/x.md: x", "--remove-doc", "docs/jwt.md"]);
+    say(&["workspace", "show"]);
+    say(&["workspace", "check"]);
+    say(&["workspace", "archive"]);
+    say(&["workspace", "list"]);
+    let id = env.json(&["workspace", "list"])["workspaces"][0]["workspaceId"].as_str().unwrap().to_owned();
+    say(&["log", "--workspace", &id, "--node", "workspace", w.log]);
+    say(&["workspace", "restore", &id]);
+    say(&["workspace", "focus", "--workspace", &id]);
+    screen
+}
+
+/// Times of last activity come from the file system's clock, not from the fixed one.
+fn without_ages(screen: &str) -> String {
+    let keep = |line: &str| {
+        let is_list = line.starts_with("ws-") && line.trim_end().ends_with('.');
+        if is_list { line.split("  ").filter(|cell| !cell.is_empty()).take(4).collect::<Vec<_>>().join("  ") } else { line.to_owned() }
+    };
+    screen.lines().map(keep).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_story_in_chinese() {
+    let env = TestEnv::with_lang(ZH.lang);
+    let screen = play(&env, &ZH);
+    insta::assert_snapshot!("screen_zh", without_ages(&env.redact(&screen)));
+    insta::assert_snapshot!("files_zh", env.files(&env.project));
+}
+
+#[test]
+fn the_story_in_english() {
+    let env = TestEnv::with_lang(EN.lang);
+    let screen = play(&env, &EN);
+    insta::assert_snapshot!("screen_en", without_ages(&env.redact(&screen)));
+    insta::assert_snapshot!("files_en", env.files(&env.project));
+}
+
+#[test]
+fn a_workspace_goes_to_the_trash_and_comes_back() {
+    let env = TestEnv::new();
+    let id = env.init();
+    let node = env.node("root", "execution", "a");
+    env.ok(&["workspace", "delete", &id]);
+    assert_eq!(env.error(&["workspace", "show", &id])["code"], "WORKSPACE_NOT_FOUND");
+    assert_eq!(env.error(&["tree"])["code"], "NO_WORKSPACE");
+    env.ok(&["workspace", "restore", &id]);
+    assert_eq!(env.status(&node), "pending");
+}
+
+#[test]
+fn long_texts_come_from_standard_input() {
+    use std::io::Write;
+    let env = TestEnv::new();
+    env.init();
+    let args = ["node", "create", "--type", "execution", "--title", "t", "--requirement", "-", "--json"];
+    let mut child = env
+        .command(&args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all("# 标题\n\n\"quoted\" `code` $HOME\n".as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let created: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(created["node"]["requirement"], "# 标题\n\n\"quoted\" `code` $HOME");
+}
+
+#[test]
+fn an_agent_s_log_lines_are_marked() {
+    let env = TestEnv::new();
+    env.init();
+    let by = |variable: Option<(&str, &str)>| {
+        let mut command = env.command(&["log", "--node", "root", "x", "--json"]);
+        if let Some((name, value)) = variable {
+            command.env(name, value);
+        }
+        let value: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        value["entries"][0]["operator"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(by(None), "Human");
+    assert_eq!(by(Some(("CLAUDECODE", "1"))), "AI");
+    assert_eq!(by(Some(("CODEX_SESSION_ID", "x"))), "AI");
+}
