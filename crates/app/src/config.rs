@@ -91,7 +91,8 @@ pub struct Setting {
 impl Config {
     pub fn load(home: &Path, project: &Path) -> Config {
         let (settings, warnings) = read_all(home, project);
-        let value = |name: &str| settings.iter().find(|s| s.key.name == name).map_or("", |s| s.value.as_str());
+        let value =
+            |name: &str| settings.iter().find(|s| s.key.name == name).map_or("", |s| s.value.as_str());
         let number = |name: &str| value(name).parse::<u64>().unwrap_or_default();
         Config {
             language: match value("language") {

@@ -12,14 +12,31 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
     Domain(#[from] tanmi_workspace::Error),
-    NoWorkspace { project: PathBuf },
-    AmbiguousWorkspace { candidates: Vec<(WorkspaceId, String)> },
+    NoWorkspace {
+        project: PathBuf,
+    },
+    AmbiguousWorkspace {
+        candidates: Vec<(WorkspaceId, String)>,
+    },
     NothingToChange,
-    UnknownKey { key: String, near: Option<&'static str> },
-    BadValue { key: &'static str, value: String, expected: String },
+    UnknownKey {
+        key: String,
+        near: Option<&'static str>,
+    },
+    BadValue {
+        key: &'static str,
+        value: String,
+        expected: String,
+    },
     /// A project may only switch things off.
-    NotForProjects { key: &'static str },
-    BadFile { path: PathBuf, line: usize, reason: String },
+    NotForProjects {
+        key: &'static str,
+    },
+    BadFile {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
 }
 
 impl Error {
@@ -64,7 +81,9 @@ impl Error {
             Error::NothingToChange => {
                 (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
             }
-            Error::UnknownKey { key, .. } => (format!("没有配置项 {key:?}"), format!("there is no setting {key:?}")),
+            Error::UnknownKey { key, .. } => {
+                (format!("没有配置项 {key:?}"), format!("there is no setting {key:?}"))
+            }
             Error::BadValue { key, value, expected } => (
                 format!("{key} 不能是 {value:?}，应为 {expected}"),
                 format!("{key} cannot be {value:?}; expected {expected}"),
@@ -89,17 +108,23 @@ impl Error {
             Error::Domain(error) => return error.hint(lang),
             Error::NoWorkspace { .. } => (
                 String::from("创建一个：tanmi workspace init --name … --goal …；或用 --workspace 指定"),
-                String::from("create one: tanmi workspace init --name … --goal …, or name one with --workspace"),
+                String::from(
+                    "create one: tanmi workspace init --name … --goal …, or name one with --workspace",
+                ),
             ),
             Error::AmbiguousWorkspace { candidates } => {
-                let list: Vec<String> = candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+                let list: Vec<String> =
+                    candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
                 (format!("用 --workspace 指定：{list}"), format!("use --workspace with one of: {list}"))
             }
-            Error::UnknownKey { near: Some(near), .. } => (format!("是否指 {near}？"), format!("did you mean {near}?")),
-            Error::UnknownKey { near: None, .. } => {
-                (String::from("tanmi config list 列出全部配置项"), String::from("tanmi config list shows them all"))
+            Error::UnknownKey { near: Some(near), .. } => {
+                (format!("是否指 {near}？"), format!("did you mean {near}?"))
             }
+            Error::UnknownKey { near: None, .. } => (
+                String::from("tanmi config list 列出全部配置项"),
+                String::from("tanmi config list shows them all"),
+            ),
             Error::BadFile { .. } => (String::from("请修正该文件"), String::from("mend the file by hand")),
             _ => return None,
         };
@@ -121,7 +146,8 @@ impl Error {
         let details = match self {
             Error::Domain(error) => error.details(),
             Error::AmbiguousWorkspace { candidates } => {
-                let list: Vec<Value> = candidates.iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
+                let list: Vec<Value> =
+                    candidates.iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
                 json!({"workspaces": list})
             }
             _ => Value::Null,

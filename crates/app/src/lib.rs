@@ -84,7 +84,12 @@ impl App {
     }
 
     fn act(&self) -> Act {
-        Act { now: self.now(), operator: self.env.operator, auto_log: self.config.auto_log, moves_focus: true }
+        Act {
+            now: self.now(),
+            operator: self.env.operator,
+            auto_log: self.config.auto_log,
+            moves_focus: true,
+        }
     }
 
     fn rules_check(&self, given: Option<String>) -> RulesCheck {
@@ -168,12 +173,18 @@ impl App {
             for (id, recovery) in store.take_recoveries() {
                 for (path, aside) in recovery.kept {
                     let zh = format!("{id}：{path} 的手工修改已保留；程序的版本在 {}", aside.display());
-                    let en = format!("{id}: your edit of {path} was kept; the program's version is {}", aside.display());
+                    let en = format!(
+                        "{id}: your edit of {path} was kept; the program's version is {}",
+                        aside.display()
+                    );
                     notices.push(lang.pick(&zh, &en).to_owned());
                 }
                 if let Some(aside) = recovery.damaged {
                     let zh = format!("{id}：日志文件有损坏，其余部分保存在 {}", aside.display());
-                    let en = format!("{id}: the journal was damaged; the rest of it is kept in {}", aside.display());
+                    let en = format!(
+                        "{id}: the journal was damaged; the rest of it is kept in {}",
+                        aside.display()
+                    );
                     notices.push(lang.pick(&zh, &en).to_owned());
                 }
             }

@@ -4,13 +4,13 @@ use serde::Serialize;
 use tanmi_workspace::context::{self, Context};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, StatusChange, Target, Transition,
-    TransitionRequest,
+    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, StatusChange, Target,
+    Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
 
-use crate::error::{Error, Result};
 use crate::App;
+use crate::error::{Error, Result};
 
 /// Every result names its target.
 #[derive(Clone, Debug, Serialize)]
@@ -77,8 +77,12 @@ impl App {
             rules_check: self.rules_check(new.rules_hash),
         };
         let place = self.locate(new.workspace.as_deref())?;
-        let (node, status_changes) = self.change(&place, |tx, act| ops::create_node(tx, node.clone(), act))?;
-        Ok(In { workspace_id: place.id, result: NodeResult { node_id: node.id.clone(), node, status_changes } })
+        let (node, status_changes) =
+            self.change(&place, |tx, act| ops::create_node(tx, node.clone(), act))?;
+        Ok(In {
+            workspace_id: place.id,
+            result: NodeResult { node_id: node.id.clone(), node, status_changes },
+        })
     }
 
     pub fn node_show(&self, workspace: Option<&str>, node: &str) -> Result<In<NodeResult>> {
@@ -87,7 +91,10 @@ impl App {
         let node = self.view(&place, |tx| {
             tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))
         })?;
-        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+        Ok(In {
+            workspace_id: place.id,
+            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
+        })
     }
 
     pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<In<Page>> {
@@ -96,14 +103,22 @@ impl App {
         Ok(In { workspace_id: place.id, result: page })
     }
 
-    pub fn node_update(&self, workspace: Option<&str>, node: &str, change: NodeChange) -> Result<In<NodeResult>> {
+    pub fn node_update(
+        &self,
+        workspace: Option<&str>,
+        node: &str,
+        change: NodeChange,
+    ) -> Result<In<NodeResult>> {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
         let node = self.change(&place, |tx, act| ops::update_node(tx, &id, change.clone(), act))?;
-        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+        Ok(In {
+            workspace_id: place.id,
+            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
+        })
     }
 
     pub fn node_move(&self, workspace: Option<&str>, node: &str, parent: &str) -> Result<In<NodeResult>> {
@@ -146,7 +161,10 @@ impl App {
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
         let node = self.change(&place, |tx, act| ops::edit_reference(tx, &id, target, edit.clone(), act))?;
-        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes: Vec::new() } })
+        Ok(In {
+            workspace_id: place.id,
+            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
+        })
     }
 
     /// Without a node: the focused one, or the root.
@@ -202,7 +220,10 @@ impl App {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
         self.change(&place, |tx, act| ops::clear_problem(tx, &target, act))?;
-        Ok(In { workspace_id: place.id, result: ProblemResult { node_id: target.to_string(), problem: None } })
+        Ok(In {
+            workspace_id: place.id,
+            result: ProblemResult { node_id: target.to_string(), problem: None },
+        })
     }
 
     pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {

@@ -82,11 +82,13 @@ impl Registry {
 
     fn edit(&self, change: impl FnOnce(&mut RegistryFile)) -> Result<()> {
         fs::create_private_dir(&self.home).map_err(Error::io(&self.home))?;
-        let _lock = Lock::exclusive(&self.home.join("registry.lock")).map_err(tanmi_workspace::Error::from)?;
+        let _lock =
+            Lock::exclusive(&self.home.join("registry.lock")).map_err(tanmi_workspace::Error::from)?;
         let mut file = self.load()?;
         change(&mut file);
         file.version = 1;
-        let mut text = serde_json::to_string_pretty(&file).map_err(|error| Error::io(self.path())(error.into()))?;
+        let mut text =
+            serde_json::to_string_pretty(&file).map_err(|error| Error::io(self.path())(error.into()))?;
         text.push('\n');
         fs::write_atomic(&self.path(), text.as_bytes(), &self.home, Durability::Synced)
             .map(|_| ())
@@ -100,7 +102,8 @@ impl Registry {
             return Ok(Some(entry.project));
         }
         // A moved project is mostly renamed, or moved within the folder that held it.
-        let Some(near) = entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some()) else {
+        let Some(near) = entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some())
+        else {
             return Ok(None);
         };
         let mut found = None;

@@ -2,6 +2,8 @@
 //!
 //! Domain code takes a [`Millis`] as an argument; only the edges of the program call [`now`].
 
+use std::sync::OnceLock;
+
 use jiff::{Timestamp, tz::TimeZone};
 
 /// Milliseconds since the Unix epoch.
@@ -30,8 +32,11 @@ pub fn local_stamp(at: Millis) -> String {
 /// What changes at every start of the machine. Files written without fsync are only trusted within one boot.
 ///
 /// Where the system has no such thing the answer is constant, and recovery then trusts the page cache.
-pub fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_else(|_| String::from("unknown"))
+pub fn boot_id() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_else(|_| String::from("unknown"))
+    })
 }

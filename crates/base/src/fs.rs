@@ -95,9 +95,15 @@ pub enum Durability {
 }
 
 /// Replaces `path` in one step, by way of a temporary file in `temp_dir` (same file system). Returns the new identity.
-pub fn write_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Durability) -> io::Result<FileSig> {
+pub fn write_atomic(
+    path: &Path,
+    bytes: &[u8],
+    temp_dir: &Path,
+    durability: Durability,
+) -> io::Result<FileSig> {
     let temp = temp_path(temp_dir);
-    let written = write_new(&temp, bytes, durability).and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
+    let written =
+        write_new(&temp, bytes, durability).and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }

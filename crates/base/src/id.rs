@@ -47,7 +47,9 @@ pub fn safe_name(raw: &str) -> String {
         && raw.len() <= 80
         && !raw.starts_with(['.', '-'])
         && !raw.ends_with('.')
-        && raw.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
+        && raw
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
     if plain {
         return raw.to_owned();
     }
@@ -79,8 +81,15 @@ mod tests {
         assert_eq!(safe_name("abc-123"), "abc-123");
         for raw in ["../../x", "a/b", "", ".", "..", "ABC", "会话", "a\0b", "CON.", &"x".repeat(500)] {
             let safe = safe_name(raw);
-            assert!(!safe.contains(['/', '\\', '\0']) && !safe.starts_with('.') && safe.len() < 120, "{safe}");
+            assert!(
+                !safe.contains(['/', '\\', '\0']) && !safe.starts_with('.') && safe.len() < 120,
+                "{safe}"
+            );
         }
-        assert_ne!(safe_name("ABC"), safe_name("abc"), "case-insensitive file systems must not merge sessions");
+        assert_ne!(
+            safe_name("ABC"),
+            safe_name("abc"),
+            "case-insensitive file systems must not merge sessions"
+        );
     }
 }

@@ -112,7 +112,7 @@ const CHECKPOINT_BYTES: u64 = 4 << 20;
 impl Journal {
     /// Writes an empty journal whose next change has the number `base + 1`.
     pub fn create(path: &Path, temp: &Path, base: u64) -> io::Result<()> {
-        let header = Header { version: 1, base, boot: crate::clock::boot_id() };
+        let header = Header { version: 1, base, boot: crate::clock::boot_id().to_owned() };
         let line = format!("H {}\n", serde_json::to_string(&header)?);
         fs::write_atomic(path, line.as_bytes(), temp, Durability::Synced).map(|_| ())
     }
@@ -193,7 +193,7 @@ impl Journal {
             fs::write_new(&aside, &bytes[from..], Durability::Synced)?;
             recovery.damaged = Some(aside);
         }
-        let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id().as_str());
+        let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
         let open: Vec<&Record> = journal
             .records
             .iter()
@@ -218,12 +218,13 @@ impl Journal {
             self.file.read_to_end(&mut bytes)?;
         }
         let root = self.places.root.clone();
-        let mut touched = parse(&bytes).records.into_iter().flat_map(|(record, _)| record.changes).filter_map(
-            |change| match change {
-                Change::Write { path, .. } => Some(root.join(path)),
-                Change::Move { .. } => None,
-            },
-        );
+        let mut touched =
+            parse(&bytes).records.into_iter().flat_map(|(record, _)| record.changes).filter_map(|change| {
+                match change {
+                    Change::Write { path, .. } => Some(root.join(path)),
+                    Change::Move { .. } => None,
+                }
+            });
         fs::sync_file_system(&self.file, &mut touched)?;
         Journal::create(&self.path, &self.places.temp, self.seq)?;
         self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;

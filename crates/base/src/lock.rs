@@ -28,8 +28,7 @@ impl Lock {
         let start = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            let file =
-                OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
+            let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
             while let Err(error) = file.try_lock() {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
@@ -108,7 +107,9 @@ mod tests {
             let waiter = scope.spawn(|| Lock::exclusive(&path));
             std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
             drop(held);
-            assert!(matches!(waiter.join().unwrap(), Err(LockError::Io { source, .. }) if crate::fs::is_absent(&source)));
+            assert!(
+                matches!(waiter.join().unwrap(), Err(LockError::Io { source, .. }) if crate::fs::is_absent(&source))
+            );
         });
     }
 }

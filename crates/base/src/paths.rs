@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn the_nearest_store_wins_then_git_then_the_directory() {
-        let (_temp, root) = tree(&["p/.tanmi-workspace", "p/.git", "p/sub/deep", "g/.git", "g/src", "plain/x"]);
+        let (_temp, root) =
+            tree(&["p/.tanmi-workspace", "p/.git", "p/sub/deep", "g/.git", "g/src", "plain/x"]);
         let home = root.join("home/.tanmi-workspace");
         let find = |dir: &str| project_root(&root.join(dir), &home).strip_prefix(&root).unwrap().to_owned();
         assert_eq!(find("p/sub/deep"), Path::new("p"));
@@ -95,9 +96,11 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_belongs_to_the_main_one() {
-        let (_temp, root) = tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
+        let (_temp, root) =
+            tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
         let put = |path: &str, text: String| {
-            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled).unwrap();
+            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
+                .unwrap();
         };
         put("w/.git", format!("gitdir: {}\n", root.join("main/.git/worktrees/w").display()));
         put("main/.git/worktrees/w/commondir", "../..\n".into());

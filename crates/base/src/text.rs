@@ -29,7 +29,7 @@ pub fn cut(text: &str, max: usize) -> String {
                 || (matches!(c, '.' | '!' | '?') && head[at + 1..].starts_with(' '))
         })
         .map(|(at, c)| at + c.len_utf8())
-        .last();
+        .next_back();
     match at_line.max(at_sentence) {
         Some(end) if end >= head.len() / 2 => format!("{}{MARK}", head[..end].trim_end()),
         _ => format!("{}{MARK}", head.trim_end()),

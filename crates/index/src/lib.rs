@@ -17,7 +17,10 @@ impl IndexError {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         matches!(&self.0, rusqlite::Error::SqliteFailure(error, _)
             if matches!(error.code, DatabaseCorrupt | NotADatabase))
-            || matches!(&self.0, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..))
+            || matches!(
+                &self.0,
+                rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..)
+            )
     }
 }
 

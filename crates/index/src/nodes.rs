@@ -130,7 +130,7 @@ impl NodeIndex {
         let db = Connection::open(path)?;
         // No fsync: a crash of the program leaves a rollback journal, a crash of the machine leaves another boot id.
         db.execute_batch(
-            "PRAGMA synchronous=OFF; PRAGMA journal_mode=TRUNCATE; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
+            "PRAGMA synchronous=OFF; PRAGMA journal_mode=PERSIST; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
         )?;
         db.set_prepared_statement_cache_capacity(32);
         Ok(NodeIndex { db })
@@ -159,6 +159,13 @@ impl NodeIndex {
     pub fn meta(&self, key: &str) -> Result<Option<String>> {
         let mut statement = self.db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
         Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    /// Everything that was remembered beside the rows, in one look.
+    pub fn metas(&self) -> Result<std::collections::HashMap<String, String>> {
+        let mut statement = self.db.prepare_cached("SELECT key, value FROM meta")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
@@ -247,13 +254,16 @@ impl NodeIndex {
     }
 
     pub fn last_order(&self, parent: &str) -> Result<i64> {
-        let mut statement = self.db.prepare_cached("SELECT max(ord) FROM nodes WHERE parent = ?1")?;
-        Ok(statement.query_row([parent], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
+        let mut statement = self.db.prepare_cached(
+            "SELECT ord FROM nodes WHERE parent = ?1 ORDER BY ord DESC, created_at DESC, id DESC LIMIT 1",
+        )?;
+        Ok(statement.query_row([parent], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
     /// Counts of a parent's children; with an empty parent, of all nodes but the root.
     pub fn tally(&self, parent: &str) -> Result<Tally> {
-        let mut statement = self.db.prepare_cached("SELECT status, n FROM tally WHERE parent = ?1 AND n > 0")?;
+        let mut statement =
+            self.db.prepare_cached("SELECT status, n FROM tally WHERE parent = ?1 AND n > 0")?;
         let rows = statement.query_map([parent], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -262,8 +272,11 @@ impl NodeIndex {
     pub fn signatures(&self) -> Result<Vec<(String, FileSig)>> {
         let mut statement = self.db.prepare_cached("SELECT id, mtime_ns, size, inode FROM nodes")?;
         let rows = statement.query_map([], |row| {
-            let sig =
-                FileSig { mtime_ns: row.get(1)?, size: row.get::<_, i64>(2)? as u64, inode: row.get::<_, i64>(3)? as u64 };
+            let sig = FileSig {
+                mtime_ns: row.get(1)?,
+                size: row.get::<_, i64>(2)? as u64,
+                inode: row.get::<_, i64>(3)? as u64,
+            };
             Ok((row.get(0)?, sig))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -279,8 +292,9 @@ impl NodeIndex {
     }
 
     pub fn damaged(&self) -> Result<Vec<Row>> {
-        let mut statement =
-            self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE damage IS NOT NULL ORDER BY id"))?;
+        let mut statement = self
+            .db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE damage IS NOT NULL ORDER BY id"))?;
         Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
     }
 }
@@ -362,7 +376,8 @@ mod tests {
         assert!(is_new("one"));
         assert!(!is_new("one"));
         assert!(is_new("two"));
-        tanmi_base::fs::write_atomic(&path, &[7; 9000], dir.path(), tanmi_base::fs::Durability::Journaled).unwrap();
+        tanmi_base::fs::write_atomic(&path, &[7; 9000], dir.path(), tanmi_base::fs::Durability::Journaled)
+            .unwrap();
         assert!(is_new("two"));
         assert!(!is_new("two"));
     }

@@ -36,7 +36,11 @@ pub fn run(cli: Cli) -> ExitCode {
     let context = Context { app: App::new(env), json: cli.global.json };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
-        out::note(&format!("{}: {}", out::paint(out::YELLOW, lang.pick("警告", "warning")), warning.message(lang)));
+        out::note(&format!(
+            "{}: {}",
+            out::paint(out::YELLOW, lang.pick("警告", "warning")),
+            warning.message(lang)
+        ));
     }
     let outcome = match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
@@ -78,7 +82,9 @@ fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
     // Far over every limit already; the limit itself is named by whoever checks the field.
     let read = std::io::stdin().lock().take(8 << 20).read_to_string(&mut input);
     if let Err(error) = read {
-        return Err(tanmi_workspace::Error::Invalid { field, reason: format!("standard input: {error}") }.into());
+        return Err(
+            tanmi_workspace::Error::Invalid { field, reason: format!("standard input: {error}") }.into()
+        );
     }
     if input.ends_with('\n') {
         input.pop();

@@ -34,14 +34,24 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
     let project = match project {
         None => None,
         Some(dir) => {
-            let found = dir.canonicalize().map_err(|error| format!("--project {}: {error}", dir.display()))?;
+            let found =
+                dir.canonicalize().map_err(|error| format!("--project {}: {error}", dir.display()))?;
             if !found.is_dir() {
                 return Err(format!("--project {}: not a folder", dir.display()));
             }
             Some(paths::project_root(&found, &home))
         }
     };
-    let is_agent = AGENT_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let is_agent =
+        AGENT_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     let operator = if is_agent { Operator::Ai } else { Operator::Human };
-    Ok(Env { home, cwd, project, operator, locale: Lang::of_locale(), clock: clock::now, strict_rules: false })
+    Ok(Env {
+        home,
+        cwd,
+        project,
+        operator,
+        locale: Lang::of_locale(),
+        clock: clock::now,
+        strict_rules: false,
+    })
 }

@@ -36,7 +36,8 @@ pub fn doc_item(item: &str) -> crate::model::DocReference {
 
 /// Log and problem, which a workspace and a node write alike.
 fn read_diary(doc: &Document) -> Result<Diary, ParseError> {
-    let log = doc.section(&LOG).map(|body| list::items(body).iter().map(|item| list::read_log(item)).collect());
+    let log =
+        doc.section(&LOG).map(|body| list::items(body).iter().map(|item| list::read_log(item)).collect());
     let updated_at = doc.integer("problemUpdatedAt")?;
     let problem = doc.section(&PROBLEM).and_then(text::read_problem);
     Ok(Diary {

@@ -74,7 +74,9 @@ pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<
         if workspace.rules.contains(&rule) {
             continue;
         }
-        if limits::filled_line("rules", &rule).is_err() || limits::list("rules", workspace.rules.len() + 1).is_err() {
+        if limits::filled_line("rules", &rule).is_err()
+            || limits::list("rules", workspace.rules.len() + 1).is_err()
+        {
             collected.left_out.push(tanmi_base::text::cut(&rule, 120));
             continue;
         }
@@ -85,7 +87,9 @@ pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<
         if workspace.docs.iter().any(|known| known.path == doc.path) {
             continue;
         }
-        if limits::filled_line("docs", &doc.path).is_err() || limits::list("docs", workspace.docs.len() + 1).is_err() {
+        if limits::filled_line("docs", &doc.path).is_err()
+            || limits::list("docs", workspace.docs.len() + 1).is_err()
+        {
             collected.left_out.push(tanmi_base::text::cut(&doc.path, 120));
             continue;
         }
@@ -110,10 +114,15 @@ mod tests {
             - C:\\docs\\a.md: Windows\n- https://host:8080/x: served\n\n## Else\n- not a rule\n\n### Rules:\n* third\n";
         let (rules, docs) = parse(text);
         assert_eq!(rules, ["规则1", "规则2", "third"]);
-        let docs: Vec<(&str, &str)> = docs.iter().map(|d| (d.path.as_str(), d.description.as_str())).collect();
+        let docs: Vec<(&str, &str)> =
+            docs.iter().map(|d| (d.path.as_str(), d.description.as_str())).collect();
         assert_eq!(
             docs,
-            [("/path/to/doc1", "文档描述1"), ("C:\\docs\\a.md", "Windows"), ("https://host:8080/x", "served")]
+            [
+                ("/path/to/doc1", "文档描述1"),
+                ("C:\\docs\\a.md", "Windows"),
+                ("https://host:8080/x", "served")
+            ]
         );
     }
 

@@ -231,7 +231,8 @@ fn read_references(tx: &dyn Tx, node: &Node, purse: &mut Purse) -> Result<Vec<Re
                 Ok(Some(target)) => {
                     block.title = Some(target.title);
                     block.status = Some(target.status);
-                    block.conclusion = target.conclusion.map(|text| purse.text(id.as_str(), "conclusion", text));
+                    block.conclusion =
+                        target.conclusion.map(|text| purse.text(id.as_str(), "conclusion", text));
                 }
                 Ok(None) | Err(Error::Damaged { .. }) => block.missing = true,
                 Err(error) => return Err(error),
@@ -267,7 +268,8 @@ fn read_children(
     }
     conclusions.reverse();
     let total = tx.tally(parent)?.done() as usize;
-    let shown = purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
+    let shown =
+        purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
     if total > limits.child_conclusions {
         purse.note(parent.as_str(), "childConclusions", total - limits.child_conclusions);
     }

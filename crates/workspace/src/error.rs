@@ -18,35 +18,104 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
-    Invalid { field: &'static str, reason: String },
-    Empty { field: &'static str },
-    TooLong { field: &'static str, unit: &'static str, limit: usize, actual: usize },
-    UnknownWord { field: &'static str, word: String, words: &'static [&'static str] },
-    BadId { field: &'static str, raw: String, shape: &'static str },
+    Invalid {
+        field: &'static str,
+        reason: String,
+    },
+    Empty {
+        field: &'static str,
+    },
+    TooLong {
+        field: &'static str,
+        unit: &'static str,
+        limit: usize,
+        actual: usize,
+    },
+    UnknownWord {
+        field: &'static str,
+        word: String,
+        words: &'static [&'static str],
+    },
+    BadId {
+        field: &'static str,
+        raw: String,
+        shape: &'static str,
+    },
     /// With what exists: (id, name).
-    WorkspaceNotFound { id: String, existing: Vec<(WorkspaceId, String)> },
-    NodeNotFound { field: &'static str, id: String },
-    InvalidTransition { node: NodeId, kind: NodeType, status: NodeStatus, action: Action, allowed: Vec<Action> },
-    ConclusionRequired { node: NodeId, action: Action },
+    WorkspaceNotFound {
+        id: String,
+        existing: Vec<(WorkspaceId, String)>,
+    },
+    NodeNotFound {
+        field: &'static str,
+        id: String,
+    },
+    InvalidTransition {
+        node: NodeId,
+        kind: NodeType,
+        status: NodeStatus,
+        action: Action,
+        allowed: Vec<Action>,
+    },
+    ConclusionRequired {
+        node: NodeId,
+        action: Action,
+    },
     /// The first few of those that are not done, and how many there are.
-    ChildrenUnfinished { node: NodeId, unfinished: Vec<(NodeId, String, NodeStatus)>, count: u64 },
-    RulesHashMismatch { given: Option<String>, rules: Vec<String>, hash: String },
-    WorkspaceArchived { id: WorkspaceId },
-    WorkspaceNotArchived { id: WorkspaceId },
-    RootProtected { action: &'static str },
-    ParentIsExecution { parent: NodeId },
-    ParentCancelled { parent: NodeId },
-    MoveIntoSelf { node: NodeId, parent: NodeId },
-    TooDeep { limit: usize },
-    ReferenceNotFound { target: String },
+    ChildrenUnfinished {
+        node: NodeId,
+        unfinished: Vec<(NodeId, String, NodeStatus)>,
+        count: u64,
+    },
+    RulesHashMismatch {
+        given: Option<String>,
+        rules: Vec<String>,
+        hash: String,
+    },
+    WorkspaceArchived {
+        id: WorkspaceId,
+    },
+    WorkspaceNotArchived {
+        id: WorkspaceId,
+    },
+    RootProtected {
+        action: &'static str,
+    },
+    ParentIsExecution {
+        parent: NodeId,
+    },
+    ParentCancelled {
+        parent: NodeId,
+    },
+    MoveIntoSelf {
+        node: NodeId,
+        parent: NodeId,
+    },
+    TooDeep {
+        limit: usize,
+    },
+    ReferenceNotFound {
+        target: String,
+    },
     /// A file that cannot be read. It is never overwritten.
-    Damaged { path: PathBuf, line: usize, reason: String },
+    Damaged {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
     /// Another process holds the lock.
-    Busy { path: PathBuf },
+    Busy {
+        path: PathBuf,
+    },
     /// The file changed again and again while we tried to change it.
-    Contended { path: String },
+    Contended {
+        path: String,
+    },
     Index(tanmi_index::IndexError),
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        path: PathBuf,
+        source: io::Error,
+    },
 }
 
 impl Error {
@@ -119,7 +188,9 @@ impl Error {
     /// What a program needs to act on the error without reading prose.
     pub fn details(&self) -> Value {
         match self {
-            Error::TooLong { limit, actual, unit, .. } => json!({"limit": limit, "actual": actual, "unit": unit}),
+            Error::TooLong { limit, actual, unit, .. } => {
+                json!({"limit": limit, "actual": actual, "unit": unit})
+            }
             Error::UnknownWord { words, .. } => json!({"allowed": words}),
             Error::WorkspaceNotFound { existing, .. } => {
                 let existing: Vec<Value> =

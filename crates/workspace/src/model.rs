@@ -281,7 +281,18 @@ mod tests {
 
     #[test]
     fn ids_that_are_no_ids() {
-        for bad in ["", "../../x", "__proto__", "node-", "node-../x", "node-a/b", "ws-a", "Root", "node-a\0", "node-é"] {
+        for bad in [
+            "",
+            "../../x",
+            "__proto__",
+            "node-",
+            "node-../x",
+            "node-a/b",
+            "ws-a",
+            "Root",
+            "node-a\0",
+            "node-é",
+        ] {
             assert!(NodeId::parse(bad).is_err(), "{bad:?}");
         }
         for good in ["root", "node-mj2hz4gy-ync1cu", "node-by_hand"] {

@@ -18,11 +18,13 @@ mod workspace;
 pub use diary::{ProblemChange, Target, append_log, clear_problem, read_diary, update_problem};
 pub use list::{ListQuery, ListRow, Page, list};
 pub use node::{
-    Deleted, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference, move_node,
-    update_node,
+    Deleted, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference,
+    move_node, update_node,
 };
 pub use transition::{Transition, TransitionRequest, transition};
-pub use workspace::{ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace};
+pub use workspace::{
+    ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
+};
 
 /// The circumstances of a change.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +116,12 @@ fn check_parent(tx: &dyn Tx, parent: &NodeId) -> Result<()> {
 }
 
 /// An unfinished child starts a pending parent and brings completed ancestors back.
-fn child_appeared(tx: &mut dyn Tx, parent: &NodeId, appearance: Appearance, act: &Act) -> Result<Vec<StatusChange>> {
+fn child_appeared(
+    tx: &mut dyn Tx,
+    parent: &NodeId,
+    appearance: Appearance,
+    act: &Act,
+) -> Result<Vec<StatusChange>> {
     let mut changes = Vec::new();
     let mut appearance = appearance;
     let mut next = Some(parent.clone());

@@ -100,7 +100,11 @@ pub fn allowed(kind: NodeType, from: NodeStatus, has_children: bool) -> Vec<Acti
     allowed_steps(kind, from, has_children).map(|step| step.action).collect()
 }
 
-fn allowed_steps(kind: NodeType, from: NodeStatus, has_children: bool) -> impl Iterator<Item = &'static Step> {
+fn allowed_steps(
+    kind: NodeType,
+    from: NodeStatus,
+    has_children: bool,
+) -> impl Iterator<Item = &'static Step> {
     STEPS
         .iter()
         .filter(move |step| step.kind == kind && step.from == from)

@@ -28,7 +28,9 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(store: &'a dyn Store, rules: &[&str]) -> Bench<'a> {
         let rules = rules.iter().map(|rule| String::from(*rule)).collect();
-        let new = NewWorkspace { name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![] };
+        let new = NewWorkspace {
+            name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![]
+        };
         let (workspace, _) = init(store, new, &act(NOW)).unwrap();
         Bench { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
     }

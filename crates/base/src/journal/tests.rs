@@ -49,7 +49,7 @@ impl Bench {
     }
     /// As if the machine had been restarted since.
     fn reboot(&self) {
-        let text = self.read("journal").unwrap().replace(&crate::clock::boot_id(), "another-boot");
+        let text = self.read("journal").unwrap().replace(crate::clock::boot_id(), "another-boot");
         self.put("journal", &text);
     }
 }

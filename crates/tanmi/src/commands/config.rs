@@ -14,11 +14,13 @@ pub fn run(context: &Context, command: ConfigCommand) -> Result {
         ConfigCommand::List => print(context, &settings()),
         ConfigCommand::Get { key } => {
             let key = config::find(&key)?;
-            let one: Vec<Setting> = settings().into_iter().filter(|setting| setting.key.name == key.name).collect();
+            let one: Vec<Setting> =
+                settings().into_iter().filter(|setting| setting.key.name == key.name).collect();
             print(context, &one);
         }
         ConfigCommand::Set { key, value, for_project } => {
-            let path = if for_project { config::project_file(app.project()) } else { config::home_file(app.home()) };
+            let path =
+                if for_project { config::project_file(app.project()) } else { config::home_file(app.home()) };
             let setting = config::set(&path, for_project, &key, &value)?;
             context.answer(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
         }

@@ -34,8 +34,11 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
     } else {
         context.app.problem_show(workspace, &target)?
     };
-    let words = problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
-    context.answer(&problem, |problem| show::diary::problem(&problem.result, context.app.lang(words.as_deref())));
+    let words =
+        problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
+    context.answer(&problem, |problem| {
+        show::diary::problem(&problem.result, context.app.lang(words.as_deref()))
+    });
     Ok(())
 }
 

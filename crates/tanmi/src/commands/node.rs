@@ -11,7 +11,18 @@ use crate::show;
 pub fn run(context: &Context, command: NodeCommand) -> Result {
     let app = &context.app;
     match command {
-        NodeCommand::Create { at, parent, kind, title, requirement, role, note, docs: raw, isolated, rules_hash } => {
+        NodeCommand::Create {
+            at,
+            parent,
+            kind,
+            title,
+            requirement,
+            role,
+            note,
+            docs: raw,
+            isolated,
+            rules_hash,
+        } => {
             let created = app.node_create(NodeCreate {
                 workspace: at.workspace,
                 parent: Some(parent),
@@ -24,11 +35,15 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 isolated,
                 rules_hash,
             })?;
-            context.answer(&created, |created| show::node::created(&created.result, context.lang(&created.result.node.title)));
+            context.answer(&created, |created| {
+                show::node::created(&created.result, context.lang(&created.result.node.title))
+            });
         }
         NodeCommand::Show { at } => {
             let shown = app.node_show(at.at.workspace.as_deref(), at.node())?;
-            context.answer(&shown, |shown| show::node::whole(&shown.result.node, context.lang(&shown.result.node.title)));
+            context.answer(&shown, |shown| {
+                show::node::whole(&shown.result.node, context.lang(&shown.result.node.title))
+            });
         }
         NodeCommand::List { at, parent, status, depth, limit, after } => {
             let query = ListQuery {
@@ -41,7 +56,16 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
             let page = app.node_list(at.workspace.as_deref(), &query)?;
             context.answer(&page, |page| show::node::list(&page.result, app.lang(None)));
         }
-        NodeCommand::Update { at, title, requirement, note, role: word, isolated, docs: raw, remove_docs } => {
+        NodeCommand::Update {
+            at,
+            title,
+            requirement,
+            note,
+            role: word,
+            isolated,
+            docs: raw,
+            remove_docs,
+        } => {
             let change = NodeChange {
                 title,
                 requirement: optional_text("requirement", requirement)?,
@@ -51,15 +75,21 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
             };
             let updated = app.node_update(at.at.workspace.as_deref(), at.node(), change)?;
-            context.answer(&updated, |updated| show::node::whole(&updated.result.node, context.lang(&updated.result.node.title)));
+            context.answer(&updated, |updated| {
+                show::node::whole(&updated.result.node, context.lang(&updated.result.node.title))
+            });
         }
         NodeCommand::Move { at, parent } => {
             let moved = app.node_move(at.at.workspace.as_deref(), at.node(), &parent)?;
-            context.answer(&moved, |moved| show::node::moved(&moved.result, context.lang(&moved.result.node.title)));
+            context.answer(&moved, |moved| {
+                show::node::moved(&moved.result, context.lang(&moved.result.node.title))
+            });
         }
         NodeCommand::Delete { at } => {
             let deleted = app.node_delete(at.at.workspace.as_deref(), at.node())?;
-            context.answer(&deleted, |deleted| show::node::deleted(&deleted.result, context.lang(&deleted.result.title)));
+            context.answer(&deleted, |deleted| {
+                show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
+            });
         }
         NodeCommand::Transition { at, action, conclusion } => {
             let conclusion = optional_text("conclusion", conclusion)?;
@@ -74,12 +104,15 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 _ => ReferenceEdit::Add { description },
             };
             let edited = app.node_reference(at.at.workspace.as_deref(), at.node(), &target, edit)?;
-            context.answer(&edited, |edited| show::node::references(&edited.result.node, context.lang(&edited.result.node.title)));
+            context.answer(&edited, |edited| {
+                show::node::references(&edited.result.node, context.lang(&edited.result.node.title))
+            });
         }
         NodeCommand::Context { at, id, node } => {
             let told = app.context(at.workspace.as_deref(), id.as_deref().or(node.as_deref()))?;
             context.answer(&told, |told| {
-                let lang = context.lang(&format!("{} {}", told.result.workspace.name, told.result.workspace.goal));
+                let lang =
+                    context.lang(&format!("{} {}", told.result.workspace.name, told.result.workspace.goal));
                 told.result.to_markdown(lang)
             });
         }

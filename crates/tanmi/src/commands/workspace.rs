@@ -19,7 +19,9 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         WorkspaceCommand::List { all, status, limit, scan } => {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
             let lines = app.workspace_list(&WorkspaceFilter { all, status, limit, scan })?;
-            context.answer(&lines, |lines| show::workspace::lines(lines, app.project(), app.now(), app.lang(None)));
+            context.answer(&lines, |lines| {
+                show::workspace::lines(lines, app.project(), app.now(), app.lang(None))
+            });
         }
         WorkspaceCommand::Show { at } => {
             let view = app.workspace_show(at.get())?;
@@ -48,11 +50,15 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         }
         WorkspaceCommand::Archive { at } => {
             let view = app.workspace_archive(at.get())?;
-            context.answer(&view, |view| show::workspace::line("归档", "archived", view, context.lang(&view.name)));
+            context.answer(&view, |view| {
+                show::workspace::line("归档", "archived", view, context.lang(&view.name))
+            });
         }
         WorkspaceCommand::Restore { id } => {
             let view = app.workspace_restore(&id)?;
-            context.answer(&view, |view| show::workspace::line("恢复", "restored", view, context.lang(&view.name)));
+            context.answer(&view, |view| {
+                show::workspace::line("恢复", "restored", view, context.lang(&view.name))
+            });
         }
         WorkspaceCommand::Delete { id } => {
             let gone = app.workspace_delete(&id)?;

@@ -53,12 +53,26 @@ impl Checked {
                 "repairable" => (out::YELLOW, lang.pick("可用 --fix 修复", "--fix repairs it")),
                 _ => (out::RED, lang.pick("需手工处理", "mend by hand")),
             };
-            let _ = writeln!(out, "{}{line}: {} [{}] {}", finding.path, finding.message, finding.code, paint(style, fix));
+            let _ = writeln!(
+                out,
+                "{}{line}: {} [{}] {}",
+                finding.path,
+                finding.message,
+                finding.code,
+                paint(style, fix)
+            );
         }
         let nodes = self.nodes + 1;
         let _ = match (lang, self.findings.len()) {
-            (Lang::Zh, 0) => writeln!(out, "{} {}：{nodes} 个节点，没有问题", paint(out::GREEN, "✔"), self.workspace_id),
-            (Lang::En, 0) => writeln!(out, "{} {}: {nodes} nodes, nothing wrong", paint(out::GREEN, "✔"), self.workspace_id),
+            (Lang::Zh, 0) => {
+                writeln!(out, "{} {}：{nodes} 个节点，没有问题", paint(out::GREEN, "✔"), self.workspace_id)
+            }
+            (Lang::En, 0) => writeln!(
+                out,
+                "{} {}: {nodes} nodes, nothing wrong",
+                paint(out::GREEN, "✔"),
+                self.workspace_id
+            ),
             (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 处发现", self.workspace_id),
             (Lang::En, n) => writeln!(out, "{}: {nodes} nodes, {n} findings", self.workspace_id),
         };

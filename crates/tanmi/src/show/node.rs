@@ -13,7 +13,8 @@ use crate::out::{self, paint};
 
 pub fn created(result: &NodeResult, lang: Lang) -> String {
     let verb = lang.pick("已创建节点", "created node");
-    let mut out = format!("{verb} {} {}\n", paint(out::BOLD, &text::one_line(&result.node.title)), result.node_id);
+    let mut out =
+        format!("{verb} {} {}\n", paint(out::BOLD, &text::one_line(&result.node.title)), result.node_id);
     status_changes(&mut out, &result.status_changes, lang);
     out
 }
@@ -62,7 +63,12 @@ pub fn stepped(done: &Transition, lang: Lang) -> String {
             let _ = writeln!(out, "- {}: {}", text::one_line(&doc.path), text::one_line(&doc.description));
         }
         for left in &collected.left_out {
-            let _ = writeln!(out, "{} {}", lang.pick("超出上限，未归档：", "over a limit, left out:"), text::one_line(left));
+            let _ = writeln!(
+                out,
+                "{} {}",
+                lang.pick("超出上限，未归档：", "over a limit, left out:"),
+                text::one_line(left)
+            );
         }
     }
     out
@@ -95,7 +101,11 @@ pub fn list(page: &Page, lang: Lang) -> String {
     }
     let mut out = table::render(&rows, 60);
     if let Some(next) = &page.next_after {
-        let _ = writeln!(out, "{}", paint(out::DIM, &format!("{} --after {next}", lang.pick("还有更多：", "more:"))));
+        let _ = writeln!(
+            out,
+            "{}",
+            paint(out::DIM, &format!("{} --after {next}", lang.pick("还有更多：", "more:")))
+        );
     }
     if rows.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));

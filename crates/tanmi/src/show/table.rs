@@ -23,7 +23,12 @@ pub fn render(rows: &[Vec<Cell>], widest: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
-            rows.iter().filter_map(|row| row.get(column)).map(|cell| text::width(&cell.text)).max().unwrap_or(0).min(widest)
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| text::width(&cell.text))
+                .max()
+                .unwrap_or(0)
+                .min(widest)
         })
         .collect();
     let mut out = String::new();

@@ -22,7 +22,8 @@ pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
         view.progress.total
     );
     let is_filtered = page.nodes.first().is_some_and(|row| row.depth > 0);
-    let lefts = if is_filtered { page.nodes.iter().map(|row| plain_left(row)).collect() } else { branch_lefts(&page.nodes) };
+    let lefts =
+        if is_filtered { page.nodes.iter().map(plain_left).collect() } else { branch_lefts(&page.nodes) };
     let column = lefts.iter().map(|left| text::width(left)).max().unwrap_or(0).min(WIDEST);
     for (row, left) in page.nodes.iter().zip(&lefts) {
         let (sign, style) = symbol(row.node.status);
@@ -31,12 +32,21 @@ pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
         let focused = view.focused_node_id.as_ref() == Some(&row.node.id);
         let shown = if focused { paint(out::BOLD, &left) } else { left };
         let shown = shown.replacen(sign, &paint(style, sign), 1);
-        let _ = write!(out, "{shown}{}  {}", " ".repeat(pad), paint(out::DIM, &format!("{:<12} {}", row.node.status.as_str(), row.node.id)));
+        let _ = write!(
+            out,
+            "{shown}{}  {}",
+            " ".repeat(pad),
+            paint(out::DIM, &format!("{:<12} {}", row.node.status.as_str(), row.node.id))
+        );
         if row.node.has_problem {
             let _ = write!(out, " {}", paint(out::RED, lang.pick("有问题", "problem")));
         }
         if let Some(damage) = &row.node.damage {
-            let _ = write!(out, " {}", paint(out::RED, &format!("{} {damage}", lang.pick("文件损坏", "damaged"))));
+            let _ = write!(
+                out,
+                " {}",
+                paint(out::RED, &format!("{} {damage}", lang.pick("文件损坏", "damaged")))
+            );
         }
         if focused {
             let _ = write!(out, " {}", paint(out::YELLOW, lang.pick("← 聚焦", "← focus")));
@@ -44,7 +54,11 @@ pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
         out.push('\n');
     }
     if page.next_after.is_some() {
-        let _ = writeln!(out, "{}", paint(out::DIM, lang.pick("… 还有更多（--limit 0 显示全部）", "… more (--limit 0 shows all)")));
+        let _ = writeln!(
+            out,
+            "{}",
+            paint(out::DIM, lang.pick("… 还有更多（--limit 0 显示全部）", "… more (--limit 0 shows all)"))
+        );
     }
     if page.nodes.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));

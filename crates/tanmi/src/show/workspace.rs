@@ -15,7 +15,13 @@ pub fn created(view: &WorkspaceView, lang: Lang) -> String {
     let _ = writeln!(
         out,
         "{}",
-        paint(out::DIM, lang.pick("下一步：tanmi node create --type … --title … --requirement …", "next: tanmi node create --type … --title … --requirement …"))
+        paint(
+            out::DIM,
+            lang.pick(
+                "下一步：tanmi node create --type … --title … --requirement …",
+                "next: tanmi node create --type … --title … --requirement …"
+            )
+        )
     );
     out
 }
@@ -32,7 +38,9 @@ pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
     let name = paint(out::BOLD, &text::one_line(&gone.name));
     let id = &gone.workspace_id;
     match lang {
-        Lang::Zh => format!("已把工作区 {name} {id} 移到回收站，保留 {days} 天；恢复：tanmi workspace restore {id}\n"),
+        Lang::Zh => {
+            format!("已把工作区 {name} {id} 移到回收站，保留 {days} 天；恢复：tanmi workspace restore {id}\n")
+        }
         Lang::En => format!(
             "moved workspace {name} {id} to the trash for {days} days; to bring it back: tanmi workspace restore {id}\n"
         ),
@@ -48,19 +56,32 @@ pub fn focus(view: &WorkspaceView, lang: Lang) -> String {
 
 pub fn whole(view: &WorkspaceView, lang: Lang) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}  {}", paint(out::BOLD, &text::one_line(&view.name)), paint(out::DIM, view.workspace_id.as_str()));
+    let _ = writeln!(
+        out,
+        "{}  {}",
+        paint(out::BOLD, &text::one_line(&view.name)),
+        paint(out::DIM, view.workspace_id.as_str())
+    );
     let none = lang.pick("（无）", "(none)");
     let focus = view.focused_node_id.as_ref().map_or(none, |id| id.as_str());
     let rows = vec![
         vec![styled(out::DIM, lang.pick("状态", "status")), cell(view.status.as_str())],
-        vec![styled(out::DIM, lang.pick("进度", "progress")), cell(format!("{}/{}", view.progress.done, view.progress.total))],
+        vec![
+            styled(out::DIM, lang.pick("进度", "progress")),
+            cell(format!("{}/{}", view.progress.done, view.progress.total)),
+        ],
         vec![styled(out::DIM, lang.pick("聚焦", "focus")), cell(focus)],
         vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
     ];
     out.push_str(&table::render(&rows, 200));
     let _ = writeln!(out, "\n{}\n{}", paint(out::BOLD, lang.pick("目标", "Goal")), view.goal);
     if !view.rules.is_empty() {
-        let _ = writeln!(out, "\n{} {}", paint(out::BOLD, lang.pick("规则", "Rules")), paint(out::DIM, &view.rules_hash));
+        let _ = writeln!(
+            out,
+            "\n{} {}",
+            paint(out::BOLD, lang.pick("规则", "Rules")),
+            paint(out::DIM, &view.rules_hash)
+        );
         for rule in &view.rules {
             let _ = writeln!(out, "- {}", rule.replace('\n', "\n  "));
         }
@@ -82,10 +103,13 @@ pub fn docs(out: &mut String, docs: &[DocReference], lang: Lang) {
 
 pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) -> String {
     if lines.workspaces.is_empty() {
-        return format!("{}\n", lang.pick(
-            "没有工作区。创建一个：tanmi workspace init --name … --goal …",
-            "no workspaces. Create one: tanmi workspace init --name … --goal …",
-        ));
+        return format!(
+            "{}\n",
+            lang.pick(
+                "没有工作区。创建一个：tanmi workspace init --name … --goal …",
+                "no workspaces. Create one: tanmi workspace init --name … --goal …",
+            )
+        );
     }
     let head = [
         lang.pick("工作区", "workspace"),
@@ -97,7 +121,8 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
     ];
     let mut rows = vec![head.map(|word| styled(out::DIM, word)).into_iter().collect::<Vec<_>>()];
     for line in &lines.workspaces {
-        let place = if line.project == project { String::from(".") } else { line.project.display().to_string() };
+        let place =
+            if line.project == project { String::from(".") } else { line.project.display().to_string() };
         let style = if line.damage.is_some() { out::RED } else { anstyle::Style::new() };
         rows.push(vec![
             cell(line.workspace_id.as_str()),

@@ -12,7 +12,18 @@ fn every_refusal_names_its_field_and_changes_nothing() {
     let before = env.files(&env.project);
     let huge = "长".repeat(201);
     let create = |parent: &str, kind: &str, title: &str, requirement: &str| {
-        env.error(&["node", "create", "--parent", parent, "--type", kind, "--title", title, "--requirement", requirement])
+        env.error(&[
+            "node",
+            "create",
+            "--parent",
+            parent,
+            "--type",
+            kind,
+            "--title",
+            title,
+            "--requirement",
+            requirement,
+        ])
     };
     let cases = [
         (create("root", "executor", "t", "r"), "INVALID_ARGUMENT", "type"),
@@ -44,7 +55,11 @@ fn every_refusal_names_its_field_and_changes_nothing() {
         (env.error(&["problem", "--node", &task, ""]), "INVALID_ARGUMENT", "description"),
         (env.error(&["workspace", "init", "--name", "", "--goal", "g"]), "INVALID_ARGUMENT", "name"),
         (env.error(&["workspace", "init", "--name", "n", "--goal", " "]), "INVALID_ARGUMENT", "goal"),
-        (env.error(&["workspace", "init", "--name", "n", "--goal", "g", "--rule", ""]), "INVALID_ARGUMENT", "rules"),
+        (
+            env.error(&["workspace", "init", "--name", "n", "--goal", "g", "--rule", ""]),
+            "INVALID_ARGUMENT",
+            "rules",
+        ),
         (env.error(&["workspace", "restore", &ws]), "WORKSPACE_NOT_ARCHIVED", ""),
     ];
     for (error, code, field) in &cases {
@@ -61,7 +76,17 @@ fn every_refusal_names_its_field_and_changes_nothing() {
 fn two_megabytes_are_refused_with_the_limit() {
     let env = TestEnv::new();
     env.init();
-    let mut command = env.command(&["node", "create", "--type", "execution", "--title", "t", "--requirement", "-", "--json"]);
+    let mut command = env.command(&[
+        "node",
+        "create",
+        "--type",
+        "execution",
+        "--title",
+        "t",
+        "--requirement",
+        "-",
+        "--json",
+    ]);
     let big = env.root().join("big");
     env.write(&big, "x".repeat(2 << 20).as_bytes());
     let output = command.stdin(std::fs::File::open(&big).unwrap()).output().unwrap();

@@ -30,7 +30,16 @@ fn eight_processes_with_two_hundred_writes_each() {
                         match n % 5 {
                             0 | 1 => {
                                 let title = format!("w{worker} n{n}");
-                                let args = ["node", "create", "--parent", shared, "--type", "execution", "--title", &title];
+                                let args = [
+                                    "node",
+                                    "create",
+                                    "--parent",
+                                    shared,
+                                    "--type",
+                                    "execution",
+                                    "--title",
+                                    &title,
+                                ];
                                 nodes.push(run(env, &args)["nodeId"].as_str().unwrap().to_owned());
                             }
                             2 => {
@@ -44,7 +53,15 @@ fn eight_processes_with_two_hundred_writes_each() {
                             }
                             _ => {
                                 let node = &nodes[nodes.len() - 1];
-                                let end = ["node", "transition", node, "--action", "complete", "--conclusion", "ok"];
+                                let end = [
+                                    "node",
+                                    "transition",
+                                    node,
+                                    "--action",
+                                    "complete",
+                                    "--conclusion",
+                                    "ok",
+                                ];
                                 run(env, &end);
                                 done.push(node.clone());
                             }
@@ -60,8 +77,11 @@ fn eight_processes_with_two_hundred_writes_each() {
     let page = env.json(&["node", "list", "--limit", "10000"]);
     let rows = page["nodes"].as_array().unwrap();
     let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
-    let completed: BTreeSet<&str> =
-        rows.iter().filter(|row| row["status"] == "completed").map(|row| row["id"].as_str().unwrap()).collect();
+    let completed: BTreeSet<&str> = rows
+        .iter()
+        .filter(|row| row["status"] == "completed")
+        .map(|row| row["id"].as_str().unwrap())
+        .collect();
     let log = env.json(&["log", "--node", &shared, "--limit", "100000"]);
     let logged: BTreeSet<&str> =
         log["entries"].as_array().unwrap().iter().map(|entry| entry["event"].as_str().unwrap()).collect();
@@ -89,10 +109,15 @@ fn two_processes_take_the_same_step_once() {
         let mut children: Vec<_> = (0..4)
             .map(|_| {
                 let mut command = env.command(&["node", "transition", &task, "--action", "start"]);
-                command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+                command
+                    .stdout(std::process::Stdio::null())
+                    .stderr(std::process::Stdio::null())
+                    .spawn()
+                    .unwrap()
             })
             .collect();
-        let winners = children.iter_mut().map(|child| child.wait().unwrap().success()).filter(|ok| *ok).count();
+        let winners =
+            children.iter_mut().map(|child| child.wait().unwrap().success()).filter(|ok| *ok).count();
         assert_eq!(winners, 1, "one wins, the others are told");
     }
 }

@@ -70,7 +70,11 @@ impl Stage {
         assert_eq!(count, listed, "{what}: folders and nodes differ");
         let mut names: Vec<_> =
             std::fs::read_dir(dir.join(".local")).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        names.retain(|name| !["index.sqlite", "index.sqlite-journal", "journal", "lock", "tmp"].iter().any(|known| name == *known));
+        names.retain(|name| {
+            !["index.sqlite", "index.sqlite-journal", "journal", "lock", "tmp"]
+                .iter()
+                .any(|known| name == *known)
+        });
         assert!(names.is_empty(), "{what}: {names:?}");
     }
 
@@ -106,7 +110,8 @@ fn a_create_dies_at_every_step() {
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
     let stage = Stage { env, ws };
-    let args = ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
+    let args =
+        ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
     let deaths = die_everywhere(&stage, &args, |what, acknowledged| {
         stage.assert_sound(what);
         let page = stage.env.json(&["node", "list"]);
@@ -156,7 +161,8 @@ fn a_hand_edit_between_death_and_recovery_is_kept() {
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
     let stage = Stage { env, ws };
-    let args = ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
+    let args =
+        ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
     let path = stage.env.node_md(&stage.ws, &plan);
     let mut kept_aside = 0;
     for nth in 1.. {
@@ -166,7 +172,10 @@ fn a_hand_edit_between_death_and_recovery_is_kept() {
         }
         stage.env.edit(&path, |text| text + "\n## Mine\n\nby hand\n");
         let page = stage.env.json(&["node", "list"]);
-        assert!(page["nodes"].as_array().unwrap().iter().any(|row| row["title"] == "new"), "the rest is done");
+        assert!(
+            page["nodes"].as_array().unwrap().iter().any(|row| row["title"] == "new"),
+            "the rest is done"
+        );
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("## Mine\n\nby hand"), "rename #{nth}: {text}");
         let findings = stage.env.json(&["workspace", "check"])["findings"].clone();

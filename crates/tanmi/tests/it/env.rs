@@ -103,11 +103,15 @@ impl TestEnv {
     }
 
     pub fn init(&self) -> String {
-        self.json(&["workspace", "init", "--name", "Auth", "--goal", "JWT"])["workspaceId"].as_str().unwrap().to_owned()
+        self.json(&["workspace", "init", "--name", "Auth", "--goal", "JWT"])["workspaceId"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     pub fn node(&self, parent: &str, kind: &str, title: &str) -> String {
-        let args = ["node", "create", "--parent", parent, "--type", kind, "--title", title, "--requirement", "r"];
+        let args =
+            ["node", "create", "--parent", parent, "--type", kind, "--title", title, "--requirement", "r"];
         self.json(&args)["nodeId"].as_str().unwrap().to_owned()
     }
 

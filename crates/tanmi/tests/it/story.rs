@@ -56,7 +56,10 @@ fn play(env: &TestEnv, w: &Words) -> String {
     let mut say = |args: &[&str]| {
         env.tick(60_000);
         let run = env.run(args);
-        let args: Vec<String> = args.iter().map(|arg| if arg.contains([' ', '\n']) { format!("{arg:?}") } else { (*arg).into() }).collect();
+        let args: Vec<String> = args
+            .iter()
+            .map(|arg| if arg.contains([' ', '\n']) { format!("{arg:?}") } else { (*arg).into() })
+            .collect();
         screen.push_str(&format!("$ tanmi {}\n{}{}", args.join(" "), run.stdout, run.stderr));
     };
     say(&["workspace", "list"]);
@@ -68,8 +71,30 @@ fn play(env: &TestEnv, w: &Words) -> String {
         row["id"].as_str().unwrap().to_owned()
     };
     let plan = ids(w.plan);
-    say(&["node", "create", "--parent", &plan, "--type", "execution", "--title", w.collect, "--role", "info_collection"]);
-    say(&["node", "create", "--parent", &plan, "--type", "execution", "--title", w.build, "--requirement", w.requirement]);
+    say(&[
+        "node",
+        "create",
+        "--parent",
+        &plan,
+        "--type",
+        "execution",
+        "--title",
+        w.collect,
+        "--role",
+        "info_collection",
+    ]);
+    say(&[
+        "node",
+        "create",
+        "--parent",
+        &plan,
+        "--type",
+        "execution",
+        "--title",
+        w.build,
+        "--requirement",
+        w.requirement,
+    ]);
     let (collect, build) = (ids(w.collect), ids(w.build));
     say(&["node", "transition", "--node", &collect, "--action", "start"]);
     say(&["node", "transition", "--node", &collect, "--action", "complete", "--conclusion", w.conclusion]);
@@ -97,7 +122,16 @@ fn play(env: &TestEnv, w: &Words) -> String {
     say(&["node", "move", &build, "--parent", "root"]);
     say(&["node", "delete", &plan]);
     say(&["log", "--limit", "2"]);
-    say(&["workspace", "update", "--add-rule", w.done, "--doc", "docs/x.md: x", "--remove-doc", "docs/jwt.md"]);
+    say(&[
+        "workspace",
+        "update",
+        "--add-rule",
+        w.done,
+        "--doc",
+        "docs/x.md: x",
+        "--remove-doc",
+        "docs/jwt.md",
+    ]);
     say(&["workspace", "show"]);
     say(&["workspace", "check"]);
     say(&["workspace", "archive"]);
@@ -113,7 +147,11 @@ fn play(env: &TestEnv, w: &Words) -> String {
 fn without_ages(screen: &str) -> String {
     let keep = |line: &str| {
         let is_list = line.starts_with("ws-") && line.trim_end().ends_with('.');
-        if is_list { line.split("  ").filter(|cell| !cell.is_empty()).take(4).collect::<Vec<_>>().join("  ") } else { line.to_owned() }
+        if is_list {
+            line.split("  ").filter(|cell| !cell.is_empty()).take(4).collect::<Vec<_>>().join("  ")
+        } else {
+            line.to_owned()
+        }
     };
     screen.lines().map(keep).collect::<Vec<_>>().join("\n")
 }

@@ -200,7 +200,10 @@ impl Document {
         let Some(value) = self.get_nullable(key) else { return Ok(None) };
         match value.parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(ParseError::new(self.line_of(key), format!("{key} must be a whole number, not {value:?}"))),
+            Err(_) => Err(ParseError::new(
+                self.line_of(key),
+                format!("{key} must be a whole number, not {value:?}"),
+            )),
         }
     }
 
@@ -234,7 +237,10 @@ impl Document {
 
     /// The raw body of the first section of that name.
     pub fn section(&self, names: &Names) -> Option<&str> {
-        self.sections.iter().find(|section| names.matches(section.name())).map(|section| section.body.as_str())
+        self.sections
+            .iter()
+            .find(|section| names.matches(section.name()))
+            .map(|section| section.body.as_str())
     }
 
     /// Replaces, adds or (with `None`) removes a section; a new one goes where `order` wants it.
@@ -281,9 +287,9 @@ impl Document {
     fn place_for(&self, names: &Names, order: &[Names]) -> usize {
         let rank = |name: &str| order.iter().position(|names| names.matches(name));
         let mine = rank(names.canonical);
-        let earlier = self.sections.iter().rposition(|section| {
-            matches!((rank(section.name()), mine), (Some(theirs), Some(mine)) if theirs < mine)
-        });
+        let earlier = self.sections.iter().rposition(
+            |section| matches!((rank(section.name()), mine), (Some(theirs), Some(mine)) if theirs < mine),
+        );
         match earlier {
             Some(at) => at + 1,
             None if self.sections.iter().any(|section| rank(section.name()).is_some()) => 0,

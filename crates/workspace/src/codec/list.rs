@@ -160,7 +160,9 @@ pub fn read_reference(item: &str) -> Reference {
 pub fn write_reference(reference: &Reference) -> String {
     let Reference { target_id, description, status, .. } = reference;
     let verbatim = || json!({"target": target_id, "description": description, "status": status});
-    write_item(&target_line(target_id, description, *status), verbatim, |item| read_reference(item) == *reference)
+    write_item(&target_line(target_id, description, *status), verbatim, |item| {
+        read_reference(item) == *reference
+    })
 }
 
 /// `[expired] path: description`; the colon of a path is not followed by a space.

@@ -1,7 +1,9 @@
 //! `Node.md`.
 
 use super::document::{Document, Names, ParseError};
-use super::{DOCS, Effort, LOG, PROBLEM, list, read_diary, text, write_diary, write_list, write_text, write_time};
+use super::{
+    DOCS, Effort, LOG, PROBLEM, list, read_diary, text, write_diary, write_list, write_text, write_time,
+};
 use crate::model::{Node, NodeId, NodeRole, NodeStatus, NodeType};
 use crate::state;
 
@@ -24,24 +26,25 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
     let kind = NodeType::from_word(&kind)
         .ok_or_else(|| bad("type", format!("type {kind:?} is none of {}", NodeType::WORDS.join(", "))))?;
     let status = word("status")?;
-    let status = NodeStatus::from_word(&status)
-        .ok_or_else(|| bad("status", format!("status {status:?} is none of {}", NodeStatus::WORDS.join(", "))))?;
+    let status = NodeStatus::from_word(&status).ok_or_else(|| {
+        bad("status", format!("status {status:?} is none of {}", NodeStatus::WORDS.join(", ")))
+    })?;
     if !state::is_possible(kind, status) {
         return Err(bad("status", format!("a node of type {kind} cannot be {status}")));
     }
     let role = match doc.get_nullable("role") {
         None => None,
-        Some(role) => Some(
-            NodeRole::from_word(&role)
-                .ok_or_else(|| bad("role", format!("role {role:?} is none of {}", NodeRole::WORDS.join(", "))))?,
-        ),
+        Some(role) => Some(NodeRole::from_word(&role).ok_or_else(|| {
+            bad("role", format!("role {role:?} is none of {}", NodeRole::WORDS.join(", ")))
+        })?),
     };
     let parent_id = match doc.get_nullable("parentId") {
         None if id.is_root() => None,
         None => return Err(bad("parentId", String::from("parentId is missing"))),
         Some(_) if id.is_root() => return Err(bad("parentId", String::from("the root has no parent"))),
         Some(parent) => Some(
-            NodeId::parse(&parent).map_err(|_| bad("parentId", format!("parentId {parent:?} is not a node id")))?,
+            NodeId::parse(&parent)
+                .map_err(|_| bad("parentId", format!("parentId {parent:?} is not a node id")))?,
         ),
     };
     let section = |names: &Names| doc.section(names).map(text::read).unwrap_or_default();
@@ -112,12 +115,24 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
     if changed(|a, b| a.updated_at == b.updated_at) {
         doc.set("updatedAt", &node.updated_at.to_string());
     }
-    write_time(&mut doc, "statusChangedAt", old.and_then(|old| old.status_changed_at), node.status_changed_at);
+    write_time(
+        &mut doc,
+        "statusChangedAt",
+        old.and_then(|old| old.status_changed_at),
+        node.status_changed_at,
+    );
 
     let (requirement, note) = old.map_or(("", ""), |old| (old.requirement.as_str(), old.note.as_str()));
     let conclusion = |node: &Node| node.conclusion.clone().unwrap_or_default();
     write_text(&mut doc, &REQUIREMENT, ORDER, requirement, &node.requirement, effort);
-    write_text(&mut doc, &CONCLUSION, ORDER, &old.map(conclusion).unwrap_or_default(), &conclusion(node), effort);
+    write_text(
+        &mut doc,
+        &CONCLUSION,
+        ORDER,
+        &old.map(conclusion).unwrap_or_default(),
+        &conclusion(node),
+        effort,
+    );
     write_text(&mut doc, &NOTE, ORDER, note, &node.note, effort);
     let docs = old.map_or(&[][..], |old| &old.docs);
     let references = old.map_or(&[][..], |old| &old.references);

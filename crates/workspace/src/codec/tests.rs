@@ -18,15 +18,27 @@ fn sample() -> Node {
         parent_id: Some(NodeId::root()),
         isolated: false,
         order: Some(1),
-        docs: vec![DocReference { path: "C:\\docs\\a.md".into(), description: "说明".into(), status: RefStatus::Active }],
+        docs: vec![DocReference {
+            path: "C:\\docs\\a.md".into(),
+            description: "说明".into(),
+            status: RefStatus::Active,
+        }],
         references: vec![Reference::new("node-b", "上游")],
         created_at: 1,
         updated_at: 2,
         status_changed_at: Some(2),
         diary: Diary {
-            log: vec![LogEntry { timestamp: "2024-01-01 10:00:00".into(), operator: Operator::Ai, event: "开始".into() }],
+            log: vec![LogEntry {
+                timestamp: "2024-01-01 10:00:00".into(),
+                operator: Operator::Ai,
+                event: "开始".into(),
+            }],
             last_log_at: Some(3),
-            problem: Some(Problem { description: "超时".into(), next_step: Some("加大".into()), updated_at: 4 }),
+            problem: Some(Problem {
+                description: "超时".into(),
+                next_step: Some("加大".into()),
+                updated_at: 4,
+            }),
         },
     }
 }
@@ -103,7 +115,11 @@ fn damage_is_named_with_its_line() {
         ("---\ntitle: a\ntype: execution\nstatus: pending\n---\n", 5, "parentId is missing"),
         ("---\ntitle: a\ntype: execution\nstatus: pending\nparentId: ../x\n---\n", 5, "parentId"),
         ("---\nid: node-b\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n", 2, "folder"),
-        ("---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\ncreatedAt: soon\n---\n", 6, "createdAt"),
+        (
+            "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\ncreatedAt: soon\n---\n",
+            6,
+            "createdAt",
+        ),
     ];
     for (text, line, words) in cases {
         let error = Document::parse(text.as_bytes())
@@ -125,10 +141,53 @@ fn an_unclosed_fence_swallows_nothing() {
 /// Texts that break naive writers, alone and around random text.
 fn nasty() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
-        "\n", "\n\n", " ", "  ", "\t", "\r", "\r\n", "## ", "## Log", "### Next Step", "---", "- ", "* ", "1. ", "[AI] ",
-        "[expired] ", ": ", "：", ":", "!", "!\"x\"", "\"", "'", "\\n", "```", "~~~", "~~~tanmi", "~~~~", "#", "|", ">",
-        "null", "true", "<!--", "-->", "C:\\new", "{\"a\":1}", "任务", "é", "\u{2028}", "\u{85}", "\u{feff}", "🙂", "a",
-        "[2024-01-01 10:00:00]", "node-x", "root",
+        "\n",
+        "\n\n",
+        " ",
+        "  ",
+        "\t",
+        "\r",
+        "\r\n",
+        "## ",
+        "## Log",
+        "### Next Step",
+        "---",
+        "- ",
+        "* ",
+        "1. ",
+        "[AI] ",
+        "[expired] ",
+        ": ",
+        "：",
+        ":",
+        "!",
+        "!\"x\"",
+        "\"",
+        "'",
+        "\\n",
+        "```",
+        "~~~",
+        "~~~tanmi",
+        "~~~~",
+        "#",
+        "|",
+        ">",
+        "null",
+        "true",
+        "<!--",
+        "-->",
+        "C:\\new",
+        "{\"a\":1}",
+        "任务",
+        "é",
+        "\u{2028}",
+        "\u{85}",
+        "\u{feff}",
+        "🙂",
+        "a",
+        "[2024-01-01 10:00:00]",
+        "node-x",
+        "root",
     ]);
     prop_oneof![
         3 => prop::collection::vec(pieces, 0..8).prop_map(|pieces| pieces.concat()),
@@ -138,12 +197,19 @@ fn nasty() -> impl Strategy<Value = String> {
 
 fn any_node() -> impl Strategy<Value = Node> {
     let status = prop::sample::select(vec![RefStatus::Active, RefStatus::Expired]);
-    let doc = (nasty(), nasty(), status.clone())
-        .prop_map(|(path, description, status)| DocReference { path, description, status });
-    let reference = (nasty(), nasty(), status).prop_map(|(t, d, status)| Reference { status, ..Reference::new(t, d) });
+    let doc = (nasty(), nasty(), status.clone()).prop_map(|(path, description, status)| DocReference {
+        path,
+        description,
+        status,
+    });
+    let reference =
+        (nasty(), nasty(), status).prop_map(|(t, d, status)| Reference { status, ..Reference::new(t, d) });
     let operator = prop::sample::select(vec![Operator::Ai, Operator::Human]);
-    let entry = (nasty(), operator, nasty())
-        .prop_map(|(timestamp, operator, event)| LogEntry { timestamp, operator, event });
+    let entry = (nasty(), operator, nasty()).prop_map(|(timestamp, operator, event)| LogEntry {
+        timestamp,
+        operator,
+        event,
+    });
     let problem = prop::option::of((nasty(), prop::option::of(nasty())));
     (
         (nasty(), nasty(), nasty(), nasty()),

@@ -16,7 +16,8 @@ pub fn write(text: &str) -> String {
 }
 
 fn write_verbatim(text: &str) -> String {
-    let longest = text.split('\n').map(|line| line.chars().take_while(|c| *c == '~').count()).max().unwrap_or(0);
+    let longest =
+        text.split('\n').map(|line| line.chars().take_while(|c| *c == '~').count()).max().unwrap_or(0);
     let fence = "~".repeat(longest.max(2) + 1);
     format!("\n{fence}tanmi\n{text}\n{fence}\n\n")
 }
@@ -62,7 +63,8 @@ pub fn read_problem(body: &str) -> Option<(String, Option<String>)> {
         Some(at) => (read(&body[..at]), read(&body[at + line_at(body, at).len()..])),
         None => (read(body), String::new()),
     };
-    (!description.is_empty() || !next.is_empty()).then(|| (description, Some(next).filter(|next| !next.is_empty())))
+    (!description.is_empty() || !next.is_empty())
+        .then(|| (description, Some(next).filter(|next| !next.is_empty())))
 }
 
 pub fn write_problem(description: &str, next_step: Option<&str>) -> String {

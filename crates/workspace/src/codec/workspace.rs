@@ -22,7 +22,8 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
     let focused_node_id = match doc.get_nullable("focusedNodeId") {
         None => None,
         Some(raw) => Some(
-            NodeId::parse(&raw).map_err(|_| bad("focusedNodeId", format!("focusedNodeId {raw:?} is not a node id")))?,
+            NodeId::parse(&raw)
+                .map_err(|_| bad("focusedNodeId", format!("focusedNodeId {raw:?} is not a node id")))?,
         ),
     };
     let entries = |names: &Names| doc.section(names).map(list::items).unwrap_or_default();

@@ -55,14 +55,26 @@ impl Purse {
     }
 
     /// As many of the first entries as fit.
-    pub fn first<T>(&mut self, of: &str, what: &'static str, list: Vec<T>, size: impl Fn(&T) -> usize) -> Vec<T> {
+    pub fn first<T>(
+        &mut self,
+        of: &str,
+        what: &'static str,
+        list: Vec<T>,
+        size: impl Fn(&T) -> usize,
+    ) -> Vec<T> {
         let count = self.fitting(list.iter().map(&size));
         self.note(of, what, list.len() - count);
         list.into_iter().take(count).collect()
     }
 
     /// As many of the last entries as fit.
-    pub fn last<T>(&mut self, of: &str, what: &'static str, mut list: Vec<T>, size: impl Fn(&T) -> usize) -> Vec<T> {
+    pub fn last<T>(
+        &mut self,
+        of: &str,
+        what: &'static str,
+        mut list: Vec<T>,
+        size: impl Fn(&T) -> usize,
+    ) -> Vec<T> {
         let count = self.fitting(list.iter().rev().map(&size));
         self.note(of, what, list.len() - count);
         list.split_off(list.len() - count)

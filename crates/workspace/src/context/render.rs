@@ -26,14 +26,18 @@ impl Context {
         if !self.child_conclusions.is_empty() {
             let _ = writeln!(out, "\n## {}", lang.pick("子节点结论", "Conclusions of its children"));
             for child in &self.child_conclusions {
-                item(&mut out, &format!("{} [{}] {}: {}", child.id, child.status, child.title, child.conclusion));
+                item(
+                    &mut out,
+                    &format!("{} [{}] {}: {}", child.id, child.status, child.title, child.conclusion),
+                );
             }
         }
         if !self.references.is_empty() {
             let _ = writeln!(out, "\n## {}", lang.pick("引用", "References"));
             for reference in &self.references {
                 let mut line = reference.target_id.clone();
-                if let (RefKind::Node, Some(title), Some(status)) = (reference.kind, &reference.title, reference.status)
+                if let (RefKind::Node, Some(title), Some(status)) =
+                    (reference.kind, &reference.title, reference.status)
                 {
                     let _ = write!(line, " [{status}] {title}");
                 }
@@ -50,7 +54,11 @@ impl Context {
             }
         }
         if !self.omitted.is_empty() {
-            let _ = writeln!(out, "\n{}", lang.pick("未显示（可用 node show 查看）：", "Not shown (node show has it):"));
+            let _ = writeln!(
+                out,
+                "\n{}",
+                lang.pick("未显示（可用 node show 查看）：", "Not shown (node show has it):")
+            );
             for omission in &self.omitted {
                 item(&mut out, &format!("{} {}: {}", omission.of, omission.what, omission.count));
             }

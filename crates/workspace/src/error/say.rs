@@ -25,7 +25,9 @@ impl Error {
 
     fn messages(&self) -> (String, String) {
         match self {
-            Error::Invalid { field, reason } => (format!("{field} 无效：{reason}"), format!("{field}: {reason}")),
+            Error::Invalid { field, reason } => {
+                (format!("{field} 无效：{reason}"), format!("{field}: {reason}"))
+            }
             Error::Empty { field } => (format!("{field} 不能为空"), format!("{field} must not be empty")),
             Error::TooLong { field, unit, limit, actual } => (
                 format!("{field} 过长：{actual}，上限 {limit}（{unit}）"),
@@ -37,7 +39,9 @@ impl Error {
             Error::BadId { field, raw, .. } => {
                 (format!("{field} {raw:?} 不是有效的 ID"), format!("{field} {raw:?} is not a valid id"))
             }
-            Error::WorkspaceNotFound { id, .. } => (format!("找不到工作区 {id}"), format!("no workspace {id}")),
+            Error::WorkspaceNotFound { id, .. } => {
+                (format!("找不到工作区 {id}"), format!("no workspace {id}"))
+            }
             Error::NodeNotFound { field, id } => {
                 (format!("找不到节点 {id}（{field}）"), format!("no node {id} ({field})"))
             }
@@ -53,9 +57,10 @@ impl Error {
                 format!("节点 {node} 还有 {count} 个子节点未完成"),
                 format!("node {node} still has {count} unfinished children"),
             ),
-            Error::RulesHashMismatch { given: None, .. } => {
-                (String::from("工作区有规则，缺少 rulesHash"), String::from("the workspace has rules: rulesHash is missing"))
-            }
+            Error::RulesHashMismatch { given: None, .. } => (
+                String::from("工作区有规则，缺少 rulesHash"),
+                String::from("the workspace has rules: rulesHash is missing"),
+            ),
             Error::RulesHashMismatch { given: Some(given), hash, .. } => (
                 format!("rulesHash {given:?} 与当前规则（{hash}）不符"),
                 format!("rulesHash {given:?} does not match the current rules ({hash})"),
@@ -80,9 +85,10 @@ impl Error {
                 format!("不能把节点 {node} 移动到自身或其后代 {parent} 之下"),
                 format!("node {node} cannot be moved below itself or its descendant {parent}"),
             ),
-            Error::TooDeep { limit } => {
-                (format!("节点树不能超过 {limit} 层"), format!("the tree cannot be deeper than {limit} levels"))
-            }
+            Error::TooDeep { limit } => (
+                format!("节点树不能超过 {limit} 层"),
+                format!("the tree cannot be deeper than {limit} levels"),
+            ),
             Error::ReferenceNotFound { target } => {
                 (format!("没有指向 {target} 的引用"), format!("there is no reference to {target}"))
             }
@@ -112,7 +118,9 @@ impl Error {
                 let words = words.join(", ");
                 Some((format!("可用的值：{words}"), format!("use one of: {words}")))
             }
-            Error::BadId { shape, .. } => Some((format!("ID 的形式：{shape}"), format!("ids look like: {shape}"))),
+            Error::BadId { shape, .. } => {
+                Some((format!("ID 的形式：{shape}"), format!("ids look like: {shape}")))
+            }
             Error::TooLong { .. } => {
                 both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
             }
@@ -125,20 +133,26 @@ impl Error {
                 Some((format!("现有工作区：{list}"), format!("there are: {list}")))
             }
             Error::NodeNotFound { .. } => both("用 node list 查看现有节点", "node list shows what exists"),
-            Error::InvalidTransition { allowed, .. } if allowed.is_empty() => {
-                both("此状态下没有可用的动作；不需要的节点可以删除", "no action is possible here; a node nobody wants can be deleted")
-            }
+            Error::InvalidTransition { allowed, .. } if allowed.is_empty() => both(
+                "此状态下没有可用的动作；不需要的节点可以删除",
+                "no action is possible here; a node nobody wants can be deleted",
+            ),
             Error::InvalidTransition { allowed, .. } => {
                 let list: Vec<&str> = allowed.iter().map(|action| action.as_str()).collect();
                 let list = list.join(", ");
                 Some((format!("可用的动作：{list}"), format!("allowed from here: {list}")))
             }
-            Error::ConclusionRequired { .. } => both("用 conclusion 说明结果", "say what came of it in conclusion"),
+            Error::ConclusionRequired { .. } => {
+                both("用 conclusion 说明结果", "say what came of it in conclusion")
+            }
             Error::ChildrenUnfinished { unfinished, .. } => {
                 let list: Vec<String> =
                     unfinished.iter().map(|(id, title, status)| format!("{id} {title} ({status})")).collect();
                 let list = tanmi_base::text::one_line(&list.join(", "));
-                Some((format!("先完成、失败或取消：{list}"), format!("first complete, fail or cancel: {list}")))
+                Some((
+                    format!("先完成、失败或取消：{list}"),
+                    format!("first complete, fail or cancel: {list}"),
+                ))
             }
             Error::RulesHashMismatch { rules, hash, .. } => {
                 let rules = rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n");
@@ -147,7 +161,9 @@ impl Error {
                     format!("read the current rules, then try again with rulesHash {hash}:\n{rules}"),
                 ))
             }
-            Error::WorkspaceArchived { .. } => both("先恢复：workspace restore", "bring it back first: workspace restore"),
+            Error::WorkspaceArchived { .. } => {
+                both("先恢复：workspace restore", "bring it back first: workspace restore")
+            }
             Error::ParentIsExecution { .. } => {
                 both("选择一个 planning 节点作为父节点", "choose a planning node as the parent")
             }
@@ -157,9 +173,10 @@ impl Error {
                 "mend the file by hand (it is never overwritten); workspace check lists all damage",
             ),
             Error::Busy { .. } | Error::Contended { .. } => both("稍后重试", "try again in a moment"),
-            Error::Index(_) => {
-                both("删除 .local/index.sqlite，它会自动重建", "delete .local/index.sqlite; it comes back by itself")
-            }
+            Error::Index(_) => both(
+                "删除 .local/index.sqlite，它会自动重建",
+                "delete .local/index.sqlite; it comes back by itself",
+            ),
             _ => None,
         }
     }

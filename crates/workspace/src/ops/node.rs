@@ -135,7 +135,12 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) 
 }
 
 /// Moves a node with everything below it to the end of another parent's children.
-pub fn move_node(tx: &mut dyn Tx, id: &NodeId, parent: &NodeId, act: &Act) -> Result<(Node, Vec<StatusChange>)> {
+pub fn move_node(
+    tx: &mut dyn Tx,
+    id: &NodeId,
+    parent: &NodeId,
+    act: &Act,
+) -> Result<(Node, Vec<StatusChange>)> {
     writable(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "move" });
@@ -252,7 +257,13 @@ pub enum ReferenceEdit {
 }
 
 /// Changes one of a node's references; `target` is a node id or the path of a document.
-pub fn edit_reference(tx: &mut dyn Tx, id: &NodeId, target: &str, edit: ReferenceEdit, act: &Act) -> Result<Node> {
+pub fn edit_reference(
+    tx: &mut dyn Tx,
+    id: &NodeId,
+    target: &str,
+    edit: ReferenceEdit,
+    act: &Act,
+) -> Result<Node> {
     writable(tx)?;
     limits::filled_line("targetId", target)?;
     let mut node = existing_node(tx, "nodeId", id)?;

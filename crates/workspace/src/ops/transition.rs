@@ -43,14 +43,20 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     let has_children = children.total() > 0;
     let Some(step) = state::find(node.kind, node.status, action, has_children) else {
         let allowed = state::allowed(node.kind, node.status, has_children);
-        return Err(Error::InvalidTransition { node: node_id, kind: node.kind, status: node.status, action, allowed });
+        return Err(Error::InvalidTransition {
+            node: node_id,
+            kind: node.kind,
+            status: node.status,
+            action,
+            allowed,
+        });
     };
-    if step.needs == Needs::ChildrenDoneAndConclusion && (children.done() < children.total() || !has_children) {
+    if step.needs == Needs::ChildrenDoneAndConclusion && (children.done() < children.total() || !has_children)
+    {
         return Err(unfinished_children(tx, &node_id)?);
     }
-    match &conclusion {
-        Some(text) => limits::text("conclusion", text)?,
-        None => {}
+    if let Some(text) = &conclusion {
+        limits::text("conclusion", text)?;
     }
     if step.needs.conclusion() && conclusion.as_ref().is_none_or(|text| text.trim().is_empty()) {
         return Err(Error::ConclusionRequired { node: node_id, action });
@@ -82,7 +88,9 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         _ => Vec::new(),
     };
     let collected = match (&node.conclusion, node.role, step.to) {
-        (Some(text), Some(NodeRole::InfoCollection), NodeStatus::Completed) => collect::archive(tx, text, act.now)?,
+        (Some(text), Some(NodeRole::InfoCollection), NodeStatus::Completed) => {
+            collect::archive(tx, text, act.now)?
+        }
         _ => None,
     };
     let focus = if step.to.is_done() { node.parent_id.clone() } else { Some(node_id.clone()) };
@@ -118,8 +126,9 @@ fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
         let page = tx.children(id, after.as_ref(), 200)?;
         let Some(last) = page.last() else { break };
         after = Some(last.place.clone());
-        unfinished
-            .extend(page.into_iter().filter(|child| !child.status.is_done()).map(|c| (c.id, c.title, c.status)));
+        unfinished.extend(
+            page.into_iter().filter(|child| !child.status.is_done()).map(|c| (c.id, c.title, c.status)),
+        );
     }
     unfinished.truncate(5);
     Ok(Error::ChildrenUnfinished { node: id.clone(), unfinished, count: tally.total() - tally.done() })

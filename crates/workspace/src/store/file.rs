@@ -165,7 +165,8 @@ impl FileStore {
     ) -> Result<(Journal, OpenIndex)> {
         clear_temp(layout).map_err(Error::io(layout.temp()))?;
         let (index, is_new) = self.open_index(id, layout)?;
-        let remembered = index.index.meta("seq")?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let known = index.index.metas()?;
+        let remembered = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let path = layout.journal();
         let mut journal = Journal::open(&path, layout.places(), remembered).map_err(Error::io(&path))?;
         let recovered = journal.needs_recovery();
@@ -175,7 +176,7 @@ impl FileStore {
                 lock(&self.recoveries).push((id.clone(), recovery));
             }
         }
-        if is_new || recovered || scan == Scan::Always || scan::is_due(&index.index, layout, access, now)? {
+        if is_new || recovered || scan == Scan::Always || scan::is_due(&known, layout, access, now)? {
             scan::full(&index.index, layout, now)?;
         }
         if recovered {
@@ -192,7 +193,7 @@ impl FileStore {
         {
             return Ok((open, false));
         }
-        let (index, is_new) = match NodeIndex::open(&path, &clock::boot_id())? {
+        let (index, is_new) = match NodeIndex::open(&path, clock::boot_id())? {
             Opened::Kept(index) => (index, false),
             Opened::New(index) => (index, true),
         };
@@ -254,7 +255,9 @@ impl Store for FileStore {
         ids.sort();
         let now = clock::now();
         let entry = |id: WorkspaceId| {
-            let state = self.begin(&id, Access::Read, now).and_then(|tx| Ok((tx.workspace()?, tx.total()?.progress())));
+            let state = self
+                .begin(&id, Access::Read, now)
+                .and_then(|tx| Ok((tx.workspace()?, tx.total()?.progress())));
             let layout = self.layout(&id);
             let touched = [layout.journal(), layout.workspace_md()];
             let touched = touched.iter().filter_map(|path| FileSig::of(path).ok().flatten());

@@ -53,7 +53,10 @@ impl Store for MemoryStore {
         let entry = |(id, shelf): (&WorkspaceId, &Shelf)| WorkspaceEntry {
             id: id.clone(),
             active_at: shelf.nodes.values().map(|node| node.updated_at).max().unwrap_or_default(),
-            state: Ok((shelf.workspace.clone(), count(shelf.nodes.values(), |node| !node.id.is_root()).progress())),
+            state: Ok((
+                shelf.workspace.clone(),
+                count(shelf.nodes.values(), |node| !node.id.is_root()).progress(),
+            )),
         };
         Ok(self.shelves().here.iter().map(entry).collect())
     }
@@ -119,7 +122,11 @@ impl Tx for MemoryTx<'_> {
     fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
         let mut children: Vec<NodeBrief> = self.of_parent(parent).map(NodeBrief::of).collect();
         children.sort_by(|a, b| a.place.cmp(&b.place));
-        Ok(children.into_iter().filter(|child| after.is_none_or(|after| child.place > *after)).take(limit).collect())
+        Ok(children
+            .into_iter()
+            .filter(|child| after.is_none_or(|after| child.place > *after))
+            .take(limit)
+            .collect())
     }
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {

@@ -24,7 +24,11 @@ fn a_whole_story() {
         assert_eq!(b.view(|tx| Ok(tx.total()?.progress())), Progress { done: 2, total: 2 });
 
         b.go(&task, Action::Reopen).unwrap();
-        assert_eq!((b.status(&plan), b.status(&root)), ("monitoring", "monitoring"), "completed ancestors come back");
+        assert_eq!(
+            (b.status(&plan), b.status(&root)),
+            ("monitoring", "monitoring"),
+            "completed ancestors come back"
+        );
         let node = b.node(&task);
         assert_eq!(node.conclusion, None);
         assert!(node.diary.log.iter().any(|entry| entry.event == "原结论：complete 的结论"));
@@ -150,7 +154,10 @@ fn an_archived_workspace_is_read_only() {
         assert_eq!(code(b.change(|tx| delete_node(tx, &task, &act))), refused);
         assert_eq!(code(b.change(|tx| append_log(tx, &target, "x", &act))), refused);
         assert_eq!(code(b.change(|tx| clear_problem(tx, &target, &act))), refused);
-        assert_eq!(code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &act))), refused);
+        assert_eq!(
+            code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &act))),
+            refused
+        );
         assert_eq!(code(b.change(|tx| focus(tx, None, &act))), refused);
         assert_eq!(code(b.change(|tx| archive(tx, &act))), refused);
         b.change(|tx| restore(tx, &act)).unwrap();
@@ -205,7 +212,10 @@ fn info_collection_archives_once() {
         }
         let workspace = b.view(|tx| tx.workspace());
         assert_eq!(workspace.rules, ["规则1", "规则2"]);
-        assert_eq!(workspace.docs.iter().map(|doc| doc.path.as_str()).collect::<Vec<_>>(), ["C:\\a.md", "/b.md"]);
+        assert_eq!(
+            workspace.docs.iter().map(|doc| doc.path.as_str()).collect::<Vec<_>>(),
+            ["C:\\a.md", "/b.md"]
+        );
     });
 }
 
@@ -289,9 +299,8 @@ fn isolation_drops_everything_above() {
         let act = b.tick();
         let change = NodeChange { isolated: Some(true), ..NodeChange::default() };
         b.change(|tx| update_node(tx, &inner, change.clone(), &act)).unwrap();
-        let titles = |id: &NodeId| {
-            context_of(b, id).chain.into_iter().map(|node| node.title).collect::<Vec<_>>()
-        };
+        let titles =
+            |id: &NodeId| context_of(b, id).chain.into_iter().map(|node| node.title).collect::<Vec<_>>();
         assert_eq!(titles(&task), ["inner", "task"], "for descendants too");
         assert_eq!(titles(&inner), ["inner"]);
         assert_eq!(titles(&plan), ["重构认证模块", "plan"]);
@@ -308,8 +317,11 @@ fn a_context_is_bounded_and_says_what_it_left_out() {
         for n in 0..40 {
             b.change(|tx| append_log(tx, &target, &format!("第 {n} 步"), &act)).unwrap();
         }
-        let change =
-            NodeChange { requirement: Some("很长。".repeat(20_000)), note: Some("n".into()), ..NodeChange::default() };
+        let change = NodeChange {
+            requirement: Some("很长。".repeat(20_000)),
+            note: Some("n".into()),
+            ..NodeChange::default()
+        };
         b.change(|tx| update_node(tx, &task, change.clone(), &act)).unwrap();
         let context = context_of(b, &task);
         let node = context.chain.last().unwrap();
@@ -335,7 +347,8 @@ fn pages_of_a_tree() {
             let mut titles = Vec::new();
             let mut after = None;
             loop {
-                let query = ListQuery { limit, depth, statuses: statuses.clone(), after, ..ListQuery::default() };
+                let query =
+                    ListQuery { limit, depth, statuses: statuses.clone(), after, ..ListQuery::default() };
                 let page = b.view(|tx| list(tx, &query));
                 assert!(page.nodes.len() <= limit);
                 titles.extend(page.nodes.iter().map(|row| row.node.title.clone()));
@@ -349,7 +362,11 @@ fn pages_of_a_tree() {
         for limit in [1, 2, 3, 5, 13, 50] {
             assert_eq!(walk(limit, None, vec![]), whole, "limit {limit}");
             assert_eq!(walk(limit, Some(1), vec![]), "重构认证模块 a b c", "limit {limit}");
-            assert_eq!(walk(limit, None, vec![NodeStatus::Pending]), "a0 a1 a2 b0 b1 b2 c0 c1 c2", "limit {limit}");
+            assert_eq!(
+                walk(limit, None, vec![NodeStatus::Pending]),
+                "a0 a1 a2 b0 b1 b2 c0 c1 c2",
+                "limit {limit}"
+            );
         }
     });
 }

@@ -25,7 +25,8 @@ impl Files {
     fn edit(&self, path: &PathBuf, change: impl FnOnce(String) -> String) {
         let text = change(std::fs::read_to_string(path).unwrap());
         let dir = self.dir.path();
-        tanmi_base::fs::write_atomic(path, text.as_bytes(), dir, tanmi_base::fs::Durability::Journaled).unwrap();
+        tanmi_base::fs::write_atomic(path, text.as_bytes(), dir, tanmi_base::fs::Durability::Journaled)
+            .unwrap();
     }
 }
 
@@ -34,7 +35,9 @@ fn a_hand_edit_of_a_node_that_is_read_is_seen_at_once() {
     let f = Files::new();
     let b = Bench::new(&f.store, &[]);
     let task = b.task(&NodeId::root(), "old title");
-    f.edit(&f.node_md(&b, &task), |text| text.replace("old title", "new title").replace("pending", "implementing"));
+    f.edit(&f.node_md(&b, &task), |text| {
+        text.replace("old title", "new title").replace("pending", "implementing")
+    });
     let page = b.view(|tx| list(tx, &ListQuery::default()));
     assert_eq!(page.nodes[1].node.title, "new title");
     b.go(&task, Action::Complete).unwrap();
@@ -57,7 +60,12 @@ fn a_status_nobody_read_is_noticed_within_a_minute_or_when_git_moves() {
     b.go(&NodeId::root(), Action::Complete).unwrap();
     assert_eq!(unfinished(&b), 1);
     f.edit(&f.node_md(&b, &task), undone);
-    tanmi_base::fs::write_new(&f.dir.path().join(".git/HEAD"), b"ref: x", tanmi_base::fs::Durability::Journaled).unwrap();
+    tanmi_base::fs::write_new(
+        &f.dir.path().join(".git/HEAD"),
+        b"ref: x",
+        tanmi_base::fs::Durability::Journaled,
+    )
+    .unwrap();
     assert_eq!(unfinished(&b), 0, "git moved, so everything is compared");
 }
 
@@ -69,7 +77,8 @@ fn folders_added_and_removed_by_hand_are_noticed() {
     let text = "---\ntitle: by hand\ntype: execution\nstatus: pending\nparentId: root\n---\n";
     let dir = f.ws(&b).join("nodes/node-mine");
     std::fs::create_dir(&dir).unwrap();
-    tanmi_base::fs::write_new(&dir.join("Node.md"), text.as_bytes(), tanmi_base::fs::Durability::Journaled).unwrap();
+    tanmi_base::fs::write_new(&dir.join("Node.md"), text.as_bytes(), tanmi_base::fs::Durability::Journaled)
+        .unwrap();
     let titles = |b: &Bench<'_>| {
         let page = b.view(|tx| list(tx, &ListQuery::default()));
         page.nodes.into_iter().map(|row| row.node.title).collect::<Vec<_>>().join(" ")
@@ -140,8 +149,11 @@ fn check_finds_damage_and_repairs_what_has_one_answer() {
     std::fs::create_dir(f.ws(&b).join("nodes/node-empty")).unwrap();
     let codes = |repair: bool| {
         let report = f.store.check(&b.id, repair, b.now.get()).unwrap();
-        let mut found: Vec<String> =
-            report.findings.iter().map(|finding| format!("{} {:?}", finding.flaw.code(), finding.fix)).collect();
+        let mut found: Vec<String> = report
+            .findings
+            .iter()
+            .map(|finding| format!("{} {:?}", finding.flaw.code(), finding.fix))
+            .collect();
         found.sort();
         found
     };
@@ -149,8 +161,13 @@ fn check_finds_damage_and_repairs_what_has_one_answer() {
     assert_eq!(
         codes(false),
         [
-            "EMPTY_FOLDER Repairable", "LOST_FOCUS Repairable", by_hand[0], "STALE_RULES_HASH Repairable", by_hand[1],
-            "WRONG_STATUS Repairable", "WRONG_STATUS Repairable",
+            "EMPTY_FOLDER Repairable",
+            "LOST_FOCUS Repairable",
+            by_hand[0],
+            "STALE_RULES_HASH Repairable",
+            by_hand[1],
+            "WRONG_STATUS Repairable",
+            "WRONG_STATUS Repairable",
         ]
     );
     assert_eq!(codes(true).iter().filter(|code| code.ends_with("Repaired")).count(), 5);

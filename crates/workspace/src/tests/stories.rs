@@ -9,26 +9,74 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Deed {
-    Create { parent: usize, planning: bool, title: String },
-    Go { node: usize, action: usize, conclusion: Option<String> },
-    Move { node: usize, parent: usize },
-    Delete { node: usize },
-    Update { node: usize, title: String, requirement: String, note: String },
-    Log { node: usize, event: String },
-    Problem { node: usize, description: Option<String>, next_step: Option<String> },
-    Refer { node: usize, target: String, description: String },
-    Rules { rules: Vec<String> },
+    Create {
+        parent: usize,
+        planning: bool,
+        title: String,
+    },
+    Go {
+        node: usize,
+        action: usize,
+        conclusion: Option<String>,
+    },
+    Move {
+        node: usize,
+        parent: usize,
+    },
+    Delete {
+        node: usize,
+    },
+    Update {
+        node: usize,
+        title: String,
+        requirement: String,
+        note: String,
+    },
+    Log {
+        node: usize,
+        event: String,
+    },
+    Problem {
+        node: usize,
+        description: Option<String>,
+        next_step: Option<String>,
+    },
+    Refer {
+        node: usize,
+        target: String,
+        description: String,
+    },
+    Rules {
+        rules: Vec<String>,
+    },
     /// Files only: none of these may be noticed.
     LoseIndex,
     Restart,
     /// Files only: a section of a person's own.
-    WriteByHand { node: usize },
+    WriteByHand {
+        node: usize,
+    },
 }
 
 fn text() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
-        "", "x", "任务", "## Log\n- a", "- a\n- b", "```\nopen", "~~~tanmi\n", " a ", "\n", "a: b", "[expired] x", "\r\n", "é\u{2028}",
-        "null", "### Next Step", "---\n", "!\"q\"",
+        "",
+        "x",
+        "任务",
+        "## Log\n- a",
+        "- a\n- b",
+        "```\nopen",
+        "~~~tanmi\n",
+        " a ",
+        "\n",
+        "a: b",
+        "[expired] x",
+        "\r\n",
+        "é\u{2028}",
+        "null",
+        "### Next Step",
+        "---\n",
+        "!\"q\"",
     ]);
     prop_oneof![3 => odd.prop_map(String::from), 1 => "[^\0]{0,12}"]
 }

@@ -35,16 +35,27 @@ pub enum Fix {
 
 #[derive(Debug)]
 pub enum Flaw {
-    Unreadable { reason: String },
-    Orphan { parent: String },
-    ChildOfExecution { parent: NodeId },
+    Unreadable {
+        reason: String,
+    },
+    Orphan {
+        parent: String,
+    },
+    ChildOfExecution {
+        parent: NodeId,
+    },
     /// Its ancestors form a ring.
     Unreachable,
     EmptyFolder,
     NotANode,
     StaleRulesHash,
-    LostFocus { node: NodeId },
-    WrongStatus { is: NodeStatus, should: NodeStatus },
+    LostFocus {
+        node: NodeId,
+    },
+    WrongStatus {
+        is: NodeStatus,
+        should: NodeStatus,
+    },
     /// What recovery would have written, had a person not changed the file meanwhile.
     KeptAside,
 }
@@ -67,7 +78,9 @@ impl Flaw {
 
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
-            Flaw::Unreadable { reason } => (format!("无法解析：{reason}"), format!("cannot be read: {reason}")),
+            Flaw::Unreadable { reason } => {
+                (format!("无法解析：{reason}"), format!("cannot be read: {reason}"))
+            }
             Flaw::Orphan { parent } => {
                 (format!("父节点 {parent} 不存在"), format!("its parent {parent} does not exist"))
             }
@@ -78,10 +91,9 @@ impl Flaw {
             Flaw::Unreachable => (String::from("祖先链成环"), String::from("its ancestors form a ring")),
             Flaw::EmptyFolder => (String::from("空文件夹"), String::from("an empty folder")),
             Flaw::NotANode => (String::from("不是节点文件夹"), String::from("not the folder of a node")),
-            Flaw::StaleRulesHash => (
-                String::from("rulesHash 与规则不符"),
-                String::from("rulesHash does not belong to the rules"),
-            ),
+            Flaw::StaleRulesHash => {
+                (String::from("rulesHash 与规则不符"), String::from("rulesHash does not belong to the rules"))
+            }
             Flaw::LostFocus { node } => {
                 (format!("聚焦的节点 {node} 不存在"), format!("the focused node {node} does not exist"))
             }
@@ -91,7 +103,9 @@ impl Flaw {
             ),
             Flaw::KeptAside => (
                 String::from("崩溃恢复时您的修改被保留，这是程序原要写入的版本；比较后可删除"),
-                String::from("your edit was kept during recovery; this is what would have been written: compare, then delete it"),
+                String::from(
+                    "your edit was kept during recovery; this is what would have been written: compare, then delete it",
+                ),
             ),
         };
         match lang {
@@ -189,7 +203,12 @@ impl FileStore {
         Ok(())
     }
 
-    fn repair(&self, id: &WorkspaceId, wrong_status: &[(NodeId, NodeStatus, NodeStatus)], now: Millis) -> Result<()> {
+    fn repair(
+        &self,
+        id: &WorkspaceId,
+        wrong_status: &[(NodeId, NodeStatus, NodeStatus)],
+        now: Millis,
+    ) -> Result<()> {
         let outcome = store::change(self, id, now, |tx| {
             for (node, is, should) in wrong_status {
                 if let Some(mut node) = tx.node(node)?.filter(|node| node.status == *is) {

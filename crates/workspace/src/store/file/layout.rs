@@ -11,7 +11,8 @@ use tanmi_base::journal::Places;
 use crate::model::{NodeId, WorkspaceId};
 
 /// Derived files, journals, locks, the trash and memory stay out of the repository.
-pub const GITIGNORE: &str = "# Written by tanmi: what is derived, local or private.\n.local/\n.trash/\nmemory/\n";
+pub const GITIGNORE: &str =
+    "# Written by tanmi: what is derived, local or private.\n.local/\n.trash/\nmemory/\n";
 
 /// `<project>/.tanmi-workspace`
 pub struct ProjectLayout {

@@ -26,12 +26,11 @@ pub struct Loaded {
 }
 
 /// Whether any sign says that files changed which nobody has read since.
-pub fn is_due(index: &NodeIndex, layout: &Layout, access: Access, now: Millis) -> Result<bool> {
-    let known = |key: &str| index.meta(key);
-    if known("nodes")? != Some(folder_sign(layout)?) || known("git")? != Some(git_sign(layout)) {
+pub fn is_due(known: &HashMap<String, String>, layout: &Layout, access: Access, now: Millis) -> Result<bool> {
+    if known.get("nodes") != Some(&folder_sign(layout)?) || known.get("git") != Some(&git_sign(layout)) {
         return Ok(true);
     }
-    let last: Millis = known("scannedAt")?.and_then(|at| at.parse().ok()).unwrap_or(0);
+    let last: Millis = known.get("scannedAt").and_then(|at| at.parse().ok()).unwrap_or(0);
     Ok(access == Access::Write && !(0..SCAN_EVERY).contains(&(now - last)))
 }
 
@@ -123,7 +122,11 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
                 status: NodeStatus::Pending.to_string(),
                 ..Row::default()
             };
-            Row { sig, damage: Some(format!("{}: {}", error.line, error.reason)), ..was.unwrap_or_else(unknown) }
+            Row {
+                sig,
+                damage: Some(format!("{}: {}", error.line, error.reason)),
+                ..was.unwrap_or_else(unknown)
+            }
         }
     };
     index.put(&row)?;

@@ -81,11 +81,14 @@ impl<'a> FileTx<'a> {
             let reason = String::from("the file is missing");
             return Err(Error::Damaged { path, line: 1, reason });
         };
-        let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_workspace(&doc, &self.id)?, doc)));
+        let parsed =
+            Document::parse(&bytes).and_then(|doc| Ok((codec::read_workspace(&doc, &self.id)?, doc)));
         match parsed {
-            Ok((workspace, doc)) => {
-                Ok(self.workspace.get_or_init(|| LoadedWorkspace { doc, workspace, before: Before::of(sig, &bytes) }))
-            }
+            Ok((workspace, doc)) => Ok(self.workspace.get_or_init(|| LoadedWorkspace {
+                doc,
+                workspace,
+                before: Before::of(sig, &bytes),
+            })),
             Err(error) => Err(Error::Damaged { path, line: error.line, reason: error.reason }),
         }
     }
@@ -148,7 +151,11 @@ impl<'a> FileTx<'a> {
         if let Some(workspace) = &self.put_workspace {
             let was = self.loaded_workspace()?;
             let text = codec::write_workspace(Some((&was.doc, &was.workspace)), workspace);
-            changes.push(Change::Write { path: String::from("Workspace.md"), before: Some(was.before.clone()), text });
+            changes.push(Change::Write {
+                path: String::from("Workspace.md"),
+                before: Some(was.before.clone()),
+                text,
+            });
             owners.push(None);
         }
         for (id, node) in &self.put_nodes {
@@ -160,7 +167,8 @@ impl<'a> FileTx<'a> {
             };
             let was = self.loaded_node(id)?;
             // What the key in the file says may be older than what the index knows of hand-written lines.
-            let read = was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
+            let read =
+                was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
             let text = match (&was, &read) {
                 (Some(was), Some(read)) => codec::write_node(Some((&was.doc, read)), node),
                 _ => codec::write_node(None, node),

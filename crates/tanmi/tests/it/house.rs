@@ -1,0 +1,60 @@
+//! The rules of the house that Cargo can tell: who depends on what.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+fn metadata() -> Value {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The crates of this workspace that name `dependency` themselves.
+fn users_of(metadata: &Value, dependency: &str) -> BTreeSet<String> {
+    let packages = metadata["packages"].as_array().unwrap();
+    let ours = packages.iter().filter(|package| package["source"].is_null());
+    ours.filter(|package| {
+        let named = package["dependencies"].as_array().unwrap();
+        named.iter().any(|d| d["name"] == dependency && d["kind"] != "dev")
+    })
+    .map(|package| package["name"].as_str().unwrap().to_owned())
+    .collect()
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let metadata = metadata();
+    let only = |dependency: &str, users: &[&str]| {
+        let users: BTreeSet<String> = users.iter().map(|user| (*user).to_owned()).collect();
+        assert_eq!(users_of(&metadata, dependency), users, "who uses {dependency}");
+    };
+    only("rusqlite", &["tanmi-index"]);
+    only("tanmi-index", &["tanmi-workspace"]);
+    only("tanmi-app", &["tanmi"]);
+    only("clap", &["tanmi", "xtask"]);
+    only("tokio", &[]);
+}
+
+#[test]
+fn every_dependency_is_declared_once() {
+    let metadata = metadata();
+    let root = metadata["workspace_root"].as_str().unwrap();
+    for package in
+        metadata["packages"].as_array().unwrap().iter().filter(|package| package["source"].is_null())
+    {
+        let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
+        for line in manifest.lines().skip_while(|line| !line.contains("dependencies")) {
+            let is_entry = line.contains('=')
+                && !line.starts_with('[')
+                && !line.starts_with("name")
+                && !line.starts_with("path");
+            let is_lint = line.starts_with("workspace = true") || line.starts_with("unsafe_code");
+            assert!(!is_entry || is_lint || line.contains(".workspace = true"), "{root}: {line}");
+        }
+    }
+}

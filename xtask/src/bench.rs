@@ -1,0 +1,62 @@
+//! `cargo xtask bench`: every number the documents name comes from here.
+//!
+//! A ratio is the median of interleaved runs with a warm cache, of the release build, against `/bin/true` started in
+//! the same run, or against an fsynced append to the same disk. Nothing here is a test: machines differ.
+
+use std::path::{Path, PathBuf};
+
+pub mod measure;
+mod report;
+mod workspace;
+
+use report::Report;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Runs per measurement
+    #[arg(long, default_value_t = 200)]
+    runs: usize,
+    /// Numbers of nodes
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
+    sizes: Vec<usize>,
+    /// Folder on the disk to be measured
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+pub fn run(options: &Options) {
+    let tanmi = build();
+    let scratch = match &options.dir {
+        Some(dir) => tempfile::tempdir_in(dir),
+        // The temporary folder may be memory; the build folder is a disk.
+        None => tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))),
+    };
+    let scratch = scratch.expect("a scratch folder");
+    let mut report = Report::new();
+    workspace::run(&tanmi, scratch.path(), options, &mut report);
+    if options.json {
+        println!("{:#}", report.to_json());
+    } else {
+        println!("{}", report.to_text());
+    }
+}
+
+/// The release build, as it is shipped.
+fn build() -> PathBuf {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
+    let output = std::process::Command::new(cargo)
+        .args(["build", "--release", "--package", "tanmi", "--message-format", "json-render-diagnostics"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "the release build failed");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut executable = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        message["executable"].as_str().map(PathBuf::from)
+    });
+    executable.next_back().expect("cargo names the executable")
+}

@@ -1,0 +1,169 @@
+//! Workspaces of 10, 1,000 and 10,000 nodes, as a star and as a tree of fan-out 10.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tanmi_base::Millis;
+use tanmi_workspace::model::*;
+use tanmi_workspace::ops::{self, Act, NewNode, NewWorkspace, RulesCheck};
+use tanmi_workspace::store::{self, FileStore};
+
+use super::Options;
+use super::measure::{self, medians, process, ratio, run as run_once};
+use super::report::Report;
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Star,
+    Tree,
+}
+
+const NOW: Millis = 1_765_432_100_000;
+
+fn act() -> Act {
+    Act { now: NOW, operator: Operator::Ai, auto_log: true, moves_focus: true }
+}
+
+/// A workspace that grows.
+struct Growing {
+    store: FileStore,
+    id: WorkspaceId,
+    shape: Shape,
+    nodes: Vec<NodeId>,
+}
+
+impl Growing {
+    fn new(project: &Path, shape: Shape) -> Growing {
+        std::fs::create_dir_all(project).expect("a project folder");
+        let store = FileStore::new(project);
+        let new = NewWorkspace {
+            name: "bench".into(),
+            goal: "measure".into(),
+            rules: vec!["a rule".into()],
+            docs: Vec::new(),
+        };
+        let (workspace, _) = ops::init(&store, new, &act()).expect("init");
+        Growing { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
+    }
+
+    fn create(&mut self) {
+        let n = self.nodes.len();
+        let (parent, kind) = match self.shape {
+            Shape::Star => (0, NodeType::Execution),
+            Shape::Tree => ((n - 1) / 10, NodeType::Planning),
+        };
+        let new = NewNode {
+            parent_id: self.nodes[parent].clone(),
+            kind,
+            title: format!("任务 {n}: a step of the work"),
+            requirement: "What has to be done, in a sentence or two, as an agent would write it down.".into(),
+            role: None,
+            note: String::new(),
+            docs: Vec::new(),
+            isolated: false,
+            rules_check: RulesCheck::IfGiven(None),
+        };
+        let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &act()));
+        self.nodes.push(node.expect("create").0.id);
+    }
+}
+
+pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report) {
+    let home = scratch.join("home");
+    for (shape, name) in [(Shape::Tree, "tree"), (Shape::Star, "star")] {
+        let project = scratch.join(name);
+        let mut growing = Growing::new(&project, shape);
+        let mut first: Option<[Duration; 4]> = None;
+        for &size in &options.sizes {
+            let start = Instant::now();
+            while growing.nodes.len() < size {
+                growing.create();
+            }
+            eprintln!("({name} of {size} nodes after {:.1?})", start.elapsed());
+            let medians =
+                measure_size(tanmi, scratch, &project, &home, &mut growing, options, report, name, size);
+            if let Some(first) = first {
+                for (what, (now, then)) in
+                    ["create", "context", "tree", "list"].iter().zip(medians.iter().zip(first))
+                {
+                    let what = format!("{name}: {what} at {size} nodes / at {}", options.sizes[0]);
+                    report.add(what, ratio(*now, then), "×", Some(1.3));
+                }
+            } else {
+                first = Some(medians);
+            }
+        }
+        peaks(tanmi, &project, &home, &growing, report, name);
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // one measurement, spelt out
+fn measure_size(
+    tanmi: &Path,
+    scratch: &Path,
+    project: &Path,
+    home: &Path,
+    growing: &mut Growing,
+    options: &Options,
+    report: &mut Report,
+    name: &str,
+    size: usize,
+) -> [Duration; 4] {
+    // As long as a journal record of one create.
+    let line = vec![b'x'; 600];
+    let mut log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(scratch.join("appends"))
+        .expect("a file to append to");
+    let mut append = || {
+        log.write_all(&line).expect("append");
+        log.sync_data().expect("sync");
+    };
+    let mut create = || growing.create();
+    let times = medians(options.runs, &mut [&mut append, &mut create]);
+    report.add(
+        format!("{name} {size}: durable create / fsynced append"),
+        ratio(times[1], times[0]),
+        "×",
+        Some(5.0),
+    );
+    let create_time = times[1];
+    eprintln!("  (append {:.0?}, create {:.0?})", times[0], times[1]);
+
+    // A node in the middle, with ancestors in the tree.
+    let node = growing.nodes[size / 2].to_string();
+    let deep = ["node", "context", node.as_str()];
+    let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
+    let mut add = |args: &[&str]| {
+        let mut command = process(tanmi, args, project, home);
+        jobs.push(Box::new(move || run_once(&mut command)));
+    };
+    add(&deep);
+    add(&["tree", "--limit", "10"]);
+    add(&["node", "list", "--limit", "10"]);
+    let mut nothing = process(Path::new("/bin/true"), &[], project, home);
+    jobs.push(Box::new(move || run_once(&mut nothing)));
+    let mut borrowed: Vec<&mut dyn FnMut()> =
+        jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
+    let times = medians(options.runs, &mut borrowed);
+    for (what, time) in ["node context", "tree --limit 10", "node list --limit 10"].iter().zip(&times) {
+        report.add(format!("{name} {size}: {what} / true"), ratio(*time, times[3]), "×", None);
+    }
+    [create_time, times[0], times[1], times[2]]
+}
+
+fn peaks(tanmi: &Path, project: &Path, home: &Path, growing: &Growing, report: &mut Report, name: &str) {
+    let size = growing.nodes.len();
+    let index = project.join(".tanmi-workspace").join(growing.id.as_str()).join(".local/index.sqlite");
+    let mut add = |what: &str, args: &[&str]| {
+        let kb = measure::peak_kb(tanmi, args, project, home);
+        report.add(format!("{name} {size}: peak memory of {what}"), kb as f64 / 1024.0, "MB", Some(40.0));
+    };
+    let _ = std::fs::remove_file(&index);
+    add("tree, index rebuilt", &["tree"]);
+    add("tree --limit 0", &["tree", "--limit", "0"]);
+    add("workspace check", &["workspace", "check"]);
+    add("node create", &["node", "create", "--type", "execution", "--title", "x"]);
+}
