@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod mcp;
 pub mod measure;
 mod report;
 mod workspace;
@@ -25,6 +26,15 @@ pub struct Options {
     /// Folder on the disk to be measured
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Only these parts: workspace, mcp
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+impl Options {
+    fn is_wanted(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == part)
+    }
 }
 
 pub fn run(options: &Options) {
@@ -36,7 +46,12 @@ pub fn run(options: &Options) {
     };
     let scratch = scratch.expect("a scratch folder");
     let mut report = Report::new();
-    workspace::run(&tanmi, scratch.path(), options, &mut report);
+    if options.is_wanted("workspace") {
+        workspace::run(&tanmi, scratch.path(), options, &mut report);
+    }
+    if options.is_wanted("mcp") {
+        mcp::run(&tanmi, scratch.path(), options, &mut report);
+    }
     if options.json {
         println!("{:#}", report.to_json());
     } else {

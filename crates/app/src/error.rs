@@ -18,6 +18,10 @@ pub enum Error {
     AmbiguousWorkspace {
         candidates: Vec<(WorkspaceId, String)>,
     },
+    /// A call named no node, and none is in focus.
+    NoFocus {
+        workspace: WorkspaceId,
+    },
     NothingToChange,
     UnknownKey {
         key: String,
@@ -50,6 +54,7 @@ impl Error {
             Error::Domain(error) => error.code(),
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
+            Error::NoFocus { .. } => "NO_FOCUS",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
             Error::UnknownKey { .. } => "UNKNOWN_KEY",
             Error::BadValue { .. } => "INVALID_ARGUMENT",
@@ -62,6 +67,7 @@ impl Error {
         match self {
             Error::Domain(error) => error.field(),
             Error::NoWorkspace { .. } | Error::AmbiguousWorkspace { .. } => Some("workspaceId"),
+            Error::NoFocus { .. } => Some("nodeId"),
             Error::BadValue { key, .. } | Error::NotForProjects { key } => Some(key),
             _ => None,
         }
@@ -77,6 +83,10 @@ impl Error {
             Error::AmbiguousWorkspace { candidates } => (
                 format!("此项目有 {} 个活跃的工作区，请指定一个", candidates.len()),
                 format!("this project has {} active workspaces: say which one", candidates.len()),
+            ),
+            Error::NoFocus { workspace } => (
+                format!("工作区 {workspace} 没有聚焦的节点"),
+                format!("no node of workspace {workspace} is in focus"),
             ),
             Error::NothingToChange => {
                 (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
@@ -116,8 +126,15 @@ impl Error {
                 let list: Vec<String> =
                     candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
-                (format!("用 --workspace 指定：{list}"), format!("use --workspace with one of: {list}"))
+                (
+                    format!("指定其中一个（workspaceId 或 --workspace）：{list}"),
+                    format!("name one (workspaceId or --workspace): {list}"),
+                )
             }
+            Error::NoFocus { .. } => (
+                String::from("请指定 nodeId，或先聚焦一个节点"),
+                String::from("name a node, or focus one first"),
+            ),
             Error::UnknownKey { near: Some(near), .. } => {
                 (format!("是否指 {near}？"), format!("did you mean {near}?"))
             }

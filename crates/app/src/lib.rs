@@ -3,12 +3,12 @@
 //! Everything the outside world decides (home, working directory, who is calling, the clock) arrives in [`Env`], so that
 //! nothing here reads the environment or a terminal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tanmi_base::{Lang, Millis, paths};
-use tanmi_workspace::model::{Operator, Workspace, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
@@ -34,6 +34,8 @@ pub struct Env {
     pub clock: fn() -> Millis,
     /// Agents must show that they know the rules; people may.
     pub strict_rules: bool,
+    /// A program that stays compares all files once when it first opens a workspace.
+    pub stays: bool,
 }
 
 pub struct App {
@@ -42,6 +44,7 @@ pub struct App {
     config: Config,
     registry: Registry,
     stores: Mutex<HashMap<PathBuf, Arc<FileStore>>>,
+    scanned: Mutex<BTreeSet<WorkspaceId>>,
 }
 
 /// A workspace and where it is kept.
@@ -59,7 +62,7 @@ impl App {
         };
         let config = Config::load(&env.home, &project);
         let registry = Registry::new(&env.home);
-        App { env, project, config, registry, stores: Mutex::default() }
+        App { env, project, config, registry, stores: Mutex::default(), scanned: Mutex::default() }
     }
 
     pub fn project(&self) -> &Path {
@@ -104,6 +107,16 @@ impl App {
 
     /// Finds a workspace by id from anywhere, or, without an id, the only active one of this project.
     pub fn locate(&self, id: Option<&str>) -> Result<Place> {
+        let place = self.find(id)?;
+        let is_first =
+            || self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.id.clone());
+        if self.env.stays && is_first() {
+            place.store.rescan(&place.id, self.now())?;
+        }
+        Ok(place)
+    }
+
+    fn find(&self, id: Option<&str>) -> Result<Place> {
         let here = self.store(&self.project);
         let Some(raw) = id else { return self.only_active(here) };
         let id = WorkspaceId::parse(raw)?;
@@ -117,15 +130,15 @@ impl App {
         Err(tanmi_workspace::Error::WorkspaceNotFound { id: id.to_string(), existing }.into())
     }
 
+    /// The node in focus, for calls that name none.
+    pub fn focused_node(&self, workspace: Option<&str>) -> Result<String> {
+        let place = self.locate(workspace)?;
+        let focus = self.view(&place, |tx| Ok(tx.workspace()?.focused_node_id))?;
+        focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: place.id })
+    }
+
     fn only_active(&self, store: Arc<FileStore>) -> Result<Place> {
-        let mut active: Vec<(WorkspaceId, String)> = Vec::new();
-        for entry in store.list()? {
-            if let Ok((workspace, _)) = entry.state
-                && workspace.status == WorkspaceStatus::Active
-            {
-                active.push((workspace.id, workspace.name));
-            }
-        }
+        let mut active = active_heads(&store)?;
         match active.len() {
             1 => Ok(Place { store, id: active.remove(0).0 }),
             0 => Err(Error::NoWorkspace { project: self.project.clone() }),
@@ -135,14 +148,7 @@ impl App {
 
     /// Active workspaces, this project's first, at most 20.
     fn known_workspaces(&self) -> Result<Vec<(WorkspaceId, String)>> {
-        let mut known: Vec<(WorkspaceId, String)> = Vec::new();
-        for entry in self.store(&self.project).list()? {
-            if let Ok((workspace, _)) = entry.state
-                && workspace.status == WorkspaceStatus::Active
-            {
-                known.push((workspace.id, workspace.name));
-            }
-        }
+        let mut known = active_heads(&self.store(&self.project))?;
         for (id, entry) in self.registry.entries()? {
             if !known.iter().any(|(seen, _)| *seen == id) {
                 known.push((id, entry.name));
@@ -193,7 +199,7 @@ impl App {
     }
 }
 
-/// The words of a workspace that tell its language.
-pub fn words_of(workspace: &Workspace) -> String {
-    format!("{} {}", workspace.name, workspace.goal)
+fn active_heads(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
+    let active = store.heads()?.into_iter().filter(|head| head.status == WorkspaceStatus::Active);
+    Ok(active.map(|head| (head.id, head.name)).collect())
 }

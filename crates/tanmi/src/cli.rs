@@ -38,6 +38,8 @@ pub enum Command {
     Problem(ProblemArgs),
     /// Show the tree of work
     Tree(TreeArgs),
+    /// Serve an MCP client on standard input and output
+    Mcp,
     /// Show and change settings
     #[command(subcommand)]
     Config(ConfigCommand),

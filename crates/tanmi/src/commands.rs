@@ -13,6 +13,7 @@ use crate::{env, out};
 
 mod config;
 mod diary;
+mod mcp;
 mod node;
 mod tree;
 mod workspace;
@@ -33,6 +34,9 @@ pub fn run(cli: Cli) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if matches!(cli.command, Command::Mcp) {
+        return mcp::run(env);
+    }
     let context = Context { app: App::new(env), json: cli.global.json };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
@@ -49,6 +53,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Problem(args) => diary::problem(&context, args),
         Command::Tree(args) => tree::run(&context, args),
         Command::Config(command) => config::run(&context, command),
+        // Taken above: it never prints.
+        Command::Mcp => Ok(()),
     };
     for notice in context.app.notices(lang) {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));

@@ -53,5 +53,6 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         locale: Lang::of_locale(),
         clock: clock::now,
         strict_rules: false,
+        stays: false,
     })
 }

@@ -14,7 +14,7 @@ use super::measure::{self, medians, process, ratio, run as run_once};
 use super::report::Report;
 
 #[derive(Clone, Copy)]
-enum Shape {
+pub enum Shape {
     Star,
     Tree,
 }
@@ -26,7 +26,7 @@ fn act() -> Act {
 }
 
 /// A workspace that grows.
-struct Growing {
+pub struct Growing {
     store: FileStore,
     id: WorkspaceId,
     shape: Shape,
@@ -34,7 +34,7 @@ struct Growing {
 }
 
 impl Growing {
-    fn new(project: &Path, shape: Shape) -> Growing {
+    pub fn new(project: &Path, shape: Shape) -> Growing {
         std::fs::create_dir_all(project).expect("a project folder");
         let store = FileStore::new(project);
         let new = NewWorkspace {
@@ -47,7 +47,16 @@ impl Growing {
         Growing { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
     }
 
-    fn create(&mut self) {
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn rules_hash(&self) -> String {
+        let hash = store::view(&self.store, &self.id, NOW, |tx| Ok(tx.workspace()?.rules_hash()));
+        hash.expect("a workspace")
+    }
+
+    pub fn create(&mut self) {
         let n = self.nodes.len();
         let (parent, kind) = match self.shape {
             Shape::Star => (0, NodeType::Execution),
@@ -130,7 +139,6 @@ fn measure_size(
         Some(5.0),
     );
     let create_time = times[1];
-    eprintln!("  (append {:.0?}, create {:.0?})", times[0], times[1]);
 
     // A node in the middle, with ancestors in the tree.
     let node = growing.nodes[size / 2].to_string();

@@ -44,12 +44,8 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
 
 /// The node that was named, or the one in focus.
 fn target(context: &Context, at: &In, node: Option<String>) -> Result<String> {
-    if let Some(node) = node {
-        return Ok(node);
+    match node {
+        Some(node) => Ok(node),
+        None => context.app.focused_node(at.workspace.as_deref()),
     }
-    let focus = context.app.workspace_show(at.workspace.as_deref())?.focused_node_id;
-    focus.map(|id| id.to_string()).ok_or_else(|| {
-        let reason = String::from("no node is in focus: name one with --node, or `--node workspace`");
-        tanmi_workspace::Error::Invalid { field: "nodeId", reason }.into()
-    })
 }

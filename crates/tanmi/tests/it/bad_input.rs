@@ -51,7 +51,7 @@ fn every_refusal_names_its_field_and_changes_nothing() {
         (env.error(&["node", "reference", &task, "--target", "node-none"]), "NODE_NOT_FOUND", "targetId"),
         (env.error(&["node", "reference", &task, "--target", "x", "--remove"]), "REFERENCE_NOT_FOUND", ""),
         (env.error(&["log", "--node", &task, "  "]), "INVALID_ARGUMENT", "log"),
-        (env.error(&["log", "no focus"]), "INVALID_ARGUMENT", "nodeId"),
+        (env.error(&["log", "no focus"]), "NO_FOCUS", "nodeId"),
         (env.error(&["problem", "--node", &task, ""]), "INVALID_ARGUMENT", "description"),
         (env.error(&["workspace", "init", "--name", "", "--goal", "g"]), "INVALID_ARGUMENT", "name"),
         (env.error(&["workspace", "init", "--name", "n", "--goal", " "]), "INVALID_ARGUMENT", "goal"),

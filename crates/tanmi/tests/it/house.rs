@@ -35,9 +35,10 @@ fn dependencies_point_downwards() {
     };
     only("rusqlite", &["tanmi-index"]);
     only("tanmi-index", &["tanmi-workspace"]);
-    only("tanmi-app", &["tanmi"]);
+    only("tanmi-app", &["tanmi", "tanmi-server"]);
     only("clap", &["tanmi", "xtask"]);
-    only("tokio", &[]);
+    only("tokio", &["tanmi-server"]);
+    only("rmcp", &["tanmi-server"]);
 }
 
 #[test]

@@ -10,4 +10,6 @@ mod death;
 mod env;
 mod finding;
 mod house;
+mod mcp;
+mod real_clients;
 mod story;

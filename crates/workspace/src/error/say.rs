@@ -125,14 +125,14 @@ impl Error {
                 both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
             }
             Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => {
-                both("先创建一个工作区（workspace init）", "create one first (workspace init)")
+                both("先创建一个工作区（workspace_init）", "create one first (workspace_init)")
             }
             Error::WorkspaceNotFound { existing, .. } => {
                 let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
                 Some((format!("现有工作区：{list}"), format!("there are: {list}")))
             }
-            Error::NodeNotFound { .. } => both("用 node list 查看现有节点", "node list shows what exists"),
+            Error::NodeNotFound { .. } => both("用 node_list 查看现有节点", "node_list shows what exists"),
             Error::InvalidTransition { allowed, .. } if allowed.is_empty() => both(
                 "此状态下没有可用的动作；不需要的节点可以删除",
                 "no action is possible here; a node nobody wants can be deleted",
@@ -162,15 +162,15 @@ impl Error {
                 ))
             }
             Error::WorkspaceArchived { .. } => {
-                both("先恢复：workspace restore", "bring it back first: workspace restore")
+                both("先恢复：workspace_restore", "bring it back first: workspace_restore")
             }
             Error::ParentIsExecution { .. } => {
                 both("选择一个 planning 节点作为父节点", "choose a planning node as the parent")
             }
             Error::ParentCancelled { .. } => both("先对父节点执行 reopen", "reopen the parent first"),
             Error::Damaged { .. } => both(
-                "请手工修复该文件（不会被覆盖）；workspace check 会列出所有损坏",
-                "mend the file by hand (it is never overwritten); workspace check lists all damage",
+                "请手工修复该文件（不会被覆盖）；tanmi workspace check 会列出所有损坏",
+                "mend the file by hand (it is never overwritten); tanmi workspace check lists all damage",
             ),
             Error::Busy { .. } | Error::Contended { .. } => both("稍后重试", "try again in a moment"),
             Error::Index(_) => both(

@@ -216,6 +216,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl FileStore {
+    /// The ids of all workspace folders.
+    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+        let dir = self.project.join(STORE_DIR);
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
+            other => other.map_err(Error::io(&dir))?,
+        };
+        let names =
+            entries.flatten().filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok());
+        let mut ids: Vec<WorkspaceId> = names.collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// What every readable `Workspace.md` says, without a lock and without progress: enough to choose one.
+    pub fn heads(&self) -> Result<Vec<Workspace>> {
+        let head = |id: WorkspaceId| {
+            let bytes = std::fs::read(self.layout(&id).workspace_md()).ok()?;
+            codec::read_workspace(&codec::Document::parse(&bytes).ok()?, &id).ok()
+        };
+        Ok(self.ids()?.into_iter().filter_map(head).collect())
+    }
+}
+
 impl Store for FileStore {
     /// The whole folder appears in one rename, synced.
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
@@ -243,16 +268,6 @@ impl Store for FileStore {
     }
 
     fn list(&self) -> Result<Vec<WorkspaceEntry>> {
-        let dir = self.project.join(STORE_DIR);
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
-            other => other.map_err(Error::io(&dir))?,
-        };
-        let mut ids: Vec<WorkspaceId> = entries
-            .flatten()
-            .filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok())
-            .collect();
-        ids.sort();
         let now = clock::now();
         let entry = |id: WorkspaceId| {
             let state = self
@@ -264,7 +279,7 @@ impl Store for FileStore {
             let active_at = touched.map(|sig| sig.mtime_ns / 1_000_000).max().unwrap_or_default();
             WorkspaceEntry { id, state, active_at }
         };
-        Ok(ids.into_iter().map(entry).collect())
+        Ok(self.ids()?.into_iter().map(entry).collect())
     }
 
     fn exists(&self, id: &WorkspaceId) -> bool {

@@ -1,0 +1,143 @@
+//! `tanmi mcp`: the workspace as tools for any MCP client.
+//!
+//! Calls run side by side on blocking threads, because each is file work under a lock. The connection ends when the
+//! client goes away; a call that is under way then still finishes, so nothing is left half done.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+};
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::{ErrorData, ServerHandler, ServiceExt};
+use serde_json::{Value, json};
+use tanmi_app::App;
+
+mod answer;
+mod calls;
+mod params;
+pub mod tools;
+mod transport;
+
+/// Taught to every model that connects: the flow of work, in both languages.
+const INSTRUCTIONS: &str = "Tanmi keeps a tree of planned work (a workspace) in this project. Flow: workspace_init (or \
+workspace_list) → context_get to read goal, rules and rulesHash → node_create with that rulesHash: planning nodes have \
+children, execution nodes are carried out → node_transition start → log_append on progress, problem_update when stuck → \
+node_transition complete with a conclusion; a planning node completes when all its children are done. Ids may be left \
+out where only one workspace is active and a node is in focus. Use it for work of several steps, not for quick questions.\n\
+Tanmi 在项目中维护一棵任务树（工作区）。流程：workspace_init（或 workspace_list）→ context_get 读取目标、规则和 rulesHash → \
+用该 rulesHash 调用 node_create（planning 节点有子节点，execution 节点负责执行）→ node_transition start → 进展用 log_append，受阻用 \
+problem_update → node_transition complete 并给出 conclusion；子节点全部结束后规划节点才能完成。只用于多步骤任务，不用于简单问答。";
+
+/// Serves until the client closes its end.
+pub fn run(app: App) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let server = Server { app: Arc::new(app) };
+        match server.serve(transport::Stdio::new()).await {
+            Ok(running) => running.waiting().await.map(|_| ()).map_err(io::Error::other),
+            // A client that leaves before it has said hello has simply left.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    });
+    // Longer than any call waits for a lock that is really free; nothing outlives the client for good.
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    outcome
+}
+
+#[derive(Clone)]
+struct Server {
+    app: Arc<App>,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> InitializeResult {
+        let name = Implementation::new("tanmi", env!("CARGO_PKG_VERSION"));
+        InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(name)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = tanmi_base::text::fit(&tanmi_base::text::one_line(&request.method), 60);
+        // The SDK takes a known method with parameters of another shape for an unknown one.
+        if ["tools/call", "tools/list", "initialize", "ping"].contains(&method.as_str()) {
+            let message = format!("the parameters of {method} have the wrong shape");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method:?}"), None))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(spec) = tools::find(&request.name) else {
+            return Err(unknown_tool(&request.name));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let app = Arc::clone(&self.app);
+        let cancelled = context.ct.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            // Cancelled before it began: nothing happens. Once begun it finishes, or it would be half done.
+            if cancelled.is_cancelled() {
+                return Err(ErrorData::invalid_request("cancelled before it began", None));
+            }
+            Ok(answer(&app, spec, &arguments))
+        });
+        match work.await {
+            Ok(result) => result.map(CallToolResponse::from),
+            Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+        }
+    }
+}
+
+fn unknown_tool(name: &str) -> ErrorData {
+    let near = params::nearest(name, tools::SPECS.iter().map(|spec| spec.name));
+    let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+    let name = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
+    let data = json!({"code": "UNKNOWN_TOOL", "tool": name, "near": near});
+    ErrorData::invalid_params(format!("unknown tool {name:?}{hint}"), Some(data))
+}
+
+/// One call from checked arguments to the result a model reads.
+fn answer(app: &App, spec: &tools::Spec, arguments: &serde_json::Map<String, Value>) -> CallToolResult {
+    let outcome =
+        params::Checked::new(spec, arguments).map_err(|error| error.to_json()).and_then(|checked| {
+            calls::call(app, spec.name, &checked).map_err(|error| error.to_json(app.lang(None)))
+        });
+    match outcome {
+        Ok(value) => CallToolResult::structured(value),
+        Err(error) => {
+            let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));
+            if let Some(hint) = error.get("hint").and_then(Value::as_str) {
+                text.push('\n');
+                text.push_str(hint);
+            }
+            let mut result = CallToolResult::structured_error(json!({"error": error}));
+            result.content = vec![ContentBlock::text(text)];
+            result
+        }
+    }
+}
+
+fn text_of<'a>(error: &'a Value, key: &str) -> &'a str {
+    error.get(key).and_then(Value::as_str).unwrap_or_default()
+}

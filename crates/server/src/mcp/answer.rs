@@ -1,0 +1,65 @@
+//! Answers small enough for a model: what it just sent is not sent back, long lists say how much is missing.
+
+use serde_json::{Value, json};
+use tanmi_app::node::{In, NodeResult};
+use tanmi_app::workspace::WorkspaceView;
+use tanmi_workspace::model::Node;
+
+use tanmi_app::Error;
+
+/// Log lines shown with a node.
+const LOG_LINES: usize = 20;
+
+pub fn value(result: &impl serde::Serialize) -> Result<Value, Error> {
+    serde_json::to_value(result).map_err(|error| Error::io("result")(error.into()))
+}
+
+/// A node that was changed: its identity and what followed, without its texts.
+pub fn changed(result: &In<NodeResult>) -> Value {
+    let node = &result.result.node;
+    let mut value = json!({
+        "workspaceId": result.workspace_id,
+        "nodeId": node.id,
+        "title": node.title,
+        "type": node.kind,
+        "status": node.status,
+        "parentId": node.parent_id,
+    });
+    if !result.result.status_changes.is_empty() {
+        value["statusChanges"] = json!(result.result.status_changes);
+    }
+    value
+}
+
+/// A node whole, but for old log lines and empty parts.
+pub fn whole(result: &In<NodeResult>) -> Result<Value, Error> {
+    let node: &Node = &result.result.node;
+    let mut value = self::value(node)?;
+    if let Some(fields) = value.as_object_mut() {
+        let total = node.diary.log.len();
+        if total > LOG_LINES {
+            fields.insert("log".into(), json!(node.diary.log[total - LOG_LINES..]));
+            fields.insert("logTotal".into(), json!(total));
+        }
+        fields.retain(|_, value| !is_empty(value));
+    }
+    Ok(json!({"workspaceId": result.workspace_id, "nodeId": node.id, "node": value}))
+}
+
+pub fn workspace(view: &WorkspaceView) -> Result<Value, Error> {
+    let mut value = self::value(view)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !is_empty(value));
+    }
+    Ok(value)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Bool(flag) => !flag,
+        _ => false,
+    }
+}

@@ -1,0 +1,323 @@
+//! The table of tools: what a client is shown and what arguments are checked against are one and the same.
+//!
+//! A parameter is described only where its name does not say it: every character here is read by a model.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
+use tanmi_workspace::model::{NodeStatus, NodeType, RefStatus, WorkspaceStatus};
+use tanmi_workspace::state::Action;
+
+#[derive(Clone, Copy)]
+pub struct Spec {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub reads: bool,
+    pub params: &'static [Param],
+}
+
+#[derive(Clone, Copy)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+    pub about: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// At most so many bytes.
+    Text {
+        max: usize,
+    },
+    Title,
+    Word(&'static [&'static str]),
+    Words(&'static [&'static str]),
+    Flag,
+    Number {
+        min: u64,
+        max: u64,
+    },
+    Texts,
+    Docs,
+}
+
+const fn must(name: &'static str, kind: Kind) -> Param {
+    Param { name, kind, required: true, about: "" }
+}
+
+const fn may(name: &'static str, kind: Kind) -> Param {
+    Param { name, kind, required: false, about: "" }
+}
+
+const fn told(param: Param, about: &'static str) -> Param {
+    Param { about, ..param }
+}
+
+const TEXT: Kind = Kind::Text { max: TEXT_BYTES };
+const LINE: Kind = Kind::Text { max: LINE_BYTES };
+const ID: Kind = Kind::Text { max: 80 };
+const WORKSPACE: Param = may("workspaceId", ID);
+const NODE: Param = may("nodeId", ID);
+const NODE_OR_WORKSPACE: Param = told(NODE, "`workspace` for the workspace's own");
+const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
+
+pub const SPECS: &[Spec] = &[
+    Spec {
+        name: "workspace_init",
+        about: "Create a workspace in this project.",
+        reads: false,
+        params: &[
+            must("name", Kind::Title),
+            must("goal", LINE),
+            may("rules", Kind::Texts),
+            may("docs", Kind::Docs),
+        ],
+    },
+    Spec {
+        name: "workspace_list",
+        about: "List workspaces with progress, latest first.",
+        reads: true,
+        params: &[
+            told(may("all", Kind::Flag), "also of other projects"),
+            may("status", Kind::Word(WorkspaceStatus::WORDS)),
+            may("limit", Kind::Number { min: 1, max: 200 }),
+        ],
+    },
+    Spec {
+        name: "workspace_get",
+        about: "Goal, rules with rulesHash, docs, focus and progress of a workspace.",
+        reads: true,
+        params: &[WORKSPACE],
+    },
+    Spec {
+        name: "workspace_update",
+        about: "Change name, goal, rules or docs. rules and docs replace the whole list.",
+        reads: false,
+        params: &[
+            WORKSPACE,
+            may("name", Kind::Title),
+            may("goal", LINE),
+            may("rules", Kind::Texts),
+            may("addRules", Kind::Texts),
+            may("docs", Kind::Docs),
+            may("addDocs", Kind::Docs),
+        ],
+    },
+    Spec {
+        name: "workspace_archive",
+        about: "Make a workspace read-only.",
+        reads: false,
+        params: &[WORKSPACE],
+    },
+    Spec {
+        name: "workspace_restore",
+        about: "Bring a workspace back from the archive or the trash.",
+        reads: false,
+        params: &[must("workspaceId", ID)],
+    },
+    Spec {
+        name: "workspace_delete",
+        about: "Move a workspace to the trash (kept 30 days). Ask the user first.",
+        reads: false,
+        params: &[must("workspaceId", ID)],
+    },
+    Spec {
+        name: "node_create",
+        about: "Add a node. planning: has children; execution: is carried out.",
+        reads: false,
+        params: &[
+            WORKSPACE,
+            told(must("parentId", ID), "`root` or a planning node"),
+            must("type", Kind::Word(NodeType::WORDS)),
+            must("title", Kind::Title),
+            must("requirement", TEXT),
+            told(may("rulesHash", ID), "from context_get; needed if there are rules"),
+            told(
+                may("role", Kind::Word(ROLES)),
+                "info_collection: `## Rules` and `## Docs` lists in its conclusion go to the workspace",
+            ),
+            may("note", TEXT),
+            may("docs", Kind::Docs),
+            told(may("isolated", Kind::Flag), "hide the ancestors' context from it"),
+        ],
+    },
+    Spec {
+        name: "node_get",
+        about: "One node with all its texts and its latest log.",
+        reads: true,
+        params: &[WORKSPACE, NODE],
+    },
+    Spec {
+        name: "node_list",
+        about: "Nodes in tree order, page by page.",
+        reads: true,
+        params: &[
+            WORKSPACE,
+            told(may("parentId", ID), "only below this node"),
+            may("status", Kind::Words(NodeStatus::WORDS)),
+            may("depth", Kind::Number { min: 0, max: 64 }),
+            may("limit", Kind::Number { min: 1, max: 200 }),
+            told(may("after", ID), "nextAfter of the page before"),
+        ],
+    },
+    Spec {
+        name: "node_update",
+        about: "Change a node's texts, role, docs or isolation.",
+        reads: false,
+        params: &[
+            WORKSPACE,
+            NODE,
+            may("title", Kind::Title),
+            may("requirement", TEXT),
+            may("note", TEXT),
+            may("role", Kind::Word(ROLES)),
+            may("isolated", Kind::Flag),
+            told(may("docs", Kind::Docs), "replaces the whole list"),
+        ],
+    },
+    Spec {
+        name: "node_move",
+        about: "Move a node with everything below it.",
+        reads: false,
+        params: &[WORKSPACE, must("nodeId", ID), must("parentId", ID)],
+    },
+    Spec {
+        name: "node_delete",
+        about: "Move a node with everything below it to the trash.",
+        reads: false,
+        params: &[WORKSPACE, must("nodeId", ID)],
+    },
+    Spec {
+        name: "node_transition",
+        about: "Take a step. planning: start, complete, cancel, reopen. execution: start, submit, complete, fail, retry, reopen.",
+        reads: false,
+        params: &[
+            WORKSPACE,
+            NODE,
+            must("action", Kind::Word(Action::WORDS)),
+            told(may("conclusion", TEXT), "needed by complete, fail and cancel"),
+        ],
+    },
+    Spec {
+        name: "node_reference",
+        about: "Add, remove, expire or activate a node's reference to another node or a document.",
+        reads: false,
+        params: &[
+            WORKSPACE,
+            NODE,
+            told(must("targetId", LINE), "node id or path"),
+            may("action", Kind::Word(&["add", "remove", "expire", "activate"])),
+            may("description", LINE),
+        ],
+    },
+    Spec {
+        name: "context_get",
+        about: "What to know at a node: goal, rules, rulesHash, ancestors, children's conclusions, references, problem, log.",
+        reads: true,
+        params: &[WORKSPACE, NODE],
+    },
+    Spec {
+        name: "context_focus",
+        about: "Set the node in focus.",
+        reads: false,
+        params: &[WORKSPACE, told(NODE, "leave out to clear")],
+    },
+    Spec {
+        name: "log_append",
+        about: "Record progress.",
+        reads: false,
+        params: &[WORKSPACE, NODE_OR_WORKSPACE, must("log", LINE)],
+    },
+    Spec {
+        name: "problem_update",
+        about: "Record what is wrong, or only the next step.",
+        reads: false,
+        params: &[WORKSPACE, NODE_OR_WORKSPACE, may("description", TEXT), may("nextStep", TEXT)],
+    },
+    Spec {
+        name: "problem_clear",
+        about: "The problem is solved.",
+        reads: false,
+        params: &[WORKSPACE, NODE_OR_WORKSPACE],
+    },
+];
+
+pub fn find(name: &str) -> Option<&'static Spec> {
+    SPECS.iter().find(|spec| spec.name == name)
+}
+
+pub fn all() -> Vec<Tool> {
+    SPECS.iter().map(tool).collect()
+}
+
+fn tool(spec: &Spec) -> Tool {
+    let mut tool = Tool::new(spec.name, spec.about, Arc::new(schema(spec)));
+    if spec.reads {
+        tool.annotations = Some(ToolAnnotations::new().read_only(true));
+    }
+    tool
+}
+
+fn schema(spec: &Spec) -> Map<String, Value> {
+    let properties: Map<String, Value> =
+        spec.params.iter().map(|param| (param.name.to_owned(), property(param))).collect();
+    let required: Vec<&str> =
+        spec.params.iter().filter(|param| param.required).map(|param| param.name).collect();
+    let mut schema = Map::new();
+    schema.insert("type".into(), json!("object"));
+    schema.insert("properties".into(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".into(), json!(required));
+    }
+    schema.insert("additionalProperties".into(), json!(false));
+    schema
+}
+
+fn property(param: &Param) -> Value {
+    let mut property = match param.kind {
+        // The long limits would cost more to read than anybody would save by knowing them; an error names them.
+        Kind::Text { .. } => json!({"type": "string"}),
+        Kind::Title => json!({"type": "string", "maxLength": TITLE_CHARS}),
+        Kind::Word(words) => json!({"type": "string", "enum": words}),
+        Kind::Words(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Docs => json!({"type": "array", "items": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "description": {"type": "string"},
+                "status": {"enum": RefStatus::WORDS},
+            },
+            "required": ["path"],
+        }}),
+    };
+    if !param.about.is_empty() {
+        property["description"] = json!(param.about);
+    }
+    property
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tanmi_workspace::model::NodeRole;
+
+    #[test]
+    fn the_list_leaves_room_for_seven_more() {
+        let size =
+            serde_json::to_string(&json!({"tools": all()})).map(|text| text.chars().count()).unwrap_or(0);
+        assert!(size < 15_000 * SPECS.len() / 27, "{size} characters for {} tools", SPECS.len());
+    }
+
+    #[test]
+    fn names_are_unique_and_words_are_the_domain_s() {
+        let names: std::collections::BTreeSet<&str> = SPECS.iter().map(|spec| spec.name).collect();
+        assert_eq!(names.len(), SPECS.len());
+        assert_eq!(ROLES[..3], *NodeRole::WORDS);
+    }
+}

@@ -1,0 +1,121 @@
+//! The MCP server as a client meets it: over pipes, with good and bad manners.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+mod manners;
+mod tools;
+
+/// A client that speaks line by line.
+struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl Client {
+    fn start(env: &TestEnv) -> Client {
+        let mut command = env.command(&["mcp"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Client { child, stdin, stdout, next_id: 0 }
+    }
+
+    /// Started and greeted.
+    fn connect(env: &TestEnv) -> Client {
+        let mut client = Client::start(env);
+        client.hello("2025-11-25");
+        client
+    }
+
+    fn hello(&mut self, version: &str) -> Value {
+        let params = json!({
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+        });
+        let answer = self.request("initialize", params);
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        answer
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(bytes).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    fn send(&mut self, message: &Value) {
+        self.send_bytes(format!("{message}\n").as_bytes());
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn post(&mut self, method: &str, params: Value) -> u64 {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.post(method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    fn post_call(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.post("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// The result of a tool, whether good or bad.
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        assert!(answer.get("result").is_some(), "{tool}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Must succeed.
+    fn good(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], false, "{tool}: {result}");
+        // Old clients read the text, new ones the structure: both are there, and the same.
+        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(text, result["structuredContent"]);
+        result["structuredContent"].clone()
+    }
+
+    /// Must fail as a tool, not as a protocol: the error.
+    fn bad(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], true, "{tool}: {result}");
+        let error = result["structuredContent"]["error"].clone();
+        assert!(result["content"][0]["text"].as_str().unwrap().starts_with(error["code"].as_str().unwrap()));
+        error
+    }
+
+    /// Closes the input and waits for a clean end.
+    fn finish(mut self) {
+        self.stdin.take();
+        let mut rest = Vec::new();
+        self.stdout.read_to_end(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

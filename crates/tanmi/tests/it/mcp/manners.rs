@@ -1,0 +1,245 @@
+//! Many calls at once, several servers, and clients with bad manners.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn create(n: usize) -> Value {
+    json!({"parentId": "root", "type": "execution", "title": format!("n{n}"), "requirement": "r"})
+}
+
+#[test]
+fn fifty_pipelined_calls_get_fifty_answers() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    client.good("workspace_init", json!({"name": "n", "goal": "g"}));
+    let asked: BTreeSet<u64> = (0..50).map(|n| client.post_call("node_create", create(n))).collect();
+    let mut nodes = BTreeSet::new();
+    let answered: BTreeSet<u64> = (0..50)
+        .map(|_| {
+            let answer = client.receive();
+            let result = &answer["result"];
+            assert_eq!(result["isError"], false, "{answer}");
+            nodes.insert(result["structuredContent"]["nodeId"].as_str().unwrap().to_owned());
+            answer["id"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(asked, answered);
+    assert_eq!(nodes.len(), 50);
+    assert_eq!(client.good("workspace_get", json!({}))["progress"]["total"], 50);
+    client.finish();
+}
+
+#[test]
+fn four_servers_with_two_hundred_creates_each() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let created: BTreeSet<String> = std::thread::scope(|scope| {
+        let servers: Vec<_> = (0..4)
+            .map(|_| {
+                let env = &env;
+                scope.spawn(move || {
+                    let mut client = Client::connect(env);
+                    let ids: Vec<String> = (0..200)
+                        .map(|n| client.good("node_create", create(n))["nodeId"].as_str().unwrap().to_owned())
+                        .collect();
+                    client.finish();
+                    ids
+                })
+            })
+            .collect();
+        servers.into_iter().flat_map(|server| server.join().unwrap()).collect()
+    });
+    assert_eq!(created.len(), 800);
+    let page = env.json(&["node", "list", "--limit", "1000"]);
+    let ids: BTreeSet<String> = page["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .skip(1)
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids, created);
+    assert_eq!(env.json(&["workspace", "check", &ws])["findings"], json!([]));
+}
+
+#[test]
+fn bad_messages_get_coded_errors_and_the_connection_lives() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let mut error_of = |bytes: &[u8]| {
+        client.send_bytes(bytes);
+        let answer = client.receive();
+        (answer["error"]["code"].as_i64().unwrap(), answer["id"].clone())
+    };
+    assert_eq!(error_of(b"this is not JSON\n"), (-32700, Value::Null));
+    assert_eq!(error_of(b"{\"jsonrpc\":\"2.0\",\"id\":1,\n"), (-32700, Value::Null));
+    assert_eq!(error_of(b"\xff\xfe\x00\x01\n"), (-32700, Value::Null));
+    assert_eq!(
+        error_of(
+            b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"\xff\"}}\n"
+        )
+        .0,
+        -32700
+    );
+    assert_eq!(error_of(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"nope\"}\n"), (-32601, json!(3)));
+    assert_eq!(
+        error_of(b"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"tools/call\",\"params\":{\"name\":7}}\n"),
+        (-32602, json!(4))
+    );
+    let mut long = br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"log_append","arguments":{"log":""#.to_vec();
+    long.resize(20 << 20, b'x');
+    long.extend_from_slice(b"\"}}}\n");
+    assert_eq!(error_of(&long), (-32600, json!(5)));
+    let unknown = client.request("tools/call", json!({"name": "node_make", "arguments": {}}));
+    assert_eq!(unknown["error"]["data"]["code"], "UNKNOWN_TOOL");
+    let unknown = client.request("tools/call", json!({"name": "nodecreate", "arguments": {}}));
+    assert_eq!(unknown["error"]["data"]["near"], "node_create");
+    client.good("workspace_list", json!({}));
+    client.finish();
+}
+
+#[test]
+fn half_a_message_and_then_the_end() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    client.send_bytes(br#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"workspace_init","#);
+    client.finish();
+    assert!(!env.project.join(".tanmi-workspace").exists(), "nothing changed");
+}
+
+#[test]
+fn a_client_that_leaves_before_hello() {
+    let env = TestEnv::new();
+    Client::start(&env).finish();
+}
+
+/// Everything that was asked for before the client left is done or not done, and the server ends.
+#[test]
+fn a_client_that_leaves_in_the_middle_of_calls() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let mut client = Client::connect(&env);
+    for n in 0..50 {
+        client.post_call("node_create", create(n));
+    }
+    client.finish();
+    let report = env.json(&["workspace", "check", &ws]);
+    assert_eq!(report["findings"], json!([]));
+}
+
+/// It waits without working: no memory, no processor time, and it ends when the pipe is closed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_client_that_never_reads() {
+    let env = TestEnv::new();
+    env.init();
+    let mut client = Client::connect(&env);
+    for n in 0..300 {
+        client.post_call("context_get", json!({"nodeId": "root"}));
+        client.post_call("node_list", json!({"limit": n % 200 + 1}));
+    }
+    let ticks = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    // Until it has worked off what it was sent and waits for its reader, the ticks may grow; then they must not.
+    let pid = client.child.id();
+    let mut last = ticks(pid);
+    let mut quiet = 0;
+    for _ in 0..600 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let now = ticks(pid);
+        quiet = if now == last { quiet + 1 } else { 0 };
+        last = now;
+        if quiet == 10 {
+            break;
+        }
+    }
+    assert_eq!(quiet, 10, "a busy loop: {last} ticks and growing");
+    drop(client.stdin.take());
+    let stdout = std::mem::replace(&mut client.stdout, {
+        let mut other = env.command(&["workspace", "list"]).stdout(Stdio::piped()).spawn().unwrap();
+        let pipe = BufReader::new(other.stdout.take().unwrap());
+        other.wait().unwrap();
+        pipe
+    });
+    drop(stdout);
+    client.child.wait().unwrap();
+}
+
+#[test]
+fn old_and_new_protocol_versions() {
+    let env = TestEnv::new();
+    for (asked, agreed) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+    ] {
+        let mut client = Client::start(&env);
+        let answer = client.hello(asked);
+        assert_eq!(answer["result"]["protocolVersion"], agreed);
+        assert!(answer["result"]["instructions"].as_str().unwrap().contains("流程"));
+        client.good("workspace_list", json!({}));
+        client.finish();
+    }
+    let mut client = Client::start(&env);
+    assert!(client.hello("1999-01-01")["result"]["protocolVersion"].is_string());
+    client.finish();
+}
+
+#[test]
+fn a_discovery_first_does_not_confuse_it() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env);
+    let bare = client.request("server/discover", json!({}));
+    assert!(bare["error"]["code"].is_i64(), "{bare}");
+    let meta = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    }});
+    let found = client.request("server/discover", meta.clone());
+    assert_eq!(found["result"]["capabilities"]["tools"], json!({}), "{found}");
+    // Either way on: the old handshake …
+    client.hello("2025-11-25");
+    client.good("workspace_list", json!({}));
+    client.finish();
+    // … or none at all.
+    let mut client = Client::start(&env);
+    client.request("server/discover", meta.clone());
+    let mut call = meta;
+    call["name"] = json!("workspace_list");
+    call["arguments"] = json!({});
+    let answer = client.request("tools/call", call);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    client.finish();
+}
+
+#[test]
+fn a_cancelled_call_is_done_or_not_done() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let mut client = Client::connect(&env);
+    let mut answered = 0;
+    for n in 0..20 {
+        let id = client.post_call("node_create", create(n));
+        client.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+        );
+    }
+    // The connection goes on; cancelled calls are not answered, others are.
+    let id = client.post_call("workspace_get", json!({}));
+    loop {
+        let answer = client.receive();
+        if answer["id"] == id {
+            break;
+        }
+        answered += 1;
+    }
+    assert!(answered <= 20);
+    client.finish();
+    assert_eq!(env.json(&["workspace", "check", &ws])["findings"], json!([]));
+}

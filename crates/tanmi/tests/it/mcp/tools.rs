@@ -1,0 +1,242 @@
+//! Every tool: a whole session as a snapshot, good input, bad input.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Plays a session and writes down every call and answer.
+fn session(env: &TestEnv, words: [&str; 6]) -> String {
+    let [name, goal, rule, plan, task, log] = words;
+    let mut client = Client::connect(env);
+    let mut told = String::new();
+    let mut ids: Vec<String> = Vec::new();
+    let mut say = |tool: &str, arguments: Value, ids: &mut Vec<String>| {
+        env.tick(1000);
+        let result = client.call(tool, arguments.clone());
+        let answer = &result["structuredContent"];
+        if let Some(id) = answer["nodeId"].as_str().filter(|_| tool == "node_create") {
+            ids.push(id.to_owned());
+        }
+        told.push_str(&format!("> {tool} {arguments}\n{answer:#}\n"));
+        if result["isError"] == true {
+            told.push_str(&format!("{}\n", result["content"][0]["text"].as_str().unwrap()));
+        }
+    };
+    say("workspace_list", json!({}), &mut ids);
+    say("context_get", json!({}), &mut ids);
+    say("workspace_init", json!({"name": name, "goal": goal, "rules": [rule]}), &mut ids);
+    let node = |parent: &str, kind: &str, title: &str, hash: &str| json!({"parentId": parent, "type": kind, "title": title, "requirement": title, "rulesHash": hash});
+    say("node_create", node("root", "planning", plan, "wrong"), &mut ids);
+    let hash = tanmi_rules_hash(rule);
+    say("node_create", node("root", "planning", plan, &hash), &mut ids);
+    let parent = ids[0].clone();
+    say("node_create", node(&parent, "execution", task, &hash), &mut ids);
+    say("node_create", node(&parent, "execution", log, &hash), &mut ids);
+    say("node_transition", json!({"nodeId": ids[1], "action": "start"}), &mut ids);
+    say("log_append", json!({"log": log}), &mut ids);
+    say("problem_update", json!({"description": log, "nextStep": task}), &mut ids);
+    say("context_get", json!({}), &mut ids);
+    say("problem_clear", json!({}), &mut ids);
+    say("node_transition", json!({"action": "complete"}), &mut ids);
+    say("node_transition", json!({"action": "complete", "conclusion": log}), &mut ids);
+    say("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
+    say("node_delete", json!({"nodeId": ids[2]}), &mut ids);
+    say("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
+    say("node_transition", json!({"nodeId": "root", "action": "complete", "conclusion": log}), &mut ids);
+    say("node_list", json!({}), &mut ids);
+    say("workspace_get", json!({}), &mut ids);
+    client.finish();
+    env.redact(&told)
+}
+
+fn tanmi_rules_hash(rule: &str) -> String {
+    // md5 of one rule, first 8 digits: printf '%s' RULE | md5sum
+    match rule {
+        "密钥必须从环境变量读取" => "a9d2b29f".into(),
+        _ => "3628171e".into(),
+    }
+}
+
+#[test]
+fn a_whole_session_in_english() {
+    let env = TestEnv::new();
+    let words = [
+        "Rework auth",
+        "Replace sessions by JWT",
+        "Keys come from the environment",
+        "Design",
+        "Check",
+        "done",
+    ];
+    insta::assert_snapshot!(session(&env, words));
+}
+
+#[test]
+fn a_whole_session_in_chinese() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    let words =
+        ["重构认证模块", "将 session 认证替换为 JWT", "密钥必须从环境变量读取", "设计", "验证", "完成了"];
+    insta::assert_snapshot!(session(&env, words));
+}
+
+#[test]
+fn the_list_of_tools() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let answer = client.request("tools/list", json!({}));
+    let text = serde_json::to_string(&answer["result"]).unwrap();
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    assert!(text.chars().count() < 15_000 * tools.len() / 27, "{} characters", text.chars().count());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer["result"]["tools"]).unwrap());
+}
+
+/// For every tool of the list: a good call, and every way its schema can be broken.
+#[test]
+fn every_tool_with_good_and_bad_input() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    let ws = client.good("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"].clone();
+    let create = json!({"parentId": "root", "type": "planning", "title": "plan", "requirement": "r"});
+    let plan = client.good("node_create", create)["nodeId"].clone();
+    let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
+    let task = client.good("node_create", create)["nodeId"].clone();
+
+    let good: Vec<(&str, Value)> = vec![
+        (
+            "workspace_init",
+            json!({"name": "second", "goal": "g", "rules": ["a"], "docs": [{"path": "x.md", "description": "d", "status": "expired"}]}),
+        ),
+        ("workspace_list", json!({"all": true, "status": "active", "limit": 5})),
+        ("workspace_get", json!({"workspaceId": ws})),
+        (
+            "workspace_update",
+            json!({"workspaceId": ws, "name": "n2", "goal": "g2", "rules": [], "addRules": [], "docs": [], "addDocs": [{"path": "a"}]}),
+        ),
+        (
+            "node_create",
+            json!({"workspaceId": ws, "parentId": plan, "type": "execution", "title": "t", "requirement": "", "rulesHash": "x", "role": "summary", "note": "n", "docs": [], "isolated": true}),
+        ),
+        ("node_get", json!({"workspaceId": ws, "nodeId": task})),
+        (
+            "node_list",
+            json!({"workspaceId": ws, "parentId": "root", "status": ["pending", "monitoring"], "depth": 2, "limit": 1, "after": plan}),
+        ),
+        (
+            "node_update",
+            json!({"workspaceId": ws, "nodeId": task, "title": "t2", "requirement": "r", "note": "n", "role": "none", "isolated": false, "docs": [{"path": "p"}]}),
+        ),
+        ("node_move", json!({"workspaceId": ws, "nodeId": task, "parentId": plan})),
+        (
+            "node_transition",
+            json!({"workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null}),
+        ),
+        (
+            "node_reference",
+            json!({"workspaceId": ws, "nodeId": task, "targetId": "a.md", "action": "add", "description": "d"}),
+        ),
+        ("context_get", json!({"workspaceId": ws, "nodeId": task})),
+        ("context_focus", json!({"workspaceId": ws, "nodeId": task})),
+        ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),
+        ("problem_update", json!({"workspaceId": ws, "nodeId": task, "description": "d", "nextStep": "n"})),
+        ("problem_clear", json!({"workspaceId": ws, "nodeId": task})),
+        ("node_delete", json!({"workspaceId": ws, "nodeId": task})),
+        ("workspace_archive", json!({"workspaceId": ws})),
+        ("workspace_restore", json!({"workspaceId": ws})),
+        ("workspace_delete", json!({"workspaceId": ws})),
+    ];
+    let named: BTreeSet<&str> = good.iter().map(|(name, _)| *name).collect();
+    let listed: BTreeSet<&str> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(named, listed, "every tool has its good call");
+
+    // Bad input first, while everything is still there.
+    for (name, arguments) in &good {
+        let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == *name).unwrap();
+        let schema = &tool["inputSchema"];
+        for (parameter, shape) in schema["properties"].as_object().unwrap() {
+            assert!(arguments.get(parameter).is_some(), "{name}: no good value for {parameter}");
+            let wrong = if shape["type"] == "string" { json!(7) } else { json!("seven") };
+            let error = client.bad(name, with(arguments, parameter, wrong));
+            assert_eq!(
+                (&error["code"], &error["field"]),
+                (&json!("INVALID_ARGUMENT"), &json!(parameter)),
+                "{name}"
+            );
+            if shape.get("enum").is_some() {
+                let error = client.bad(name, with(arguments, parameter, json!("nonsense")));
+                assert!(
+                    error["hint"].as_str().unwrap().contains(shape["enum"][0].as_str().unwrap()),
+                    "{error}"
+                );
+            }
+            if let Some(max) = shape["maxLength"].as_u64() {
+                let error = client.bad(name, with(arguments, parameter, json!("x".repeat(max as usize + 1))));
+                assert_eq!(error["field"], *parameter);
+            }
+            if let Some(max) = shape["maximum"].as_u64() {
+                client.bad(name, with(arguments, parameter, json!(max + 1)));
+                client.bad(name, with(arguments, parameter, json!(-1)));
+                client.bad(name, with(arguments, parameter, json!(1.5)));
+            }
+            if shape["type"] == "array" {
+                client.bad(name, with(arguments, parameter, json!([7])));
+                client.bad(name, with(arguments, parameter, json!({"0": "x"})));
+            }
+            if parameter.ends_with("Id") && parameter != "targetId" {
+                for id in ["../../x", "__proto__", ""] {
+                    let error = client.bad(name, with(arguments, parameter, json!(id)));
+                    assert_eq!(error["field"], *parameter, "{name}: {error}");
+                }
+            }
+        }
+        for required in schema["required"].as_array().into_iter().flatten() {
+            let mut less = arguments.clone();
+            less.as_object_mut().unwrap().remove(required.as_str().unwrap());
+            assert_eq!(client.bad(name, less)["field"], *required, "{name}");
+        }
+        let error = client.bad(name, with(arguments, "workspace_ID", json!("x")));
+        assert_eq!(error["code"], "UNKNOWN_PARAMETER", "{name}");
+        if schema["properties"].get("workspaceId").is_some() {
+            assert_eq!(error["hint"], "did you mean workspaceId?", "{name}");
+            let error = client.bad(name, with(arguments, "workspaceId", json!("ws-none")));
+            assert!(error["code"] == "WORKSPACE_NOT_FOUND", "{name}: {error}");
+            assert!(!error["details"]["workspaces"].as_array().unwrap().is_empty(), "{error}");
+        }
+    }
+    for (name, arguments) in &good {
+        client.good(name, arguments.clone());
+    }
+    client.finish();
+}
+
+fn with(arguments: &Value, parameter: &str, value: Value) -> Value {
+    let mut changed = arguments.clone();
+    changed[parameter] = value;
+    changed
+}
+
+#[test]
+fn what_people_and_other_processes_change_is_seen_at_once() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let ws = client.good("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
+    let task = client.good("node_create", create)["nodeId"].as_str().unwrap().to_owned();
+    env.ok(&["node", "update", &task, "--title", "by the command line"]);
+    assert_eq!(client.good("node_get", json!({"nodeId": task}))["node"]["title"], "by the command line");
+    env.edit(&env.node_md(&ws, &task), |text| text.replace("by the command line", "by hand"));
+    assert_eq!(client.good("node_list", json!({}))["nodes"][1]["title"], "by hand");
+    env.edit(&env.workspace_dir(&ws).join("Workspace.md"), |text| text + "\n## Rules\n\n- new rule\n");
+    let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
+    let error = client.bad("node_create", create);
+    assert_eq!(error["details"]["rules"][0], "new rule");
+    tanmi_base::fs::remove_tree(&env.workspace_dir(&ws).join(".local")).unwrap();
+    assert_eq!(client.good("node_list", json!({}))["nodes"].as_array().unwrap().len(), 2);
+    env.ok(&["workspace", "delete", &ws]);
+    assert_eq!(client.bad("node_list", json!({"workspaceId": ws}))["code"], "WORKSPACE_NOT_FOUND");
+    client.finish();
+}
