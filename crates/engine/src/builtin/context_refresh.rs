@@ -1,0 +1,32 @@
+//! A bound session gets its context again at a prompt, when it is no longer the one it was told.
+//!
+//! Everywhere: when its content changed or was compacted away. On Cursor, whose start may go unseen, also at the first
+//! prompt, and every so many prompts.
+
+use tanmi_event::{ActionKind, CURSOR, EventKind};
+
+use super::{Ctx, Rule, Said};
+use crate::context_text::{context_hash, context_text};
+
+pub const RULE: Rule = Rule {
+    id: "context-refresh",
+    about: ("上下文变化后重新注入", "gives the context again when it changed"),
+    priority: 11,
+    events: &[EventKind::PromptSubmit],
+    run,
+};
+
+fn run(ctx: &Ctx<'_>) -> Option<Said> {
+    let facts = ctx.facts;
+    let workspace = facts.workspace.as_ref()?;
+    let hash = context_hash(workspace, facts.node.as_ref());
+    let changed = facts.session.seen.as_deref() != Some(&hash);
+    let periodic = *ctx.event.platform == CURSOR
+        && facts.refresh_every > 0
+        && facts.session.prompts > 1
+        && (facts.session.prompts - 1).is_multiple_of(facts.refresh_every);
+    if !changed && !facts.session.compacted && !periodic {
+        return None;
+    }
+    Said::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
+}

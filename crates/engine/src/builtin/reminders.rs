@@ -1,0 +1,86 @@
+//! The six reminders as one table, highest first. Only the highest that applies is ever considered.
+
+use crate::facts::{Children, Facts, NodeFacts};
+
+pub struct Reminder {
+    pub key: &'static str,
+    pub applies: fn(&NodeFacts, now: i64) -> bool,
+    /// P0 is said every time.
+    pub throttled: bool,
+    pub zh: &'static str,
+    pub en: &'static str,
+}
+
+pub const PLAN_COMPLETED: &str = "plan_completed";
+
+const REMINDERS: &[Reminder] = &[
+    Reminder {
+        key: "problem",
+        applies: |node, _| !node.problem.is_empty(),
+        throttled: false,
+        zh: "⚠️ 当前节点存在问题记录。\n建议：先解决问题再继续，或使用 problem_clear 清除已解决的问题。",
+        en: "⚠️ The current node has a problem on record.\nSuggestion: solve it before going on, or clear it with problem_clear if it is solved.",
+    },
+    Reminder {
+        key: "log_timeout",
+        applies: |node, now| is_implementing(node) && node.last_log_at.is_some_and(|at| now - at > 180_000),
+        throttled: true,
+        zh: "⏰ 距离上次日志已超过 3 分钟。\n建议：使用 log_append 记录当前工作进展，保持工作可追溯性。",
+        en: "⏰ The last log entry is more than 3 minutes old.\nSuggestion: record the present progress with log_append, so that the work can be followed.",
+    },
+    Reminder {
+        key: "children_completed",
+        applies: |node, _| node.status == "monitoring" && children(node, |c| c.total > 0 && c.done == c.total),
+        throttled: true,
+        zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
+        en: "✅ All child nodes are done.\nSuggestion: sum up their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
+    },
+    Reminder {
+        key: PLAN_COMPLETED,
+        applies: |node, _| {
+            node.is_top
+                && match node.status.as_str() {
+                    "planning" => children(node, |c| c.total > 0),
+                    "monitoring" => children(node, |c| c.total > 0 && c.pending == c.total),
+                    _ => false,
+                }
+        },
+        throttled: true,
+        zh: "📋 计划节点已创建完子任务。\n建议：向用户展示完整计划并等待确认，再开始执行第一个任务。",
+        en: "📋 The plan has its tasks.\nSuggestion: show the whole plan to the user and wait for their word before starting the first task.",
+    },
+    Reminder {
+        key: "no_log_start",
+        applies: |node, now| is_implementing(node) && node.last_log_at.is_none() && now - node.since > 60_000,
+        throttled: true,
+        zh: "📝 节点已开始 1 分钟但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
+        en: "📝 The node was started a minute ago and has no log yet.\nSuggestion: begin its log with log_append.",
+    },
+    Reminder {
+        key: "no_problem",
+        applies: |node, now| {
+            is_implementing(node)
+                && node.problem.is_empty()
+                && node.next_step.is_empty()
+                && now - node.since > 300_000
+        },
+        throttled: true,
+        zh: "💭 节点执行超过 5 分钟，建议记录当前状态。\n建议：使用 problem_update 记录遇到的问题和下一步计划，即使没有问题也可以记录下一步意图。",
+        en: "💭 The node has been worked on for more than 5 minutes.\nSuggestion: record problems and the next step with problem_update; without a problem, the next intention alone.",
+    },
+];
+
+fn is_implementing(node: &NodeFacts) -> bool {
+    node.status == "implementing"
+}
+
+fn children(node: &NodeFacts, test: impl Fn(Children) -> bool) -> bool {
+    node.children.is_some_and(test)
+}
+
+/// The highest that applies, throttled or not.
+pub fn choose(facts: &Facts) -> Option<&'static Reminder> {
+    facts.workspace.as_ref()?;
+    let node = facts.node.as_ref()?;
+    REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now))
+}

@@ -1,0 +1,86 @@
+//! The text of a bound session's context, and the hash that tells whether it changed.
+
+use tanmi_base::{Lang, fs, text};
+
+use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
+use crate::neutral::neutral;
+
+/// Of everything that makes a context another one: not status, progress, log or problem, which move all the time.
+pub fn context_hash(workspace: &WorkspaceFacts, node: Option<&NodeFacts>) -> String {
+    let mut all = vec![workspace.name.as_str(), &workspace.goal];
+    all.extend(workspace.rules.iter().map(String::as_str));
+    all.push("\u{1}");
+    all.extend(workspace.docs.iter().map(String::as_str));
+    if let Some(node) = node {
+        all.extend(["\u{1}", &node.id, &node.title, &node.requirement, &node.note]);
+    }
+    fs::md5_hex(all.join("\u{0}").as_bytes())
+}
+
+/// At most `cap` bytes, tags included; what matters most comes first and is cut last.
+pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
+    let lang = facts.lang;
+    let label = |zh: &str, en: &str| match lang {
+        Lang::Zh => format!("{zh}："),
+        Lang::En => format!("{en}: "),
+    };
+    let (open, close) = ("<tanmi-workspace-context>\n", "</tanmi-workspace-context>");
+    let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
+    let mut body = Body { text: String::new(), left: cap - open.len() - close.len() - pointer.len(), is_cut: false };
+
+    body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
+    body.line(&label("目标", "Goal"), &workspace.goal);
+    body.line(&label("会话", "Session"), &facts.session.id);
+    if !workspace.rules.is_empty() {
+        body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
+        workspace.rules.iter().for_each(|rule| body.line("- ", rule));
+    }
+    match &facts.node {
+        None => body.line(&label("聚焦节点", "Focused node"), lang.pick("（无）", "(none)")),
+        Some(node) => {
+            body.line(&label("聚焦节点", "Focused node"), &format!("{} ({}) {}", node.title, node.status, node.id));
+            body.line(&label("需求", "Requirement"), &node.requirement);
+            body.line(&label("问题", "Problem"), &node.problem);
+            body.line(&label("下一步", "Next step"), &node.next_step);
+            body.line(&label("备注", "Note"), &node.note);
+        }
+    }
+    if let Some((done, total)) = workspace.progress {
+        body.line(&label("进度", "Progress"), &format!("{done}/{total}"));
+    }
+    if !workspace.docs.is_empty() {
+        body.line(&label("文档", "Docs"), " ");
+        workspace.docs.iter().for_each(|doc| body.line("- ", doc));
+    }
+    let pointer = if body.is_cut { pointer } else { "" };
+    format!("{open}{}{pointer}{close}", body.text)
+}
+
+struct Body {
+    text: String,
+    left: usize,
+    is_cut: bool,
+}
+
+impl Body {
+    /// One labelled text, if there is one and room for some of it.
+    fn line(&mut self, label: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let line = format!("{label}{}", neutral(value));
+        let line = line.trim_end();
+        let kept = if line.len() < self.left { line.to_owned() } else { text::cut(line, self.left.saturating_sub(1)) };
+        if kept.len() < line.len() {
+            self.is_cut = true;
+            // A label with nothing behind it says nothing.
+            if self.left < label.len() + 40 {
+                self.left = 0;
+                return;
+            }
+        }
+        self.left -= kept.len() + 1;
+        self.text.push_str(&kept);
+        self.text.push('\n');
+    }
+}

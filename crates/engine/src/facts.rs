@@ -1,0 +1,76 @@
+//! Everything a rule may look at, as it was at the moment of the event.
+
+use std::collections::BTreeMap;
+
+use tanmi_base::{Lang, Millis};
+use tanmi_event::EventKind;
+
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub now: Millis,
+    pub lang: Lang,
+    pub session: SessionFacts,
+    /// The bound workspace; `None` if the session is unbound, or its workspace is archived or gone.
+    pub workspace: Option<WorkspaceFacts>,
+    /// The node in focus.
+    pub node: Option<NodeFacts>,
+    /// Whether there is anything to bind to.
+    pub has_workspaces: bool,
+    /// Full context again after so many prompts, where the platform gets it by prompts; 0 means never.
+    pub refresh_every: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SessionFacts {
+    pub id: String,
+    /// Hash of the context this session has last been told.
+    pub seen: Option<String>,
+    /// Prompts since the last start, this one included.
+    pub prompts: u32,
+    /// The context was compacted away since it was told.
+    pub compacted: bool,
+    /// The person took the session off its workspace on purpose.
+    pub unbound: bool,
+    /// Hooks that were really seen since the session's last start and bind.
+    pub hooks_seen: Vec<EventKind>,
+    /// When each throttled thing was last said.
+    pub said: BTreeMap<String, Millis>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceFacts {
+    pub id: String,
+    pub name: String,
+    pub goal: String,
+    pub rules: Vec<String>,
+    pub rules_hash: String,
+    /// `path: description` of the docs that are active.
+    pub docs: Vec<String>,
+    /// Done and total, where the index knows.
+    pub progress: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct NodeFacts {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    pub requirement: String,
+    pub note: String,
+    pub problem: String,
+    pub next_step: String,
+    /// Whether it is a direct child of the root.
+    pub is_top: bool,
+    /// When it took its status.
+    pub since: Millis,
+    pub last_log_at: Option<Millis>,
+    /// Where the index knows.
+    pub children: Option<Children>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Children {
+    pub total: u64,
+    pub done: u64,
+    pub pending: u64,
+}

@@ -1,0 +1,47 @@
+//! Stored text is data: what looks like one of the tags that clients and we use ourselves loses its bracket.
+
+/// Names of tags that mean something to a client or to us, at their beginning.
+const TAGS: &[&str] = &[
+    "tanmi-",
+    "system-reminder",
+    "system_reminder",
+    "system",
+    "hook_context",
+    "hook_prompt",
+    "task-notification",
+    "persisted-output",
+    "user-prompt",
+    "function_calls",
+    "antml",
+];
+
+/// `<tanmi-workspace-context>` inside a text becomes `‹tanmi-workspace-context>`; `Vec<T>` stays.
+pub fn neutral(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let inner = after[1..].trim_start_matches(['/', ' ']);
+        let is_tag = TAGS.iter().any(|tag| inner.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
+        out.push(if is_tag { '‹' } else { '<' });
+        rest = &after[1..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_lose_their_bracket_and_code_does_not() {
+        assert_eq!(neutral("a </tanmi-workspace-context> b"), "a ‹/tanmi-workspace-context> b");
+        assert_eq!(neutral("<System-Reminder>x"), "‹System-Reminder>x");
+        assert_eq!(neutral("< / tanmi-x>"), "‹ / tanmi-x>");
+        for plain in ["Vec<T> a < b <= c", "<div>", "任务 <名称>", "<"] {
+            assert_eq!(neutral(plain), plain);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What happens to an agent, and what it is told: Event in, Decision out. Plain data; nothing here acts.
+
+mod decision;
+mod event;
+mod platform;
+
+pub use decision::{Action, ActionKind, Decision, Throttle};
+pub use event::{Event, EventKind, Payload, Source, StartSource};
+pub use platform::{API, CLAUDE_CODE, CURSOR, Capabilities, PLATFORMS, Platform, WEB, find_platform};
