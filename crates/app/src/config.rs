@@ -156,19 +156,17 @@ pub fn read_all(home: &Path, project: &Path) -> (Vec<Setting>, Vec<Error>) {
 }
 
 /// Writes one setting; whatever else is in the file stays.
-pub fn set(path: &Path, for_project: bool, name: &str, value: &str) -> Result<Setting> {
+pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Result<Setting> {
+    let for_project = project.is_some();
+    let path = &project.map_or_else(|| home_file(home), project_file);
     let key = find(name)?;
     let text = check(key, value)?;
     if for_project && !(matches!(key.kind, Kind::Switch) && text == "false") {
         return Err(Error::NotForProjects { key: key.name });
     }
-    let dir = path.parent().unwrap_or(Path::new("."));
-    if for_project {
-        std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
-    } else {
-        fs::create_private_dir(dir).map_err(Error::io(dir))?;
-    }
-    let _lock = Lock::exclusive(&dir.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
+    // The lock is the user's also for a project's file, so that none is left in the repository.
+    fs::create_private_dir(home).map_err(Error::io(home))?;
+    let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
     let mut values = read_file(path)?;
     let json = match key.kind {
         Kind::Switch => Value::Bool(text == "true"),
@@ -177,7 +175,12 @@ pub fn set(path: &Path, for_project: bool, name: &str, value: &str) -> Result<Se
     };
     values.insert(key.name.to_owned(), json);
     let body = format!("{:#}\n", Value::Object(values));
-    fs::write_atomic(path, body.as_bytes(), dir, Durability::Synced).map_err(Error::io(path))?;
+    let written = match path.parent() {
+        Some(dir) if for_project => std::fs::create_dir_all(dir)
+            .and_then(|()| fs::write_atomic(path, body.as_bytes(), dir, Durability::Synced).map(|_| ())),
+        _ => fs::write_private(path, body.as_bytes()),
+    };
+    written.map_err(Error::io(path))?;
     Ok(Setting { key, value: text, source: Some(path.to_owned()) })
 }
 

@@ -108,10 +108,13 @@ impl App {
     /// Finds a workspace by id from anywhere, or, without an id, the only active one of this project.
     pub fn locate(&self, id: Option<&str>) -> Result<Place> {
         let place = self.find(id)?;
-        let is_first =
-            || self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.id.clone());
-        if self.env.stays && is_first() {
-            place.store.rescan(&place.id, self.now())?;
+        let is_first = self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.id.clone());
+        if is_first {
+            // A project that was moved or cloned is known again as soon as it is used.
+            let _ = self.registry.note(&place.id, place.store.project());
+            if self.env.stays {
+                place.store.rescan(&place.id, self.now())?;
+            }
         }
         Ok(place)
     }
@@ -150,12 +153,23 @@ impl App {
     fn known_workspaces(&self) -> Result<Vec<(WorkspaceId, String)>> {
         let mut known = active_heads(&self.store(&self.project))?;
         for (id, entry) in self.registry.entries()? {
-            if !known.iter().any(|(seen, _)| *seen == id) {
+            if known.len() < 20 && entry.project != self.project && self.is_active(&entry.project, &id) {
                 known.push((id, entry.name));
             }
         }
         known.truncate(20);
         Ok(known)
+    }
+
+    fn is_active(&self, project: &Path, id: &WorkspaceId) -> bool {
+        let heads = self.store(project).heads().unwrap_or_default();
+        let head = heads.into_iter().find(|(known, _)| known == id);
+        head.is_some_and(|(_, head)| head.is_some_and(|head| head.status == WorkspaceStatus::Active))
+    }
+
+    /// Deletes what has been in the trash long enough. Whoever deleted or created something is not told of trouble here.
+    fn prune_trash(&self, store: &FileStore) {
+        let _ = store.prune_trash(self.now(), self.config.trash_retain_days);
     }
 
     fn change<T>(
@@ -167,7 +181,7 @@ impl App {
         Ok(store::change(place.store.as_ref(), &place.id, act.now, |tx| work(tx, &act))?)
     }
 
-    fn view<T>(&self, place: &Place, work: impl FnOnce(&dyn Tx) -> tanmi_workspace::Result<T>) -> Result<T> {
+    fn view<T>(&self, place: &Place, work: impl FnMut(&dyn Tx) -> tanmi_workspace::Result<T>) -> Result<T> {
         Ok(store::view(place.store.as_ref(), &place.id, self.now(), work)?)
     }
 
@@ -199,7 +213,11 @@ impl App {
     }
 }
 
+/// Active workspaces, and those that cannot be read: a slip of the pen must not make the choice another one.
 fn active_heads(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
-    let active = store.heads()?.into_iter().filter(|head| head.status == WorkspaceStatus::Active);
-    Ok(active.map(|head| (head.id, head.name)).collect())
+    let active = store.heads()?.into_iter().filter_map(|(id, head)| match head {
+        Some(head) => (head.status == WorkspaceStatus::Active).then_some((id, head.name)),
+        None => Some((id, String::from("?"))),
+    });
+    Ok(active.collect())
 }

@@ -133,6 +133,7 @@ impl App {
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
         let deleted = self.change(&place, |tx, act| ops::delete_node(tx, &id, act))?;
+        self.prune_trash(&place.store);
         Ok(In { workspace_id: place.id, result: deleted })
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tanmi_base::fs::{self, Durability};
+use tanmi_base::fs;
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::STORE_DIR;
 use tanmi_workspace::model::WorkspaceId;
@@ -71,13 +71,14 @@ impl Registry {
         Ok(())
     }
 
-    pub fn forget(&self, id: &WorkspaceId) -> Result<()> {
-        if self.load()?.workspaces.contains_key(id.as_str()) {
-            self.edit(|file| {
-                file.workspaces.remove(id.as_str());
-            })?;
+    /// Remembers where a workspace is used, if that is news. Its name follows when it is listed.
+    pub fn note(&self, id: &WorkspaceId, project: &Path) -> Result<()> {
+        let known = self.load()?.workspaces.remove(id.as_str());
+        if known.as_ref().is_some_and(|entry| entry.project == project) {
+            return Ok(());
         }
-        Ok(())
+        let name = known.map_or_else(|| id.to_string(), |entry| entry.name);
+        self.remember(&[(id.clone(), RegistryEntry { project: project.to_owned(), name })])
     }
 
     fn edit(&self, change: impl FnOnce(&mut RegistryFile)) -> Result<()> {
@@ -90,9 +91,7 @@ impl Registry {
         let mut text =
             serde_json::to_string_pretty(&file).map_err(|error| Error::io(self.path())(error.into()))?;
         text.push('\n');
-        fs::write_atomic(&self.path(), text.as_bytes(), &self.home, Durability::Synced)
-            .map(|_| ())
-            .map_err(Error::io(self.path()))
+        fs::write_private(&self.path(), text.as_bytes()).map_err(Error::io(self.path()))
     }
 
     /// The project of a workspace. If it is no longer where it was, the neighbourhood is searched for it.
@@ -100,6 +99,10 @@ impl Registry {
         let Some(entry) = self.load()?.workspaces.remove(id.as_str()) else { return Ok(None) };
         if holds(&entry.project, id) {
             return Ok(Some(entry.project));
+        }
+        // Its store is where it was, so it was not moved: the workspace was deleted.
+        if entry.project.join(STORE_DIR).is_dir() {
+            return Ok(None);
         }
         // A moved project is mostly renamed, or moved within the folder that held it.
         let Some(near) = entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some())

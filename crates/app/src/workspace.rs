@@ -27,6 +27,7 @@ pub struct WorkspaceView {
     pub progress: Progress,
     pub created_at: Millis,
     pub updated_at: Millis,
+    #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
 }
 
@@ -39,6 +40,7 @@ pub struct WorkspaceLine {
     pub status: &'static str,
     pub progress: Progress,
     pub active_at: Millis,
+    #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
@@ -60,6 +62,14 @@ pub struct WorkspaceLines {
     pub workspaces: Vec<WorkspaceLine>,
     /// How many there are, shown or not.
     pub total: usize,
+}
+
+/// A path need not be valid Unicode, and JSON must be.
+fn as_text<S: serde::Serializer>(
+    path: &std::path::Path,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 impl App {
@@ -86,7 +96,7 @@ impl App {
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
         // A home that cannot be written costs the short way from elsewhere, not the workspace.
         let _ = self.registry.remember(&[(workspace.id.clone(), entry)]);
-        store.prune_trash(self.now(), self.config().trash_retain_days)?;
+        self.prune_trash(&store);
         let place = Place { store, id: workspace.id.clone() };
         Ok(self.workspace_view(&place, workspace, Progress::default()))
     }
@@ -105,7 +115,10 @@ impl App {
         let mut lines = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for project in projects {
-            for line in self.lines_of(&project)? {
+            // Another project's trouble is not this one's.
+            let found = self.lines_of(&project);
+            let found = if project == *self.project() { found? } else { found.unwrap_or_default() };
+            for line in found {
                 if seen.insert((line.project.clone(), line.workspace_id.clone())) {
                     lines.push(line);
                 }
@@ -121,7 +134,7 @@ impl App {
     /// A project's workspaces, the latest active first.
     fn lines_of(&self, project: &std::path::Path) -> Result<Vec<WorkspaceLine>> {
         let mut lines: Vec<WorkspaceLine> = Vec::new();
-        for entry in self.store(project).list()? {
+        for entry in self.store(project).list(self.now())? {
             let mut line = WorkspaceLine {
                 name: entry.id.to_string(),
                 workspace_id: entry.id,
@@ -190,17 +203,23 @@ impl App {
     /// Out of the archive, or out of the trash.
     pub fn workspace_restore(&self, id: &str) -> Result<WorkspaceView> {
         let parsed = WorkspaceId::parse(id)?;
-        let here = self.store(self.project());
-        if !here.exists(&parsed) && self.registry.find(&parsed)?.is_none() {
-            let deleted = self.registry.entries()?.into_iter().find(|(known, _)| *known == parsed);
-            let store = deleted.map_or(here, |(_, entry)| self.store(&entry.project));
-            if store.undelete(&parsed)? {
-                let view = self.workspace_show(Some(id));
-                if let Ok(view) = &view {
-                    let entry = RegistryEntry { project: view.project.clone(), name: view.name.clone() };
-                    self.registry.remember(&[(parsed, entry)])?;
+        let mut projects = vec![self.project().to_owned()];
+        projects.extend(
+            self.registry
+                .entries()?
+                .into_iter()
+                .filter(|(known, _)| *known == parsed)
+                .map(|(_, e)| e.project),
+        );
+        // What is in a trash was deleted, wherever a copy of it may be.
+        if !self.store(&projects[0]).exists(&parsed) {
+            for project in &projects {
+                if self.store(project).undelete(&parsed)? {
+                    let place = Place { store: self.store(project), id: parsed };
+                    let (workspace, progress) =
+                        self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+                    return Ok(self.workspace_view(&place, workspace, progress));
                 }
-                return view;
             }
         }
         self.change_workspace(Some(id), ops::restore)
@@ -211,8 +230,8 @@ impl App {
         let named = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
         let now = self.now();
         place.store.delete(&place.id, now)?;
-        place.store.prune_trash(now, self.config().trash_retain_days)?;
-        // The registry keeps the entry for as long as the trash does: it is how a restore finds the project.
+        self.prune_trash(&place.store);
+        // The registry keeps its entry: it is how a restore finds the project.
         let (name, progress) = match named {
             Ok((workspace, progress)) => (workspace.name, progress),
             Err(_) => (place.id.to_string(), Progress::default()),

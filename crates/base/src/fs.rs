@@ -102,8 +102,9 @@ pub fn write_atomic(
     durability: Durability,
 ) -> io::Result<FileSig> {
     let temp = temp_path(temp_dir);
-    let written =
-        write_new(&temp, bytes, durability).and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
+    let written = write_new(&temp, bytes, durability)
+        .and_then(|sig| keep_mode(path, &temp).map(|()| sig))
+        .and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }
@@ -113,6 +114,87 @@ pub fn write_atomic(
         sync_dir(parent);
     }
     written
+}
+
+/// As [`write_atomic`], but only if the file is still `expected`: what is replaced is looked at once more when it can no
+/// longer change its name. `None` means that somebody else's file was there, and still is.
+pub fn replace_if(
+    path: &Path,
+    bytes: &[u8],
+    temp_dir: &Path,
+    durability: Durability,
+    expected: FileSig,
+) -> io::Result<Option<FileSig>> {
+    let temp = temp_path(temp_dir);
+    let written = write_new(&temp, bytes, durability).and_then(|sig| keep_mode(path, &temp).map(|()| sig));
+    let swapped = written.and_then(|sig| Ok((sig, exchange(&temp, path)?)));
+    let outcome = match swapped {
+        Err(error) => Err(error),
+        // No such call here: the look before this one has to do.
+        Ok((sig, false)) => return std::fs::rename(&temp, path).map(|()| Some(sig)),
+        Ok((sig, true)) if FileSig::of(&temp)? == Some(expected) => Ok(Some(sig)),
+        Ok((_, true)) => exchange(&temp, path).map(|_| None),
+    };
+    let _ = std::fs::remove_file(&temp);
+    outcome
+}
+
+/// Swaps two files in one step. `false` where the system or the file system cannot.
+#[cfg(target_os = "linux")]
+fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// As [`write_atomic`], synced, in a folder and with a file that are for their owner alone.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    create_private_dir(dir)?;
+    let temp = temp_path(dir);
+    let written = write_new(&temp, bytes, Durability::Synced)
+        .and_then(|_| set_private(&temp))
+        .and_then(|()| std::fs::rename(&temp, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temp);
+    }
+    sync_dir(dir);
+    written
+}
+
+/// A file that a group shares, or that only its owner may read, stays so.
+#[cfg(unix)]
+fn keep_mode(old: &Path, new: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(meta) = std::fs::metadata(old) else { return Ok(()) };
+    let mode = meta.permissions().mode() & 0o777;
+    if std::fs::metadata(new)?.permissions().mode() & 0o777 != mode {
+        std::fs::set_permissions(new, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn keep_mode(_: &Path, _: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn set_private(path: &Path) -> io::Result<()> {
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn set_private(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Writes a file that must not exist yet.
@@ -132,22 +214,15 @@ pub fn sync_dir(dir: &Path) {
     }
 }
 
-/// Makes everything written so far on the file system of `within` durable.
+/// Makes everything written so far on the file system of `within` durable, where the system has a call for it.
 #[cfg(target_os = "linux")]
-pub fn sync_file_system(within: &File, _touched: &mut dyn Iterator<Item = PathBuf>) -> io::Result<()> {
+pub fn sync_file_system(within: &File) -> io::Result<()> {
     rustix::fs::syncfs(within).map_err(io::Error::from)
 }
 
-/// Makes the given files durable, one by one, where the system has no call for all of them.
+/// Elsewhere data files are synced one by one when they are written.
 #[cfg(not(target_os = "linux"))]
-pub fn sync_file_system(_within: &File, touched: &mut dyn Iterator<Item = PathBuf>) -> io::Result<()> {
-    for path in touched {
-        match OpenOptions::new().read(true).open(&path) {
-            Ok(file) => file.sync_all()?,
-            Err(error) if is_absent(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
+pub fn sync_file_system(_: &File) -> io::Result<()> {
     Ok(())
 }
 
@@ -174,6 +249,11 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Whether `path` is a symbolic link, which no folder of ours ever is.
+pub fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
+}
+
 /// Creates a folder and what is above it; what is new is readable by its owner alone.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -196,6 +276,20 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
             assert_eq!(FileSig::of(&path).unwrap(), Some(sig));
         }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn replace_if_gives_way_to_somebody_else_s_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.md");
+        let seen = write_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap();
+        write_atomic(&path, b"by hand", dir.path(), Durability::Journaled).unwrap();
+        assert_eq!(replace_if(&path, b"two", dir.path(), Durability::Journaled, seen).unwrap(), None);
+        assert_eq!(std::fs::read(&path).unwrap(), b"by hand");
+        let seen = FileSig::of(&path).unwrap().unwrap();
+        assert!(replace_if(&path, b"two", dir.path(), Durability::Journaled, seen).unwrap().is_some());
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

@@ -5,7 +5,9 @@
 //! machine every record since the last checkpoint is looked at again.
 //!
 //! Recovery never overwrites what a person wrote: a file is replaced only if it is missing, empty, or exactly the
-//! file that the change had seen. Anything else is kept, and our version is put beside it.
+//! file that the change had seen. Anything else is kept, and our version is put beside it. A change that had been
+//! carried out before the machine went down is only repeated where the disk shows that it got lost: a file or folder
+//! that a person took away since then leaves a newer time on the folder around it, and stays away.
 //!
 //! The format is one line each: `H {header}`, `R crc {record}`, `A seq` (carried out), `V seq` (given up). The caller
 //! holds the lock.
@@ -48,6 +50,9 @@ struct Record {
     seq: u64,
     time: Millis,
     changes: Vec<Change>,
+    /// When the folder around each change had last been changed, in the order of the changes.
+    #[serde(default)]
+    folders: Vec<i64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -75,6 +80,17 @@ impl Recovery {
     }
 }
 
+/// What became of a record that is durable.
+#[derive(Debug)]
+pub struct Applied {
+    /// What each written file is now, in the order of the changes.
+    pub sigs: Vec<Option<FileSig>>,
+    /// Files that a person saved in the very moment: theirs stands, ours is under the given name.
+    pub kept: Vec<(String, PathBuf)>,
+    /// Something could not be done yet; whoever opens the journal next finishes it.
+    pub is_unfinished: bool,
+}
+
 /// Somebody changed a file between our look at it and our write.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
@@ -93,6 +109,9 @@ pub struct Places {
     pub temp: PathBuf,
     /// Where our version of a file goes that a person changed meanwhile.
     pub kept: PathBuf,
+    /// Which changes can be ours at all. A journal may come with a cloned repository, so a record that names any other
+    /// place is not carried out.
+    pub allows: fn(&Change) -> bool,
 }
 
 #[derive(Debug)]
@@ -156,22 +175,33 @@ impl Journal {
 
     /// Makes a change durable, then carries it out. On `Conflict` nothing has changed and the caller decides anew.
     ///
-    /// Returns what each written file is now, in order. The caller brings its index up to date and then calls
-    /// [`Journal::mark_applied`]; until then a crash means recovery.
-    pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<Vec<Option<FileSig>>, CommitError> {
+    /// The caller brings its index up to date and then calls [`Journal::mark_applied`]; until then a crash means
+    /// recovery.
+    pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<Applied, CommitError> {
         apply::check(&self.places, &changes)?;
         if self.len > CHECKPOINT_BYTES {
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
-        let record = Record { seq: self.seq + 1, time: now, changes };
+        let folders = changes.iter().map(|change| apply::folder_time(&self.places, change)).collect();
+        let record = Record { seq: self.seq + 1, time: now, changes, folders };
         self.append_record(&record).map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         self.seq = record.seq;
-        // From here the record is durable. A conflict that began during the sync voids it before anything is touched.
-        if let Err(conflict) = apply::check(&self.places, &record.changes) {
-            self.mark(b'V').map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
-            return Err(conflict);
+        // From here the record is durable. What stops it before anything is touched voids it; later, it is a fact that
+        // only has to be finished.
+        let applied = match apply::check(&self.places, &record.changes) {
+            Ok(()) => apply::apply(&self.places, &record.changes),
+            Err(conflict) => Err(conflict),
+        };
+        if applied.is_err() {
+            self.void().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
-        apply::apply(&self.places, &record.changes)
+        applied
+    }
+
+    /// Takes the last record back. Synced, because nobody looks at a record again to find out that it was refused.
+    fn void(&mut self) -> io::Result<()> {
+        self.mark(b'V')?;
+        self.file.sync_data()
     }
 
     /// Says that the files and whatever is derived from them are as the last record wants them.
@@ -186,7 +216,7 @@ impl Journal {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;
-        let journal = parse(&bytes);
+        let journal = parse(&bytes, self.places.allows);
         if let Some(from) = journal.damaged_at {
             let aside = self.places.kept.join(format!("journal-{}", crate::id::random(6)));
             std::fs::create_dir_all(&self.places.kept)?;
@@ -194,7 +224,7 @@ impl Journal {
             recovery.damaged = Some(aside);
         }
         let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
-        let open: Vec<&Record> = journal
+        let open: Vec<(&Record, bool)> = journal
             .records
             .iter()
             .filter(|(_, mark)| match mark {
@@ -203,7 +233,7 @@ impl Journal {
                 Some(_) => !same_boot,
                 None => true,
             })
-            .map(|(record, _)| record)
+            .map(|(record, mark)| (record, mark.is_some()))
             .collect();
         apply::redo(&self.places, &fold(&open), &mut recovery)?;
         self.seq = self.seq.max(journal.last_seq);
@@ -212,20 +242,7 @@ impl Journal {
 
     /// Makes the data files durable and starts the journal afresh, keeping the numbering.
     pub fn checkpoint(&mut self) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        if cfg!(not(target_os = "linux")) {
-            self.file.seek(SeekFrom::Start(0))?;
-            self.file.read_to_end(&mut bytes)?;
-        }
-        let root = self.places.root.clone();
-        let mut touched =
-            parse(&bytes).records.into_iter().flat_map(|(record, _)| record.changes).filter_map(|change| {
-                match change {
-                    Change::Write { path, .. } => Some(root.join(path)),
-                    Change::Move { .. } => None,
-                }
-            });
-        fs::sync_file_system(&self.file, &mut touched)?;
+        fs::sync_file_system(&self.file)?;
         Journal::create(&self.path, &self.places.temp, self.seq)?;
         self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
         self.len = self.file.metadata()?.len();
@@ -246,7 +263,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Not synced: after a restart of the machine the record is looked at again anyway.
+    /// Not synced: a record without its mark is only looked at again.
     fn mark(&mut self, kind: u8) -> io::Result<()> {
         let line = format!("{} {}\n", char::from(kind), self.seq);
         self.file.write_all(line.as_bytes())?;
@@ -320,7 +337,7 @@ struct Parsed {
     damaged_at: Option<usize>,
 }
 
-fn parse(bytes: &[u8]) -> Parsed {
+fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
     let mut parsed = Parsed::default();
     let mut at = 0;
     while at < bytes.len() {
@@ -337,7 +354,7 @@ fn parse(bytes: &[u8]) -> Parsed {
                     break;
                 }
             }
-        } else if let Some(record) = parse_record(line) {
+        } else if let Some(record) = parse_record(line).filter(|record| record.changes.iter().all(allows)) {
             parsed.last_seq = parsed.last_seq.max(record.seq);
             parsed.records.push((record, None));
         } else {
@@ -353,26 +370,50 @@ fn parse(bytes: &[u8]) -> Parsed {
 struct Goal<'a> {
     text: &'a str,
     befores: Vec<Option<&'a Before>>,
+    trace: Trace,
+}
+
+/// What tells a change that got lost from one that a person undid.
+#[derive(Clone, Copy)]
+struct Trace {
+    /// It had been carried out.
+    was_applied: bool,
+    /// When the folder around it had last been changed before that.
+    folder: i64,
+}
+
+struct Removal<'a> {
+    from: &'a str,
+    to: &'a str,
+    trace: Trace,
 }
 
 #[derive(Default)]
 struct Goals<'a> {
     writes: BTreeMap<&'a str, Goal<'a>>,
-    moves: Vec<(&'a str, &'a str)>,
+    moves: Vec<Removal<'a>>,
 }
 
-fn fold<'a>(records: &[&'a Record]) -> Goals<'a> {
+fn fold<'a>(records: &[(&'a Record, bool)]) -> Goals<'a> {
     let mut goals = Goals::default();
-    for change in records.iter().flat_map(|record| &record.changes) {
-        match change {
-            Change::Write { path, before, text } => {
-                let goal = goals.writes.entry(path).or_insert(Goal { text, befores: Vec::new() });
-                goal.text = text;
-                goal.befores.push(before.as_ref());
-            }
-            Change::Move { from, to } => {
-                goals.writes.retain(|path, _| !is_below(path, from));
-                goals.moves.push((from, to));
+    for (record, was_applied) in records {
+        for (n, change) in record.changes.iter().enumerate() {
+            let trace = Trace {
+                was_applied: *was_applied,
+                folder: record.folders.get(n).copied().unwrap_or(i64::MAX),
+            };
+            match change {
+                Change::Write { path, before, text } => {
+                    // Written again after it had been moved away: somebody brought it back.
+                    goals.moves.retain(|removal| !is_below(path, removal.from));
+                    let goal = goals.writes.entry(path).or_insert(Goal { text, befores: Vec::new(), trace });
+                    (goal.text, goal.trace) = (text, trace);
+                    goal.befores.push(before.as_ref());
+                }
+                Change::Move { from, to } => {
+                    goals.writes.retain(|path, _| !is_below(path, from));
+                    goals.moves.push(Removal { from, to, trace });
+                }
             }
         }
     }

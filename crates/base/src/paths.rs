@@ -31,7 +31,8 @@ pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
     let mut git_root = None;
     for dir in cwd.ancestors() {
         if let Some(main) = main_worktree(dir) {
-            return main;
+            // The store may lie above the main worktree too.
+            return project_root(&main, home_store);
         }
         let store = dir.join(STORE_DIR);
         if store.is_dir() && (dir == cwd || !same_place(&store, home_store)) {
@@ -46,6 +47,16 @@ pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
 
 fn same_place(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The git folder that a directory belongs to, also where `.git` is a file (submodules, worktrees) or lies above.
+pub fn git_dir(dir: &Path) -> Option<PathBuf> {
+    let dot_git = dir.ancestors().map(|above| above.join(".git")).find(|path| path.exists())?;
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    let text = std::fs::read_to_string(&dot_git).ok()?;
+    Some(dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
 /// If `dir` is a linked git worktree: the main one. A submodule's `.git` file has no `commondir` and stays its own.

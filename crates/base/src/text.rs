@@ -63,12 +63,21 @@ pub fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => '⏎',
-            c if c.is_control() => '\u{FFFD}',
-            // Direction overrides would reorder the rest of the line.
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => '\u{FFFD}',
+            c if c.is_control() || is_direction(c) => '\u{FFFD}',
             c => c,
         })
         .collect()
+}
+
+/// Lines for a terminal: control characters other than line ends and tabs shown, not obeyed.
+pub fn printable(text: &str) -> String {
+    let is_obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction(c);
+    text.chars().map(|c| if is_obeyed(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// Direction overrides would reorder the rest of the line.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

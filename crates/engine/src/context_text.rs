@@ -26,7 +26,8 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     };
     let (open, close) = ("<tanmi-workspace-context>\n", "</tanmi-workspace-context>");
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
-    let mut body = Body { text: String::new(), left: cap - open.len() - close.len() - pointer.len(), is_cut: false };
+    let mut body =
+        Body { text: String::new(), left: cap - open.len() - close.len() - pointer.len(), is_cut: false };
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
     body.line(&label("目标", "Goal"), &workspace.goal);
@@ -38,7 +39,10 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     match &facts.node {
         None => body.line(&label("聚焦节点", "Focused node"), lang.pick("（无）", "(none)")),
         Some(node) => {
-            body.line(&label("聚焦节点", "Focused node"), &format!("{} ({}) {}", node.title, node.status, node.id));
+            body.line(
+                &label("聚焦节点", "Focused node"),
+                &format!("{} ({}) {}", node.title, node.status, node.id),
+            );
             body.line(&label("需求", "Requirement"), &node.requirement);
             body.line(&label("问题", "Problem"), &node.problem);
             body.line(&label("下一步", "Next step"), &node.next_step);
@@ -70,7 +74,11 @@ impl Body {
         }
         let line = format!("{label}{}", neutral(value));
         let line = line.trim_end();
-        let kept = if line.len() < self.left { line.to_owned() } else { text::cut(line, self.left.saturating_sub(1)) };
+        let kept = if line.len() < self.left {
+            line.to_owned()
+        } else {
+            text::cut(line, self.left.saturating_sub(1))
+        };
         if kept.len() < line.len() {
             self.is_cut = true;
             // A label with nothing behind it says nothing.

@@ -27,7 +27,12 @@ pub fn decide(event: &Event, facts: &Facts, rules: &[Rule]) -> Decision {
         let Said { kind, content, throttle } = said;
         // The same words twice say nothing new.
         if !decision.actions.iter().any(|action| action.content == content) {
-            decision.actions.push(Action { kind, content, priority: rule.priority, rule: rule.id.to_owned() });
+            decision.actions.push(Action {
+                kind,
+                content,
+                priority: rule.priority,
+                rule: rule.id.to_owned(),
+            });
         }
         decision.throttle.extend(throttle);
     }

@@ -23,7 +23,9 @@ pub fn neutral(text: &str) -> String {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
         let inner = after[1..].trim_start_matches(['/', ' ']);
-        let is_tag = TAGS.iter().any(|tag| inner.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
+        let is_tag = TAGS
+            .iter()
+            .any(|tag| inner.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
         out.push(if is_tag { '‹' } else { '<' });
         rest = &after[1..];
     }

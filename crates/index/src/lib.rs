@@ -12,15 +12,24 @@ pub use nodes::{NodeIndex, Opened, Position, Row, Tally};
 pub struct IndexError(#[from] rusqlite::Error);
 
 impl IndexError {
-    /// The file is not a usable database any more; deleting it is the cure.
-    pub fn is_corrupt(&self) -> bool {
-        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-        matches!(&self.0, rusqlite::Error::SqliteFailure(error, _)
-            if matches!(error.code, DatabaseCorrupt | NotADatabase))
-            || matches!(
-                &self.0,
-                rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..)
-            )
+    /// The file is broken, gone, or not ours; deleting it is the cure.
+    pub fn is_lost(&self) -> bool {
+        use rusqlite::ErrorCode;
+        match &self.0 {
+            rusqlite::Error::SqliteFailure(error, message) => {
+                matches!(
+                    error.code,
+                    ErrorCode::DatabaseCorrupt
+                        | ErrorCode::NotADatabase
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::SystemIoFailure
+                        | ErrorCode::SchemaChanged
+                ) || message.as_ref().is_some_and(|text| text.contains("no such"))
+            }
+            rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..) => true,
+            _ => false,
+        }
     }
 }
 

@@ -129,9 +129,11 @@ impl NodeIndex {
     fn connect(path: &Path) -> Result<NodeIndex> {
         let db = Connection::open(path)?;
         // No fsync: a crash of the program leaves a rollback journal, a crash of the machine leaves another boot id.
-        db.execute_batch(
-            "PRAGMA synchronous=OFF; PRAGMA journal_mode=PERSIST; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
-        )?;
+        // Where a boot has no id, a crash must not leave a broken index behind.
+        let sync = if cfg!(target_os = "linux") { "OFF" } else { "FULL" };
+        db.execute_batch(&format!(
+            "PRAGMA synchronous={sync}; PRAGMA journal_mode=PERSIST; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
+        ))?;
         db.set_prepared_statement_cache_capacity(32);
         Ok(NodeIndex { db })
     }
@@ -255,9 +257,10 @@ impl NodeIndex {
 
     pub fn last_order(&self, parent: &str) -> Result<i64> {
         let mut statement = self.db.prepare_cached(
-            "SELECT ord FROM nodes WHERE parent = ?1 ORDER BY ord DESC, created_at DESC, id DESC LIMIT 1",
+            "SELECT ord FROM nodes WHERE parent = ?1 AND ord < ?2 ORDER BY ord DESC, created_at DESC, id DESC LIMIT 1",
         )?;
-        Ok(statement.query_row([parent], |row| row.get(0)).optional()?.unwrap_or(0))
+        // Nodes made by hand have no order and stand at the end.
+        Ok(statement.query_row(params![parent, i64::MAX], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
     /// Counts of a parent's children; with an empty parent, of all nodes but the root.
@@ -289,6 +292,11 @@ impl NodeIndex {
              AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)"
         ))?;
         Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// When a node last changed.
+    pub fn last_update(&self) -> Result<i64> {
+        Ok(self.db.query_row("SELECT coalesce(max(updated_at), 0) FROM nodes", [], |row| row.get(0))?)
     }
 
     pub fn damaged(&self) -> Result<Vec<Row>> {

@@ -57,16 +57,16 @@ pub struct In {
 pub enum WorkspaceCommand {
     /// Create a workspace in this project
     Init {
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         name: String,
         /// What is to be reached (`-` reads standard input)
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         goal: String,
         /// A rule for everybody who works here; repeatable
-        #[arg(long = "rule", value_name = "RULE")]
+        #[arg(long = "rule", value_name = "RULE", allow_hyphen_values = true)]
         rules: Vec<String>,
         /// A document as `path: description`; repeatable
-        #[arg(long = "doc", value_name = "DOC")]
+        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
     },
     /// List workspaces, the latest active first
@@ -92,24 +92,24 @@ pub enum WorkspaceCommand {
     Update {
         #[command(flatten)]
         at: At,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         name: Option<String>,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         goal: Option<String>,
         /// Replace all rules; repeatable
-        #[arg(long = "rule", value_name = "RULE")]
+        #[arg(long = "rule", value_name = "RULE", allow_hyphen_values = true)]
         rules: Vec<String>,
-        #[arg(long = "add-rule", value_name = "RULE")]
+        #[arg(long = "add-rule", value_name = "RULE", allow_hyphen_values = true)]
         add_rules: Vec<String>,
-        #[arg(long = "remove-rule", value_name = "RULE")]
+        #[arg(long = "remove-rule", value_name = "RULE", allow_hyphen_values = true)]
         remove_rules: Vec<String>,
         /// Remove every rule
         #[arg(long, conflicts_with_all = ["rules", "remove_rules"])]
         no_rules: bool,
         /// Add a document, or change the one of that path: `path: description` or `[expired] path: …`
-        #[arg(long = "doc", value_name = "DOC")]
+        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
-        #[arg(long = "remove-doc", value_name = "PATH")]
+        #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
         remove_docs: Vec<String>,
     },
     /// Make read-only
@@ -184,18 +184,18 @@ pub enum NodeCommand {
         /// planning (has children) or execution (is carried out)
         #[arg(long = "type")]
         kind: String,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         title: String,
         /// What has to be done (`-` reads standard input)
-        #[arg(long, default_value = "")]
+        #[arg(long, allow_hyphen_values = true, default_value = "")]
         requirement: String,
         /// info_collection, validation or summary
         #[arg(long)]
         role: Option<String>,
-        #[arg(long, default_value = "")]
+        #[arg(long, allow_hyphen_values = true, default_value = "")]
         note: String,
         /// A document as `path: description`; repeatable
-        #[arg(long = "doc", value_name = "DOC")]
+        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
         /// Keep the context of its ancestors away from it
         #[arg(long)]
@@ -232,11 +232,11 @@ pub enum NodeCommand {
     Update {
         #[command(flatten)]
         at: AtNode,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         title: Option<String>,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         requirement: Option<String>,
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         note: Option<String>,
         /// info_collection, validation, summary or none
         #[arg(long)]
@@ -245,9 +245,9 @@ pub enum NodeCommand {
         #[arg(long)]
         isolated: Option<bool>,
         /// Add a document, or change the one of that path
-        #[arg(long = "doc", value_name = "DOC")]
+        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
-        #[arg(long = "remove-doc", value_name = "PATH")]
+        #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
         remove_docs: Vec<String>,
     },
     /// Move a node with everything below it
@@ -270,7 +270,7 @@ pub enum NodeCommand {
         #[arg(long)]
         action: String,
         /// What came of it; needed by complete, fail and cancel (`-` reads standard input)
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         conclusion: Option<String>,
     },
     /// Add, remove, expire or activate a reference to a node or document
@@ -278,9 +278,9 @@ pub enum NodeCommand {
         #[command(flatten)]
         at: AtNode,
         /// Node id or path of a document
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         target: String,
-        #[arg(long, default_value = "")]
+        #[arg(long, allow_hyphen_values = true, default_value = "")]
         description: String,
         #[arg(long, conflicts_with_all = ["expire", "activate"])]
         remove: bool,
@@ -308,6 +308,7 @@ pub struct LogArgs {
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
     /// What happened (`-` reads standard input); without it the log is shown
+    #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
     /// Lines to show
     #[arg(long, default_value_t = 50)]
@@ -322,9 +323,10 @@ pub struct ProblemArgs {
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
     /// What is wrong; without it the problem is shown
+    #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
     /// What is to be done next
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, allow_hyphen_values = true, value_name = "TEXT")]
     pub next_step: Option<String>,
     /// The problem is solved
     #[arg(long, conflicts_with_all = ["text", "next_step"])]

@@ -30,7 +30,11 @@ pub fn run(cli: Cli) -> ExitCode {
     let env = match env::read(cli.global.project) {
         Ok(env) => env,
         Err(reason) => {
-            out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), "error")));
+            if cli.global.json {
+                out::json_error("ENVIRONMENT", &reason);
+            } else {
+                out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), "error")));
+            }
             return ExitCode::FAILURE;
         }
     };

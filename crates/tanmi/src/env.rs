@@ -39,7 +39,8 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
             if !found.is_dir() {
                 return Err(format!("--project {}: not a folder", dir.display()));
             }
-            Some(paths::project_root(&found, &home))
+            // Named on purpose, so it is this folder and not one above it.
+            Some(found)
         }
     };
     let is_agent =

@@ -29,11 +29,20 @@ pub fn text(text: &str) {
     let _ = out.flush();
 }
 
+/// Not through the colour filter: it would take characters out of the data.
 pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
-        Ok(line) => text(&line),
-        Err(error) => self::note(&error.to_string()),
+        Ok(line) => {
+            let mut out = std::io::stdout().lock();
+            let _ = writeln!(out, "{line}");
+            let _ = out.flush();
+        }
+        Err(error) => json_error("INTERNAL", &error.to_string()),
     }
+}
+
+pub fn json_error(code: &str, message: &str) {
+    json(&serde_json::json!({"error": {"code": code, "message": message}}));
 }
 
 /// Something beside the answer.

@@ -24,9 +24,9 @@ const LOG: Names = Names { canonical: "Log", aliases: &["日志"] };
 const PROBLEM: Names = Names { canonical: "Problem", aliases: &["问题"] };
 const DOCS: Names = Names { canonical: "Docs", aliases: &["文档"] };
 
-/// The entries of a Markdown list, wherever it stands.
+/// The bulleted entries of a text, wherever they stand; what stands between them is none.
 pub fn bullets(body: &str) -> Vec<String> {
-    list::items(body)
+    list::bulleted(body)
 }
 
 /// `path: description` as a list entry has it.
@@ -87,9 +87,14 @@ fn write_list<T: PartialEq>(
     if was != now || effort == Effort::Thorough {
         let body = match effort {
             Effort::Changes => list::rewrite(doc.section(names).unwrap_or_default(), was, now, write),
-            Effort::Thorough => list::rewrite("", &[], now, write),
+            // What was written between the entries goes before them.
+            Effort::Thorough => {
+                list::rewrite(&list::remarks(doc.section(names).unwrap_or_default()), &[], now, write)
+            }
         };
-        doc.set_section(names, order, (!now.is_empty() || names.canonical == LOG.canonical).then_some(body));
+        let is_needed =
+            !now.is_empty() || names.canonical == LOG.canonical || !list::remarks(&body).is_empty();
+        doc.set_section(names, order, is_needed.then_some(body));
     }
 }
 

@@ -27,14 +27,28 @@ enum Part {
     Other,
 }
 
-/// What a conclusion declares under `## 规则` / `## Rules` and `## 文档` / `## Docs`.
+/// What a conclusion declares under `## 规则` / `## Rules` and `## 文档` / `## Docs`: the entries of their lists. Other
+/// headings of the same rank or above end a part, deeper ones divide it; prose and code declare nothing.
 pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
     let mut rules = String::new();
     let mut docs = String::new();
     let mut part = Part::Other;
+    let mut rank = 0;
+    let mut is_code = false;
     for line in conclusion.lines() {
-        if let Some(heading) = heading(line) {
-            part = part_of(heading);
+        let line = line.trim_end();
+        if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
+            is_code = !is_code;
+            continue;
+        }
+        if is_code {
+            continue;
+        }
+        if let Some((depth, heading)) = heading(line) {
+            let named = part_of(heading);
+            if named != Part::Other || depth <= rank || part == Part::Other {
+                (part, rank) = (named, depth);
+            }
             continue;
         }
         let body = match part {
@@ -42,15 +56,17 @@ pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
             Part::Docs => &mut docs,
             Part::Other => continue,
         };
-        body.push_str(line.trim_end());
+        body.push_str(line);
         body.push('\n');
     }
     (codec::bullets(&rules), codec::bullets(&docs).iter().map(|item| codec::doc_item(item)).collect())
 }
 
-fn heading(line: &str) -> Option<&str> {
+/// The number of `#` and the text behind them.
+fn heading(line: &str) -> Option<(usize, &str)> {
     let text = line.trim_start_matches('#');
-    (text.len() < line.len() && text.starts_with([' ', '\t'])).then(|| text.trim())
+    let depth = line.len() - text.len();
+    (depth > 0 && text.starts_with([' ', '\t'])).then(|| (depth, text.trim()))
 }
 
 fn part_of(heading: &str) -> Part {
@@ -88,6 +104,7 @@ pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<
             continue;
         }
         if limits::filled_line("docs", &doc.path).is_err()
+            || limits::line("docs", &doc.description).is_err()
             || limits::list("docs", workspace.docs.len() + 1).is_err()
         {
             collected.left_out.push(tanmi_base::text::cut(&doc.path, 120));
@@ -129,5 +146,10 @@ mod tests {
     #[test]
     fn prose_declares_nothing() {
         assert_eq!(parse("We looked at the rules.\n- a list\n"), (vec![], vec![]));
+        let text =
+            "## Rules\nHere are the rules we found:\n\n- a\n\n---\n\nThat is all.\n\n## Docs\nNone found.\n";
+        assert_eq!(parse(text), (vec!["a".into()], vec![]));
+        let divided = "## 规则\n### 编码\n- a\n### 测试\n- b\n```\n# comment\n- c\n```\n# 其他\n- d";
+        assert_eq!(parse(divided).0, ["a", "b"]);
     }
 }

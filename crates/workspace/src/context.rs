@@ -126,8 +126,8 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let goal = purse.text("workspace", "goal", workspace.goal.clone());
     let rules = purse.first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
     let mut blocks = vec![purse.node(&node)];
-    let references = read_references(tx, &node, &mut purse)?;
     let child_conclusions = read_children(tx, focus, limits, &mut purse)?;
+    let references = read_references(tx, &node, &mut purse)?;
     let docs = purse.first("workspace", "docs", active(&workspace.docs), doc_size);
     let problem = workspace.diary.problem.clone().map(|problem| purse.problem("workspace", problem));
     for read in chain.drain(1..) {
@@ -216,7 +216,12 @@ fn doc_size(doc: &DocReference) -> usize {
 /// The node's own references: a node with its conclusion, a document by its path alone. Expired ones stay out.
 fn read_references(tx: &dyn Tx, node: &Node, purse: &mut Purse) -> Result<Vec<ReferenceBlock>> {
     let mut blocks = Vec::new();
-    for reference in node.references.iter().filter(|reference| reference.status == RefStatus::Active) {
+    let active = node.references.iter().filter(|reference| reference.status == RefStatus::Active).cloned();
+    let mut active: Vec<Reference> = active.collect();
+    let of = node.id.as_str();
+    purse.shares(of, "references", &mut active, |reference| &mut reference.description);
+    let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 40;
+    for reference in purse.first(of, "references", active, size) {
         let mut block = ReferenceBlock {
             target_id: reference.target_id.clone(),
             kind: reference.kind,
@@ -267,6 +272,7 @@ fn read_children(
         }
     }
     conclusions.reverse();
+    purse.shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
     let total = tx.tally(parent)?.done() as usize;
     let shown =
         purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);

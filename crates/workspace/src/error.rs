@@ -175,7 +175,13 @@ impl Error {
             | Error::UnknownWord { field, .. }
             | Error::BadId { field, .. }
             | Error::NodeNotFound { field, .. } => Some(field),
-            Error::WorkspaceNotFound { .. } => Some("workspaceId"),
+            Error::WorkspaceNotFound { .. }
+            | Error::WorkspaceArchived { .. }
+            | Error::WorkspaceNotArchived { .. } => Some("workspaceId"),
+            Error::RootProtected { .. }
+            | Error::InvalidTransition { .. }
+            | Error::ChildrenUnfinished { .. } => Some("nodeId"),
+            Error::ReferenceNotFound { .. } => Some("targetId"),
             Error::ConclusionRequired { .. } => Some("conclusion"),
             Error::RulesHashMismatch { .. } => Some("rulesHash"),
             Error::ParentIsExecution { .. } | Error::ParentCancelled { .. } | Error::MoveIntoSelf { .. } => {

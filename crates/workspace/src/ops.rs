@@ -47,7 +47,7 @@ pub struct StatusChange {
 }
 
 /// The workspace, if it may be written.
-fn writable(tx: &dyn Tx) -> Result<Workspace> {
+pub(crate) fn writable(tx: &dyn Tx) -> Result<Workspace> {
     let workspace = tx.workspace()?;
     match workspace.status {
         WorkspaceStatus::Active => Ok(workspace),
@@ -106,6 +106,10 @@ fn all_children(tx: &dyn Tx, parent: &NodeId) -> Result<Vec<NodeBrief>> {
 /// A place where an unfinished child may appear.
 fn check_parent(tx: &dyn Tx, parent: &NodeId) -> Result<()> {
     let above = existing_brief(tx, "parentId", parent)?;
+    if above.damage.is_some() {
+        // Says where and why.
+        tx.node(parent)?;
+    }
     if above.kind == NodeType::Execution {
         return Err(Error::ParentIsExecution { parent: parent.clone() });
     }
@@ -123,14 +127,16 @@ fn child_appeared(
     act: &Act,
 ) -> Result<Vec<StatusChange>> {
     let mut changes = Vec::new();
-    let mut appearance = appearance;
-    let mut next = Some(parent.clone());
-    while let Some(id) = next {
-        let brief = existing_brief(tx, "parentId", &id)?;
-        let Some(to) = state::parent_when_child_appears(brief.status, appearance) else { break };
-        changes.push(set_status(tx, &id, to, act)?);
-        appearance = Appearance::Again;
-        next = brief.parent_id;
+    let mut chain = vec![existing_brief(tx, "parentId", parent)?];
+    chain.extend(ancestors(tx, parent)?);
+    for (n, brief) in chain.iter().enumerate() {
+        let appearance = if n == 0 { appearance } else { Appearance::Again };
+        let Some(to) = state::parent_when_child_appears(brief.status, appearance) else { continue };
+        // It would itself be unfinished under a cancelled parent.
+        if let Some(above) = chain.get(n + 1).filter(|above| above.status == NodeStatus::Cancelled) {
+            return Err(Error::ParentCancelled { parent: above.id.clone() });
+        }
+        changes.push(set_status(tx, &brief.id, to, act)?);
     }
     Ok(changes)
 }
@@ -138,29 +144,38 @@ fn child_appeared(
 /// Losing the last child returns a node to planning.
 fn child_went(tx: &mut dyn Tx, parent: &NodeId, act: &Act) -> Result<Vec<StatusChange>> {
     let Some(brief) = tx.brief(parent)? else { return Ok(Vec::new()) };
-    match state::parent_when_last_child_goes(brief.status) {
-        Some(to) if tx.tally(parent)?.total() == 0 => Ok(vec![set_status(tx, parent, to, act)?]),
-        _ => Ok(Vec::new()),
+    let Some(to) = state::parent_when_last_child_goes(brief.status) else { return Ok(Vec::new()) };
+    if tx.tally(parent)?.total() > 0 {
+        return Ok(Vec::new());
     }
+    let mut changes = vec![set_status(tx, parent, to, act)?];
+    // What was done is not any more, and so are the nodes above it that counted on it.
+    if let Some(above) = brief.parent_id.filter(|_| brief.status.is_done()) {
+        changes.extend(child_appeared(tx, &above, Appearance::Again, act)?);
+    }
+    Ok(changes)
 }
 
-fn set_status(tx: &mut dyn Tx, id: &NodeId, to: NodeStatus, act: &Act) -> Result<StatusChange> {
+pub(crate) fn set_status(tx: &mut dyn Tx, id: &NodeId, to: NodeStatus, act: &Act) -> Result<StatusChange> {
     let mut node = existing_node(tx, "nodeId", id)?;
     let from = node.status;
     node.status = to;
     node.status_changed_at = Some(act.now);
     node.updated_at = act.now;
-    if to == NodeStatus::Monitoring && from == NodeStatus::Completed {
+    if from == NodeStatus::Completed {
         retire_conclusion(&mut node, lang_of(&tx.workspace()?), act);
     }
     tx.put_node(node)?;
     Ok(StatusChange { node_id: id.clone(), from, to })
 }
 
-/// A conclusion that no longer holds goes into the log, and so out of the context.
+/// What a log line that keeps an old conclusion begins with. Such lines are for people, and stay out of the context.
+pub(crate) const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");
+
+/// A conclusion that no longer holds goes into the log.
 fn retire_conclusion(node: &mut Node, lang: Lang, act: &Act) {
     if let Some(old) = node.conclusion.take() {
-        let event = format!("{}{old}", lang.pick("原结论：", "earlier conclusion: "));
+        let event = format!("{}{old}", lang.pick(EARLIER_CONCLUSION.0, EARLIER_CONCLUSION.1));
         node.diary.log.push(LogEntry::new(act.now, act.operator, event));
     }
 }

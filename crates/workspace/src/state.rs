@@ -135,7 +135,7 @@ pub fn parent_when_child_appears(parent: NodeStatus, appearance: Appearance) -> 
 }
 
 pub fn parent_when_last_child_goes(parent: NodeStatus) -> Option<NodeStatus> {
-    (parent == Monitoring).then_some(Planning)
+    matches!(parent, Monitoring | Completed).then_some(Planning)
 }
 
 #[cfg(test)]

@@ -98,12 +98,14 @@ pub enum Access {
 pub trait Store {
     /// Creates a workspace with its root node; both or nothing.
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()>;
-    fn list(&self) -> Result<Vec<WorkspaceEntry>>;
+    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
     fn exists(&self, id: &WorkspaceId) -> bool;
     /// Takes the workspace away; how long it can be brought back is the store's business.
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Brings a deleted workspace back. `false` if there is none.
     fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
+    /// Throws away whatever is derived of a workspace; it comes back by itself.
+    fn forget_derived(&self, _id: &WorkspaceId) {}
     /// Opens one workspace. Nobody else writes to it until the transaction ends.
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>>;
 }
@@ -141,12 +143,13 @@ pub fn change<T>(
 ) -> Result<T> {
     let mut tries = 0;
     loop {
-        let mut tx = store.begin(id, Access::Write, now)?;
-        let outcome = work(tx.as_mut())?;
-        match tx.commit() {
-            Ok(_) => return Ok(outcome),
-            Err(Error::Contended { .. }) if tries < 8 => tries += 1,
-            Err(error) => return Err(error),
+        let outcome = store.begin(id, Access::Write, now).and_then(|mut tx| {
+            let outcome = work(tx.as_mut())?;
+            tx.commit().map(|_| outcome)
+        });
+        match outcome {
+            Err(error) if tries < 8 && can_be_tried_again(store, id, &error) => tries += 1,
+            other => return other,
         }
     }
 }
@@ -156,10 +159,28 @@ pub fn view<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,
-    work: impl FnOnce(&dyn Tx) -> Result<T>,
+    mut work: impl FnMut(&dyn Tx) -> Result<T>,
 ) -> Result<T> {
-    let tx = store.begin(id, Access::Read, now)?;
-    work(tx.as_ref())
+    let mut tries = 0;
+    loop {
+        let outcome = store.begin(id, Access::Read, now).and_then(|tx| work(tx.as_ref()));
+        match outcome {
+            Err(error) if tries < 3 && can_be_tried_again(store, id, &error) => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+/// Somebody else's edit got in between, or the index broke under us: both are gone the next time.
+fn can_be_tried_again(store: &dyn Store, id: &WorkspaceId, error: &Error) -> bool {
+    match error {
+        Error::Contended { .. } => true,
+        Error::Index(index) if index.is_lost() => {
+            store.forget_derived(id);
+            true
+        }
+        _ => false,
+    }
 }
 
 impl NodeBrief {

@@ -44,7 +44,7 @@ impl<'a> Bench<'a> {
         store::change(self.store, &self.id, self.now.get(), work)
     }
 
-    fn view<T>(&self, work: impl FnOnce(&dyn Tx) -> Result<T>) -> T {
+    fn view<T>(&self, work: impl FnMut(&dyn Tx) -> Result<T>) -> T {
         store::view(self.store, &self.id, self.now.get(), work).unwrap()
     }
 

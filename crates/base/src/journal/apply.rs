@@ -1,9 +1,9 @@
 //! Carrying out a record on the files, the first time and again after a crash.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{Change, CommitError, Goals, Places, Recovery};
+use super::{Applied, Before, Change, CommitError, Goals, Places, Recovery, Removal, Trace};
 use crate::fs::{self, Durability, FileSig};
 
 /// Every file to write is still what the change was decided on.
@@ -20,16 +20,66 @@ pub(super) fn check(places: &Places, changes: &[Change]) -> Result<(), CommitErr
     Ok(())
 }
 
-pub(super) fn apply(places: &Places, changes: &[Change]) -> Result<Vec<Option<FileSig>>, CommitError> {
-    let mut sigs = Vec::with_capacity(changes.len());
-    for change in changes {
+/// Carries a record out. An error means that nothing was touched; what fails later is left to recovery.
+pub(super) fn apply(places: &Places, changes: &[Change]) -> Result<Applied, CommitError> {
+    let mut applied =
+        Applied { sigs: Vec::with_capacity(changes.len()), kept: Vec::new(), is_unfinished: false };
+    for (n, change) in changes.iter().enumerate() {
         let (done, path) = match change {
-            Change::Write { path, text, .. } => (write(places, path, text).map(Some), path),
-            Change::Move { from, to } => (move_away(places, from, to).map(|()| None), from),
+            Change::Write { path, text, before } => {
+                (write_unless_saved(places, path, text, before.as_ref()), path)
+            }
+            Change::Move { from, to } => (move_away(places, from, to).map(|()| Wrote::Nothing), from),
         };
-        sigs.push(done.map_err(|source| CommitError::Io { path: places.root.join(path), source })?);
+        match done {
+            Ok(Wrote::File(sig)) => applied.sigs.push(Some(sig)),
+            Ok(Wrote::Nothing) => applied.sigs.push(None),
+            Ok(Wrote::Aside(aside)) => {
+                applied.sigs.push(None);
+                applied.kept.push((path.clone(), aside));
+            }
+            Err(source) if n == 0 => return Err(CommitError::Io { path: places.root.join(path), source }),
+            Err(_) => {
+                applied.is_unfinished = true;
+                break;
+            }
+        }
     }
-    Ok(sigs)
+    Ok(applied)
+}
+
+enum Wrote {
+    File(FileSig),
+    Aside(PathBuf),
+    Nothing,
+}
+
+/// A look directly before the rename: an editor may have saved while earlier files of the same record were written.
+fn write_unless_saved(places: &Places, path: &str, text: &str, before: Option<&Before>) -> io::Result<Wrote> {
+    let full = places.root.join(path);
+    let expected = before.map(|before| before.sig);
+    if FileSig::of(&full)? == expected {
+        let Some(expected) = expected else { return write(places, path, text).map(Wrote::File) };
+        if let Some(sig) = fs::replace_if(&full, text.as_bytes(), &places.temp, DATA, expected)? {
+            return Ok(Wrote::File(sig));
+        }
+    }
+    put_aside(places, path, text).map(Wrote::Aside)
+}
+
+fn put_aside(places: &Places, path: &str, text: &str) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(&places.kept)?;
+    let aside = places.kept.join(format!("{}-{}", path.replace('/', "-"), crate::id::random(6)));
+    fs::write_new(&aside, text.as_bytes(), Durability::Synced)?;
+    Ok(aside)
+}
+
+/// When the folder around a change was last changed; 0 if it is not there yet.
+pub(super) fn folder_time(places: &Places, change: &Change) -> i64 {
+    let (Change::Write { path, .. } | Change::Move { from: path, .. }) = change;
+    // A node's own folder comes and goes with it; the one that holds it tells.
+    let above = path.split_once('/').map_or("", |(first, _)| first);
+    FileSig::of(&places.root.join(above)).ok().flatten().map_or(0, |sig| sig.mtime_ns)
 }
 
 /// Brings every goal about that no person has overridden.
@@ -37,7 +87,7 @@ pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) 
     for (path, goal) in &goals.writes {
         let full = places.root.join(path);
         let replace = match fs::read_optional(&full)? {
-            None => true,
+            None => is_lost(places, path, goal.trace),
             Some(bytes) if bytes.is_empty() => true,
             Some(bytes) if bytes == goal.text.as_bytes() => continue,
             Some(bytes) => {
@@ -49,22 +99,29 @@ pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) 
         if replace {
             write(places, path, goal.text)?;
             recovery.written.push((*path).to_owned());
-        } else {
-            std::fs::create_dir_all(&places.kept)?;
-            let name = format!("{}-{}", path.replace('/', "-"), crate::id::random(6));
-            let aside = places.kept.join(name);
-            fs::write_new(&aside, goal.text.as_bytes(), Durability::Synced)?;
-            recovery.kept.push(((*path).to_owned(), aside));
+        } else if !goal.trace.was_applied {
+            recovery.kept.push(((*path).to_owned(), put_aside(places, path, goal.text)?));
         }
     }
-    for (from, to) in &goals.moves {
-        if places.root.join(from).exists() && !places.root.join(to).exists() {
+    for Removal { from, to, trace } in &goals.moves {
+        let is_open = places.root.join(from).exists() && !places.root.join(to).exists();
+        if is_open && is_lost(places, from, *trace) {
             move_away(places, from, to)?;
             recovery.written.push((*from).to_owned());
         }
     }
     Ok(())
 }
+
+/// Whether a change that is not to be seen got lost with the machine. Directory changes reach the disk in their order:
+/// if the folder has been changed since, this change had been there too, and somebody undid it.
+fn is_lost(places: &Places, path: &str, trace: Trace) -> bool {
+    let change = Change::Move { from: path.to_owned(), to: String::new() };
+    !trace.was_applied || folder_time(places, &change) <= trace.folder
+}
+
+/// Linux can make everything durable in one call at a checkpoint; elsewhere each file is synced as it is written.
+const DATA: Durability = if cfg!(target_os = "linux") { Durability::Journaled } else { Durability::Synced };
 
 /// A file in a folder that is not there yet arrives together with its folder, so that nobody meets an empty one.
 fn write(places: &Places, path: &str, text: &str) -> io::Result<FileSig> {
@@ -77,7 +134,7 @@ fn write(places: &Places, path: &str, text: &str) -> io::Result<FileSig> {
     {
         return Ok(sig);
     }
-    fs::write_atomic(&full, text.as_bytes(), &places.temp, Durability::Journaled)
+    fs::write_atomic(&full, text.as_bytes(), &places.temp, DATA)
 }
 
 fn write_with_folder(places: &Places, folder: &Path, name: &Path, text: &str) -> io::Result<Option<FileSig>> {
@@ -86,7 +143,7 @@ fn write_with_folder(places: &Places, folder: &Path, name: &Path, text: &str) ->
     }
     let temp = fs::temp_path(&places.temp);
     std::fs::create_dir(&temp)?;
-    let sig = fs::write_new(&temp.join(name), text.as_bytes(), Durability::Journaled);
+    let sig = fs::write_new(&temp.join(name), text.as_bytes(), DATA);
     match sig.and_then(|sig| std::fs::rename(&temp, folder).map(|()| sig)) {
         Ok(sig) => Ok(Some(sig)),
         Err(error) => {

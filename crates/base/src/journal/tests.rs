@@ -2,6 +2,11 @@
 
 use super::*;
 
+fn is_inside(change: &Change) -> bool {
+    let (Change::Write { path, .. } | Change::Move { from: path, .. }) = change;
+    !path.starts_with(['/', '.'])
+}
+
 struct Bench {
     dir: tempfile::TempDir,
 }
@@ -14,7 +19,7 @@ impl Bench {
     }
     fn places(&self) -> Places {
         let root = self.dir.path().to_owned();
-        Places { temp: root.join("tmp"), kept: root.join("kept"), root }
+        Places { temp: root.join("tmp"), kept: root.join("kept"), root, allows: is_inside }
     }
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -36,7 +41,8 @@ impl Bench {
     /// The record reaches the disk, the process dies before it touches a file.
     fn die_after_record(&self, changes: Vec<Change>) {
         let mut journal = self.open();
-        let record = Record { seq: journal.seq + 1, time: 0, changes };
+        let folders = changes.iter().map(|change| apply::folder_time(&self.places(), change)).collect();
+        let record = Record { seq: journal.seq + 1, time: 0, changes, folders };
         journal.append_record(&record).unwrap();
     }
     fn recover(&self) -> Recovery {
@@ -128,8 +134,58 @@ fn after_a_restart_every_record_is_looked_at_again() {
     let recovery = bench.recover();
     assert_eq!(bench.read("a.md").unwrap(), "two");
     assert_eq!(bench.read("b.md").unwrap(), "by hand");
-    assert_eq!((recovery.written.len(), recovery.kept.len()), (1, 1));
+    assert_eq!(
+        (recovery.written.len(), recovery.kept.len()),
+        (1, 0),
+        "an edit after the fact is nobody's conflict"
+    );
     assert_eq!(bench.open().seq(), 2, "numbers go on");
+}
+
+/// What a person undid before the machine was restarted stays undone; what the disk lost comes back.
+#[test]
+fn after_a_restart_only_what_got_lost_is_repeated() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("nodes")).unwrap();
+    let mut journal = bench.open();
+    for name in ["nodes/a/Node.md", "nodes/b/Node.md"] {
+        journal.commit(vec![bench.write(name, "x")], 0).unwrap();
+        journal.mark_applied().unwrap();
+    }
+    journal.commit(vec![Change::Move { from: "nodes/b".into(), to: "trash/b".into() }], 0).unwrap();
+    journal.mark_applied().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20)); // folder times have the grain of a clock tick
+    fs::remove_tree(&bench.path("nodes/a")).unwrap();
+    std::fs::rename(bench.path("trash/b"), bench.path("nodes/b")).unwrap();
+    bench.reboot();
+    assert_eq!(bench.recover(), Recovery::default());
+    assert_eq!(bench.read("nodes/a/Node.md"), None, "removed by hand");
+    assert_eq!(bench.read("nodes/b/Node.md").unwrap(), "x", "brought back by hand");
+
+    // As if the folder had never reached the disk: gone, and the folder around it as old as before.
+    let mut journal = bench.open();
+    let before = std::fs::metadata(bench.path("nodes")).unwrap().modified().unwrap();
+    journal.commit(vec![bench.write("nodes/c/Node.md", "c")], 0).unwrap();
+    journal.mark_applied().unwrap();
+    fs::remove_tree(&bench.path("nodes/c")).unwrap();
+    std::fs::File::open(bench.path("nodes")).unwrap().set_modified(before).unwrap();
+    bench.reboot();
+    assert_eq!(bench.recover().written, ["nodes/c/Node.md"]);
+}
+
+#[test]
+fn a_change_that_could_not_begin_is_taken_back() {
+    let bench = Bench::new();
+    fs::remove_tree(&bench.path("tmp")).unwrap();
+    bench.put("tmp", "not a folder");
+    bench.put(
+        "journal",
+        &format!("H {{\"version\":1,\"base\":0,\"boot\":\"{}\"}}\n", crate::clock::boot_id()),
+    );
+    let mut journal = bench.open();
+    assert!(matches!(journal.commit(vec![bench.write("a.md", "x")], 0), Err(CommitError::Io { .. })));
+    assert!(!bench.open().needs_recovery(), "what was refused is not done later");
+    assert_eq!(bench.read("a.md"), None);
 }
 
 #[test]
@@ -193,4 +249,16 @@ fn an_edit_between_look_and_write_is_a_conflict_and_changes_nothing() {
     assert!(matches!(journal.commit(vec![change], 0), Err(CommitError::Conflict { path }) if path == "a.md"));
     assert_eq!(bench.read("a.md").unwrap(), "by hand");
     assert!(!bench.open().needs_recovery());
+}
+
+#[test]
+fn a_record_that_names_a_foreign_place_is_not_carried_out() {
+    let bench = Bench::new();
+    let outside = tempfile::tempdir().unwrap();
+    for target in [outside.path().join("x").display().to_string(), String::from("../evil")] {
+        bench.die_after_record(vec![Change::Write { path: target, before: None, text: "evil".into() }]);
+        let recovery = bench.recover();
+        assert!(recovery.written.is_empty() && recovery.damaged.is_some());
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }

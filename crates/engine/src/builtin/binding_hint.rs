@@ -24,13 +24,19 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
     let id = crate::neutral(&facts.session.id);
     let (zh, en) = if facts.has_workspaces {
         (
-            format!("会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"),
-            format!("Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."),
+            format!(
+                "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
+            ),
+            format!(
+                "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
+            ),
         )
     } else {
         (
             format!("会话 ID：{id}\n还没有活跃的工作区。workspace_init 创建一个，session_bind 绑定。"),
-            format!("Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."),
+            format!(
+                "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
+            ),
         )
     };
     let text = facts.lang.pick(&zh, &en);
@@ -76,7 +82,9 @@ fn is_mostly_code(prompt: &str) -> bool {
         let looks = line.ends_with([';', '{', '}', ')', ',', '>'])
             || line.starts_with("    ")
             || line.starts_with('\t')
-            || ["import ", "from ", "def ", "fn ", "#include", "//", "$ ", "at "].iter().any(|start| line.trim_start().starts_with(start));
+            || ["import ", "from ", "def ", "fn ", "#include", "//", "$ ", "at "]
+                .iter()
+                .any(|start| line.trim_start().starts_with(start));
         if fenced || looks { code += line.len() } else { prose += line.len() }
     }
     code > prose

@@ -30,7 +30,9 @@ const REMINDERS: &[Reminder] = &[
     },
     Reminder {
         key: "children_completed",
-        applies: |node, _| node.status == "monitoring" && children(node, |c| c.total > 0 && c.done == c.total),
+        applies: |node, _| {
+            node.status == "monitoring" && children(node, |c| c.total > 0 && c.done == c.total)
+        },
         throttled: true,
         zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
         en: "✅ All child nodes are done.\nSuggestion: sum up their conclusions and complete this node with node_transition(action='complete', conclusion='...').",

@@ -18,7 +18,9 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
         return None;
     }
     let id = crate::neutral(&facts.session.id);
-    let zh = format!("会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。");
+    let zh = format!(
+        "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
+    );
     let en = format!(
         "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
     );

@@ -59,7 +59,8 @@ fn run(event: &Event, facts: &Facts) -> Decision {
 fn said(event: &Event, facts: &Facts) -> String {
     let decision = run(event, facts);
     assert_eq!(decision.should_respond, !decision.actions.is_empty());
-    let line = |action: &tanmi_event::Action| format!("[{} {}] {}", action.rule, action.priority, action.content);
+    let line =
+        |action: &tanmi_event::Action| format!("[{} {}] {}", action.rule, action.priority, action.content);
     decision.actions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
@@ -85,7 +86,10 @@ fn every_row_of_the_behaviour_tables() {
             show("prompt, bound, rules changed", said(&prompt("x"), &changed));
             show("prompt, unbound, keyword", said(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { has_workspaces: false, ..unbound(lang) };
-            show("prompt, unbound, keyword, nothing to bind to", said(&prompt("continue the workspace"), &none));
+            show(
+                "prompt, unbound, keyword, nothing to bind to",
+                said(&prompt("continue the workspace"), &none),
+            );
             show("prompt, unbound, ordinary", said(&prompt("list 和 tuple 有什么区别？"), &unbound(lang)));
         }
     }
@@ -103,13 +107,49 @@ fn reminders_fire_exactly_when_they_should() {
         ("next step alone is no problem", |n| n.next_step = "x".into(), None),
         ("log exactly three minutes old", |n| n.last_log_at = Some(NOW - 180_000), None),
         ("log older", |n| n.last_log_at = Some(NOW - 180_001), Some("log_timeout")),
-        ("problem before log", |n| { n.problem = "x".into(); n.last_log_at = Some(0) }, Some("problem")),
+        (
+            "problem before log",
+            |n| {
+                n.problem = "x".into();
+                n.last_log_at = Some(0)
+            },
+            Some("problem"),
+        ),
         ("started exactly a minute ago", |n| n.since = NOW - 60_000, None),
         ("started longer ago", |n| n.since = NOW - 60_001, Some("no_log_start")),
-        ("log fresh, five minutes", |n| { n.last_log_at = Some(NOW); n.since = NOW - 300_000 }, None),
-        ("log fresh, longer", |n| { n.last_log_at = Some(NOW); n.since = NOW - 300_001 }, Some("no_problem")),
-        ("with a next step", |n| { n.last_log_at = Some(NOW); n.since = 0; n.next_step = "x".into() }, None),
-        ("validating", |n| { n.status = "validating".into(); n.since = 0 }, None),
+        (
+            "log fresh, five minutes",
+            |n| {
+                n.last_log_at = Some(NOW);
+                n.since = NOW - 300_000
+            },
+            None,
+        ),
+        (
+            "log fresh, longer",
+            |n| {
+                n.last_log_at = Some(NOW);
+                n.since = NOW - 300_001
+            },
+            Some("no_problem"),
+        ),
+        (
+            "with a next step",
+            |n| {
+                n.last_log_at = Some(NOW);
+                n.since = 0;
+                n.next_step = "x".into()
+            },
+            None,
+        ),
+        (
+            "validating",
+            |n| {
+                n.status = "validating".into();
+                n.since = 0
+            },
+            None,
+        ),
     ];
     for (what, change, want) in cases {
         let mut facts = bound(Lang::En);
@@ -139,7 +179,10 @@ fn throttles_are_per_type_and_the_highest_is_chosen_first() {
     let node = facts.node.as_mut().unwrap();
     (node.since, node.last_log_at) = (0, Some(0));
     let first = run(&prompt, &facts);
-    assert_eq!(first.throttle.iter().map(|t| (t.key.as_str(), t.ttl)).collect::<Vec<_>>(), [("log_timeout", 180_000)]);
+    assert_eq!(
+        first.throttle.iter().map(|t| (t.key.as_str(), t.ttl)).collect::<Vec<_>>(),
+        [("log_timeout", 180_000)]
+    );
     facts.session.said.insert("log_timeout".into(), NOW - 179_999);
     assert!(!run(&prompt, &facts).should_respond, "the highest is throttled, so nothing is said");
     facts.session.said.insert("log_timeout".into(), NOW - 180_000);
@@ -160,7 +203,14 @@ fn hints_are_for_people_who_speak_of_workspaces() {
         facts.session.unbound = after_unbind;
         run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), &facts).should_respond
     };
-    for prompt in ["继续工作区任务", "continue the workspace", "which node? 节点", "Use Tanmi please", "WORKSPACE.", "下一个任务"] {
+    for prompt in [
+        "继续工作区任务",
+        "continue the workspace",
+        "which node? 节点",
+        "Use Tanmi please",
+        "WORKSPACE.",
+        "下一个任务",
+    ] {
         assert!(hinted(prompt, false), "{prompt}");
     }
     for prompt in [
@@ -207,7 +257,8 @@ fn a_tool_is_silent_only_where_a_hook_was_really_seen() {
 #[test]
 fn a_context_never_exceeds_its_cap_and_says_when_it_was_cut() {
     let mut facts = bound(Lang::Zh);
-    facts.workspace.as_mut().unwrap().rules = (0..300).map(|n| format!("规则 {n}：{}", "很长".repeat(20))).collect();
+    facts.workspace.as_mut().unwrap().rules =
+        (0..300).map(|n| format!("规则 {n}：{}", "很长".repeat(20))).collect();
     facts.node.as_mut().unwrap().requirement = "需求。".repeat(5000);
     let text = &run(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).actions[0].content;
     assert!(text.len() <= 10_000, "{}", text.len());

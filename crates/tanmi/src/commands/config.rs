@@ -19,9 +19,8 @@ pub fn run(context: &Context, command: ConfigCommand) -> Result {
             print(context, &one);
         }
         ConfigCommand::Set { key, value, for_project } => {
-            let path =
-                if for_project { config::project_file(app.project()) } else { config::home_file(app.home()) };
-            let setting = config::set(&path, for_project, &key, &value)?;
+            let project = for_project.then(|| app.project());
+            let setting = config::set(app.home(), project, &key, &value)?;
             context.answer(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
         }
     }

@@ -113,7 +113,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
             context.answer(&told, |told| {
                 let lang =
                     context.lang(&format!("{} {}", told.result.workspace.name, told.result.workspace.goal));
-                told.result.to_markdown(lang)
+                tanmi_base::text::printable(&told.result.to_markdown(lang))
             });
         }
     }

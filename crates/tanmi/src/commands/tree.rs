@@ -17,6 +17,8 @@ pub fn run(context: &Context, args: TreeArgs) -> Result {
     };
     let view = context.app.workspace_show(args.at.get())?;
     let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;
-    context.answer(&page, |page| show::tree::render(&view, &page.result, context.lang(&view.name)));
+    context.answer(&page, |page| {
+        show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.lang(&view.name))
+    });
     Ok(())
 }

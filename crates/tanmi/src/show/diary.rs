@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use tanmi_app::node::{LogResult, ProblemResult};
-use tanmi_base::Lang;
+use tanmi_base::{Lang, text};
 use tanmi_workspace::model::LogEntry;
 
 use crate::out::{self, paint};
 
 pub fn entry(entry: &LogEntry) -> String {
-    let head = format!("{} {:<5}", entry.timestamp, entry.operator.as_str());
-    format!("{} {}", paint(out::DIM, &head), entry.event.replace('\n', "\n  "))
+    let head = format!("{} {:<5}", text::one_line(&entry.timestamp), entry.operator.as_str());
+    format!("{} {}", paint(out::DIM, &head), text::printable(&entry.event).replace('\n', "\n  "))
 }
 
 pub fn log(log: &LogResult, lang: Lang) -> String {
@@ -35,10 +35,20 @@ pub fn problem(result: &ProblemResult, lang: Lang) -> String {
     };
     let mut out = String::new();
     if !problem.description.is_empty() {
-        let _ = writeln!(out, "{}\n{}", paint(out::BOLD, lang.pick("问题", "Problem")), problem.description);
+        let _ = writeln!(
+            out,
+            "{}\n{}",
+            paint(out::BOLD, lang.pick("问题", "Problem")),
+            text::printable(&problem.description)
+        );
     }
     if let Some(next) = &problem.next_step {
-        let _ = writeln!(out, "{}\n{next}", paint(out::BOLD, lang.pick("下一步", "Next step")));
+        let _ = writeln!(
+            out,
+            "{}\n{}",
+            paint(out::BOLD, lang.pick("下一步", "Next step")),
+            text::printable(next)
+        );
     }
     out
 }

@@ -158,7 +158,12 @@ pub fn references(node: &Node, lang: Lang) -> String {
     let mut out = format!("{}\n", paint(out::BOLD, lang.pick("引用", "References")));
     for reference in &node.references {
         let mark = if reference.status == RefStatus::Expired { "[expired] " } else { "" };
-        let _ = writeln!(out, "- {mark}{}: {}", reference.target_id, reference.description);
+        let _ = writeln!(
+            out,
+            "- {mark}{}: {}",
+            text::printable(&reference.target_id),
+            text::printable(&reference.description)
+        );
     }
     if node.references.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("（无）", "(none)"));
@@ -166,8 +171,8 @@ pub fn references(node: &Node, lang: Lang) -> String {
     out
 }
 
-fn section(out: &mut String, label: &str, text: &str) {
-    if !text.is_empty() {
-        let _ = writeln!(out, "\n{}\n{text}", paint(out::BOLD, label));
+fn section(out: &mut String, label: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = writeln!(out, "\n{}\n{}", paint(out::BOLD, label), text::printable(body));
     }
 }

@@ -11,7 +11,7 @@ use crate::out::{self, paint};
 
 const WIDEST: usize = 72;
 
-pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
+pub fn render(view: &WorkspaceView, page: &Page, is_filtered: bool, lang: Lang) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -21,7 +21,6 @@ pub fn render(view: &WorkspaceView, page: &Page, lang: Lang) -> String {
         view.progress.done,
         view.progress.total
     );
-    let is_filtered = page.nodes.first().is_some_and(|row| row.depth > 0);
     let lefts =
         if is_filtered { page.nodes.iter().map(plain_left).collect() } else { branch_lefts(&page.nodes) };
     let column = lefts.iter().map(|left| text::width(left)).max().unwrap_or(0).min(WIDEST);

@@ -74,7 +74,8 @@ pub fn whole(view: &WorkspaceView, lang: Lang) -> String {
         vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
     ];
     out.push_str(&table::render(&rows, 200));
-    let _ = writeln!(out, "\n{}\n{}", paint(out::BOLD, lang.pick("目标", "Goal")), view.goal);
+    let _ =
+        writeln!(out, "\n{}\n{}", paint(out::BOLD, lang.pick("目标", "Goal")), text::printable(&view.goal));
     if !view.rules.is_empty() {
         let _ = writeln!(
             out,
@@ -83,7 +84,7 @@ pub fn whole(view: &WorkspaceView, lang: Lang) -> String {
             paint(out::DIM, &view.rules_hash)
         );
         for rule in &view.rules {
-            let _ = writeln!(out, "- {}", rule.replace('\n', "\n  "));
+            let _ = writeln!(out, "- {}", text::printable(rule).replace('\n', "\n  "));
         }
     }
     docs(&mut out, &view.docs, lang);
@@ -97,7 +98,8 @@ pub fn docs(out: &mut String, docs: &[DocReference], lang: Lang) {
     let _ = writeln!(out, "\n{}", paint(out::BOLD, lang.pick("文档", "Docs")));
     for doc in docs {
         let mark = if doc.status == RefStatus::Expired { "[expired] " } else { "" };
-        let _ = writeln!(out, "- {mark}{}: {}", doc.path, doc.description);
+        let _ =
+            writeln!(out, "- {mark}{}: {}", text::printable(&doc.path), text::printable(&doc.description));
     }
 }
 

@@ -43,13 +43,17 @@ fn every_refusal_names_its_field_and_changes_nothing() {
         (env.error(&["node", "move", &plan, "--parent", &inner]), "MOVE_INTO_SELF", "parentId"),
         (env.error(&["node", "transition", &task, "--action", "finish"]), "INVALID_ARGUMENT", "action"),
         (env.error(&["node", "update", &task, "--role", "boss"]), "INVALID_ARGUMENT", "role"),
-        (env.error(&["node", "update", &task, "--remove-doc", "x"]), "REFERENCE_NOT_FOUND", ""),
+        (env.error(&["node", "update", &task, "--remove-doc", "x"]), "REFERENCE_NOT_FOUND", "targetId"),
         (env.error(&["node", "update", &task]), "NOTHING_TO_CHANGE", ""),
-        (env.error(&["node", "delete", "root"]), "ROOT_PROTECTED", ""),
-        (env.error(&["node", "move", "root", "--parent", &plan]), "ROOT_PROTECTED", ""),
+        (env.error(&["node", "delete", "root"]), "ROOT_PROTECTED", "nodeId"),
+        (env.error(&["node", "move", "root", "--parent", &plan]), "ROOT_PROTECTED", "nodeId"),
         (env.error(&["node", "reference", &task, "--target", &task]), "INVALID_ARGUMENT", "targetId"),
         (env.error(&["node", "reference", &task, "--target", "node-none"]), "NODE_NOT_FOUND", "targetId"),
-        (env.error(&["node", "reference", &task, "--target", "x", "--remove"]), "REFERENCE_NOT_FOUND", ""),
+        (
+            env.error(&["node", "reference", &task, "--target", "x", "--remove"]),
+            "REFERENCE_NOT_FOUND",
+            "targetId",
+        ),
         (env.error(&["log", "--node", &task, "  "]), "INVALID_ARGUMENT", "log"),
         (env.error(&["log", "no focus"]), "NO_FOCUS", "nodeId"),
         (env.error(&["problem", "--node", &task, ""]), "INVALID_ARGUMENT", "description"),
@@ -60,7 +64,7 @@ fn every_refusal_names_its_field_and_changes_nothing() {
             "INVALID_ARGUMENT",
             "rules",
         ),
-        (env.error(&["workspace", "restore", &ws]), "WORKSPACE_NOT_ARCHIVED", ""),
+        (env.error(&["workspace", "restore", &ws]), "WORKSPACE_NOT_ARCHIVED", "workspaceId"),
     ];
     for (error, code, field) in &cases {
         assert_eq!(error["code"], *code, "{error}");

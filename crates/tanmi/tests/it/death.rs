@@ -9,8 +9,19 @@ use serde_json::Value;
 use crate::env::TestEnv;
 
 /// Every call by which a file system is changed.
-const CALLS: &[&str] =
-    &["write", "pwrite64", "fdatasync", "fsync", "rename", "unlink", "rmdir", "mkdir", "ftruncate", "openat"];
+const CALLS: &[&str] = &[
+    "write",
+    "pwrite64",
+    "fdatasync",
+    "fsync",
+    "rename",
+    "renameat2",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "ftruncate",
+    "openat",
+];
 
 /// `strace` is a test tool, not a part of the product: without it the test says so, and CI counts that as a failure.
 fn has_strace() -> bool {
@@ -188,6 +199,37 @@ fn a_hand_edit_between_death_and_recovery_is_kept() {
         assert_eq!(stage.env.status(&plan), "monitoring", "and what follows from it can be repaired");
     }
     assert!(kept_aside > 0, "no death fell between the record and the file");
+}
+
+/// The last moment there is: the program is held just before it swaps the files, and an editor saves.
+#[test]
+fn an_edit_in_the_moment_of_the_rename_is_kept() {
+    if !has_strace() {
+        return;
+    }
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "old title");
+    let path = env.node_md(&ws, &task);
+    let mut command = env.command_in("strace", &env.project);
+    command
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2"])
+        .args(["-e", "inject=renameat2:delay_enter=700000:when=1"])
+        .arg(env!("CARGO_BIN_EXE_tanmi"))
+        .args(["log", "--node", &task, "by the program"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // The scratch file appears right before the swap.
+    let temp = env.workspace_dir(&ws).join(".local/tmp");
+    while std::fs::read_dir(&temp).map_or(0, Iterator::count) == 0 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    env.edit(&path, |text| text.replace("old title", "BY HAND"));
+    let output = child.wait_with_output().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("BY HAND"), "{text}");
+    let notice = String::from_utf8_lossy(&output.stderr);
+    assert!(notice.contains("was kept"), "{notice}");
+    assert_eq!(env.json(&["workspace", "check"])["findings"][0]["code"], "KEPT_ASIDE");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod crowd;
 mod death;
 mod env;
 mod finding;
+mod hostile;
 mod house;
 mod mcp;
 mod real_clients;

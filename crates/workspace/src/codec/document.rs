@@ -34,6 +34,8 @@ impl Names {
 pub struct Document {
     /// A byte order mark some editors leave.
     bom: bool,
+    /// Lines end as Windows ends them.
+    crlf: bool,
     front: Vec<Entry>,
     preamble: String,
     sections: Vec<Section>,
@@ -74,18 +76,14 @@ impl Document {
             return Err(ParseError::new(1, "the file is empty"));
         }
         // An editor that writes CRLF does so everywhere; in other files a carriage return is content.
-        let normal;
-        let text = if text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r')) {
-            normal = text.replace("\r\n", "\n");
-            &normal
-        } else {
-            text
-        };
+        let crlf = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+        let normal = if crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
+        let text = normal.as_str();
         let mut lines = text.split_inclusive('\n');
         if lines.next().map(str::trim_end) != Some("---") {
             return Err(ParseError::new(1, "the front matter is missing: the first line must be ---"));
         }
-        let mut doc = Document { bom, ..Document::default() };
+        let mut doc = Document { bom, crlf, ..Document::default() };
         let mut number = 1;
         let mut closed = false;
         for line in lines.by_ref() {
@@ -105,19 +103,23 @@ impl Document {
     }
 
     fn push_front_line(&mut self, line: &str, number: usize) -> Result<(), ParseError> {
-        let continues = line.starts_with([' ', '\t']) || line.trim_end() == "-" || line.starts_with("- ");
-        let is_filler = line.trim().is_empty() || line.starts_with('#');
-        if let Some(last) = self.front.last_mut()
-            && last.key.is_some()
-            && continues
-            && !line.trim().is_empty()
+        let is_blank = line.trim().is_empty();
+        let continues =
+            !is_blank && (line.starts_with([' ', '\t']) || line.trim_end() == "-" || line.starts_with("- "));
+        let last_key = self.front.iter().rposition(|entry| entry.key.is_some());
+        if let Some(at) = last_key
+            && (continues || (!is_blank && is_open_flow(&self.front[at].raw)))
         {
-            last.raw.push_str(line);
+            // Blank lines and comments inside a value belong to it.
+            let filler: String = self.front.drain(at + 1..).map(|entry| entry.raw).collect();
+            self.front[at].raw.push_str(&filler);
+            self.front[at].raw.push_str(line);
             return Ok(());
         }
+        let is_filler = is_blank || line.starts_with('#');
         let key = match line.split_once(':') {
-            Some((key, _)) if is_key(key) => Some(key.to_owned()),
             _ if is_filler => None,
+            Some((key, rest)) if is_key(key, rest) => Some(key.trim().to_owned()),
             _ => return Err(ParseError::new(number, "expected `key: value`")),
         };
         self.front.push(Entry { key, raw: line.to_owned(), line: number });
@@ -173,7 +175,7 @@ impl Document {
         if out.len() > end + 1 {
             out.truncate(end + 1);
         }
-        out
+        if self.crlf { out.replace('\n', "\r\n") } else { out }
     }
 
     fn entry(&self, key: &str) -> Option<&Entry> {
@@ -188,12 +190,16 @@ impl Document {
     /// The value as text.
     pub fn get(&self, key: &str) -> Option<String> {
         let entry = self.entry(key)?;
-        Some(scalar::read(&entry.raw[key.len() + 1..]))
+        let (_, value) = entry.raw.split_once(':')?;
+        Some(scalar::read(value))
     }
 
     /// The value, or nothing where it says `null`, `~` or nothing.
+    /// For words and numbers, behind which people write comments.
     pub fn get_nullable(&self, key: &str) -> Option<String> {
-        self.get(key).filter(|value| !matches!(value.as_str(), "" | "null" | "~"))
+        let value = self.get(key)?;
+        let value = value.split_once(" #").map_or(value.as_str(), |(value, _)| value).trim();
+        (!matches!(value, "" | "null" | "~")).then(|| value.to_owned())
     }
 
     pub fn integer(&self, key: &str) -> Result<Option<i64>, ParseError> {
@@ -248,6 +254,12 @@ impl Document {
         let at = self.sections.iter().position(|section| names.matches(section.name()));
         match (at, body) {
             (Some(at), Some(body)) => self.sections[at].body = body,
+            // A second section of that name would take its place, and what was removed would be another text.
+            (Some(at), None)
+                if self.sections[at + 1..].iter().any(|section| names.matches(section.name())) =>
+            {
+                self.sections[at].body = String::from("\n");
+            }
             (Some(at), None) => {
                 self.sections.remove(at);
             }
@@ -311,8 +323,16 @@ fn end_with_blank_line(body: &mut String) {
     }
 }
 
-fn is_key(key: &str) -> bool {
-    !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+/// Whatever YAML would take for a key; the colon is followed by a space or by nothing.
+fn is_key(key: &str, rest: &str) -> bool {
+    !key.trim().is_empty() && (rest.starts_with([' ', '\t', '\r', '\n']) || rest.is_empty())
+}
+
+/// A list or map in brackets that goes on in the next line.
+fn is_open_flow(raw: &str) -> bool {
+    let value = raw.split_once(':').map_or("", |(_, value)| value).trim_start();
+    let count = |c: char| value.matches(c).count();
+    value.starts_with(['[', '{']) && (count('[') > count(']') || count('{') > count('}'))
 }
 
 pub(super) fn line_at(text: &str, at: usize) -> &str {

@@ -10,11 +10,24 @@ use crate::model::{DocReference, LogEntry, Operator, RefStatus, Reference};
 struct Chunk {
     raw: String,
     item: Option<String>,
+    is_bulleted: bool,
 }
 
 /// The text of every entry.
 pub fn items(body: &str) -> Vec<String> {
     chunks(body).into_iter().filter_map(|chunk| chunk.item).collect()
+}
+
+/// The text of every entry that has a bullet, empty ones aside.
+pub fn bulleted(body: &str) -> Vec<String> {
+    let bulleted = chunks(body).into_iter().filter(|chunk| chunk.is_bulleted);
+    bulleted.filter_map(|chunk| chunk.item).filter(|item| !item.trim().is_empty()).collect()
+}
+
+/// What people wrote between the entries.
+pub fn remarks(body: &str) -> String {
+    let between = chunks(body).into_iter().filter(|chunk| chunk.item.is_none());
+    between.map(|chunk| chunk.raw).filter(|raw| !raw.trim().is_empty()).collect()
 }
 
 /// The new body. Entries that stay keep their bytes; so does what stands between them.
@@ -23,17 +36,22 @@ pub fn rewrite<T: PartialEq>(body: &str, was: &[T], now: &[T], write: impl Fn(&T
     let mut old = was.iter();
     let mut next = now.iter().peekable();
     for chunk in chunks(body) {
-        match chunk.item {
-            None => out.push_str(&chunk.raw),
-            Some(_) => {
-                // An old entry that is not the next new one has been removed or replaced.
-                if let (Some(old), Some(new)) = (old.next(), next.peek())
-                    && *old == **new
-                {
-                    out.push_str(&chunk.raw);
-                    next.next();
-                }
+        if chunk.item.is_none() {
+            out.push_str(&chunk.raw);
+            continue;
+        }
+        let Some(gone) = old.next() else { continue };
+        match next.peek() {
+            Some(new) if *gone == **new => {
+                out.push_str(&chunk.raw);
+                next.next();
             }
+            // Replaced where it stood, unless what comes next is an entry from further down that moved up.
+            Some(new) if !now.contains(gone) && !old.clone().any(|later| later == *new) => {
+                out.push_str(&write(new));
+                next.next();
+            }
+            _ => {}
         }
     }
     let mut out = format!("{}\n", out.trim_end_matches('\n'));
@@ -59,7 +77,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
         // A comment that is never closed is none, or it would hide every entry behind it.
         if in_comment || (text.starts_with("<!--") && from_here.contains("-->")) {
             in_comment = !text.contains("-->");
-            chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: None });
+            chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: None, is_bulleted: false });
             continue;
         }
         if text.trim_matches([' ', '\t', '\r']).is_empty() {
@@ -70,7 +88,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
         let indented = text.strip_prefix("  ").or_else(|| text.strip_prefix('\t'));
         match (open, bullet(text), indented) {
             // Continuation, blank lines before it included.
-            (Some(Chunk { raw, item: Some(item) }), _, Some(inner)) => {
+            (Some(Chunk { raw, item: Some(item), .. }), _, Some(inner)) => {
                 raw.push_str(&blank);
                 raw.push_str(line);
                 item.extend(blank.matches('\n'));
@@ -79,19 +97,20 @@ fn chunks(body: &str) -> Vec<Chunk> {
                 blank.clear();
             }
             // Markdown's lazy continuation.
-            (Some(Chunk { raw, item: Some(item) }), None, None) if blank.is_empty() => {
+            (Some(Chunk { raw, item: Some(item), .. }), None, None) if blank.is_empty() => {
                 raw.push_str(line);
                 item.push('\n');
                 item.push_str(text);
             }
-            (_, item, _) => {
-                let item = item.unwrap_or(text.trim()).to_owned();
-                chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: Some(item) });
+            (_, bulleted, _) => {
+                let item = Some(bulleted.unwrap_or(text.trim()).to_owned());
+                let raw = std::mem::take(&mut blank) + line;
+                chunks.push(Chunk { raw, item, is_bulleted: bulleted.is_some() });
             }
         }
     }
     if !blank.is_empty() {
-        chunks.push(Chunk { raw: blank, item: None });
+        chunks.push(Chunk { raw: blank, item: None, is_bulleted: false });
     }
     chunks
 }

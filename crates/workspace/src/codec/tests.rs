@@ -100,6 +100,36 @@ fn crlf_bom_and_chinese_headings() {
     assert_eq!(node.requirement, "one\ntwo");
     assert_eq!(node.diary.log[0].event, "x");
     assert_eq!(node.diary.log[0].timestamp, "2024-01-01 10:00");
+    let written = rewrite(text, |node| node.note = "three\nfour".into());
+    assert_eq!(written.matches('\n').count(), written.matches("\r\n").count(), "line ends stay: {written:?}");
+}
+
+#[test]
+fn keys_that_people_and_other_tools_write() {
+    let text = "---\ntitle: a\ntype: execution # what else\nstatus : pending # waiting\nparentId: root\ndue date: x\n\
+        \"quoted key\": 1\na/b: 1\n@who: me\ntags: [a,\nb]\nmore:\n  - x\n\n  # why\n  - y\nwords: |\n  one\n\n  two\n---\n";
+    assert_eq!(read(text).status, NodeStatus::Pending);
+    let written = rewrite(text, |node| node.title = "b".into());
+    assert_eq!(written, text.replace("title: a", "title: b"));
+    let goal = "---\nname: n\ngoal: |\n  one\n\n  two\n---\n";
+    let doc = Document::parse(goal.as_bytes()).unwrap();
+    assert_eq!(read_workspace(&doc, &WorkspaceId::parse("ws-a").unwrap()).unwrap().goal, "one\n\ntwo");
+}
+
+#[test]
+fn an_entry_is_changed_where_it_stands() {
+    let head = "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n\n## Docs\n\n";
+    let text = format!("{head}* a: 1\n<!-- about b -->\n* b: 2\n<!-- about c -->\n* c: 3\n");
+    let written = rewrite(&text, |node| node.docs[1].description = "new".into());
+    assert_eq!(written, text.replace("* b: 2", "- b: new"));
+    let written = rewrite(&text, |node| {
+        node.docs.remove(0);
+    });
+    assert_eq!(written, text.replace("* a: 1\n", ""));
+    let written = rewrite(&text, |node| node.docs.clear());
+    assert!(written.contains("about b") && written.contains("about c"), "{written}");
+    let twice = format!("{head}\n## Note\n\none\n\n## Note\n\ntwo\n");
+    assert_eq!(read(&rewrite(&twice, |node| node.note.clear())).note, "");
 }
 
 #[test]

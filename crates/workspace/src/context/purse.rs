@@ -4,7 +4,8 @@ use serde::Serialize;
 use tanmi_base::text;
 
 use super::{ChainNode, ContextLimits, active, doc_size};
-use crate::model::{Node, Problem};
+use crate::model::{LogEntry, Node, Problem};
+use crate::ops::EARLIER_CONCLUSION;
 
 /// Something that is there but was not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +39,24 @@ impl Purse {
         match self.omitted.iter_mut().find(|known| known.of == of && known.what == what) {
             Some(known) => known.count += count,
             None => self.omitted.push(Omission { of: of.to_owned(), what, count }),
+        }
+    }
+
+    /// The texts of a list, each cut to its share, so that one long entry does not hide all the others.
+    pub fn shares<T>(
+        &mut self,
+        of: &str,
+        what: &'static str,
+        list: &mut [T],
+        text: impl Fn(&mut T) -> &mut String,
+    ) {
+        let share = self.share / 4;
+        for entry in list {
+            let text = text(entry);
+            if text.len() > share {
+                self.note(of, what, 1);
+                *text = text::cut(text, share);
+            }
         }
     }
 
@@ -107,8 +126,12 @@ impl Purse {
         let conclusion = node.conclusion.clone().map(|text| self.text(of, "conclusion", text));
         let note = self.text(of, "note", node.note.clone());
         let docs = self.first(of, "docs", active(&node.docs), doc_size);
-        let older = node.diary.log.len().saturating_sub(self.log_entries);
-        let log = self.last(of, "log", node.diary.log[older..].to_vec(), |entry| entry.event.len() + 30);
+        let mut log: Vec<LogEntry> =
+            node.diary.log.iter().filter(|entry| !is_retired(entry)).cloned().collect();
+        let older = log.len().saturating_sub(self.log_entries);
+        log.drain(..older);
+        self.shares(of, "log", &mut log, |entry| &mut entry.event);
+        let log = self.last(of, "log", log, |entry| entry.event.len() + 30);
         self.note(of, "log", older);
         ChainNode {
             id: node.id.clone(),
@@ -126,4 +149,9 @@ impl Purse {
             damage: None,
         }
     }
+}
+
+/// A conclusion that no longer holds is kept in the log for people; an agent is not told of it.
+fn is_retired(entry: &LogEntry) -> bool {
+    entry.event.starts_with(EARLIER_CONCLUSION.0) || entry.event.starts_with(EARLIER_CONCLUSION.1)
 }

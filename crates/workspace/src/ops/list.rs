@@ -108,7 +108,8 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
         if wanted(&brief) {
             rows.push(row(tx, brief.clone(), depth, is_last)?);
         }
-        if brief.kind == NodeType::Planning {
+        // By what is there and not by its type: that of a damaged node is not known.
+        if tx.tally(&brief.id)?.total() > 0 {
             levels.push(Level::new(brief.id, None));
         }
     }
@@ -119,7 +120,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
 }
 
 fn row(tx: &dyn Tx, node: NodeBrief, depth: usize, is_last: bool) -> Result<ListRow> {
-    let children = if node.kind == NodeType::Planning { tx.tally(&node.id)?.total() } else { 0 };
+    let children = tx.tally(&node.id)?.total();
     Ok(ListRow { depth, node, children, is_last })
 }
 
@@ -136,7 +137,7 @@ fn levels_behind(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usiz
     let mut levels: Vec<Level> =
         chain.windows(2).map(|pair| Level::new(pair[0].id.clone(), Some(pair[1].place.clone()))).collect();
     if depth.is_none_or(|max| levels.len() < max)
-        && let Some(last) = chain.last().filter(|last| last.kind == NodeType::Planning)
+        && let Some(last) = chain.last()
     {
         levels.push(Level::new(last.id.clone(), None));
     }

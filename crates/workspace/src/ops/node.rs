@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::workspace::{ListEdit, check_docs};
+use super::workspace::{ListEdit, check_docs, check_docs_edit};
 use super::*;
 use crate::limits;
 
@@ -37,7 +37,7 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Ve
     check_docs(&new.docs)?;
     check_rules_hash(&workspace, &new.rules_check)?;
     check_parent(tx, &new.parent_id)?;
-    if ancestors(tx, &new.parent_id)?.len() + 2 > limits::DEPTH {
+    if ancestors(tx, &new.parent_id)?.len() + 1 > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
     let mut id = NodeId::fresh(act.now);
@@ -125,8 +125,9 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) 
     if let Some(isolated) = change.isolated {
         node.isolated = isolated;
     }
+    check_docs_edit(&change.docs)?;
     change.docs.apply(&mut node.docs, |doc| doc.path.as_str())?;
-    check_docs(&node.docs)?;
+    limits::list("docs", node.docs.len())?;
     if node != was {
         node.updated_at = act.now;
         tx.put_node(node.clone())?;
@@ -158,7 +159,7 @@ pub fn move_node(
     } else {
         check_parent(tx, parent)?;
     }
-    if above.len() + 2 + height(tx, id)? > limits::DEPTH {
+    if above.len() + 1 + height(tx, id)? > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
     let old_parent = node.parent_id.replace(parent.clone());
@@ -216,10 +217,9 @@ pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, act: &Act) -> Result<Deleted> {
         return Err(Error::RootProtected { action: "delete" });
     }
     let node = existing_brief(tx, "nodeId", id)?;
-    if let Some(damage) = &node.damage {
-        let (line, reason) = damage.split_once(": ").unwrap_or(("1", damage));
-        let path = format!("nodes/{id}/Node.md").into();
-        return Err(Error::Damaged { path, line: line.parse().unwrap_or(1), reason: reason.to_owned() });
+    if node.damage.is_some() {
+        // Says where and why.
+        tx.node(id)?;
     }
     let mut ids = vec![id.clone()];
     ids.extend(descendants(tx, id)?.into_iter().map(|brief| brief.id));

@@ -39,7 +39,7 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     let workspace = writable(tx)?;
     let TransitionRequest { node_id, action, conclusion } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
-    let children = tx.tally(&node_id)?;
+    let mut children = tx.tally(&node_id)?;
     let has_children = children.total() > 0;
     let Some(step) = state::find(node.kind, node.status, action, has_children) else {
         let allowed = state::allowed(node.kind, node.status, has_children);
@@ -51,10 +51,15 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
             allowed,
         });
     };
-    if step.needs == Needs::ChildrenDoneAndConclusion && (children.done() < children.total() || !has_children)
-    {
-        return Err(unfinished_children(tx, &node_id)?);
+    if step.needs == Needs::ChildrenDoneAndConclusion {
+        // This decision is about exactly these files, so each of them is looked at.
+        all_children(tx, &node_id)?;
+        children = tx.tally(&node_id)?;
+        if children.done() < children.total() || children.total() == 0 {
+            return Err(unfinished_children(tx, &node_id)?);
+        }
     }
+
     if let Some(text) = &conclusion {
         limits::text("conclusion", text)?;
     }
@@ -71,8 +76,11 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     node.status = step.to;
     node.status_changed_at = Some(act.now);
     node.updated_at = act.now;
-    if act.auto_log {
-        let event = format!("{}: {from} → {}", action_word(action, lang), step.to);
+    // A step without a conclusion still has its reason, if one was given.
+    let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
+    if act.auto_log || remark.is_some() {
+        let remark = remark.map(|text| format!(" — {text}")).unwrap_or_default();
+        let event = format!("{}: {from} → {}{remark}", action_word(action, lang), step.to);
         node.diary.log.push(LogEntry::new(act.now, act.operator, event));
     }
     if again {
@@ -117,20 +125,11 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     })
 }
 
+/// The first few: all of them could be thousands.
 fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
     let tally = tx.tally(id)?;
-    let mut unfinished = Vec::new();
-    let mut after = None;
-    // Enough to act on; all of them could be thousands.
-    while unfinished.len() < 5 {
-        let page = tx.children(id, after.as_ref(), 200)?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.place.clone());
-        unfinished.extend(
-            page.into_iter().filter(|child| !child.status.is_done()).map(|c| (c.id, c.title, c.status)),
-        );
-    }
-    unfinished.truncate(5);
+    let unfinished = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());
+    let unfinished = unfinished.take(5).map(|child| (child.id, child.title, child.status)).collect();
     Ok(Error::ChildrenUnfinished { node: id.clone(), unfinished, count: tally.total() - tally.done() })
 }
 

@@ -128,11 +128,15 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> 
         limits::filled_line("goal", &goal)?;
         workspace.goal = goal;
     }
-    change.rules.apply(&mut workspace.rules, String::as_str)?;
+    // Only what is new is checked: what a person wrote into the file is no reason to refuse something else.
+    let mut rules = change.rules;
+    rules.set = rules.set.map(without_repeats);
+    rules.set.iter().chain([&rules.add]).try_for_each(|rules| check_rules(rules))?;
+    check_docs_edit(&change.docs)?;
+    rules.apply(&mut workspace.rules, String::as_str)?;
     change.docs.apply(&mut workspace.docs, |doc| doc.path.as_str())?;
-    workspace.rules = without_repeats(std::mem::take(&mut workspace.rules));
-    check_rules(&workspace.rules)?;
-    check_docs(&workspace.docs)?;
+    limits::list("rules", workspace.rules.len())?;
+    limits::list("docs", workspace.docs.len())?;
     if workspace != was {
         workspace.updated_at = act.now;
         tx.put_workspace(workspace.clone())?;
@@ -187,6 +191,10 @@ pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, act: &Act) -> Result<Workspa
 fn check_rules(rules: &[String]) -> Result<()> {
     limits::list("rules", rules.len())?;
     rules.iter().try_for_each(|rule| limits::filled_line("rules", rule))
+}
+
+pub(super) fn check_docs_edit(edit: &ListEdit<DocReference>) -> Result<()> {
+    edit.set.iter().chain([&edit.add]).try_for_each(|docs| check_docs(docs))
 }
 
 pub(super) fn check_docs(docs: &[DocReference]) -> Result<()> {

@@ -76,6 +76,7 @@ impl FileStore {
     /// Deletes for good what has been in the trash for `days`.
     pub fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
         let layout = self.project_layout();
+        refuse_link(layout.link())?;
         let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
         let oldest = now - i64::from(days) * 86_400_000;
         let mut removed = 0;
@@ -103,6 +104,7 @@ impl FileStore {
     /// Held while workspaces appear and disappear; creates the store folder.
     fn lock_project(&self) -> Result<Lock> {
         let layout = self.project_layout();
+        refuse_link(layout.link())?;
         std::fs::create_dir_all(layout.local()).map_err(Error::io(layout.local()))?;
         let guard = Lock::exclusive(&layout.lock())?;
         let ignore = layout.gitignore();
@@ -115,9 +117,10 @@ impl FileStore {
 
     fn open_tx(&self, id: &WorkspaceId, access: Access, now: Millis, scan: Scan) -> Result<tx::FileTx<'_>> {
         let layout = self.layout(id);
-        if !layout.workspace_md().exists() && !layout.nodes().exists() {
+        if !layout.is_workspace() {
             return Err(FileStore::not_found(id));
         }
+        refuse_link(layout.link())?;
         let guard = match self.lock_workspace(id, &layout) {
             // A place that cannot be written can still be read: nobody else writes there either.
             Err(Error::Io { .. }) if access == Access::Read => Lock::none(),
@@ -129,10 +132,19 @@ impl FileStore {
             let index = OpenIndex { index, inode: 0 };
             return Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now));
         }
-        let (journal, index) = match self.open_fresh(id, &layout, access, now, scan) {
-            Err(Error::Index(error)) if error.is_corrupt() => {
+        let opened = match self.open_fresh(id, &layout, access, now, scan) {
+            Err(Error::Index(error)) if error.is_lost() => {
                 NodeIndex::discard(&layout.index());
-                self.open_fresh(id, &layout, access, now, Scan::Always)?
+                self.open_fresh(id, &layout, access, now, Scan::Always)
+            }
+            other => other,
+        };
+        let (journal, index) = match opened {
+            // A full disk takes no new index; what is there can be read all the same.
+            Err(Error::Io { .. } | Error::Index(_)) if access == Access::Read => {
+                let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
+                scan::full(&index.index, &layout, now)?;
+                return Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now));
             }
             other => other?,
         };
@@ -202,6 +214,12 @@ impl FileStore {
     }
 }
 
+/// Nothing of ours is a symbolic link; a cloned repository may contain one that leads anywhere.
+fn refuse_link(link: Option<PathBuf>) -> Result<()> {
+    let reason = String::from("a symbolic link in the place of a folder of the store; remove it");
+    link.map_or(Ok(()), |path| Err(Error::Damaged { path, line: 1, reason }))
+}
+
 /// Under the lock nothing in the scratch folder is anybody's any more.
 fn clear_temp(layout: &Layout) -> std::io::Result<()> {
     match std::fs::read_dir(layout.temp()) {
@@ -226,18 +244,22 @@ impl FileStore {
         };
         let names =
             entries.flatten().filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok());
-        let mut ids: Vec<WorkspaceId> = names.collect();
+        // What a checkout left behind of another branch's workspace is none.
+        let mut ids: Vec<WorkspaceId> = names.filter(|id| self.layout(id).is_workspace()).collect();
         ids.sort();
         Ok(ids)
     }
 
-    /// What every readable `Workspace.md` says, without a lock and without progress: enough to choose one.
-    pub fn heads(&self) -> Result<Vec<Workspace>> {
+    /// What every `Workspace.md` says, without a lock and without progress: enough to choose one. `None` for one that
+    /// cannot be read.
+    pub fn heads(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let head = |id: WorkspaceId| {
-            let bytes = std::fs::read(self.layout(&id).workspace_md()).ok()?;
-            codec::read_workspace(&codec::Document::parse(&bytes).ok()?, &id).ok()
+            let bytes = std::fs::read(self.layout(&id).workspace_md()).ok();
+            let doc = bytes.and_then(|bytes| codec::Document::parse(&bytes).ok());
+            let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
+            (id, workspace)
         };
-        Ok(self.ids()?.into_iter().filter_map(head).collect())
+        Ok(self.ids()?.into_iter().map(head).collect())
     }
 }
 
@@ -267,17 +289,19 @@ impl Store for FileStore {
         Ok(())
     }
 
-    fn list(&self) -> Result<Vec<WorkspaceEntry>> {
-        let now = clock::now();
+    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>> {
         let entry = |id: WorkspaceId| {
-            let state = self
-                .begin(&id, Access::Read, now)
-                .and_then(|tx| Ok((tx.workspace()?, tx.total()?.progress())));
-            let layout = self.layout(&id);
-            let touched = [layout.journal(), layout.workspace_md()];
-            let touched = touched.iter().filter_map(|path| FileSig::of(path).ok().flatten());
-            let active_at = touched.map(|sig| sig.mtime_ns / 1_000_000).max().unwrap_or_default();
-            WorkspaceEntry { id, state, active_at }
+            let read = self.open_tx(&id, Access::Read, now, Scan::IfNeeded).and_then(|tx| {
+                let workspace = tx.workspace()?;
+                let active_at = tx.active_at()?.max(workspace.updated_at);
+                Ok((workspace, tx.total()?.progress(), active_at))
+            });
+            match read {
+                Ok((workspace, progress, active_at)) => {
+                    WorkspaceEntry { id, state: Ok((workspace, progress)), active_at }
+                }
+                Err(error) => WorkspaceEntry { id, state: Err(error), active_at: 0 },
+            }
         };
         Ok(self.ids()?.into_iter().map(entry).collect())
     }
@@ -294,7 +318,8 @@ impl Store for FileStore {
         }
         let writer = self.lock_workspace(id, &layout)?;
         lock(&self.indexes).remove(id);
-        // Windows does not move a folder with an open file in it; the project's lock keeps new writers out of it long enough.
+        // Windows does not move a folder with an open file in it. A writer that gets in between makes the move fail, and
+        // then nothing has happened.
         if cfg!(windows) {
             drop(writer);
         }
@@ -306,12 +331,21 @@ impl Store for FileStore {
     }
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+        // Without a trash there is nothing to lock, and no folder is made.
+        if self.project_layout().find_trashed(id.as_str()).is_none() {
+            return Ok(false);
+        }
         let _guard = self.lock_project()?;
         let Some(from) = self.project_layout().find_trashed(id.as_str()) else { return Ok(false) };
         let target = self.layout(id);
         std::fs::rename(&from, target.dir()).map_err(Error::io(&from))?;
         fs::sync_dir(self.project_layout().dir());
         Ok(true)
+    }
+
+    fn forget_derived(&self, id: &WorkspaceId) {
+        lock(&self.indexes).remove(id);
+        NodeIndex::discard(&self.layout(id).index());
     }
 
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>> {

@@ -49,7 +49,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn list(&self) -> Result<Vec<WorkspaceEntry>> {
+    fn list(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
         let entry = |(id, shelf): (&WorkspaceId, &Shelf)| WorkspaceEntry {
             id: id.clone(),
             active_at: shelf.nodes.values().map(|node| node.updated_at).max().unwrap_or_default(),

@@ -334,6 +334,33 @@ fn a_context_is_bounded_and_says_what_it_left_out() {
 }
 
 #[test]
+fn one_long_entry_hides_nothing_else() {
+    on_both(|b| {
+        let plan = b.plan(&NodeId::root(), "plan");
+        let act = b.tick();
+        for (title, conclusion) in [("one", "short".to_owned()), ("two", "long. ".repeat(8000))] {
+            let id = b.task(&plan, title);
+            b.go(&id, Action::Start).unwrap();
+            let request =
+                TransitionRequest { node_id: id, action: Action::Complete, conclusion: Some(conclusion) };
+            b.change(|tx| transition(tx, request.clone(), &act)).unwrap();
+        }
+        for n in 0..60 {
+            let edit = ReferenceEdit::Add { description: "word ".repeat(3000) };
+            b.change(|tx| edit_reference(tx, &plan, &format!("doc{n}.md"), edit.clone(), &act)).unwrap();
+        }
+        let context = context_of(b, &plan);
+        assert_eq!(context.child_conclusions.len(), 2);
+        assert!(context.omitted.iter().any(|o| o.what == "references"));
+        assert!(serde_json::to_string(&context).unwrap().len() < 60_000);
+        b.go(&plan, Action::Complete).unwrap();
+        b.go(&plan, Action::Reopen).unwrap();
+        let told = serde_json::to_string(&context_of(b, &plan)).unwrap();
+        assert!(!told.contains("原结论"), "what no longer holds is not told");
+    });
+}
+
+#[test]
 fn pages_of_a_tree() {
     on_both(|b| {
         let root = NodeId::root();

@@ -7,6 +7,7 @@ use tanmi_base::{Lang, Millis};
 use super::{FileStore, Scan, scan};
 use crate::error::{Error, Result};
 use crate::model::*;
+use crate::ops::{self, Act};
 use crate::store::{self, Access, NodeBrief, Tx};
 
 #[derive(Debug, Default)]
@@ -58,6 +59,8 @@ pub enum Flaw {
     },
     /// What recovery would have written, had a person not changed the file meanwhile.
     KeptAside,
+    /// A piece of the journal that could not be read.
+    BrokenJournal,
 }
 
 impl Flaw {
@@ -73,6 +76,7 @@ impl Flaw {
             Flaw::LostFocus { .. } => "LOST_FOCUS",
             Flaw::WrongStatus { .. } => "WRONG_STATUS",
             Flaw::KeptAside => "KEPT_ASIDE",
+            Flaw::BrokenJournal => "BROKEN_JOURNAL",
         }
     }
 
@@ -107,6 +111,10 @@ impl Flaw {
                     "your edit was kept during recovery; this is what would have been written: compare, then delete it",
                 ),
             ),
+            Flaw::BrokenJournal => (
+                String::from("日志文件中无法解析的部分；查看后可删除"),
+                String::from("a part of the journal that could not be read: look at it, then delete it"),
+            ),
         };
         match lang {
             Lang::Zh => zh,
@@ -118,107 +126,121 @@ impl Flaw {
 impl FileStore {
     /// Reads everything, says what is wrong, and with `repair` puts right what has only one right answer.
     pub fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
-        let mut report = CheckReport::default();
-        let layout = self.layout(id);
-        let fix = if repair { Fix::Repaired } else { Fix::Repairable };
-        let mut wrong_status = Vec::new();
-        {
-            let tx = self.open_tx(id, Access::Read, now, Scan::Always)?;
-            report.nodes = tx.total()?.total();
-            for row in tx.index()?.damaged()? {
-                let damage = row.damage.unwrap_or_default();
-                let (line, reason) = damage.split_once(": ").unwrap_or(("1", &damage));
-                let Ok(node) = NodeId::parse(&row.id) else { continue };
-                report.push(
-                    layout.node_md(&node),
-                    line.parse().ok(),
-                    Flaw::Unreadable { reason: reason.to_owned() },
-                    Fix::ByHand,
-                );
-            }
-            for row in tx.index()?.orphans()?.into_iter().filter(|row| row.damage.is_none()) {
-                let Ok(node) = NodeId::parse(&row.id) else { continue };
-                report.push(layout.node_md(&node), None, Flaw::Orphan { parent: row.parent }, Fix::ByHand);
-            }
-            for node in scan::node_ids(&layout)? {
-                let Some(brief) = tx.brief(&node)?.filter(|brief| brief.damage.is_none()) else { continue };
-                check_node(&tx, &brief, layout.node_md(&node), &mut report)?;
-                wrong_status.extend(wrong_status_of(&tx, &brief)?);
-            }
-            for (node, is, should) in &wrong_status {
-                let flaw = Flaw::WrongStatus { is: *is, should: *should };
-                report.push(layout.node_md(node), None, flaw, fix);
-            }
-            self.check_workspace(&tx, &mut report, fix)?;
+        let mut report = self.look(id, now)?;
+        self.check_folders(id, &mut report);
+        if !repair || !report.findings.iter().any(|finding| finding.fix == Fix::Repairable) {
+            return Ok(report);
         }
-        self.check_folders(id, &mut report, repair)?;
-        if repair {
-            self.repair(id, &wrong_status, now)?;
+        self.remove_empty_folders(&mut report);
+        let repaired = self.repair(id, now)?;
+        for finding in report.findings.iter_mut().filter(|finding| finding.fix == Fix::Repairable) {
+            match &finding.flaw {
+                Flaw::WrongStatus { .. } if repaired.statuses => finding.fix = Fix::Repaired,
+                Flaw::StaleRulesHash | Flaw::LostFocus { .. } if repaired.workspace => {
+                    finding.fix = Fix::Repaired
+                }
+                _ => {}
+            }
         }
         Ok(report)
     }
 
-    fn check_workspace(&self, tx: &super::tx::FileTx<'_>, report: &mut CheckReport, fix: Fix) -> Result<()> {
+    fn look(&self, id: &WorkspaceId, now: Millis) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let layout = self.layout(id);
+        let tx = self.open_tx(id, Access::Read, now, Scan::Always)?;
+        report.nodes = tx.total()?.total();
+        for row in tx.index()?.damaged()? {
+            let damage = row.damage.unwrap_or_default();
+            let (line, reason) = damage.split_once(": ").unwrap_or(("1", &damage));
+            let Ok(node) = NodeId::parse(&row.id) else { continue };
+            let flaw = Flaw::Unreadable { reason: reason.to_owned() };
+            report.push(layout.node_md(&node), line.parse().ok(), flaw, Fix::ByHand);
+        }
+        for row in tx.index()?.orphans()?.into_iter().filter(|row| row.damage.is_none()) {
+            let Ok(node) = NodeId::parse(&row.id) else { continue };
+            report.push(layout.node_md(&node), None, Flaw::Orphan { parent: row.parent }, Fix::ByHand);
+        }
+        let ids = scan::node_ids(&layout)?;
+        for node in &ids {
+            let Some(brief) = tx.brief(node)?.filter(|brief| brief.damage.is_none()) else { continue };
+            check_node(&tx, &brief, layout.node_md(node), &mut report)?;
+        }
+        for (node, is, should) in wrong_statuses(&tx, &ids)? {
+            report.push(layout.node_md(&node), None, Flaw::WrongStatus { is, should }, Fix::Repairable);
+        }
         match tx.workspace() {
             Err(Error::Damaged { path, line, reason }) => {
                 report.push(path, Some(line), Flaw::Unreadable { reason }, Fix::ByHand);
             }
             Err(error) => return Err(error),
             Ok(workspace) => {
-                let path = self.layout(&workspace.id).workspace_md();
+                let path = layout.workspace_md();
                 if tx.written_rules_hash()? != workspace.rules_hash() {
-                    report.push(path.clone(), None, Flaw::StaleRulesHash, fix);
+                    report.push(path.clone(), None, Flaw::StaleRulesHash, Fix::Repairable);
                 }
                 if let Some(node) = workspace.focused_node_id
                     && tx.brief(&node)?.is_none()
                 {
-                    report.push(path, None, Flaw::LostFocus { node }, fix);
+                    report.push(path, None, Flaw::LostFocus { node }, Fix::Repairable);
                 }
             }
         }
-        Ok(())
+        Ok(report)
     }
 
-    fn check_folders(&self, id: &WorkspaceId, report: &mut CheckReport, repair: bool) -> Result<()> {
+    fn check_folders(&self, id: &WorkspaceId, report: &mut CheckReport) {
         let layout = self.layout(id);
-        let entries = std::fs::read_dir(layout.nodes()).into_iter().flatten().flatten();
-        for entry in entries {
+        for entry in std::fs::read_dir(layout.nodes()).into_iter().flatten().flatten() {
             let path = entry.path();
             let is_node = entry.file_name().to_str().is_some_and(|name| NodeId::parse(name).is_ok());
-            if is_node && path.join("Node.md").exists() {
+            if is_node && std::fs::symlink_metadata(path.join("Node.md")).is_ok() {
                 continue;
             }
             let is_empty = std::fs::read_dir(&path).is_ok_and(|mut inside| inside.next().is_none());
-            if !is_empty {
-                report.push(path, None, Flaw::NotANode, Fix::ByHand);
-            } else if repair && std::fs::remove_dir(&path).is_ok() {
-                report.push(path, None, Flaw::EmptyFolder, Fix::Repaired);
-            } else {
+            if is_empty && !tanmi_base::fs::is_link(&path) {
                 report.push(path, None, Flaw::EmptyFolder, Fix::Repairable);
+            } else {
+                report.push(path, None, Flaw::NotANode, Fix::ByHand);
             }
         }
         for entry in std::fs::read_dir(layout.kept()).into_iter().flatten().flatten() {
-            report.push(entry.path(), None, Flaw::KeptAside, Fix::ByHand);
+            let is_journal = entry.file_name().to_string_lossy().starts_with("journal-");
+            let flaw = if is_journal { Flaw::BrokenJournal } else { Flaw::KeptAside };
+            report.push(entry.path(), None, flaw, Fix::ByHand);
         }
-        Ok(())
     }
 
-    fn repair(
-        &self,
-        id: &WorkspaceId,
-        wrong_status: &[(NodeId, NodeStatus, NodeStatus)],
-        now: Millis,
-    ) -> Result<()> {
-        let outcome = store::change(self, id, now, |tx| {
-            for (node, is, should) in wrong_status {
-                if let Some(mut node) = tx.node(node)?.filter(|node| node.status == *is) {
-                    node.status = *should;
-                    node.status_changed_at = Some(now);
-                    node.updated_at = now;
-                    tx.put_node(node)?;
+    fn remove_empty_folders(&self, report: &mut CheckReport) {
+        for finding in &mut report.findings {
+            // Only a folder that is still empty can be removed so.
+            if matches!(finding.flaw, Flaw::EmptyFolder) && std::fs::remove_dir(&finding.path).is_ok() {
+                finding.fix = Fix::Repaired;
+            }
+        }
+    }
+
+    /// Statuses and the workspace's own keys, each in a transaction of its own, so that damage in one does not keep the
+    /// other from being mended.
+    fn repair(&self, id: &WorkspaceId, now: Millis) -> Result<Repaired> {
+        let layout = self.layout(id);
+        let act = Act { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
+        let statuses = store::change(self, id, now, |tx| {
+            ops::writable(tx)?;
+            // A node put right may make the next one above it wrong.
+            for _ in 0..crate::limits::DEPTH {
+                let wrong = wrong_statuses(tx, &scan::node_ids(&layout)?)?;
+                for (node, _, should) in &wrong {
+                    ops::set_status(tx, node, *should, &act)?;
+                }
+                if wrong.is_empty() {
+                    break;
                 }
             }
-            let mut workspace = tx.workspace()?;
+            Ok(())
+        });
+        let workspace = store::change(self, id, now, |tx| {
+            let mut workspace = ops::writable(tx)?;
             if let Some(focus) = &workspace.focused_node_id
                 && tx.brief(focus)?.is_none()
             {
@@ -228,12 +250,19 @@ impl FileStore {
             workspace.updated_at = now.max(workspace.updated_at + 1);
             tx.put_workspace(workspace)
         });
-        match outcome {
-            // Reported already; nothing else in that file can be mended.
-            Err(Error::Damaged { .. }) => Ok(()),
-            other => other,
-        }
+        let done = |outcome: Result<()>| match outcome {
+            Ok(()) => Ok(true),
+            // Reported already, and never overwritten.
+            Err(Error::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        };
+        Ok(Repaired { statuses: done(statuses)?, workspace: done(workspace)? })
     }
+}
+
+struct Repaired {
+    statuses: bool,
+    workspace: bool,
 }
 
 impl CheckReport {
@@ -253,27 +282,37 @@ fn check_node(tx: &dyn Tx, brief: &NodeBrief, path: PathBuf, report: &mut CheckR
     Ok(())
 }
 
-/// The status that a node's children leave no choice about, if it has another.
-fn wrong_status_of(tx: &dyn Tx, brief: &NodeBrief) -> Result<Option<(NodeId, NodeStatus, NodeStatus)>> {
-    if brief.kind != NodeType::Planning {
-        return Ok(None);
+/// Nodes whose children leave no choice about their status, and which have another. While any file cannot be read nobody
+/// knows whose child it is, so nothing is claimed.
+fn wrong_statuses(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<(NodeId, NodeStatus, NodeStatus)>> {
+    let mut wrong = Vec::new();
+    for id in ids {
+        let Some(brief) = tx.brief(id)? else { continue };
+        if brief.damage.is_some() {
+            return Ok(Vec::new());
+        }
+        if brief.kind != NodeType::Planning {
+            continue;
+        }
+        let tally = tx.tally(id)?;
+        let should = match brief.status {
+            NodeStatus::Monitoring if tally.total() == 0 => NodeStatus::Planning,
+            NodeStatus::Pending | NodeStatus::Completed if tally.total() > tally.done() => {
+                NodeStatus::Monitoring
+            }
+            _ => continue,
+        };
+        wrong.push((id.clone(), brief.status, should));
     }
-    let tally = tx.tally(&brief.id)?;
-    let unfinished = tally.total() > tally.done();
-    let should = match brief.status {
-        NodeStatus::Monitoring if tally.total() == 0 => Some(NodeStatus::Planning),
-        NodeStatus::Pending | NodeStatus::Completed if unfinished => Some(NodeStatus::Monitoring),
-        _ => None,
-    };
-    Ok(should.map(|should| (brief.id.clone(), brief.status, should)))
+    Ok(wrong)
 }
 
+/// Whether walking up from a node leads back to it, or for ever round a ring above it.
 fn is_in_ring(tx: &dyn Tx, id: &NodeId) -> Result<bool> {
+    let mut seen = std::collections::BTreeSet::from([id.clone()]);
     let mut at = tx.brief(id)?.and_then(|brief| brief.parent_id);
-    let mut steps = 0;
     while let Some(parent) = at {
-        steps += 1;
-        if parent == *id || steps > crate::limits::DEPTH * 4 {
+        if !seen.insert(parent.clone()) {
             return Ok(true);
         }
         at = tx.brief(&parent)?.and_then(|brief| brief.parent_id);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::Millis;
 use tanmi_base::fs;
-use tanmi_base::journal::Places;
+use tanmi_base::journal::{Change, Places};
 
 use crate::model::{NodeId, WorkspaceId};
 
@@ -56,8 +56,18 @@ impl ProjectLayout {
         Ok(())
     }
 
+    /// A free name in the trash.
     pub fn trashed(&self, now: Millis, name: &str) -> PathBuf {
-        self.trash().join(trash_name(now, name))
+        let mut at = now;
+        while self.trash().join(trash_name(at, name)).exists() {
+            at += 1;
+        }
+        self.trash().join(trash_name(at, name))
+    }
+
+    /// See [`Layout::link`].
+    pub fn link(&self) -> Option<PathBuf> {
+        [self.dir.clone(), self.local(), self.trash()].into_iter().find(|path| fs::is_link(path))
     }
 
     /// The latest of that name.
@@ -81,6 +91,22 @@ pub fn trashed_at(name: &OsStr) -> Option<Millis> {
     name.to_str()?.split_once('-')?.0.parse().ok()
 }
 
+/// What a journal of ours can hold: the workspace's file, a node's file, a node's folder on its way to the trash.
+fn is_ours(change: &Change) -> bool {
+    let is_node = |path: &str| path.strip_prefix("nodes/").is_some_and(|id| NodeId::parse(id).is_ok());
+    match change {
+        Change::Write { path, .. } => {
+            path == "Workspace.md" || path.strip_suffix("/Node.md").is_some_and(is_node)
+        }
+        Change::Move { from, to } => {
+            let mut parts = to.strip_prefix("../.trash/").unwrap_or_default().split('/');
+            let is_name =
+                |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part != "." && part != "..");
+            is_node(from) && is_name(parts.next()) && is_name(parts.next()) && parts.next().is_none()
+        }
+    }
+}
+
 /// `<project>/.tanmi-workspace/ws-…`
 #[derive(Clone)]
 pub struct Layout {
@@ -96,6 +122,10 @@ impl Layout {
     }
     pub fn exists(&self) -> bool {
         self.dir.is_dir()
+    }
+    /// Whether there is anything of a workspace here.
+    pub fn is_workspace(&self) -> bool {
+        self.workspace_md().exists() || self.nodes().exists()
     }
     pub fn workspace_md(&self) -> PathBuf {
         self.dir.join("Workspace.md")
@@ -130,13 +160,21 @@ impl Layout {
     }
 
     pub fn places(&self) -> Places {
-        Places { root: self.dir.clone(), temp: self.temp(), kept: self.kept() }
+        Places { root: self.dir.clone(), temp: self.temp(), kept: self.kept(), allows: is_ours }
+    }
+
+    /// A folder of the store that is a symbolic link: whoever put it there wants us to write, or delete, elsewhere.
+    pub fn link(&self) -> Option<PathBuf> {
+        let store = self.dir.parent().unwrap_or(&self.dir).to_owned();
+        let folders = [store, self.dir.clone(), self.nodes(), self.local(), self.temp(), self.kept()];
+        folders.into_iter().find(|path| fs::is_link(path))
     }
 
     /// Where a removed node's folder goes, as the journal names it: relative to the workspace.
     pub fn trash_in_journal(&self, now: Millis, id: &NodeId) -> String {
         let workspace = self.dir.file_name().unwrap_or_default().to_string_lossy();
-        format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}")))
+        let unique = tanmi_base::id::random(6);
+        format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}-{unique}")))
     }
 
     /// The project's folder, if this is a place inside one.

@@ -52,8 +52,7 @@ fn scan(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     let git = git_sign(layout);
     let mut known: HashMap<String, FileSig> = index.signatures()?.into_iter().collect();
     for id in node_ids(layout)? {
-        let path = layout.node_md(&id);
-        let sig = FileSig::of(&path).map_err(Error::io(&path))?;
+        let sig = sig_of(layout, &id);
         let was = known.remove(id.as_str());
         match sig {
             None if was.is_some() => index.remove(id.as_str())?,
@@ -71,6 +70,7 @@ fn scan(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     index.set_meta("nodes", &folder)?;
     index.set_meta("git", &git)?;
     index.set_meta("scannedAt", &now.to_string())?;
+    index.set_meta("activeAt", &index.last_update()?.to_string())?;
     Ok(())
 }
 
@@ -84,10 +84,14 @@ pub fn node_ids(layout: &Layout) -> Result<Vec<NodeId>> {
     Ok(entries.flatten().filter_map(|entry| NodeId::parse(entry.file_name().to_str()?).ok()).collect())
 }
 
+/// What cannot even be looked at is there and damaged.
+fn sig_of(layout: &Layout, id: &NodeId) -> Option<FileSig> {
+    FileSig::of(&layout.node_md(id)).unwrap_or(Some(FileSig::default()))
+}
+
 /// The row of a node, certainly as its file is now. `None` if there is no file.
 pub fn verify(index: &NodeIndex, layout: &Layout, id: &NodeId, row: Option<Row>) -> Result<Option<Row>> {
-    let path = layout.node_md(id);
-    match (FileSig::of(&path).map_err(Error::io(&path))?, row) {
+    match (sig_of(layout, id), row) {
         (Some(sig), Some(row)) if row.sig == sig => Ok(Some(row)),
         (Some(_), _) => refresh(index, layout, id),
         (None, Some(_)) => {
@@ -120,6 +124,8 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
                 title: id.to_string(),
                 kind: NodeType::Execution.to_string(),
                 status: NodeStatus::Pending.to_string(),
+                // Nobody knows whether it was, and what it may have kept apart must not leak.
+                isolated: true,
                 ..Row::default()
             };
             Row {
@@ -150,7 +156,23 @@ pub type Damage = (ParseError, FileSig);
 /// Reads and parses one node file. `None` if there is none.
 pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<Loaded, Damage>>> {
     let path = layout.node_md(id);
-    let Some((bytes, sig)) = read_with_sig(&path)? else { return Ok(None) };
+    // A link would lead out of the store, a pipe would never end.
+    let is_file = |path: &std::path::Path| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    let read = match std::fs::symlink_metadata(&path) {
+        Err(error) if fs::is_absent(&error) => return Ok(None),
+        _ if fs::is_link(&layout.node_dir(id)) || !is_file(&path) => {
+            Err(String::from("not a regular file in a folder of its own"))
+        }
+        _ => read_with_sig(&path).map_err(|error| error.to_string()),
+    };
+    let (bytes, sig) = match read {
+        Ok(Some(read)) => read,
+        Ok(None) => return Ok(None),
+        Err(reason) => {
+            let sig = sig_of(layout, id).unwrap_or_default();
+            return Ok(Some(Err((ParseError::new(1, reason), sig))));
+        }
+    };
     let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_node(&doc, id)?, doc)));
     Ok(Some(match parsed {
         Ok((node, doc)) => Ok(Loaded { doc, node, before: Before::of(sig, &bytes) }),
@@ -221,12 +243,12 @@ pub fn folder_sign(layout: &Layout) -> Result<String> {
     }
 }
 
-/// Changes whenever git moves HEAD: a checkout, a merge, a pull.
+/// Changes whenever git touches the files: a checkout, a merge, a pull, a stash.
 fn git_sign(layout: &Layout) -> String {
-    let Some(project) = layout.project() else { return String::new() };
-    let sign = |name: &str| match FileSig::of(&project.join(".git").join(name)) {
+    let Some(git) = layout.project().and_then(tanmi_base::paths::git_dir) else { return String::new() };
+    let sign = |name: &str| match FileSig::of(&git.join(name)) {
         Ok(Some(sig)) => format!("{}.{}.{}", sig.mtime_ns, sig.size, sig.inode),
         _ => String::from("-"),
     };
-    format!("{} {}", sign("HEAD"), sign("logs/HEAD"))
+    format!("{} {} {}", sign("HEAD"), sign("logs/HEAD"), sign("index"))
 }

@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use tanmi_base::Millis;
 use tanmi_base::fs::FileSig;
-use tanmi_base::journal::{Before, Change, CommitError, Journal};
+use tanmi_base::journal::{Before, Change, CommitError, Journal, Recovery};
 use tanmi_base::lock::Lock;
-use tanmi_index::{IndexError, NodeIndex, Position};
+use tanmi_index::{NodeIndex, Position};
 
 use super::layout::Layout;
 use super::scan::{self, Loaded};
@@ -70,6 +70,11 @@ impl<'a> FileTx<'a> {
     pub(super) fn index(&self) -> Result<&NodeIndex> {
         // Taken only by commit, which consumes the transaction.
         self.index.as_ref().map(|open| &open.index).ok_or(Error::Contended { path: self.id.to_string() })
+    }
+
+    /// When anything in the workspace last changed.
+    pub(super) fn active_at(&self) -> Result<Millis> {
+        Ok(self.index()?.meta("activeAt")?.and_then(|at| at.parse().ok()).unwrap_or_default())
     }
 
     fn loaded_workspace(&self) -> Result<&LoadedWorkspace> {
@@ -195,19 +200,9 @@ impl<'a> FileTx<'a> {
             open.index.set_meta("nodes", &folders)?;
         }
         open.index.set_meta("seq", &journal.seq().to_string())?;
+        open.index.set_meta("activeAt", &self.now.to_string())?;
         open.index.commit()?;
         journal.mark_applied().map_err(Error::io(self.layout.journal()))
-    }
-
-    /// An index that turns out to be broken in the middle is thrown away, and the caller starts again.
-    fn heal<T>(&self, result: Result<T, IndexError>) -> Result<T> {
-        result.map_err(|error| {
-            if error.is_corrupt() && self.journal.is_some() {
-                NodeIndex::discard(&self.layout.index());
-                return Error::Contended { path: self.layout.index().display().to_string() };
-            }
-            Error::Index(error)
-        })
     }
 }
 
@@ -216,6 +211,10 @@ impl<'a> FileTx<'a> {
 fn is_our_doing(known: &str, now: &str, grown: i64) -> bool {
     let count = |sign: &str| sign.split_once(' ').and_then(|(_, n)| n.parse::<i64>().ok()).unwrap_or(0);
     count(known) < 2 || count(now) - count(known) == grown
+}
+
+fn tally_of(counts: tanmi_index::Tally) -> Tally {
+    Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n))))
 }
 
 fn folders_made(change: &Change) -> i64 {
@@ -253,39 +252,46 @@ impl Tx for FileTx<'_> {
         if let Some(put) = self.put_nodes.get(id) {
             return Ok(put.as_ref().map(NodeBrief::of));
         }
-        let row = self.heal(self.index()?.get(id.as_str()))?;
+        let row = self.index()?.get(id.as_str())?;
         Ok(scan::verify(self.index()?, &self.layout, id, row)?.and_then(scan::brief_of))
     }
 
     fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
-        let after = after.map(|place| Position {
+        let mut after = after.map(|place| Position {
             order: place.order,
             created_at: place.created_at,
             id: place.id.clone(),
         });
-        let rows = self.heal(self.index()?.children(parent.as_str(), after.as_ref(), limit))?;
-        self.verified(rows, |row| row.parent == parent.as_str())
+        let mut found = Vec::new();
+        // Rows that turn out to have moved elsewhere must not end the page early.
+        while found.len() < limit {
+            let want = limit - found.len();
+            let rows = self.index()?.children(parent.as_str(), after.as_ref(), want)?;
+            let is_last = rows.len() < want;
+            after = rows.last().map(tanmi_index::Row::position).or(after);
+            found.extend(self.verified(rows, |row| row.parent == parent.as_str())?);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
-        let rows = self.heal(self.index()?.recent(parent.as_str(), status.as_str(), limit))?;
+        let rows = self.index()?.recent(parent.as_str(), status.as_str(), limit)?;
         self.verified(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
-        let last = self.heal(self.index()?.last_order(parent.as_str()))?;
-        // Nodes made by hand have no order and count as last.
-        Ok(if last == i64::MAX { self.tally(parent)?.total() as i64 } else { last })
+        Ok(self.index()?.last_order(parent.as_str())?)
     }
 
     fn tally(&self, parent: &NodeId) -> Result<Tally> {
-        let counts = self.heal(self.index()?.tally(parent.as_str()))?;
-        Ok(Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n)))))
+        Ok(tally_of(self.index()?.tally(parent.as_str())?))
     }
 
     fn total(&self) -> Result<Tally> {
-        let counts = self.heal(self.index()?.tally(""))?;
-        Ok(Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n)))))
+        Ok(tally_of(self.index()?.tally("")?))
     }
 
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {
@@ -322,13 +328,21 @@ impl Tx for FileTx<'_> {
         if changes.is_empty() {
             return Ok(journal.seq());
         }
-        let sigs = journal.commit(changes, self.now).map_err(|error| match error {
+        let applied = journal.commit(changes, self.now).map_err(|error| match error {
             CommitError::Conflict { path } => Error::Contended { path },
             CommitError::Io { path, source } => Error::Io { path, source },
         })?;
         let seq = journal.seq();
-        if self.finish(&sigs, &owners, grown).is_err() {
+        // What is durable is a fact, whether or not the index could follow: the next one to come scans.
+        if applied.is_unfinished
+            || !applied.kept.is_empty()
+            || self.finish(&applied.sigs, &owners, grown).is_err()
+        {
             self.index = None;
+        }
+        if !applied.kept.is_empty() {
+            let recovery = Recovery { kept: applied.kept, ..Recovery::default() };
+            super::lock(&self.store.recoveries).push((self.id.clone(), recovery));
         }
         Ok(seq)
     }

@@ -1,0 +1,234 @@
+//! What a cloned repository, a slip of the pen or an odd disk can put in the way: nothing outside the store is touched,
+//! and nothing is guessed.
+
+use crate::env::TestEnv;
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_store_leads_nowhere() {
+    use std::os::unix::fs::symlink;
+    let victim_of = |env: &TestEnv| {
+        let victim = env.root().join("victim");
+        std::fs::create_dir(&victim).unwrap();
+        env.write(&victim.join("2019-taxes"), b"mine");
+        victim
+    };
+    for name in [".local/tmp", ".local", "nodes"] {
+        let env = TestEnv::new();
+        let ws = env.init();
+        env.node("root", "execution", "a");
+        let victim = victim_of(&env);
+        let place = env.workspace_dir(&ws).join(name);
+        tanmi_base::fs::remove_tree(&place).unwrap();
+        symlink(&victim, &place).unwrap();
+        for args in [
+            &["tree", &ws][..],
+            &["workspace", "list"],
+            &["node", "create", "-w", &ws, "--type", "execution", "--title", "x"],
+        ] {
+            env.run(args);
+        }
+        assert_eq!(env.error(&["tree", &ws])["code"], "FILE_DAMAGED", "{name}");
+        let left: Vec<_> =
+            std::fs::read_dir(&victim).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["2019-taxes"], "{name}");
+    }
+    let env = TestEnv::new();
+    let ws = env.init();
+    let victim = victim_of(&env);
+    symlink(&victim, env.project.join(".tanmi-workspace/.trash")).unwrap();
+    env.run(&["workspace", "init", "--name", "n", "--goal", "g"]);
+    env.run(&["workspace", "delete", &ws]);
+    assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1);
+}
+
+#[test]
+fn a_journal_that_comes_with_a_clone_writes_nothing_elsewhere() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let outside = env.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    env.write(&outside.join("secret"), b"s");
+    let evil = |path: &str| {
+        let json = format!(r#"{{"seq":1,"time":0,"changes":[{path}],"folders":[9999999999999999999]}}"#);
+        let json = json.replace("9999999999999999999", "9223372036854775807");
+        format!(
+            "H {{\"version\":1,\"base\":0,\"boot\":\"other\"}}\nR {:08x} {json}\nA 1\n",
+            crc32(json.as_bytes())
+        )
+    };
+    let root = outside.display();
+    for change in [
+        format!(r#"{{"write":{{"path":"{root}/keys","before":null,"text":"evil"}}}}"#),
+        String::from(r#"{"write":{"path":"../../../outside/keys","before":null,"text":"evil"}}"#),
+        String::from(
+            r#"{"write":{"path":"nodes/../../../../outside/keys/Node.md","before":null,"text":"evil"}}"#,
+        ),
+        format!(r#"{{"move":{{"from":"{root}/secret","to":"{root}/stolen"}}}}"#),
+        String::from(r#"{"move":{"from":"nodes/root","to":"../../../outside/x"}}"#),
+        String::from(r#"{"move":{"from":"nodes/root","to":"../.trash/../x"}}"#),
+    ] {
+        env.write(&env.workspace_dir(&ws).join(".local/journal"), evil(&change).as_bytes());
+        env.ok(&["tree"]);
+        let left: Vec<_> =
+            std::fs::read_dir(&outside).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["secret"], "{change}");
+        assert_eq!(env.status("root"), "pending");
+    }
+}
+
+/// The journal's check sum, so that the record is a valid one.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(
+            crc ^ u32::from(*byte),
+            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
+        )
+    })
+}
+
+#[test]
+fn a_workspace_that_cannot_be_read_is_not_passed_over() {
+    let env = TestEnv::new();
+    let (first, _) = (env.init(), env.init());
+    env.edit(&env.workspace_dir(&first).join("Workspace.md"), |text| {
+        text.replace("status: active", "status: acttive")
+    });
+    let create = ["node", "create", "--type", "execution", "--title", "z"];
+    assert_eq!(env.error(&create)["code"], "AMBIGUOUS_WORKSPACE", "it does not go to the other one");
+
+    let env = TestEnv::new();
+    let only = env.init();
+    env.edit(&env.workspace_dir(&only).join("Workspace.md"), |text| {
+        text.replace("status: active", "status: acttive")
+    });
+    assert_eq!(env.error(&["tree"])["code"], "FILE_DAMAGED");
+    assert_eq!(env.json(&["workspace", "check"])["findings"][0]["code"], "UNREADABLE");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_node_file_that_is_no_file_hurts_nobody_else() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let good = env.node("root", "execution", "good");
+    let odd: Vec<String> =
+        ["folder", "pipe", "link", "loop"].iter().map(|kind| env.node("root", "execution", kind)).collect();
+    for (n, node) in odd.iter().enumerate() {
+        let path = env.node_md(&ws, node);
+        std::fs::remove_file(&path).unwrap();
+        match n {
+            0 => std::fs::create_dir(&path).unwrap(),
+            1 => assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success()),
+            2 => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            _ => std::os::unix::fs::symlink("Node.md", &path).unwrap(),
+        }
+    }
+    assert_eq!(env.status(&good), "pending");
+    env.ok(&["node", "transition", &good, "--action", "start"]);
+    let report = env.json(&["workspace", "check"]);
+    assert_eq!(report["findings"].as_array().unwrap().len(), 4, "{report}");
+    for node in &odd {
+        assert_eq!(env.error(&["node", "show", node])["code"], "FILE_DAMAGED");
+    }
+}
+
+#[test]
+fn restore_looks_into_the_trash_first_and_makes_no_folder() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let copy = env.root().join("project-copy");
+    assert!(
+        std::process::Command::new("cp").arg("-a").arg(&env.project).arg(&copy).status().unwrap().success()
+    );
+    env.ok(&["workspace", "delete", &ws]);
+    assert_eq!(
+        env.error(&["workspace", "update", &ws, "--name", "x"])["code"],
+        "WORKSPACE_NOT_FOUND",
+        "not the copy"
+    );
+    env.ok(&["workspace", "restore", &ws]);
+    env.ok(&["tree", &ws]);
+
+    env.ok(&["workspace", "delete", &ws]);
+    let moved = env.root().join("elsewhere");
+    std::fs::rename(&env.project, &moved).unwrap();
+    assert!(env.run_in(&moved, &["workspace", "restore", &ws]).ok);
+    assert!(!env.project.exists(), "the old place is not made again");
+
+    let empty = env.root().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    assert!(!env.run_in(&empty, &["workspace", "restore", "ws-none"]).ok);
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
+
+#[test]
+fn a_moved_project_is_known_again_as_soon_as_it_is_used() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let far = env.root().join("a/b/c/d/e/f/far");
+    std::fs::create_dir_all(far.parent().unwrap()).unwrap();
+    std::fs::rename(&env.project, &far).unwrap();
+    assert!(env.run_in(&far, &["node", "create", "--type", "execution", "--title", "x"]).ok);
+    assert!(env.run_in(&env.root(), &["workspace", "show", &ws]).ok);
+}
+
+#[test]
+fn texts_may_begin_with_a_dash_and_hold_any_character() {
+    let env = TestEnv::new();
+    env.init();
+    let made = env.json(&[
+        "node",
+        "create",
+        "--type",
+        "execution",
+        "--title",
+        "-5 degrees \u{7f}",
+        "--requirement",
+        "- do a\n- do b",
+    ]);
+    assert_eq!(made["node"]["title"], "-5 degrees \u{7f}");
+    assert_eq!(made["node"]["requirement"], "- do a\n- do b");
+    let id = made["nodeId"].as_str().unwrap();
+    env.ok(&["node", "transition", id, "--action", "start"]);
+    env.ok(&["log", "- fixed it"]);
+    env.ok(&["problem", "- broken", "--next-step", "- mend"]);
+    env.ok(&["node", "transition", id, "--action", "complete", "--conclusion", "- done"]);
+    let esc =
+        env.json(&["node", "create", "--type", "execution", "--title", "t", "--requirement", "\u{1b}[2J"]);
+    let shown = env.ok(&["node", "show", esc["nodeId"].as_str().unwrap()]);
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn every_error_is_json_where_json_was_asked_for() {
+    let env = TestEnv::new();
+    env.init();
+    for args in [
+        &["--project", "/nope", "tree"][..],
+        &["tree", "--limit", "abc"],
+        &["node", "create", "--type", "execution"],
+        &["nonsense"],
+    ] {
+        let error = env.error(args);
+        assert!(error["code"].is_string() && error["message"].is_string(), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_in_the_home_is_the_owner_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["config", "set", "language", "en"]);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&env.home_store()), 0o700);
+    for name in ["config.json", "registry.json"] {
+        assert_eq!(mode(&env.home_store().join(name)), 0o600, "{name}");
+    }
+    let shared = env.node_md(&ws, "root");
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o664)).unwrap();
+    env.node("root", "execution", "a");
+    assert_eq!(mode(&shared), 0o664, "a file that a group shares stays so");
+}
