@@ -171,10 +171,9 @@ impl Layout {
     }
 
     /// Where a removed node's folder goes, as the journal names it: relative to the workspace.
-    pub fn trash_in_journal(&self, now: Millis, id: &NodeId) -> String {
+    pub fn trash_in_journal(&self, now: Millis, seq: u64, id: &NodeId) -> String {
         let workspace = self.dir.file_name().unwrap_or_default().to_string_lossy();
-        let unique = tanmi_base::id::random(6);
-        format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}-{unique}")))
+        format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}.{seq}")))
     }
 
     /// The project's folder, if this is a place inside one.

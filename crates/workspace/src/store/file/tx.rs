@@ -153,6 +153,8 @@ impl<'a> FileTx<'a> {
     fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
         let mut changes = Vec::new();
         let mut owners = Vec::new();
+        // What one change removes lies together in the trash.
+        let seq = self.journal.as_ref().map_or(0, Journal::seq) + 1;
         if let Some(workspace) = &self.put_workspace {
             let was = self.loaded_workspace()?;
             let text = codec::write_workspace(Some((&was.doc, &was.workspace)), workspace);
@@ -165,7 +167,7 @@ impl<'a> FileTx<'a> {
         }
         for (id, node) in &self.put_nodes {
             let Some(node) = node else {
-                let to = self.layout.trash_in_journal(self.now, id);
+                let to = self.layout.trash_in_journal(self.now, seq, id);
                 changes.push(Change::Move { from: format!("nodes/{id}"), to });
                 owners.push(None);
                 continue;
