@@ -147,6 +147,11 @@ impl NodeIndex {
         Ok(self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(|_| ())?)
     }
 
+    /// One look at one state: locks the file once instead of once per question.
+    pub fn begin_read(&self) -> Result<()> {
+        Ok(self.db.prepare_cached("BEGIN")?.execute([]).map(|_| ())?)
+    }
+
     pub fn commit(&self) -> Result<()> {
         Ok(self.db.prepare_cached("COMMIT")?.execute([]).map(|_| ())?)
     }

@@ -84,7 +84,8 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
     let mut levels = match &query.after {
         None => {
             if wanted(&top) {
-                rows.push(row(tx, top.clone(), 0, true)?);
+                let children = tx.tally(&top.id)?.total();
+                rows.push(ListRow { depth: 0, node: top.clone(), children, is_last: true });
             }
             vec![Level::new(top.id.clone(), None)]
         }
@@ -105,11 +106,12 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
         if !visited.insert(brief.id.clone()) {
             continue;
         }
+        let children = tx.tally(&brief.id)?.total();
         if wanted(&brief) {
-            rows.push(row(tx, brief.clone(), depth, is_last)?);
+            rows.push(ListRow { depth, node: brief.clone(), children, is_last });
         }
         // By what is there and not by its type: that of a damaged node is not known.
-        if tx.tally(&brief.id)?.total() > 0 {
+        if children > 0 {
             levels.push(Level::new(brief.id, None));
         }
     }
@@ -117,11 +119,6 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
     rows.truncate(query.limit);
     let next_after = rows.last().filter(|_| more).map(|row| row.node.id.clone());
     Ok(Page { nodes: rows, next_after })
-}
-
-fn row(tx: &dyn Tx, node: NodeBrief, depth: usize, is_last: bool) -> Result<ListRow> {
-    let children = tx.tally(&node.id)?.total();
-    Ok(ListRow { depth, node, children, is_last })
 }
 
 /// The open levels of a walk that has just shown `after`: each ancestor continues behind the child it was in.

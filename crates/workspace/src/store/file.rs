@@ -148,10 +148,13 @@ impl FileStore {
             }
             other => other?,
         };
-        if access == Access::Write {
-            index.index.begin()?;
+        match access {
+            Access::Write => index.index.begin()?,
+            Access::Read => index.index.begin_read()?,
         }
-        Ok(tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now))
+        let mut tx = tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now);
+        tx.keeps_index = access == Access::Read;
+        Ok(tx)
     }
 
     fn lock_workspace(&self, id: &WorkspaceId, layout: &Layout) -> Result<Lock> {

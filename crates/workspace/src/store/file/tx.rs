@@ -27,6 +27,8 @@ pub struct FileTx<'a> {
     /// Given back to the store at the end, so that it is opened once.
     index: Option<OpenIndex>,
     now: Millis,
+    /// What a reader learnt of changed files is true whatever becomes of the transaction.
+    pub(super) keeps_index: bool,
     workspace: OnceCell<LoadedWorkspace>,
     loaded: RefCell<HashMap<NodeId, Rc<Loaded>>>,
     put_workspace: Option<Workspace>,
@@ -59,6 +61,7 @@ impl<'a> FileTx<'a> {
             journal,
             index: Some(index),
             now,
+            keeps_index: false,
             workspace: OnceCell::new(),
             loaded: RefCell::default(),
             put_workspace: None,
@@ -229,6 +232,9 @@ fn folders_made(change: &Change) -> i64 {
 impl Drop for FileTx<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.index.take().filter(|_| self.journal.is_some()) {
+            if self.keeps_index {
+                let _ = open.index.commit();
+            }
             open.index.rollback();
             super::lock(&self.store.indexes).insert(self.id.clone(), open);
         }
