@@ -22,6 +22,12 @@ pub enum Error {
     NoFocus {
         workspace: WorkspaceId,
     },
+    /// Nobody said which session this is.
+    NoSession,
+    /// One client process, several live sessions.
+    AmbiguousSession {
+        candidates: Vec<String>,
+    },
     NothingToChange,
     UnknownKey {
         key: String,
@@ -55,6 +61,8 @@ impl Error {
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
             Error::NoFocus { .. } => "NO_FOCUS",
+            Error::NoSession => "NO_SESSION",
+            Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
             Error::UnknownKey { .. } => "UNKNOWN_KEY",
             Error::BadValue { .. } => "INVALID_ARGUMENT",
@@ -68,6 +76,7 @@ impl Error {
             Error::Domain(error) => error.field(),
             Error::NoWorkspace { .. } | Error::AmbiguousWorkspace { .. } => Some("workspaceId"),
             Error::NoFocus { .. } => Some("nodeId"),
+            Error::NoSession | Error::AmbiguousSession { .. } => Some("sessionId"),
             Error::BadValue { key, .. } | Error::NotForProjects { key } => Some(key),
             _ => None,
         }
@@ -87,6 +96,13 @@ impl Error {
             Error::NoFocus { workspace } => (
                 format!("工作区 {workspace} 没有聚焦的节点"),
                 format!("no node of workspace {workspace} is in focus"),
+            ),
+            Error::NoSession => {
+                (String::from("不知道是哪个会话"), String::from("it is not known which session this is"))
+            }
+            Error::AmbiguousSession { candidates } => (
+                format!("此客户端有 {} 个活动的会话", candidates.len()),
+                format!("this client has {} live sessions", candidates.len()),
             ),
             Error::NothingToChange => {
                 (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
@@ -131,6 +147,14 @@ impl Error {
                     format!("name one (workspaceId or --workspace): {list}"),
                 )
             }
+            Error::NoSession => (
+                String::from("指定 sessionId（命令行：--session）"),
+                String::from("name it: sessionId, on the command line --session"),
+            ),
+            Error::AmbiguousSession { candidates } => {
+                let list = candidates.join(", ");
+                (format!("用 sessionId 指定其中一个：{list}"), format!("name one by sessionId: {list}"))
+            }
             Error::NoFocus { .. } => (
                 String::from("请指定 nodeId，或先聚焦一个节点"),
                 String::from("name a node, or focus one first"),
@@ -173,5 +197,18 @@ impl Error {
             error["details"] = details;
         }
         error
+    }
+}
+
+impl From<tanmi_session::Error> for Error {
+    fn from(error: tanmi_session::Error) -> Error {
+        let text = error.to_string();
+        Error::Domain(match error {
+            tanmi_session::Error::Io { path, source } => tanmi_workspace::Error::Io { path, source },
+            tanmi_session::Error::Busy { path } => tanmi_workspace::Error::Busy { path },
+            tanmi_session::Error::BadSession(_) => {
+                tanmi_workspace::Error::Invalid { field: "sessionId", reason: text }
+            }
+        })
     }
 }

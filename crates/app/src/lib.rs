@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_workspace::model::{Operator, WorkspaceId, WorkspaceStatus};
@@ -14,8 +14,10 @@ use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod config;
 pub mod error;
+pub mod hook;
 pub mod node;
 pub mod registry;
+pub mod session;
 pub mod workspace;
 
 use config::Config;
@@ -34,6 +36,8 @@ pub struct Env {
     pub clock: fn() -> Millis,
     /// Agents must show that they know the rules; people may.
     pub strict_rules: bool,
+    /// The session that the environment names, if it does.
+    pub session: Option<String>,
     /// A program that stays compares all files once when it first opens a workspace.
     pub stays: bool,
 }
@@ -45,6 +49,8 @@ pub struct App {
     registry: Registry,
     stores: Mutex<HashMap<PathBuf, Arc<FileStore>>>,
     scanned: Mutex<BTreeSet<WorkspaceId>>,
+    /// The id of a connection that nothing else names.
+    connection: OnceLock<String>,
 }
 
 /// A workspace and where it is kept.
@@ -62,7 +68,15 @@ impl App {
         };
         let config = Config::load(&env.home, &project);
         let registry = Registry::new(&env.home);
-        App { env, project, config, registry, stores: Mutex::default(), scanned: Mutex::default() }
+        App {
+            env,
+            project,
+            config,
+            registry,
+            stores: Mutex::default(),
+            scanned: Mutex::default(),
+            connection: OnceLock::new(),
+        }
     }
 
     pub fn project(&self) -> &Path {

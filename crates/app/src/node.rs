@@ -11,6 +11,7 @@ use tanmi_workspace::state::Action;
 
 use crate::App;
 use crate::error::{Error, Result};
+use crate::session::SessionBinding;
 
 /// Every result names its target.
 #[derive(Clone, Debug, Serialize)]
@@ -143,12 +144,20 @@ impl App {
         node: &str,
         action: &str,
         conclusion: Option<String>,
+        session: Option<&SessionBinding>,
     ) -> Result<In<Transition>> {
         let node_id = NodeId::parse(node)?;
         let action = Action::parse("action", action)?;
         let place = self.locate(workspace)?;
         let request = TransitionRequest { node_id, action, conclusion };
-        let done = self.change(&place, |tx, act| ops::transition(tx, request.clone(), act))?;
+        let done = self.change(&place, |tx, act| {
+            // A session with a focus of its own moves that one, and leaves the workspace's alone.
+            let act = ops::Act { moves_focus: session.is_none(), ..*act };
+            ops::transition(tx, request.clone(), &act)
+        })?;
+        if let Some(session) = session.filter(|_| action != Action::Submit) {
+            self.session_stepped(session, node, done.to, done.focus.as_ref())?;
+        }
         Ok(In { workspace_id: place.id, result: done })
     }
 

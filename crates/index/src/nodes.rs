@@ -110,6 +110,15 @@ impl NodeIndex {
         Ok(Opened::New(index))
     }
 
+    /// A look at an index that somebody else keeps: nothing is created, nothing is written. `None` if there is none of
+    /// this boot.
+    pub fn peek(path: &Path, boot: &str) -> Option<NodeIndex> {
+        use rusqlite::OpenFlags;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
+        index.is_of(boot).unwrap_or(false).then_some(index)
+    }
+
     /// An index that lives in memory, for a place that cannot be written.
     pub fn in_memory() -> Result<NodeIndex> {
         let index = NodeIndex { db: Connection::open_in_memory()? };

@@ -3,6 +3,7 @@
 //! Calls run side by side on blocking threads, because each is file work under a lock. The connection ends when the
 //! client goes away; a call that is under way then still finishes, so nothing is left half done.
 
+use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,19 +95,25 @@ impl ServerHandler for Server {
         };
         let arguments = request.arguments.unwrap_or_default();
         let app = Arc::clone(&self.app);
+        let meta = session_in(&serde_json::to_value(&context.meta).unwrap_or_default());
         let cancelled = context.ct.clone();
         let work = tokio::task::spawn_blocking(move || {
             // Cancelled before it began: nothing happens. Once begun it finishes, or it would be half done.
             if cancelled.is_cancelled() {
                 return Err(ErrorData::invalid_request("cancelled before it began", None));
             }
-            Ok(answer(&app, spec, &arguments))
+            Ok(answer(&app, spec, &arguments, meta))
         });
         match work.await {
             Ok(result) => result.map(CallToolResponse::from),
             Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
+}
+
+/// Codex names its session in every call.
+fn session_in(meta: &Value) -> Option<String> {
+    ["sessionId", "threadId"].iter().find_map(|key| meta.get(key)?.as_str().map(String::from))
 }
 
 fn unknown_tool(name: &str) -> ErrorData {
@@ -118,10 +125,16 @@ fn unknown_tool(name: &str) -> ErrorData {
 }
 
 /// One call from checked arguments to the result a model reads.
-fn answer(app: &App, spec: &tools::Spec, arguments: &serde_json::Map<String, Value>) -> CallToolResult {
+fn answer(
+    app: &App,
+    spec: &tools::Spec,
+    arguments: &serde_json::Map<String, Value>,
+    meta: Option<String>,
+) -> CallToolResult {
     let outcome =
-        params::Checked::new(spec, arguments).map_err(|error| error.to_json()).and_then(|checked| {
-            calls::call(app, spec.name, &checked).map_err(|error| error.to_json(app.lang(None)))
+        params::Checked::new(spec, arguments).map_err(|error| error.to_json()).and_then(|arguments| {
+            let call = calls::Call { app, arguments, meta, bound: OnceCell::new() };
+            calls::call(&call, spec.name).map_err(|error| error.to_json(app.lang(None)))
         });
     match outcome {
         Ok(value) => CallToolResult::structured(value),

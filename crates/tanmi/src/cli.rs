@@ -38,6 +38,11 @@ pub enum Command {
     Problem(ProblemArgs),
     /// Show the tree of work
     Tree(TreeArgs),
+    /// Bind a session to a workspace, take it off, or show what it is bound to
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Answer an agent's hook (claude-code or cursor): its payload on standard input, the answer on standard output
+    Hook { platform: String, event: Option<String> },
     /// Serve an MCP client on standard input and output
     Mcp,
     /// Show and change settings
@@ -348,6 +353,31 @@ pub struct TreeArgs {
     /// Nodes to show; 0 shows all
     #[arg(long, default_value_t = 200)]
     pub limit: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// Bind a session: its hooks tell the agent of that workspace from now on
+    Bind {
+        /// Session id; known by itself inside an agent's shell
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        #[command(flatten)]
+        at: In,
+        /// Node to focus
+        #[arg(long, short = 'n', value_name = "NODE")]
+        node: Option<String>,
+    },
+    /// Take a session off its workspace
+    Unbind {
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Show what a session is bound to, or what it could be bound to
+    Status {
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,6 +15,7 @@ mod config;
 mod diary;
 mod mcp;
 mod node;
+mod session;
 mod tree;
 mod workspace;
 
@@ -57,8 +58,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Problem(args) => diary::problem(&context, args),
         Command::Tree(args) => tree::run(&context, args),
         Command::Config(command) => config::run(&context, command),
-        // Taken above: it never prints.
-        Command::Mcp => Ok(()),
+        Command::Session(command) => session::run(&context, command),
+        // Taken before: hooks by a look at the arguments, the server above.
+        Command::Mcp | Command::Hook { .. } => Ok(()),
     };
     for notice in context.app.notices(lang) {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));

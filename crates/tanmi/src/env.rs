@@ -7,6 +7,9 @@
 //! | `HOME`, `USERPROFILE` | the user's home folder |
 //! | `LC_ALL`, `LC_MESSAGES`, `LANG` | the language of messages where no text decides it |
 //! | `CLAUDECODE`, `CODEX_SESSION_ID`, … | the caller is an agent: log lines are marked AI |
+//! | `CLAUDE_CODE_SESSION_ID`, `CODEX_SESSION_ID`, `COPILOT_AGENT_SESSION_ID` | the session of the caller |
+//! | `CLAUDE_PID` | the client that runs a hook |
+//! | `TANMI_DISABLE` | hooks say nothing |
 //! | `NO_COLOR`, `CLICOLOR_FORCE` | colour |
 
 use std::path::PathBuf;
@@ -26,6 +29,14 @@ const AGENT_VARIABLES: &[&str] = &[
     "CURSOR_TRACE_ID",
     "OPENCODE",
 ];
+
+/// Named by the agents that name it, in the shells and servers they start.
+const SESSION_VARIABLES: &[&str] =
+    &["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID"];
+
+fn session() -> Option<String> {
+    SESSION_VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
+}
 
 /// `Err` says what is missing.
 pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
@@ -54,6 +65,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         locale: Lang::of_locale(),
         clock: clock::now,
         strict_rules: false,
+        session: session(),
         stays: false,
     })
 }

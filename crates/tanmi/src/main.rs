@@ -8,10 +8,15 @@ use clap::error::ErrorKind;
 mod cli;
 mod commands;
 mod env;
+mod hook;
 mod out;
 mod show;
 
 fn main() -> ExitCode {
+    // Hooks first: they run on every prompt of every agent, and need none of what follows.
+    if let Some(code) = hook::run(std::env::args_os()) {
+        return code;
+    }
     match cli::Cli::try_parse() {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(&error),

@@ -4,6 +4,7 @@ pub mod check;
 pub mod config;
 pub mod diary;
 pub mod node;
+pub mod session;
 pub mod table;
 pub mod tree;
 pub mod workspace;

@@ -1,7 +1,10 @@
 //! From a checked call to a use case and back. One line of meaning per tool.
 
+use std::cell::OnceCell;
+
 use serde_json::{Value, json};
 use tanmi_app::node::{NodeCreate, role};
+use tanmi_app::session::SessionBinding;
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_app::{App, Error};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
@@ -14,7 +17,54 @@ use super::params::Checked;
 
 type Result<T = Value> = std::result::Result<T, Error>;
 
-pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
+/// One call: its arguments, and the session it belongs to, looked up once and only if it matters.
+pub struct Call<'a> {
+    pub app: &'a App,
+    pub arguments: Checked<'a>,
+    /// The session that the protocol names.
+    pub meta: Option<String>,
+    pub bound: OnceCell<Option<SessionBinding>>,
+}
+
+impl Call<'_> {
+    fn session(&self) -> Result<String> {
+        self.app.session_of_call(self.arguments.text("sessionId"), self.meta.as_deref())
+    }
+
+    fn bound(&self) -> Result<Option<&SessionBinding>> {
+        if self.bound.get().is_none() {
+            let bound = self.app.binding_of(&self.session()?)?;
+            let _ = self.bound.set(bound);
+        }
+        Ok(self.bound.get().and_then(Option::as_ref))
+    }
+
+    /// The workspace that was named, or the one the session is bound to.
+    fn workspace(&self) -> Result<Option<String>> {
+        match self.arguments.text("workspaceId") {
+            Some(id) => Ok(Some(id.to_owned())),
+            None => Ok(self.bound()?.map(|bound| bound.workspace_id.clone())),
+        }
+    }
+
+    /// The binding, if this call is about its workspace.
+    fn binding_in(&self, workspace: &str) -> Option<&SessionBinding> {
+        self.bound().ok().flatten().filter(|bound| bound.workspace_id == workspace)
+    }
+
+    /// The node that was named, or the one in focus.
+    fn node(&self) -> Result<String> {
+        if let Some(node) = self.arguments.text("nodeId") {
+            return Ok(node.to_owned());
+        }
+        let workspace = self.workspace()?;
+        let focus = workspace.as_deref().and_then(|id| self.binding_in(id)?.focused_node_id.clone());
+        focus.map_or_else(|| self.app.focused_node(workspace.as_deref()), Ok)
+    }
+}
+
+pub fn call(c: &Call<'_>, name: &str) -> Result {
+    let (app, p) = (c.app, &c.arguments);
     match name {
         "workspace_init" => {
             let new = NewWorkspace {
@@ -31,7 +81,7 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
             let limit = p.number("limit").unwrap_or(20);
             answer::value(&app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None })?)
         }
-        "workspace_get" => answer::workspace(&app.workspace_show(workspace(p))?),
+        "workspace_get" => answer::workspace(&app.workspace_show(c.workspace()?.as_deref())?),
         "workspace_update" => {
             let change = WorkspaceChange {
                 name: p.owned("name"),
@@ -47,14 +97,14 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
                     remove: vec![],
                 },
             };
-            answer::workspace(&app.workspace_update(workspace(p), change)?)
+            answer::workspace(&app.workspace_update(c.workspace()?.as_deref(), change)?)
         }
-        "workspace_archive" => answer::workspace(&app.workspace_archive(workspace(p))?),
+        "workspace_archive" => answer::workspace(&app.workspace_archive(c.workspace()?.as_deref())?),
         "workspace_restore" => answer::workspace(&app.workspace_restore(&p.needed("workspaceId"))?),
         "workspace_delete" => answer::value(&app.workspace_delete(&p.needed("workspaceId"))?),
         "node_create" => {
             let new = NodeCreate {
-                workspace: p.owned("workspaceId"),
+                workspace: c.workspace()?,
                 parent: p.owned("parentId"),
                 kind: p.needed("type"),
                 title: p.needed("title"),
@@ -67,7 +117,7 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
             };
             Ok(answer::changed(&app.node_create(new)?))
         }
-        "node_get" => answer::whole(&app.node_show(workspace(p), &node(app, p)?)?),
+        "node_get" => answer::whole(&app.node_show(c.workspace()?.as_deref(), &c.node()?)?),
         "node_list" => {
             let words = p.texts("status").unwrap_or_default();
             let statuses = words
@@ -81,7 +131,7 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
                 limit: p.number("limit").unwrap_or(50),
                 after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
             };
-            answer::value(&app.node_list(workspace(p), &query)?)
+            answer::value(&app.node_list(c.workspace()?.as_deref(), &query)?)
         }
         "node_update" => {
             let change = NodeChange {
@@ -92,20 +142,23 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
                 isolated: p.flag("isolated"),
                 docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
             };
-            Ok(answer::changed(&app.node_update(workspace(p), &node(app, p)?, change)?))
+            Ok(answer::changed(&app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?))
         }
-        "node_move" => {
-            Ok(answer::changed(&app.node_move(workspace(p), &p.needed("nodeId"), &p.needed("parentId"))?))
-        }
-        "node_delete" => answer::value(&app.node_delete(workspace(p), &p.needed("nodeId"))?),
+        "node_move" => Ok(answer::changed(&app.node_move(
+            c.workspace()?.as_deref(),
+            &p.needed("nodeId"),
+            &p.needed("parentId"),
+        )?)),
+        "node_delete" => answer::value(&app.node_delete(c.workspace()?.as_deref(), &p.needed("nodeId"))?),
         "node_transition" => {
-            let node = node(app, p)?;
-            answer::value(&app.node_transition(
-                workspace(p),
-                &node,
-                &p.needed("action"),
-                p.owned("conclusion"),
-            )?)
+            let node = c.node()?;
+            {
+                let workspace = c.workspace()?;
+                let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
+                let (action, conclusion) = (p.needed("action"), p.owned("conclusion"));
+                let done = app.node_transition(workspace.as_deref(), &node, &action, conclusion, bound)?;
+                answer::value(&done)
+            }
         }
         "node_reference" => {
             let edit = match p.text("action") {
@@ -114,43 +167,48 @@ pub fn call(app: &App, name: &str, p: &Checked<'_>) -> Result {
                 Some("activate") => ReferenceEdit::Activate,
                 _ => ReferenceEdit::Add { description: p.owned("description").unwrap_or_default() },
             };
-            let edited = app.node_reference(workspace(p), &node(app, p)?, &p.needed("targetId"), edit)?;
+            let edited =
+                app.node_reference(c.workspace()?.as_deref(), &c.node()?, &p.needed("targetId"), edit)?;
             let mut value = answer::changed(&edited);
             value["references"] = json!(edited.result.node.references);
             Ok(value)
         }
-        "context_get" => answer::value(&app.context(workspace(p), p.text("nodeId"))?),
+        "context_get" => {
+            let workspace = c.workspace()?;
+            let focus = workspace.as_deref().and_then(|id| c.binding_in(id)?.focused_node_id.clone());
+            let node = p.owned("nodeId").or(focus);
+            answer::value(&app.context(workspace.as_deref(), node.as_deref())?)
+        }
         "context_focus" => {
-            let view = app.workspace_focus(workspace(p), p.text("nodeId"))?;
+            let workspace = c.workspace()?;
+            if let Some(bound) = workspace.as_deref().and_then(|id| c.binding_in(id)) {
+                app.session_focus(bound, p.text("nodeId"))?;
+                return Ok(json!({"workspaceId": bound.workspace_id, "focusedNodeId": p.text("nodeId")}));
+            }
+            let view = app.workspace_focus(workspace.as_deref(), p.text("nodeId"))?;
             Ok(json!({"workspaceId": view.workspace_id, "focusedNodeId": view.focused_node_id}))
         }
         "log_append" => {
-            let logged = app.log_append(workspace(p), &node(app, p)?, &p.needed("log"))?;
+            let logged = app.log_append(c.workspace()?.as_deref(), &c.node()?, &p.needed("log"))?;
             let (node_id, total) = (&logged.result.node_id, logged.result.total);
             Ok(json!({"workspaceId": logged.workspace_id, "nodeId": node_id, "logTotal": total}))
         }
         "problem_update" => {
             let change =
                 ProblemChange { description: p.owned("description"), next_step: p.owned("nextStep") };
-            answer::value(&app.problem_update(workspace(p), &node(app, p)?, change)?)
+            answer::value(&app.problem_update(c.workspace()?.as_deref(), &c.node()?, change)?)
         }
-        "problem_clear" => answer::value(&app.problem_clear(workspace(p), &node(app, p)?)?),
+        "session_bind" => {
+            let workspace = p.needed("workspaceId");
+            answer::value(&app.session_bind(&c.session()?, &workspace, p.text("nodeId"))?)
+        }
+        "session_unbind" => answer::value(&app.session_unbind(&c.session()?)?),
+        "session_status" => app.session_status(&c.session()?),
+        "problem_clear" => answer::value(&app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?),
         // The table and this match are compared by a test.
         other => {
             Err(tanmi_workspace::Error::Invalid { field: "name", reason: format!("{other} has no handler") }
                 .into())
         }
-    }
-}
-
-fn workspace<'a>(p: &Checked<'a>) -> Option<&'a str> {
-    p.text("workspaceId")
-}
-
-/// The node that was named, or the one in focus.
-fn node(app: &App, p: &Checked<'_>) -> Result<String> {
-    match p.text("nodeId") {
-        Some(node) => Ok(node.to_owned()),
-        None => app.focused_node(workspace(p)),
     }
 }

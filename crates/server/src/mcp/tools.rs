@@ -61,6 +61,7 @@ const LINE: Kind = Kind::Text { max: LINE_BYTES };
 const ID: Kind = Kind::Text { max: 80 };
 const WORKSPACE: Param = may("workspaceId", ID);
 const NODE: Param = may("nodeId", ID);
+const SESSION: Param = told(may("sessionId", Kind::Text { max: 512 }), "found by itself if left out");
 const NODE_OR_WORKSPACE: Param = told(NODE, "`workspace` for the workspace's own");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
 
@@ -212,6 +213,24 @@ pub const SPECS: &[Spec] = &[
             may("action", Kind::Word(&["add", "remove", "expire", "activate"])),
             may("description", LINE),
         ],
+    },
+    Spec {
+        name: "session_bind",
+        about: "Bind this session to a workspace: its context then arrives by itself.",
+        reads: false,
+        params: &[SESSION, must("workspaceId", ID), told(NODE, "to focus")],
+    },
+    Spec {
+        name: "session_unbind",
+        about: "Take this session off its workspace.",
+        reads: false,
+        params: &[SESSION],
+    },
+    Spec {
+        name: "session_status",
+        about: "What this session is bound to, or what it could be bound to.",
+        reads: true,
+        params: &[SESSION],
     },
     Spec {
         name: "context_get",

@@ -93,7 +93,8 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
         }
         NodeCommand::Transition { at, action, conclusion } => {
             let conclusion = optional_text("conclusion", conclusion)?;
-            let done = app.node_transition(at.at.workspace.as_deref(), at.node(), &action, conclusion)?;
+            let done =
+                app.node_transition(at.at.workspace.as_deref(), at.node(), &action, conclusion, None)?;
             context.answer(&done, |done| show::node::stepped(&done.result, context.lang(&done.result.title)));
         }
         NodeCommand::Reference { at, target, description, remove, expire, activate } => {

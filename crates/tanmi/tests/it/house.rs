@@ -36,6 +36,8 @@ fn dependencies_point_downwards() {
     only("rusqlite", &["tanmi-index"]);
     only("tanmi-index", &["tanmi-workspace"]);
     only("tanmi-app", &["tanmi", "tanmi-server"]);
+    only("tanmi-engine", &["tanmi-app"]);
+    only("tanmi-platform", &["tanmi"]);
     only("clap", &["tanmi", "xtask"]);
     only("tokio", &["tanmi-server"]);
     only("rmcp", &["tanmi-server"]);

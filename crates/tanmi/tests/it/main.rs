@@ -9,6 +9,7 @@ mod crowd;
 mod death;
 mod env;
 mod finding;
+mod hooks;
 mod hostile;
 mod house;
 mod mcp;

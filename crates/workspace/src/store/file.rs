@@ -21,11 +21,13 @@ use crate::model::*;
 
 mod check;
 mod layout;
+mod peek;
 mod scan;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
 use layout::{Layout, ProjectLayout};
+pub use peek::{Depth, Peek};
 
 /// All workspaces of one project.
 #[derive(Default)]

@@ -135,6 +135,9 @@ fn every_tool_with_good_and_bad_input() {
             "node_reference",
             json!({"workspaceId": ws, "nodeId": task, "targetId": "a.md", "action": "add", "description": "d"}),
         ),
+        ("session_bind", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
+        ("session_status", json!({"sessionId": "s"})),
+        ("session_unbind", json!({"sessionId": "s"})),
         ("context_get", json!({"workspaceId": ws, "nodeId": task})),
         ("context_focus", json!({"workspaceId": ws, "nodeId": task})),
         ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),
@@ -183,7 +186,7 @@ fn every_tool_with_good_and_bad_input() {
                 client.bad(name, with(arguments, parameter, json!([7])));
                 client.bad(name, with(arguments, parameter, json!({"0": "x"})));
             }
-            if parameter.ends_with("Id") && parameter != "targetId" {
+            if parameter.ends_with("Id") && parameter != "targetId" && parameter != "sessionId" {
                 for id in ["../../x", "__proto__", ""] {
                     let error = client.bad(name, with(arguments, parameter, json!(id)));
                     assert_eq!(error["field"], *parameter, "{name}: {error}");
@@ -239,4 +242,43 @@ fn what_people_and_other_processes_change_is_seen_at_once() {
     env.ok(&["workspace", "delete", &ws]);
     assert_eq!(client.bad("node_list", json!({"workspaceId": ws}))["code"], "WORKSPACE_NOT_FOUND");
     client.finish();
+}
+
+/// Ids left out are the session's: its workspace, its focus. Without hooks the connection is the session.
+#[test]
+fn a_bound_connection_needs_no_ids() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let mut other = Client::connect(&env);
+    let init = |client: &mut Client, name: &str| {
+        client.good("workspace_init", json!({"name": name, "goal": "g"}))["workspaceId"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (first, second) = (init(&mut client, "first"), init(&mut client, "second"));
+    assert_eq!(client.bad("node_list", json!({}))["code"], "AMBIGUOUS_WORKSPACE");
+    let status = client.good("session_status", json!({}));
+    assert_eq!(status["bound"], false);
+    assert_eq!(status["availableWorkspaces"].as_array().unwrap().len(), 2);
+    client.good("session_bind", json!({"workspaceId": second}));
+    other.good("session_bind", json!({"workspaceId": first}));
+    let create = json!({"parentId": "root", "type": "execution", "title": "t", "requirement": "r"});
+    let node = client.good("node_create", create.clone());
+    assert_eq!(node["workspaceId"], second.as_str());
+    assert_eq!(other.good("node_create", create)["workspaceId"], first.as_str());
+    client.good("node_transition", json!({"nodeId": node["nodeId"], "action": "start"}));
+    assert_eq!(client.good("session_status", json!({}))["focusedNode"]["id"], node["nodeId"]);
+    client.good("log_append", json!({"log": "on the focused node"}));
+    let done = client.good("node_transition", json!({"action": "complete", "conclusion": "c"}));
+    assert_eq!(done["nodeId"], node["nodeId"]);
+    assert_eq!(
+        client.good("session_status", json!({}))["focusedNode"]["id"],
+        "root",
+        "the focus goes to the parent"
+    );
+    client.good("session_unbind", json!({}));
+    assert_eq!(client.good("session_status", json!({}))["bound"], false);
+    client.finish();
+    other.finish();
 }

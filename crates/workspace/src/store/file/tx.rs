@@ -218,7 +218,7 @@ fn is_our_doing(known: &str, now: &str, grown: i64) -> bool {
     count(known) < 2 || count(now) - count(known) == grown
 }
 
-fn tally_of(counts: tanmi_index::Tally) -> Tally {
+pub(super) fn tally_of(counts: tanmi_index::Tally) -> Tally {
     Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n))))
 }
 

@@ -1,0 +1,239 @@
+//! Sessions: bind, unbind, status, and which session a call belongs to.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tanmi_base::{Lang, Millis, id};
+use tanmi_session::{Binding, Bindings, States, client_of_server};
+use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::Store;
+
+use crate::error::{Error, Result};
+use crate::{App, Place};
+
+/// Bindings without a sign of life for this long are nobody's.
+const STALE_AFTER: Millis = 30 * 86_400_000;
+/// A session of a client that can host several counts as live for this long after its last event.
+const LIVE_FOR: Millis = 30 * 60_000;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bound {
+    pub success: bool,
+    pub message: String,
+    pub binding: BindingView,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingView {
+    pub session_id: String,
+    pub workspace_id: WorkspaceId,
+    pub focused_node_id: Option<NodeId>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unbound {
+    pub success: bool,
+    pub message: String,
+    pub session_id: String,
+}
+
+/// What a session is bound to, for calls that leave ids out.
+#[derive(Clone, Debug)]
+pub struct SessionBinding {
+    pub session: String,
+    pub workspace_id: String,
+    pub focused_node_id: Option<String>,
+}
+
+impl App {
+    /// The session of a call: named by the caller, by the protocol, by the client process that hooks have seen, by the
+    /// environment, and at last the connection itself. Never a guess between several.
+    pub fn session_of_call(&self, explicit: Option<&str>, meta: Option<&str>) -> Result<String> {
+        if let Some(session) = explicit.or(meta).filter(|session| !session.trim().is_empty()) {
+            return Ok(session.to_owned());
+        }
+        if let Some(session) = self.session_of_client()? {
+            return Ok(session);
+        }
+        if let Some(session) = &self.env.session {
+            return Ok(session.clone());
+        }
+        if self.env.stays {
+            return Ok(self.connection.get_or_init(|| id::fresh("mcp", self.now())).clone());
+        }
+        Err(Error::NoSession)
+    }
+
+    fn session_of_client(&self) -> Result<Option<String>> {
+        let Some(client) = client_of_server() else { return Ok(None) };
+        let mut found = States::new(self.home()).of_client(&client);
+        let Some(latest) = found.first() else { return Ok(None) };
+        // One process, one session, but for clients that keep several windows in one.
+        if latest.platform != tanmi_event::CURSOR.id {
+            return Ok(Some(found.swap_remove(0).session));
+        }
+        let now = self.now();
+        let mut live: Vec<String> = found
+            .into_iter()
+            .filter(|state| now - state.alive_at < LIVE_FOR)
+            .map(|state| state.session)
+            .collect();
+        match live.len() {
+            0 | 1 => Ok(live.pop()),
+            _ => Err(Error::AmbiguousSession { candidates: live }),
+        }
+    }
+
+    /// The binding of a session, if its workspace is there and active.
+    pub fn binding_of(&self, session: &str) -> Result<Option<SessionBinding>> {
+        let Some(binding) = Bindings::new(self.home()).find(session)? else { return Ok(None) };
+        let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
+        let heads = self.store(&binding.project).heads().unwrap_or_default();
+        let head = heads.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
+        let active = head.filter(|head| head.status == WorkspaceStatus::Active);
+        Ok(active.map(|head| SessionBinding {
+            session: session.to_owned(),
+            workspace_id: binding.workspace_id,
+            focused_node_id: binding.focused_node_id.or(head.focused_node_id.map(|id| id.to_string())),
+        }))
+    }
+
+    pub fn session_bind(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<Bound> {
+        let node = node.map(NodeId::parse).transpose()?;
+        let place = self.locate(Some(workspace))?;
+        let (name, lang) = self.view(&place, |tx| {
+            let workspace = tx.workspace()?;
+            if workspace.status == WorkspaceStatus::Archived {
+                return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id });
+            }
+            if let Some(node) = &node
+                && tx.brief(node)?.is_none()
+            {
+                return Err(tanmi_workspace::Error::node_not_found("nodeId", node));
+            }
+            Ok((workspace.name.clone(), format!("{} {}", workspace.name, workspace.goal)))
+        })?;
+        let lang = self.lang(Some(&lang));
+        let bindings = Bindings::new(self.home());
+        let binding = Binding {
+            workspace_id: place.id.to_string(),
+            focused_node_id: node.as_ref().map(NodeId::to_string),
+            bound_at: self.now(),
+            project: place.store.project().to_owned(),
+            other: Default::default(),
+        };
+        bindings.bind(session, &binding)?;
+        // Told nothing yet of what it is bound to now.
+        States::new(self.home()).update(session, |state| {
+            (state.seen, state.unbound, state.alive_at) = (None, false, self.now());
+            state.hooks.clear();
+        })?;
+        self.prune_bindings(&bindings)?;
+        let message = match lang {
+            Lang::Zh => format!("已绑定到工作区「{name}」"),
+            Lang::En => format!("bound to workspace “{name}”"),
+        };
+        let binding =
+            BindingView { session_id: session.to_owned(), workspace_id: place.id, focused_node_id: node };
+        Ok(Bound { success: true, message, binding })
+    }
+
+    fn prune_bindings(&self, bindings: &Bindings) -> Result<()> {
+        let states = States::new(self.home());
+        let oldest = self.now() - STALE_AFTER;
+        bindings
+            .prune(|session, binding| binding.bound_at < oldest && states.read(session).alive_at < oldest)?;
+        states.prune(oldest);
+        Ok(())
+    }
+
+    pub fn session_unbind(&self, session: &str) -> Result<Unbound> {
+        let was = Bindings::new(self.home()).unbind(session)?;
+        if was.is_some() {
+            States::new(self.home()).update(session, |state| (state.seen, state.unbound) = (None, true))?;
+        }
+        let lang = self.lang(None);
+        let message = match was {
+            Some(_) => lang
+                .pick("已解除工作区绑定，Hook 将不再注入上下文", "unbound; hooks inject no context any more"),
+            None => lang.pick("本会话没有绑定", "the session was not bound"),
+        };
+        Ok(Unbound { success: true, message: message.to_owned(), session_id: session.to_owned() })
+    }
+
+    /// The specification's two shapes, with progress and the session's id in both.
+    pub fn session_status(&self, session: &str) -> Result<Value> {
+        let Some(bound) = self.binding_of(session)? else { return self.unbound_status(session) };
+        let binding = Bindings::new(self.home()).find(session)?;
+        let project = binding.map_or_else(|| self.project().to_owned(), |binding| binding.project);
+        let place = Place { store: self.store(&project), id: WorkspaceId::parse(&bound.workspace_id)? };
+        self.view(&place, |tx| {
+            let workspace = tx.workspace()?;
+            let progress = tx.total()?.progress();
+            let focus = bound.focused_node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
+            let node = match &focus {
+                Some(id) => tx.brief(id)?.map(|node| json!({"id": node.id, "title": node.title, "status": node.status})),
+                None => None,
+            };
+            Ok(json!({
+                "bound": true,
+                "sessionId": session,
+                "workspace": {"id": workspace.id, "name": workspace.name, "goal": workspace.goal, "progress": progress},
+                "focusedNode": node,
+            }))
+        })
+    }
+
+    fn unbound_status(&self, session: &str) -> Result<Value> {
+        let filter = crate::workspace::WorkspaceFilter {
+            all: true,
+            status: Some(WorkspaceStatus::Active),
+            limit: 20,
+            scan: None,
+        };
+        let lines = self.workspace_list(&filter)?;
+        let line = |line: &crate::workspace::WorkspaceLine| {
+            let progress: Progress = line.progress;
+            json!({"id": line.workspace_id, "name": line.name, "status": line.status, "progress": progress})
+        };
+        let available: Vec<Value> = lines.workspaces.iter().map(line).collect();
+        Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
+    }
+
+    /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent.
+    pub fn session_stepped(
+        &self,
+        bound: &SessionBinding,
+        node: &str,
+        to: NodeStatus,
+        parent: Option<&NodeId>,
+    ) -> Result<()> {
+        let bindings = Bindings::new(self.home());
+        if !to.is_done() {
+            bindings.focus(&bound.session, &bound.workspace_id, Some(node))?;
+        } else if bound.focused_node_id.as_deref() == Some(node) {
+            bindings.focus(&bound.session, &bound.workspace_id, parent.map(NodeId::as_str))?;
+        }
+        Ok(())
+    }
+
+    /// Sets or clears the focus of a bound session.
+    pub fn session_focus(&self, bound: &SessionBinding, node: Option<&str>) -> Result<()> {
+        let node = node.map(NodeId::parse).transpose()?;
+        let place = self.locate(Some(&bound.workspace_id))?;
+        if let Some(node) = &node
+            && self.view(&place, |tx| tx.brief(node))?.is_none()
+        {
+            return Err(tanmi_workspace::Error::node_not_found("nodeId", node).into());
+        }
+        Bindings::new(self.home()).focus(
+            &bound.session,
+            &bound.workspace_id,
+            node.as_ref().map(NodeId::as_str),
+        )?;
+        debug_assert!(place.store.exists(&place.id));
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! `session-bindings.json`: one entry per bound session. It changes only on bind, unbind, focus and prune, and is read
+//! by every hook, so reading one entry does not take the others apart.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tanmi_base::lock::Lock;
+use tanmi_base::{Millis, fs};
+
+use crate::{Error, Result, check_session};
+
+/// Field names are the specification's; further ones are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Binding {
+    pub workspace_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub focused_node_id: Option<String>,
+    pub bound_at: Millis,
+    /// Where the workspace is: a session is not a directory.
+    pub project: PathBuf,
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+pub struct Bindings {
+    home: PathBuf,
+}
+
+type Entries = BTreeMap<String, Value>;
+
+impl Bindings {
+    pub fn new(home: &Path) -> Bindings {
+        Bindings { home: home.to_owned() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.join("session-bindings.json")
+    }
+
+    /// The binding of one session. A file that cannot be read means unbound: whoever writes next sets it aside.
+    pub fn find(&self, session: &str) -> Result<Option<Binding>> {
+        let path = self.path();
+        let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(None) };
+        let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
+        Ok(deserializer.deserialize_map(One { session }).ok().flatten())
+    }
+
+    /// Every binding that can be read.
+    pub fn all(&self) -> Result<Vec<(String, Binding)>> {
+        let (entries, _) = self.load()?;
+        let readable =
+            entries.into_iter().filter_map(|(id, entry)| Some((id, serde_json::from_value(entry).ok()?)));
+        Ok(readable.collect())
+    }
+
+    /// Whether the file is there and is no map of bindings.
+    pub fn is_damaged(&self) -> Result<bool> {
+        Ok(self.load()?.1)
+    }
+
+    fn load(&self) -> Result<(Entries, bool)> {
+        let path = self.path();
+        match fs::read_optional(&path).map_err(Error::io(&path))? {
+            None => Ok((Entries::new(), false)),
+            Some(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(entries) => Ok((entries, false)),
+                Err(_) => Ok((Entries::new(), true)),
+            },
+        }
+    }
+
+    /// Binds, or binds anew. Says what was there before.
+    pub fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>> {
+        check_session(session)?;
+        let entry = serde_json::to_value(binding).unwrap_or_default();
+        let was = self.edit(|entries| entries.insert(session.to_owned(), entry.clone()))?;
+        Ok(was.and_then(|entry| serde_json::from_value(entry).ok()))
+    }
+
+    /// Idempotent: says what was there.
+    pub fn unbind(&self, session: &str) -> Result<Option<Binding>> {
+        let was = self.edit(|entries| entries.remove(session))?;
+        Ok(was.and_then(|entry| serde_json::from_value(entry).ok()))
+    }
+
+    /// Moves the focus of a session, if it is still bound to that workspace.
+    pub fn focus(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<bool> {
+        self.edit(|entries| {
+            let Some(Value::Object(entry)) = entries.get_mut(session) else { return false };
+            if entry.get("workspaceId").and_then(Value::as_str) != Some(workspace) {
+                return false;
+            }
+            match node {
+                Some(node) => entry.insert(String::from("focusedNodeId"), Value::from(node)),
+                None => entry.remove("focusedNodeId"),
+            };
+            true
+        })
+    }
+
+    /// Removes the bindings that `is_stale` names. Says which.
+    pub fn prune(&self, is_stale: impl Fn(&str, &Binding) -> bool) -> Result<Vec<String>> {
+        let stale: Vec<String> =
+            self.all()?.into_iter().filter(|(id, binding)| is_stale(id, binding)).map(|(id, _)| id).collect();
+        if !stale.is_empty() {
+            self.edit(|entries| entries.retain(|id, _| !stale.contains(id)))?;
+        }
+        Ok(stale)
+    }
+
+    fn edit<T>(&self, change: impl FnOnce(&mut Entries) -> T) -> Result<T> {
+        fs::create_private_dir(&self.home).map_err(Error::io(&self.home))?;
+        let _lock = Lock::exclusive(&self.home.join("session-bindings.lock"))?;
+        let (mut entries, is_damaged) = self.load()?;
+        let path = self.path();
+        if is_damaged {
+            let aside =
+                self.home.join(format!("session-bindings.damaged-{}.json", tanmi_base::id::random(6)));
+            std::fs::rename(&path, &aside).map_err(Error::io(&path))?;
+        }
+        let before = entries.clone();
+        let outcome = change(&mut entries);
+        if entries != before || is_damaged {
+            let mut text = serde_json::to_string_pretty(&entries).unwrap_or_default();
+            text.push('\n');
+            fs::write_private(&path, text.as_bytes()).map_err(Error::io(&path))?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// Reads one entry of the map and skips the rest without building it.
+struct One<'a> {
+    session: &'a str,
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = Option<Binding>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of bindings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            if key == self.session {
+                found = serde_json::from_value(map.next_value::<Value>()?).ok();
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(workspace: &str) -> Binding {
+        Binding {
+            workspace_id: workspace.into(),
+            focused_node_id: None,
+            bound_at: 1,
+            project: "/p".into(),
+            other: Map::new(),
+        }
+    }
+
+    #[test]
+    fn bind_focus_unbind() {
+        let home = tempfile::tempdir().unwrap();
+        let bindings = Bindings::new(home.path());
+        assert_eq!(bindings.find("a").unwrap(), None);
+        assert_eq!(bindings.bind("a", &binding("ws-1")).unwrap(), None);
+        assert_eq!(bindings.bind("会话 \"b\"", &binding("ws-2")).unwrap(), None);
+        assert!(bindings.focus("a", "ws-1", Some("node-x")).unwrap());
+        assert!(
+            !bindings.focus("a", "ws-2", Some("node-y")).unwrap(),
+            "another workspace's focus is not its"
+        );
+        assert_eq!(bindings.find("a").unwrap().unwrap().focused_node_id.as_deref(), Some("node-x"));
+        assert_eq!(bindings.find("会话 \"b\"").unwrap(), Some(binding("ws-2")));
+        assert_eq!(bindings.bind("a", &binding("ws-3")).unwrap().unwrap().workspace_id, "ws-1");
+        assert_eq!(
+            bindings.find("a").unwrap().unwrap().focused_node_id,
+            None,
+            "binding again clears the focus"
+        );
+        assert!(bindings.unbind("a").unwrap().is_some());
+        assert!(bindings.unbind("a").unwrap().is_none());
+        assert_eq!(bindings.all().unwrap().len(), 1);
+        assert!(bindings.bind(" ", &binding("ws-1")).is_err());
+    }
+
+    #[test]
+    fn what_others_wrote_into_an_entry_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let text = r#"{"a":{"workspaceId":"ws-1","boundAt":1,"project":"/p","mine":{"x":1}},"odd":7}"#;
+        fs::write_private(&home.path().join("session-bindings.json"), text.as_bytes()).unwrap();
+        let bindings = Bindings::new(home.path());
+        bindings.focus("a", "ws-1", Some("node-x")).unwrap();
+        let text = std::fs::read_to_string(home.path().join("session-bindings.json")).unwrap();
+        assert!(text.contains("\"mine\"") && text.contains("\"odd\": 7"), "{text}");
+    }
+
+    #[test]
+    fn a_damaged_file_means_unbound_and_is_set_aside_by_the_next_write() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("session-bindings.json");
+        fs::write_private(&path, b"{\"a\": {").unwrap();
+        let bindings = Bindings::new(home.path());
+        assert_eq!(bindings.find("a").unwrap(), None);
+        assert!(bindings.is_damaged().unwrap());
+        bindings.bind("b", &binding("ws-1")).unwrap();
+        assert!(!bindings.is_damaged().unwrap());
+        let names: Vec<String> = std::fs::read_dir(home.path())
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name().into_string().unwrap())
+            .collect();
+        assert!(names.iter().any(|name| name.starts_with("session-bindings.damaged-")), "{names:?}");
+    }
+
+    #[test]
+    fn many_threads_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let home = home.path();
+                scope.spawn(move || {
+                    let bindings = Bindings::new(home);
+                    for n in 0..10 {
+                        bindings.bind(&format!("s{thread}-{n}"), &binding("ws-1")).unwrap();
+                    }
+                    bindings.unbind(&format!("s{thread}-0")).unwrap();
+                });
+            }
+        });
+        assert_eq!(Bindings::new(home.path()).all().unwrap().len(), 72);
+    }
+
+    #[test]
+    fn prune_removes_what_is_stale() {
+        let home = tempfile::tempdir().unwrap();
+        let bindings = Bindings::new(home.path());
+        bindings.bind("old", &binding("ws-1")).unwrap();
+        bindings.bind("new", &Binding { bound_at: 100, ..binding("ws-1") }).unwrap();
+        assert_eq!(bindings.prune(|_, binding| binding.bound_at < 50).unwrap(), ["old"]);
+        assert_eq!(bindings.all().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! Sessions: which workspace each is bound to, what its hooks remember, and which client process it lives in.
+//!
+//! All of it is in the home store. What a binding or a reminder means is not known here.
+
+use std::io;
+use std::path::PathBuf;
+
+mod bindings;
+mod process;
+mod state;
+
+pub use bindings::{Binding, Bindings};
+pub use process::{ClientProcess, client_of_hook, client_of_server};
+pub use state::{SessionState, States};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path} is still locked by another process", path = path.display())]
+    Busy { path: PathBuf },
+    /// Session ids come from clients; anything goes but nothing at all.
+    #[error("the session id is empty or longer than {0} bytes")]
+    BadSession(usize),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Far above what any client uses.
+const SESSION_BYTES: usize = 512;
+
+fn check_session(session: &str) -> Result<()> {
+    if session.trim().is_empty() || session.len() > SESSION_BYTES {
+        return Err(Error::BadSession(SESSION_BYTES));
+    }
+    Ok(())
+}
+
+impl Error {
+    fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { path, source }
+    }
+}
+
+impl From<tanmi_base::lock::LockError> for Error {
+    fn from(error: tanmi_base::lock::LockError) -> Error {
+        match error {
+            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
+            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which process a client is, seen from a hook it runs and from a server it started. Both find the same one, so a call
+//! to the server belongs to the session that the hook reported.
+
+use serde::{Deserialize, Serialize};
+
+/// A process number is used again one day; with its start time it is unique.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientProcess {
+    pub pid: u32,
+    pub started: u64,
+}
+
+/// Programs that stand between a client and what it runs.
+const BETWEEN: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx", "npm exec"];
+
+/// The client that runs this hook: the one it names itself by `CLAUDE_PID`, else the nearest ancestor that is no shell.
+pub fn client_of_hook(named: Option<&str>) -> Option<ClientProcess> {
+    if let Some(pid) = named.and_then(|pid| pid.trim().parse().ok()) {
+        return look(pid).map(|seen| ClientProcess { pid, started: seen.started });
+    }
+    nearest(std::process::id())
+}
+
+/// The client that started this server. A launcher in between is stepped over.
+pub fn client_of_server() -> Option<ClientProcess> {
+    nearest(std::process::id())
+}
+
+fn nearest(from: u32) -> Option<ClientProcess> {
+    let mut pid = look(from)?.parent;
+    for _ in 0..6 {
+        // Whoever is adopted by the first process has lost its client.
+        if pid <= 1 {
+            return None;
+        }
+        let seen = look(pid)?;
+        if !BETWEEN.contains(&seen.name.as_str()) {
+            return Some(ClientProcess { pid, started: seen.started });
+        }
+        pid = seen.parent;
+    }
+    None
+}
+
+struct Seen {
+    name: String,
+    parent: u32,
+    started: u64,
+}
+
+/// `/proc/<pid>/stat`: the name in parentheses may hold anything, so the rest is counted from its end.
+#[cfg(target_os = "linux")]
+fn look(pid: u32) -> Option<Seen> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, rest) = stat.rsplit_once(')')?;
+    let name = head.split_once('(')?.1.to_owned();
+    let mut fields = rest.split_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Seen { name, parent, started })
+}
+
+/// Elsewhere the system has no file to ask, and the session has to be named.
+#[cfg(not(target_os = "linux"))]
+fn look(_: u32) -> Option<Seen> {
+    None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_a_parent() {
+        let me = look(std::process::id()).unwrap();
+        assert!(me.parent > 0 && me.started > 0);
+        let named = client_of_hook(Some(&std::process::id().to_string())).unwrap();
+        assert_eq!(named, ClientProcess { pid: std::process::id(), started: me.started });
+        assert_eq!(client_of_hook(Some("999999999")), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! `state/<session>.json`: what hooks remember of a session from one event to the next. Own lock, no fsync: losing it
+//! costs a repeated reminder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tanmi_base::fs::{self, Durability};
+use tanmi_base::lock::Lock;
+use tanmi_base::{Millis, id};
+
+use crate::process::ClientProcess;
+use crate::{Error, Result, check_session};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SessionState {
+    pub session: String,
+    pub platform: String,
+    /// Hash of the context that was last told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Prompts since the last start.
+    pub prompts: u32,
+    /// The context was compacted away since it was told.
+    pub compacted: bool,
+    /// The person took the session off its workspace.
+    pub unbound: bool,
+    /// When each kind of hook was last seen, since the last start and bind.
+    pub hooks: BTreeMap<String, Millis>,
+    /// When each throttled thing was last said.
+    pub said: BTreeMap<String, Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientProcess>,
+    /// The last sign of life.
+    pub alive_at: Millis,
+}
+
+pub struct States {
+    dir: PathBuf,
+}
+
+impl States {
+    pub fn new(home: &Path) -> States {
+        States { dir: home.join("state") }
+    }
+
+    fn path(&self, session: &str) -> PathBuf {
+        self.dir.join(format!("{}.json", id::safe_name(session)))
+    }
+
+    /// What is known; nothing, if nothing is or the file cannot be read.
+    pub fn read(&self, session: &str) -> SessionState {
+        let read = fs::read_optional(&self.path(session)).ok().flatten();
+        let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
+        // Two ids never share a file, but a file may be anybody's.
+        state
+            .filter(|state| state.session == session)
+            .unwrap_or_else(|| SessionState { session: session.to_owned(), ..SessionState::default() })
+    }
+
+    /// Changes the state under its lock and says what `change` says.
+    pub fn update<T>(&self, session: &str, change: impl FnOnce(&mut SessionState) -> T) -> Result<T> {
+        check_session(session)?;
+        fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
+        let path = self.path(session);
+        let _lock = Lock::exclusive(&path.with_extension("lock"))?;
+        let mut state = self.read(session);
+        let outcome = change(&mut state);
+        let text = serde_json::to_vec(&state).unwrap_or_default();
+        fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map_err(Error::io(&path))?;
+        Ok(outcome)
+    }
+
+    fn client_path(&self, client: &ClientProcess) -> PathBuf {
+        self.dir.join(format!("client-{}-{}", client.pid, client.started))
+    }
+
+    /// Remembers that a session lives in this client process; the latest stands last. Written only when it is news.
+    pub fn register(&self, client: &ClientProcess, session: &str) -> Result<()> {
+        let path = self.client_path(client);
+        let mut known = self.registered(client);
+        if known.last().is_some_and(|last| last == session) {
+            return Ok(());
+        }
+        known.retain(|other| other != session);
+        known.push(session.to_owned());
+        let text = serde_json::to_vec(&known).unwrap_or_default();
+        fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
+        fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map(|_| ()).map_err(Error::io(&path))
+    }
+
+    fn registered(&self, client: &ClientProcess) -> Vec<String> {
+        let read = fs::read_optional(&self.client_path(client)).ok().flatten();
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    /// The sessions whose hooks were seen in this client process, the latest first.
+    pub fn of_client(&self, client: &ClientProcess) -> Vec<SessionState> {
+        self.registered(client).iter().rev().map(|session| self.read(session)).collect()
+    }
+
+    /// Removes what has shown no sign of life since `before`.
+    pub fn prune(&self, before: Millis) -> usize {
+        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut removed = 0;
+        for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
+            let state =
+                std::fs::read(&path).ok().and_then(|b| serde_json::from_slice::<SessionState>(&b).ok());
+            if state.is_none_or(|state| state.alive_at < before) {
+                removed += usize::from(std::fs::remove_file(&path).is_ok());
+                let _ = std::fs::remove_file(path.with_extension("lock"));
+            }
+        }
+        let clients = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        for entry in clients.filter(|entry| entry.file_name().to_string_lossy().starts_with("client-")) {
+            let modified =
+                fs::FileSig::of(&entry.path()).ok().flatten().map_or(0, |sig| sig.mtime_ns / 1_000_000);
+            if modified < before {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_kept_apart_and_stay_in_their_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let states = States::new(home.path());
+        for session in ["a", "A", "../../../etc/x", "会话", "a/b"] {
+            states.update(session, |state| state.prompts += 1).unwrap();
+            states.update(session, |state| state.prompts += 1).unwrap();
+            assert_eq!((states.read(session).prompts, states.read(session).session.as_str()), (2, session));
+        }
+        let files = std::fs::read_dir(home.path().join("state")).unwrap().flatten();
+        assert_eq!(files.filter(|file| file.path().extension().is_some_and(|end| end == "json")).count(), 5);
+        assert!(states.update("", |_| ()).is_err());
+    }
+
+    #[test]
+    fn a_broken_state_is_an_empty_one() {
+        let home = tempfile::tempdir().unwrap();
+        let states = States::new(home.path());
+        states.update("a", |state| state.prompts = 7).unwrap();
+        let path = home.path().join("state/a.json");
+        fs::write_atomic(&path, b"{", home.path(), Durability::Journaled).unwrap();
+        assert_eq!(states.read("a").prompts, 0);
+        states.update("a", |state| state.prompts += 1).unwrap();
+        assert_eq!(states.read("a").prompts, 1);
+    }
+
+    #[test]
+    fn sessions_are_found_by_their_client() {
+        let home = tempfile::tempdir().unwrap();
+        let states = States::new(home.path());
+        let client = |pid| Some(ClientProcess { pid, started: 5 });
+        for (session, pid, alive) in [("a", 1, 10), ("b", 2, 20), ("c", 1, 30)] {
+            states.update(session, |state| (state.client, state.alive_at) = (client(pid), alive)).unwrap();
+            states.register(&client(pid).unwrap(), session).unwrap();
+        }
+        let ids: Vec<String> = states.of_client(&client(1).unwrap()).into_iter().map(|s| s.session).collect();
+        assert_eq!(ids, ["c", "a"]);
+        assert!(
+            states.of_client(&ClientProcess { pid: 1, started: 6 }).is_empty(),
+            "another process of that number"
+        );
+        assert_eq!(states.prune(15), 1);
+    }
+}

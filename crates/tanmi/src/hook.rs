@@ -1,0 +1,129 @@
+//! The hook lane: decided by a look at the arguments before anything else, and done in well under the time a person
+//! notices. It reads its input for at most two seconds, answers with what the client understands or with nothing, and
+//! always exits 0: a hook never fails its agent.
+
+use std::ffi::OsString;
+#[cfg(not(unix))]
+use std::io::Read;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use tanmi_app::hook::{HookEnv, handle};
+use tanmi_base::{Lang, clock, fs, paths};
+use tanmi_event::find_platform;
+
+const MAX_INPUT: usize = 16 << 20;
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// `None` if these are not the arguments of a hook.
+pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    args.next();
+    if args.next()? != "hook" {
+        return None;
+    }
+    let platform = args.next().unwrap_or_default();
+    let name = args.next();
+    // Asking for help is not being run as a hook.
+    if platform.is_empty() || platform.to_string_lossy().starts_with('-') {
+        return None;
+    }
+    let name = name.as_ref().and_then(|name| name.to_str());
+    if let Some(answer) = answer(&platform.to_string_lossy(), name) {
+        let mut out = std::io::stdout().lock();
+        let _ =
+            out.write_all(answer.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+fn answer(platform: &str, name: Option<&str>) -> Option<String> {
+    if std::env::var_os("TANMI_DISABLE").is_some_and(|value| !value.is_empty() && value != "0") {
+        return None;
+    }
+    let home = paths::home_store()?;
+    let now = clock::now();
+    let Some(platform) = find_platform(platform) else {
+        return log(&home, now, &format!("hook: unknown platform {platform:?}"));
+    };
+    let input = match read_input() {
+        Ok(input) => input,
+        Err(reason) => return log(&home, now, &format!("hook {}: {reason}", platform.id)),
+    };
+    let Some(event) = tanmi_platform::read(platform, name, &input) else {
+        if serde_json::from_slice::<serde::de::IgnoredAny>(&input).is_err() {
+            return log(&home, now, &format!("hook {}: the payload is not JSON", platform.id));
+        }
+        return None;
+    };
+    let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
+    let env = HookEnv { home: &home, now, language: language(&home), locale: Lang::of_locale(), client };
+    tanmi_platform::write(&event, &handle(&env, &event))
+}
+
+/// The one setting that matters here, read without the table of all.
+fn language(home: &Path) -> Option<Lang> {
+    let bytes = fs::read_optional(&home.join("config.json")).ok()??;
+    let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+    match config.get("language")?.as_str()? {
+        "zh" => Some(Lang::Zh),
+        "en" => Some(Lang::En),
+        _ => None,
+    }
+}
+
+/// One line for the person who wonders why nothing happened. Never creates the home store.
+fn log(home: &Path, now: i64, line: &str) -> Option<String> {
+    if home.is_dir() {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(home.join("log"));
+        let _ = file.and_then(|mut file| file.write_all(format!("{now} {line}\n").as_bytes()));
+    }
+    None
+}
+
+/// Everything up to the end of the input, if that comes in time.
+#[cfg(unix)]
+fn read_input() -> Result<Vec<u8>, String> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let start = Instant::now();
+    let stdin = std::io::stdin();
+    let mut input = Vec::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let left = DEADLINE.checked_sub(start.elapsed()).ok_or("the input did not end in two seconds")?;
+        let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) => return Err(String::from("the input did not end in two seconds")),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.to_string()),
+            Ok(_) => {}
+        }
+        // Past its buffer: what is ready is taken, and nothing is waited for.
+        let read = rustix::io::read(&stdin, &mut chunk).map_err(|error| error.to_string())?;
+        if read == 0 {
+            return Ok(input);
+        }
+        input.extend_from_slice(&chunk[..read]);
+        if input.len() > MAX_INPUT {
+            return Err(format!("the input is longer than {MAX_INPUT} bytes"));
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn read_input() -> Result<Vec<u8>, String> {
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut input = Vec::new();
+        let read = std::io::stdin().lock().take(MAX_INPUT as u64 + 1).read_to_end(&mut input);
+        let _ = send.send(read.map(|_| input));
+    });
+    match receive.recv_timeout(DEADLINE) {
+        Ok(Ok(input)) if input.len() <= MAX_INPUT => Ok(input),
+        Ok(Ok(_)) => Err(format!("the input is longer than {MAX_INPUT} bytes")),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(String::from("the input did not end in two seconds")),
+    }
+}

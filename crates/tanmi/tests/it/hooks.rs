@@ -1,0 +1,210 @@
+//! Hooks as clients run them: a payload on standard input, and what the agent is told.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// Runs a hook and returns what the agent sees; empty for silence. A hook exits 0 whatever happens.
+fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
+    let mut command = env.command(&["hook", platform]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(payload);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "a hook never fails its agent");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    if output.stdout.is_empty() {
+        return String::new();
+    }
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fields = [&answer["hookSpecificOutput"]["additionalContext"], &answer["additional_context"]];
+    fields.iter().find_map(|field| field.as_str()).unwrap().to_owned()
+}
+
+struct Agent<'a> {
+    env: &'a TestEnv,
+    platform: &'static str,
+    session: String,
+}
+
+impl Agent<'_> {
+    fn send(&self, claude: &str, cursor: &str, extra: Value) -> String {
+        let mut payload = match self.platform {
+            "cursor" => json!({"conversation_id": self.session, "hook_event_name": cursor,
+                "workspace_roots": [self.env.project], "cursor_version": "3"}),
+            _ => json!({"session_id": self.session, "hook_event_name": claude, "cwd": self.env.project}),
+        };
+        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        hook(self.env, self.platform, payload.to_string().as_bytes())
+    }
+
+    fn start(&self, source: &str) -> String {
+        self.send("SessionStart", "sessionStart", json!({"source": source}))
+    }
+
+    fn prompt(&self, text: &str) -> String {
+        self.send("UserPromptSubmit", "beforeSubmitPrompt", json!({"prompt": text}))
+    }
+}
+
+#[test]
+fn a_session_from_unbound_to_reminded() {
+    for platform in ["claude-code", "cursor"] {
+        let env = TestEnv::new();
+        let agent = Agent { env: &env, platform, session: "abc123".into() };
+        assert!(agent.start("startup").contains("abc123"), "an unbound session learns its id");
+        assert_eq!(agent.prompt("how do I install node.js?"), "");
+        assert!(agent.prompt("continue the workspace").contains("no active workspace"), "{platform}");
+        let ws = env.init();
+        env.tick(200_000);
+        assert!(agent.prompt("继续工作区任务").contains("session_bind"), "{platform}");
+        assert_eq!(agent.prompt("继续工作区任务"), "", "not twice in three minutes");
+        let task = env.node("root", "execution", "Check tokens");
+        env.ok(&["node", "transition", &task, "--action", "start"]);
+        env.ok(&["session", "bind", "--session", "abc123", "--workspace", &ws]);
+
+        let told = agent.prompt("go on");
+        assert!(
+            told.contains("Auth") && told.contains("Check tokens"),
+            "the first prompt after a bind: {told}"
+        );
+        assert_eq!(agent.prompt("go on"), "", "bound and nothing to say");
+        env.ok(&["workspace", "update", "--add-rule", "Keys come from the environment"]);
+        assert!(agent.prompt("go on").contains("Keys come from"), "a changed rule arrives");
+        assert_eq!(agent.prompt("go on"), "", "once");
+        env.tick(61_000);
+        let reminder = agent.prompt("go on");
+        assert!(reminder.contains("<tanmi-smart-reminder>") && reminder.contains("log_append"), "{reminder}");
+        assert_eq!(agent.prompt("go on"), "", "throttled");
+        env.ok(&["problem", "--node", &task, "stuck"]);
+        for _ in 0..2 {
+            assert!(agent.prompt("go on").contains("problem_clear"), "a problem is never throttled");
+        }
+        env.ok(&["problem", "--node", &task, "--clear"]);
+        let start = agent.start("compact");
+        assert!(start.contains("0/1") && start.contains(&task), "{start}");
+        env.ok(&["workspace", "archive"]);
+        assert!(agent.start("resume").contains("not bound"), "an archived workspace acts as unbound");
+        env.ok(&["workspace", "restore", &ws]);
+        assert!(agent.start("resume").contains("Check tokens"), "and comes back");
+        env.ok(&["session", "unbind", "--session", "abc123"]);
+        assert_eq!(agent.prompt("next 任务"), "", "after an unbind only the plainest words");
+    }
+}
+
+#[test]
+fn both_windows_have_a_focus_of_their_own() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    let ws = env.init();
+    let (one, two) = (env.node("root", "execution", "one"), env.node("root", "execution", "two"));
+    for (session, node) in [("s1", &one), ("s2", &two)] {
+        env.ok(&["session", "bind", "--session", session, "--workspace", &ws, "--node", node]);
+        let status = env.json(&["session", "status", "--session", session]);
+        assert_eq!(status["focusedNode"]["id"], node.as_str());
+        assert_eq!(status["workspace"]["progress"], json!({"done": 0, "total": 2}));
+    }
+    let agent = |session: &str| {
+        Agent { env: &env, platform: "claude-code", session: session.into() }.start("startup")
+    };
+    assert!(agent("s1").contains("one (pending)") && agent("s2").contains("two (pending)"));
+    let status = env.json(&["session", "status", "--session", "s3"]);
+    assert_eq!((&status["bound"], &status["availableWorkspaces"][0]["id"]), (&json!(false), &json!(ws)));
+    assert_eq!(
+        env.error(&["session", "bind", "--session", "s3", "-w", &ws, "--node", "node-none"])["code"],
+        "NODE_NOT_FOUND"
+    );
+    assert_eq!(env.json(&["session", "status", "--session", "s3"])["bound"], false, "nothing bound");
+    env.ok(&["workspace", "archive"]);
+    assert_eq!(env.error(&["session", "bind", "--session", "s3", "-w", &ws])["code"], "WORKSPACE_ARCHIVED");
+}
+
+/// After `/clear` the same client goes on under another id.
+#[test]
+fn a_clear_keeps_the_binding() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let first = Agent { env: &env, platform: "claude-code", session: "before".into() };
+    first.start("startup");
+    env.ok(&["session", "bind", "--session", "before", "--workspace", &ws]);
+    let second = Agent { env: &env, platform: "claude-code", session: "after".into() };
+    assert!(second.start("clear").contains(&ws), "this test is the client of both");
+    let third = Agent { env: &env, platform: "claude-code", session: "other".into() };
+    assert!(third.start("startup").contains("not bound"), "a new window is not");
+}
+
+#[test]
+fn bad_input_is_silence() {
+    let env = TestEnv::new();
+    env.init();
+    for payload in [&b""[..], b"{", b"\xff\xfe\x00", b"[1,2]", &vec![b'x'; 10 << 20]] {
+        assert_eq!(hook(&env, "claude-code", payload), "");
+        assert_eq!(hook(&env, "nonsense", payload), "");
+    }
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("not JSON") && log.contains("unknown platform"), "{log}");
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent { env: &env, platform: "claude-code", session: "s".into() };
+    env.write(&env.workspace_dir(&ws).join("Workspace.md"), b"broken");
+    assert!(agent.start("startup").contains("not bound"));
+    env.write(&env.home_store().join("session-bindings.json"), b"{broken");
+    assert!(agent.start("startup").contains("not bound"));
+    env.ok(&["session", "unbind", "--session", "s"]);
+    let names: Vec<_> =
+        std::fs::read_dir(env.home_store()).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(names.iter().any(|name| name.to_string_lossy().contains("damaged")), "set aside: {names:?}");
+}
+
+#[test]
+fn input_that_never_ends_is_silence() {
+    let env = TestEnv::new();
+    let mut command = env.command(&["hook", "claude-code"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"{\"session_id\":").unwrap();
+    let status = child.wait().unwrap();
+    drop(stdin);
+    assert!(status.success());
+}
+
+#[test]
+fn a_hook_makes_no_folder_and_can_be_silenced() {
+    let env = TestEnv::new();
+    let agent = Agent { env: &env, platform: "claude-code", session: "s".into() };
+    assert!(!agent.start("startup").is_empty());
+    assert!(!env.home_store().exists() && !env.project.join(".tanmi-workspace").exists());
+    let mut command = env.command(&["hook", "claude-code"]);
+    command.env("TANMI_DISABLE", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let payload = json!({"session_id": "s", "hook_event_name": "SessionStart"});
+    let _ = child.stdin.take().unwrap().write_all(payload.to_string().as_bytes());
+    assert!(child.wait_with_output().unwrap().stdout.is_empty());
+}
+
+/// 64 processes binding, unbinding and prompting at once: the file stays valid and nothing is lost.
+#[test]
+fn a_crowd_of_sessions() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    std::thread::scope(|scope| {
+        for n in 0..64 {
+            let (env, ws) = (&env, ws.as_str());
+            scope.spawn(move || {
+                let session = format!("s{n}");
+                let bind = ["session", "bind", "--session", &session, "--workspace", ws];
+                assert!(env.run(&bind).ok);
+                let agent = Agent { env, platform: "claude-code", session: session.clone() };
+                assert!(!agent.prompt("go").is_empty());
+                if n % 2 == 1 {
+                    assert!(env.run(&["session", "unbind", "--session", &session]).ok);
+                }
+            });
+        }
+    });
+    let text = std::fs::read(env.home_store().join("session-bindings.json")).unwrap();
+    let bindings: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(bindings.as_object().unwrap().len(), 32);
+}

@@ -1,0 +1,51 @@
+//! A look without a lock, for hooks: the workspace's file, the focused node's file, and counts from the index if it is
+//! there. Each file is replaced in one step, so each is whole; the next event sees the rest.
+
+use tanmi_base::clock;
+use tanmi_index::NodeIndex;
+
+use super::{FileStore, scan};
+use crate::codec::{self, Document};
+use crate::model::*;
+use crate::store::Tally;
+
+#[derive(Debug)]
+pub struct Peek {
+    pub workspace: Workspace,
+    /// The node in focus, if there is one and its file can be read.
+    pub node: Option<Node>,
+    /// Counts of its children, for a node that watches over some.
+    pub children: Option<Tally>,
+    pub progress: Option<Progress>,
+}
+
+/// Whether the whole workspace's progress is wanted, which costs a look into the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    Focus,
+    Progress,
+}
+
+impl FileStore {
+    /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
+    pub fn peek(&self, id: &WorkspaceId, focus: Option<&str>, depth: Depth) -> Option<Peek> {
+        let layout = self.layout(id);
+        let bytes = std::fs::read(layout.workspace_md()).ok()?;
+        let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
+        let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
+        let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());
+        let node = loaded.map(|loaded| loaded.node);
+        let watches =
+            node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
+        let mut peek = Peek { workspace, node: None, children: None, progress: None };
+        if (watches.is_some() || depth == Depth::Progress)
+            && let Some(index) = NodeIndex::peek(&layout.index(), clock::boot_id())
+        {
+            let tally = |parent: &str| index.tally(parent).ok().map(super::tx::tally_of);
+            peek.children = watches.and_then(|node| tally(node.id.as_str()));
+            peek.progress = tally("").filter(|_| depth == Depth::Progress).map(|tally| tally.progress());
+        }
+        peek.node = node;
+        Some(peek)
+    }
+}
