@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod hook;
 mod mcp;
 pub mod measure;
 mod report;
@@ -26,7 +27,7 @@ pub struct Options {
     /// Folder on the disk to be measured
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Only these parts: workspace, mcp
+    /// Only these parts: hook, workspace, mcp
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -46,6 +47,9 @@ pub fn run(options: &Options) {
     };
     let scratch = scratch.expect("a scratch folder");
     let mut report = Report::new();
+    if options.is_wanted("hook") {
+        hook::run(&tanmi, scratch.path(), options, &mut report);
+    }
     if options.is_wanted("workspace") {
         workspace::run(&tanmi, scratch.path(), options, &mut report);
     }

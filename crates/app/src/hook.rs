@@ -28,29 +28,41 @@ const REFRESH_EVERY: u32 = 10;
 pub fn handle(env: &HookEnv<'_>, event: &Event) -> Decision {
     let bindings = Bindings::new(env.home);
     let states = States::new(env.home);
-    let mut state = states.read(&event.session);
+    // Where nothing was ever saved, no folder is made either.
+    if !env.home.is_dir() {
+        return respond(env, event, &bindings, &states, &mut states.read(&event.session));
+    }
+    let decided = states.update(&event.session, |state| respond(env, event, &bindings, &states, state));
+    if let Some(client) = &env.client {
+        let _ = states.register(client, &event.session);
+    }
+    // A disk that takes no writes costs the memory of what was said, not the answer.
+    decided.unwrap_or_else(|_| respond(env, event, &bindings, &states, &mut states.read(&event.session)))
+}
+
+/// Under the lock of the session's state, so that two hooks at once do not forget each other's words.
+fn respond(
+    env: &HookEnv<'_>,
+    event: &Event,
+    bindings: &Bindings,
+    states: &States,
+    state: &mut SessionState,
+) -> Decision {
     let mut binding = bindings.find(&event.session).ok().flatten();
     if binding.is_none() && matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork)) {
-        binding = continued(env, event, &bindings, &states, &mut state);
+        binding = continued(env, event, bindings, states, state);
     }
     let depth = if event.kind == EventKind::SessionStart { Depth::Progress } else { Depth::Focus };
     let bound = binding.as_ref().and_then(|binding| peek(binding, depth));
-    advance(&mut state, event, env);
-    let mut facts = facts_of(env, event, &state, bound.as_ref());
+    advance(state, event, env);
+    let mut facts = facts_of(env, event, state, bound.as_ref());
     let mut decision = decide(event, &facts, BUILTIN);
     // Looked up only when it is going to be said.
     if decision.actions.iter().any(|action| action.kind == ActionKind::BindingHint) {
         facts.has_workspaces = has_workspaces(env, event);
         decision = decide(event, &facts, BUILTIN);
     }
-    record(&mut state, &decision, &facts);
-    // Where nothing is ever saved, no folder is made either.
-    if env.home.is_dir() || binding.is_some() {
-        let _ = states.update(&event.session, |known| *known = state);
-        if let Some(client) = &env.client {
-            let _ = states.register(client, &event.session);
-        }
-    }
+    record(state, &decision, &facts);
     decision
 }
 

@@ -28,7 +28,13 @@ impl Lock {
         let start = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)
+                .map_err(io)?;
             while let Err(error) = file.try_lock() {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
@@ -53,6 +59,11 @@ impl Lock {
     /// For readers of a place that cannot be written: there is nobody to wait for.
     pub fn none() -> Lock {
         Lock { file: None }
+    }
+
+    /// The lock file itself, for a file that is its own lock.
+    pub fn file(&self) -> Option<&File> {
+        self.file.as_ref()
     }
 
     pub fn is_held(&self) -> bool {

@@ -2,10 +2,8 @@
 //! by every hook, so reading one entry does not take the others apart.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tanmi_base::lock::Lock;
@@ -46,8 +44,7 @@ impl Bindings {
     pub fn find(&self, session: &str) -> Result<Option<Binding>> {
         let path = self.path();
         let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(None) };
-        let mut deserializer = serde_json::Deserializer::from_slice(&bytes);
-        Ok(deserializer.deserialize_map(One { session }).ok().flatten())
+        Ok(find_entry(&bytes, session))
     }
 
     /// Every binding that can be read.
@@ -134,29 +131,20 @@ impl Bindings {
     }
 }
 
-/// Reads one entry of the map and skips the rest without building it.
-struct One<'a> {
-    session: &'a str,
-}
-
-impl<'de> Visitor<'de> for One<'_> {
-    type Value = Option<Binding>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of bindings")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            if key == self.session {
-                found = serde_json::from_value(map.next_value::<Value>()?).ok();
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+/// One entry, without taking the others apart: where its key stands as text, what follows is its value.
+fn find_entry(bytes: &[u8], session: &str) -> Option<Binding> {
+    let key = serde_json::to_string(session).ok()?;
+    let key = key.as_bytes();
+    let mut from = 0;
+    while let Some(at) = memchr::memmem::find(&bytes[from..], key) {
+        from += at + key.len();
+        let Some(value) = bytes[from..].trim_ascii_start().strip_prefix(b":") else { continue };
+        let mut values = serde_json::Deserializer::from_slice(value).into_iter::<Binding>();
+        if let Some(Ok(binding)) = values.next() {
+            return Some(binding);
         }
-        Ok(found)
     }
+    None
 }
 
 #[cfg(test)]
@@ -217,6 +205,7 @@ mod tests {
         fs::write_private(&path, b"{\"a\": {").unwrap();
         let bindings = Bindings::new(home.path());
         assert_eq!(bindings.find("a").unwrap(), None);
+        assert_eq!(find_entry(br#"{"x":{"mine":"a"},"a":7,"b":{"a":{}}}"#, "a"), None);
         assert!(bindings.is_damaged().unwrap());
         bindings.bind("b", &binding("ws-1")).unwrap();
         assert!(!bindings.is_damaged().unwrap());

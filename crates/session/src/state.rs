@@ -1,12 +1,13 @@
-//! `state/<session>.json`: what hooks remember of a session from one event to the next. Own lock, no fsync: losing it
-//! costs a repeated reminder.
+//! `state/<session>.json`: what hooks remember of a session from one event to the next. The file is its own lock and is
+//! written in place, without fsync: losing it costs a repeated reminder.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs::{self, Durability};
-use tanmi_base::lock::Lock;
+use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::{Millis, id};
 
 use crate::process::ClientProcess;
@@ -51,24 +52,31 @@ impl States {
 
     /// What is known; nothing, if nothing is or the file cannot be read.
     pub fn read(&self, session: &str) -> SessionState {
-        let read = fs::read_optional(&self.path(session)).ok().flatten();
-        let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
-        // Two ids never share a file, but a file may be anybody's.
-        state
-            .filter(|state| state.session == session)
-            .unwrap_or_else(|| SessionState { session: session.to_owned(), ..SessionState::default() })
+        parse(&fs::read_optional(&self.path(session)).ok().flatten().unwrap_or_default(), session)
     }
 
     /// Changes the state under its lock and says what `change` says.
     pub fn update<T>(&self, session: &str, change: impl FnOnce(&mut SessionState) -> T) -> Result<T> {
         check_session(session)?;
-        fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
         let path = self.path(session);
-        let _lock = Lock::exclusive(&path.with_extension("lock"))?;
-        let mut state = self.read(session);
+        let lock = match Lock::exclusive(&path) {
+            // Made only when it is missing: this runs on every prompt.
+            Err(LockError::Io { source, .. }) if fs::is_absent(&source) => {
+                fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
+                Lock::exclusive(&path)?
+            }
+            other => other?,
+        };
+        let Some(mut file) = lock.file() else { return Err(Error::Busy { path }) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(Error::io(&path))?;
+        let mut state = parse(&bytes, session);
         let outcome = change(&mut state);
-        let text = serde_json::to_vec(&state).unwrap_or_default();
-        fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map_err(Error::io(&path))?;
+        let mut text = serde_json::to_vec(&state).unwrap_or_default();
+        // One write in place, never shorter than what was there: no moment in which the file is half of something.
+        text.resize(text.len().max(bytes.len()), b' ');
+        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&text));
+        written.map_err(Error::io(&path))?;
         Ok(outcome)
     }
 
@@ -109,7 +117,6 @@ impl States {
                 std::fs::read(&path).ok().and_then(|b| serde_json::from_slice::<SessionState>(&b).ok());
             if state.is_none_or(|state| state.alive_at < before) {
                 removed += usize::from(std::fs::remove_file(&path).is_ok());
-                let _ = std::fs::remove_file(path.with_extension("lock"));
             }
         }
         let clients = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
@@ -122,6 +129,14 @@ impl States {
         }
         removed
     }
+}
+
+fn parse(bytes: &[u8], session: &str) -> SessionState {
+    let state = serde_json::from_slice::<SessionState>(bytes).ok();
+    // Two ids never share a file, but a file may be anybody's.
+    state
+        .filter(|state| state.session == session)
+        .unwrap_or_else(|| SessionState { session: session.to_owned(), ..SessionState::default() })
 }
 
 #[cfg(test)]

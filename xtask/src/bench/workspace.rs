@@ -51,6 +51,11 @@ impl Growing {
         self.nodes.len()
     }
 
+    /// The workspace's id, and that of the nth node.
+    pub fn ids(&self, n: usize) -> (String, String) {
+        (self.id.to_string(), self.nodes[n].to_string())
+    }
+
     pub fn rules_hash(&self) -> String {
         let hash = store::view(&self.store, &self.id, NOW, |tx| Ok(tx.workspace()?.rules_hash()));
         hash.expect("a workspace")
