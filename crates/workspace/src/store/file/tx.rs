@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use tanmi_base::Millis;
-use tanmi_base::fs::FileSig;
-use tanmi_base::journal::{Before, Change, CommitError, Journal, Recovery};
+use tanmi_base::journal::{Applied, Before, Change, CommitError, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_index::{NodeIndex, Position};
 
@@ -192,16 +191,19 @@ impl<'a> FileTx<'a> {
 
     /// Records what the files are now. If that fails the files are right all the same: without the mark in the
     /// journal the next one to come scans.
-    fn finish(&mut self, sigs: &[Option<FileSig>], owners: &[Option<NodeId>], grown: i64) -> Result<()> {
+    fn finish(&mut self, applied: &Applied, owners: &[Option<NodeId>], grown: i64) -> Result<()> {
         let (Some(open), Some(journal)) = (&self.index, &mut self.journal) else { return Ok(()) };
-        for (sig, owner) in sigs.iter().zip(owners) {
+        for (sig, owner) in applied.sigs.iter().zip(owners) {
             if let (Some(sig), Some(id)) = (sig, owner) {
                 open.index.set_sig(id.as_str(), *sig)?;
             }
         }
         let known = open.index.meta("nodes")?.unwrap_or_default();
         let folders = scan::folder_sign(&self.layout)?;
-        if folders != known && is_our_doing(&known, &folders, grown) {
+        if !applied.kept.is_empty() {
+            // The index has our version of a file that stayed somebody else's: the next one to come scans.
+            open.index.set_meta("nodes", "")?;
+        } else if folders != known && is_our_doing(&known, &folders, grown) {
             open.index.set_meta("nodes", &folders)?;
         }
         open.index.set_meta("seq", &journal.seq().to_string())?;
@@ -342,10 +344,7 @@ impl Tx for FileTx<'_> {
         })?;
         let seq = journal.seq();
         // What is durable is a fact, whether or not the index could follow: the next one to come scans.
-        if applied.is_unfinished
-            || !applied.kept.is_empty()
-            || self.finish(&applied.sigs, &owners, grown).is_err()
-        {
+        if applied.is_unfinished || self.finish(&applied, &owners, grown).is_err() {
             self.index = None;
         }
         if !applied.kept.is_empty() {
