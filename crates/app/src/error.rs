@@ -123,10 +123,7 @@ impl Error {
                 format!("{}:{line} cannot be read: {reason}", path.display()),
             ),
         };
-        match lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        }
+        lang.pick(zh, en)
     }
 
     pub fn hint(&self, lang: Lang) -> Option<String> {
@@ -169,10 +166,7 @@ impl Error {
             Error::BadFile { .. } => (String::from("请修正该文件"), String::from("mend the file by hand")),
             _ => return None,
         };
-        Some(match lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        })
+        Some(lang.pick(zh, en))
     }
 
     /// The whole error for programs.

@@ -211,7 +211,7 @@ impl App {
                         "{id}: your edit of {path} was kept; the program's version is {}",
                         aside.display()
                     );
-                    notices.push(lang.pick(&zh, &en).to_owned());
+                    notices.push(lang.pick(zh, en));
                 }
                 if let Some(aside) = recovery.damaged {
                     let zh = format!("{id}：日志文件有损坏，其余部分保存在 {}", aside.display());
@@ -219,7 +219,7 @@ impl App {
                         "{id}: the journal was damaged; the rest of it is kept in {}",
                         aside.display()
                     );
-                    notices.push(lang.pick(&zh, &en).to_owned());
+                    notices.push(lang.pick(zh, en));
                 }
             }
         }

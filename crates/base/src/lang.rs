@@ -29,7 +29,7 @@ impl Lang {
     }
 
     /// One of two texts.
-    pub fn pick<'a>(self, zh: &'a str, en: &'a str) -> &'a str {
+    pub fn pick<T>(self, zh: T, en: T) -> T {
         match self {
             Lang::Zh => zh,
             Lang::En => en,

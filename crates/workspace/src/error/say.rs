@@ -8,19 +8,13 @@ impl Error {
     /// What is wrong, in one sentence.
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = self.messages();
-        match lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        }
+        lang.pick(zh, en)
     }
 
     /// What to do next, if there is something.
     pub fn hint(&self, lang: Lang) -> Option<String> {
         let (zh, en) = self.hints()?;
-        Some(match lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        })
+        Some(lang.pick(zh, en))
     }
 
     fn messages(&self) -> (String, String) {

@@ -116,10 +116,7 @@ impl Flaw {
                 String::from("a part of the journal that could not be read: look at it, then delete it"),
             ),
         };
-        match lang {
-            Lang::Zh => zh,
-            Lang::En => en,
-        }
+        lang.pick(zh, en)
     }
 }
 
