@@ -168,8 +168,8 @@ impl Error {
             ),
             Error::Busy { .. } | Error::Contended { .. } => both("稍后重试", "try again in a moment"),
             Error::Index(_) => both(
-                "删除 .local/index.sqlite，它会自动重建",
-                "delete .local/index.sqlite; it comes back by itself",
+                "检查磁盘空间；索引可以随时删除（.local/index.sqlite），它会自动重建",
+                "look at the free space of the disk; .local/index.sqlite may be deleted, it comes back by itself",
             ),
             _ => None,
         }
