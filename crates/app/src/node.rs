@@ -130,11 +130,19 @@ impl App {
         Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes } })
     }
 
-    pub fn node_delete(&self, workspace: Option<&str>, node: &str) -> Result<In<Deleted>> {
+    pub fn node_delete(
+        &self,
+        workspace: Option<&str>,
+        node: &str,
+        session: Option<&SessionBinding>,
+    ) -> Result<In<Deleted>> {
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
         let deleted = self.change(&place, |tx, act| ops::delete_node(tx, &id, act))?;
         self.prune_trash(&place.store);
+        if let Some(session) = session {
+            self.session_lost(session, &deleted)?;
+        }
         Ok(In { workspace_id: place.id, result: deleted })
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, id};
 use tanmi_session::{Binding, Bindings, States, client_of_server};
 use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::Store;
+use tanmi_workspace::ops::Deleted;
 
 use crate::error::{Error, Result};
 use crate::{App, Place};
@@ -219,6 +219,19 @@ impl App {
         Ok(())
     }
 
+    /// A focus on something that was deleted goes to the parent of what was deleted.
+    pub fn session_lost(&self, bound: &SessionBinding, deleted: &Deleted) -> Result<()> {
+        if bound
+            .focused_node_id
+            .as_deref()
+            .is_some_and(|focus| deleted.ids.iter().any(|id| id.as_str() == focus))
+        {
+            let parent = deleted.parent_id.as_ref().map(NodeId::as_str);
+            Bindings::new(self.home()).focus(&bound.session, &bound.workspace_id, parent)?;
+        }
+        Ok(())
+    }
+
     /// Sets or clears the focus of a bound session.
     pub fn session_focus(&self, bound: &SessionBinding, node: Option<&str>) -> Result<()> {
         let node = node.map(NodeId::parse).transpose()?;
@@ -233,7 +246,6 @@ impl App {
             &bound.workspace_id,
             node.as_ref().map(NodeId::as_str),
         )?;
-        debug_assert!(place.store.exists(&place.id));
         Ok(())
     }
 }

@@ -12,8 +12,6 @@ pub struct Platform {
     pub capabilities: Capabilities,
     /// Bytes of one injected text.
     pub cap: usize,
-    /// Whether tags like `<tanmi-…>` arrive as they are.
-    pub tags: bool,
 }
 
 #[derive(Debug)]
@@ -46,7 +44,6 @@ pub static CLAUDE_CODE: Platform = Platform {
     hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit],
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
-    tags: true,
 };
 
 pub static CURSOR: Platform = Platform {
@@ -55,7 +52,6 @@ pub static CURSOR: Platform = Platform {
     hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit],
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
-    tags: true,
 };
 
 pub static WEB: Platform = Platform {
@@ -64,7 +60,6 @@ pub static WEB: Platform = Platform {
     hook_events: &[],
     capabilities: Capabilities { agent_message: false, user_message: false, system_prompt: true },
     cap: CAP,
-    tags: true,
 };
 
 pub static API: Platform = Platform {
@@ -73,7 +68,6 @@ pub static API: Platform = Platform {
     hook_events: &[],
     capabilities: Capabilities { agent_message: true, user_message: false, system_prompt: false },
     cap: CAP,
-    tags: true,
 };
 
 pub static PLATFORMS: &[&Platform] = &[&CLAUDE_CODE, &CURSOR, &WEB, &API];

@@ -2,7 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind, Throttle};
 
-use super::{Ctx, QUIET, Rule, Said};
+use super::{Ctx, QUIET, Rule, Said, session_info};
 
 pub const RULE: Rule = Rule {
     id: "binding-hint",
@@ -21,28 +21,19 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
     if !speaks_of_workspaces(prompt, facts.session.unbound) || is_mostly_code(prompt) {
         return None;
     }
-    let id = crate::neutral(&facts.session.id);
-    let (zh, en) = if facts.has_workspaces {
-        (
-            format!(
-                "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
-            ),
-            format!(
-                "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
-            ),
-        )
+    let content = if facts.has_workspaces {
+        session_info::how_to_bind(facts)
     } else {
-        (
-            format!("会话 ID：{id}\n还没有活跃的工作区。workspace_init 创建一个，session_bind 绑定。"),
-            format!(
-                "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
-            ),
-        )
+        let id = crate::neutral(&facts.session.id);
+        let zh = format!("会话 ID：{id}\n还没有活跃的工作区。workspace_init 创建一个，session_bind 绑定。");
+        let en = format!(
+            "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
+        );
+        session_info::in_tags(facts.lang.pick(&zh, &en))
     };
-    let text = facts.lang.pick(&zh, &en);
     Some(Said {
         kind: ActionKind::BindingHint,
-        content: format!("<tanmi-workspace-context>\n{text}\n</tanmi-workspace-context>"),
+        content,
         throttle: Some(Throttle { key: String::from("binding_hint"), ttl: QUIET }),
     })
 }

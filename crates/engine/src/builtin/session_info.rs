@@ -3,6 +3,7 @@
 use tanmi_event::{ActionKind, EventKind};
 
 use super::{Ctx, Rule, Said};
+use crate::facts::Facts;
 
 pub const RULE: Rule = Rule {
     id: "session-info",
@@ -17,6 +18,11 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
     if facts.workspace.is_some() {
         return None;
     }
+    Said::always(ActionKind::SessionInfo, how_to_bind(facts))
+}
+
+/// The session's id, and what to do with it. The hint at a prompt says the same.
+pub(super) fn how_to_bind(facts: &Facts) -> String {
     let id = crate::neutral(&facts.session.id);
     let zh = format!(
         "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
@@ -24,9 +30,9 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
     let en = format!(
         "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
     );
-    let text = facts.lang.pick(&zh, &en);
-    Said::always(
-        ActionKind::SessionInfo,
-        format!("<tanmi-workspace-context>\n{text}\n</tanmi-workspace-context>"),
-    )
+    in_tags(facts.lang.pick(&zh, &en))
+}
+
+pub(super) fn in_tags(text: &str) -> String {
+    format!("<tanmi-workspace-context>\n{text}\n</tanmi-workspace-context>")
 }

@@ -149,7 +149,11 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
             &p.needed("nodeId"),
             &p.needed("parentId"),
         )?)),
-        "node_delete" => answer::value(&app.node_delete(c.workspace()?.as_deref(), &p.needed("nodeId"))?),
+        "node_delete" => {
+            let workspace = c.workspace()?;
+            let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
+            answer::value(&app.node_delete(workspace.as_deref(), &p.needed("nodeId"), bound)?)
+        }
         "node_transition" => {
             let node = c.node()?;
             {

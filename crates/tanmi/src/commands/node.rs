@@ -86,7 +86,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
             });
         }
         NodeCommand::Delete { at } => {
-            let deleted = app.node_delete(at.at.workspace.as_deref(), at.node())?;
+            let deleted = app.node_delete(at.at.workspace.as_deref(), at.node(), None)?;
             context.answer(&deleted, |deleted| {
                 show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
             });

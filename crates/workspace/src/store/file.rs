@@ -60,11 +60,6 @@ impl FileStore {
         &self.project
     }
 
-    /// The journal whose number a watcher follows.
-    pub fn journal_path(&self, id: &WorkspaceId) -> PathBuf {
-        self.layout(id).journal()
-    }
-
     /// What recovery did since the last call, for whoever talks to the person.
     pub fn take_recoveries(&self) -> Vec<(WorkspaceId, Recovery)> {
         std::mem::take(&mut *lock(&self.recoveries))

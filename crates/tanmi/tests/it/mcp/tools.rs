@@ -277,6 +277,13 @@ fn a_bound_connection_needs_no_ids() {
         "root",
         "the focus goes to the parent"
     );
+    client.good("context_focus", json!({"nodeId": node["nodeId"]}));
+    client.good("node_delete", json!({"nodeId": node["nodeId"]}));
+    assert_eq!(
+        client.good("session_status", json!({}))["focusedNode"]["id"],
+        "root",
+        "also when it is deleted"
+    );
     client.good("session_unbind", json!({}));
     assert_eq!(client.good("session_status", json!({}))["bound"], false);
     client.finish();
