@@ -16,8 +16,13 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Switch,
-    Number { min: u64, max: u64 },
+    Number {
+        min: u64,
+        max: u64,
+    },
     Word(&'static [&'static str]),
+    /// A number of prompts: `always` is every one, `never` none.
+    Prompts,
 }
 
 #[derive(Debug)]
@@ -59,6 +64,48 @@ pub const KEYS: &[Key] = &[
         en: "bytes of text in a context",
     },
     Key {
+        name: "reminders",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "根据节点状态提醒智能体",
+        en: "remind agents of what the state of their node asks for",
+    },
+    Key {
+        name: "bindingHints",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "提示未绑定的会话如何绑定",
+        en: "tell unbound sessions how to bind when the user speaks of workspaces",
+    },
+    Key {
+        name: "customRules",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "执行 rules.json 中的自定义规则",
+        en: "run the custom rules in rules.json",
+    },
+    Key {
+        name: "contextRefresh",
+        kind: Kind::Prompts,
+        default: "10",
+        zh: "在 Cursor 中每隔多少次提示重新注入完整上下文（always、never 或数字）",
+        en: "prompts between whole contexts in Cursor (always, never or a number)",
+    },
+    Key {
+        name: "ledger",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "记录告知智能体的内容",
+        en: "keep a record of what agents were told",
+    },
+    Key {
+        name: "logRetainDays",
+        kind: Kind::Number { min: 1, max: 3650 },
+        default: "30",
+        zh: "告知记录保留的天数",
+        en: "days that the record of what agents were told is kept",
+    },
+    Key {
         name: "trashRetainDays",
         kind: Kind::Number { min: 0, max: 3650 },
         default: "30",
@@ -75,6 +122,13 @@ pub struct Config {
     pub auto_log: bool,
     pub context: ContextLimits,
     pub trash_retain_days: u32,
+    pub reminders: bool,
+    pub binding_hints: bool,
+    pub custom_rules: bool,
+    /// 0 is never.
+    pub context_refresh: u32,
+    pub ledger: bool,
+    pub log_retain_days: u32,
     /// What was found in the files and not used.
     pub warnings: Vec<Error>,
 }
@@ -89,24 +143,37 @@ pub struct Setting {
 }
 
 impl Config {
-    pub fn load(home: &Path, project: &Path) -> Config {
+    /// Without a project the user's own settings count.
+    pub fn load(home: &Path, project: Option<&Path>) -> Config {
         let (settings, warnings) = read_all(home, project);
         let value =
             |name: &str| settings.iter().find(|s| s.key.name == name).map_or("", |s| s.value.as_str());
         let number = |name: &str| value(name).parse::<u64>().unwrap_or_default();
+        let small = |name: &str| u32::try_from(number(name)).unwrap_or(u32::MAX);
+        let is_on = |name: &str| value(name) == "true";
         Config {
             language: match value("language") {
                 "zh" => Some(Lang::Zh),
                 "en" => Some(Lang::En),
                 _ => None,
             },
-            auto_log: value("autoLog") == "true",
+            auto_log: is_on("autoLog"),
             context: ContextLimits {
                 log_entries: number("contextLogEntries") as usize,
                 max_bytes: number("contextMaxBytes") as usize,
                 ..ContextLimits::default()
             },
-            trash_retain_days: u32::try_from(number("trashRetainDays")).unwrap_or(u32::MAX),
+            trash_retain_days: small("trashRetainDays"),
+            reminders: is_on("reminders"),
+            binding_hints: is_on("bindingHints"),
+            custom_rules: is_on("customRules"),
+            context_refresh: match value("contextRefresh") {
+                "always" => 1,
+                "never" => 0,
+                _ => small("contextRefresh"),
+            },
+            ledger: is_on("ledger"),
+            log_retain_days: small("logRetainDays"),
             warnings,
         }
     }
@@ -121,11 +188,12 @@ pub fn project_file(project: &Path) -> PathBuf {
 }
 
 /// Every setting with its value and source, and what is wrong in the files.
-pub fn read_all(home: &Path, project: &Path) -> (Vec<Setting>, Vec<Error>) {
+pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error>) {
     let mut settings: Vec<Setting> =
         KEYS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
     let mut warnings = Vec::new();
-    for (path, from_project) in [(home_file(home), false), (project_file(project), true)] {
+    let files = [Some((home_file(home), false)), project.map(|project| (project_file(project), true))];
+    for (path, from_project) in files.into_iter().flatten() {
         let values = match read_file(&path) {
             Ok(values) => values,
             Err(error) => {
@@ -170,7 +238,9 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     let mut values = read_file(path)?;
     let json = match key.kind {
         Kind::Switch => Value::Bool(text == "true"),
-        Kind::Number { .. } => text.parse::<u64>().map_or(Value::Null, Value::from),
+        Kind::Number { .. } | Kind::Prompts => {
+            text.parse::<u64>().map_or_else(|_| Value::from(text.clone()), Value::from)
+        }
         Kind::Word(_) => Value::from(text.clone()),
     };
     values.insert(key.name.to_owned(), json);
@@ -202,6 +272,13 @@ fn check(key: &'static Key, value: &str) -> Result<String> {
         Kind::Number { min, max } => match value.parse::<u64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
             _ => Err(bad(format!("{min}–{max}"))),
+        },
+        Kind::Prompts => match value {
+            "always" | "never" => Ok(value.to_owned()),
+            _ => match value.parse::<u32>() {
+                Ok(count) if (1..=1000).contains(&count) => Ok(count.to_string()),
+                _ => Err(bad(String::from("always | never | 1–1000"))),
+            },
         },
         Kind::Word(words) if words.contains(&value) => Ok(value.to_owned()),
         Kind::Word(words) => Err(bad(words.join(" | "))),

@@ -8,16 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tanmi_base::{Lang, Millis, paths};
+use tanmi_event::Source;
 use tanmi_workspace::model::{Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod config;
 pub mod error;
-pub mod hook;
+mod import;
+pub mod ledger;
 pub mod node;
 pub mod registry;
+pub mod rules;
 pub mod session;
+mod speak;
+pub mod spine;
+pub mod trust;
 pub mod workspace;
 
 use config::Config;
@@ -36,6 +42,12 @@ pub struct Env {
     pub clock: fn() -> Millis,
     /// Agents must show that they know the rules; people may.
     pub strict_rules: bool,
+    /// The user's own folder, where their global rules are.
+    pub user: Option<PathBuf>,
+    /// What the events that are raised here are reported by.
+    pub source: Source,
+    /// Nothing is to be said to any agent.
+    pub disabled: bool,
     /// The session that the environment names, if it does.
     pub session: Option<String>,
     /// A program that stays compares all files once when it first opens a workspace.
@@ -66,7 +78,7 @@ impl App {
             Some(dir) => dir.clone(),
             None => paths::project_root(&env.cwd, &env.home),
         };
-        let config = Config::load(&env.home, &project);
+        let config = Config::load(&env.home, Some(&project));
         let registry = Registry::new(&env.home);
         App {
             env,
@@ -109,7 +121,7 @@ impl App {
         }
     }
 
-    fn rules_check(&self, given: Option<String>) -> RulesCheck {
+    fn rules_hash_check(&self, given: Option<String>) -> RulesCheck {
         if self.env.strict_rules { RulesCheck::Required(given) } else { RulesCheck::IfGiven(given) }
     }
 

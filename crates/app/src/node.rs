@@ -4,8 +4,8 @@ use serde::Serialize;
 use tanmi_workspace::context::{self, Context};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, StatusChange, Target,
-    Transition, TransitionRequest,
+    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, Starter, StatusChange,
+    Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
 
@@ -48,6 +48,29 @@ pub struct ProblemResult {
     pub problem: Option<Problem>,
 }
 
+/// One step of a node, and who takes it.
+#[derive(Clone, Debug, Default)]
+pub struct Step<'a> {
+    pub workspace: Option<&'a str>,
+    pub node: &'a str,
+    pub action: &'a str,
+    pub conclusion: Option<String>,
+    pub session: Option<&'a str>,
+    /// The session's binding, if it is bound to this workspace.
+    pub bound: Option<&'a SessionBinding>,
+    /// Take the node even from a session that is at work on it.
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Stepped {
+    #[serde(flatten)]
+    pub step: Transition,
+    /// What the rules say to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reminders: Vec<String>,
+}
+
 /// What a new node is made of, as it arrives: words are checked here, so that errors name the field.
 #[derive(Clone, Debug, Default)]
 pub struct NodeCreate {
@@ -75,7 +98,7 @@ impl App {
             note: new.note,
             docs: new.docs,
             isolated: new.isolated,
-            rules_check: self.rules_check(new.rules_hash),
+            rules_check: self.rules_hash_check(new.rules_hash),
         };
         let place = self.locate(new.workspace.as_deref())?;
         let (node, status_changes) =
@@ -146,27 +169,35 @@ impl App {
         Ok(In { workspace_id: place.id, result: deleted })
     }
 
-    pub fn node_transition(
-        &self,
-        workspace: Option<&str>,
-        node: &str,
-        action: &str,
-        conclusion: Option<String>,
-        session: Option<&SessionBinding>,
-    ) -> Result<In<Transition>> {
-        let node_id = NodeId::parse(node)?;
-        let action = Action::parse("action", action)?;
-        let place = self.locate(workspace)?;
-        let request = TransitionRequest { node_id, action, conclusion };
+    pub fn node_transition(&self, step: Step<'_>) -> Result<In<Stepped>> {
+        let id = NodeId::parse(step.node)?;
+        let action = Action::parse("action", step.action)?;
+        let place = self.locate(step.workspace)?;
         let done = self.change(&place, |tx, act| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.
-            let act = ops::Act { moves_focus: session.is_none(), ..*act };
-            ops::transition(tx, request.clone(), &act)
+            let act = ops::Act { moves_focus: step.bound.is_none(), ..*act };
+            let holder = tx.node(&id)?.and_then(|node| node.started_by);
+            let starter = Starter {
+                session: step.session.map(String::from),
+                force: step.force,
+                holder_is_live: holder.is_some_and(|holder| self.is_live(&holder)),
+            };
+            let (node_id, conclusion) = (id.clone(), step.conclusion.clone());
+            ops::transition(tx, TransitionRequest { node_id, action, conclusion, starter }, &act)
         })?;
-        if let Some(session) = session.filter(|_| action != Action::Submit) {
-            self.session_stepped(session, node, done.to, done.focus.as_ref())?;
+        if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
+            self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
         }
-        Ok(In { workspace_id: place.id, result: done })
+        if let Some(session) = step.session {
+            self.is_alive(session);
+        }
+        let reminders = match done.to {
+            NodeStatus::Completed => {
+                self.task_completed(step.session, place.store.project(), &place.id, &done.node_id)
+            }
+            _ => Vec::new(),
+        };
+        Ok(In { workspace_id: place.id, result: Stepped { step: done, reminders } })
     }
 
     pub fn node_reference(

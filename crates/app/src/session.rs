@@ -3,11 +3,12 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, id};
-use tanmi_session::{Binding, Bindings, States, client_of_server};
+use tanmi_session::{Binding, Bindings, States, client_of_server, is_running};
 use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::Deleted;
 
 use crate::error::{Error, Result};
+use crate::spine;
 use crate::{App, Place};
 
 /// Bindings without a sign of life for this long are nobody's.
@@ -64,6 +65,11 @@ impl App {
             return Ok(self.connection.get_or_init(|| id::fresh("mcp", self.now())).clone());
         }
         Err(Error::NoSession)
+    }
+
+    /// The session that was named, or that the environment names: what a person does in a terminal belongs to none.
+    pub fn session_named(&self, explicit: Option<&str>) -> Option<String> {
+        explicit.map(str::to_owned).or_else(|| self.env.session.clone())
     }
 
     fn session_of_client(&self) -> Result<Option<String>> {
@@ -146,6 +152,7 @@ impl App {
         bindings
             .prune(|session, binding| binding.bound_at < oldest && states.read(session).alive_at < oldest)?;
         states.prune(oldest);
+        self.prune_ledger();
         Ok(())
     }
 
@@ -165,6 +172,16 @@ impl App {
 
     /// The specification's two shapes, with progress and the session's id in both.
     pub fn session_status(&self, session: &str) -> Result<Value> {
+        let mut status = self.bare_status(session)?;
+        let reminders = self.status_checked(session);
+        if !reminders.is_empty() {
+            status["reminders"] = json!(reminders);
+        }
+        Ok(status)
+    }
+
+    fn bare_status(&self, session: &str) -> Result<Value> {
+        crate::import::sessions(self.home(), self.project(), self.now());
         let Some(bound) = self.binding_of(session)? else { return self.unbound_status(session) };
         let binding = Bindings::new(self.home()).find(session)?;
         let project = binding.map_or_else(|| self.project().to_owned(), |binding| binding.project);
@@ -200,6 +217,43 @@ impl App {
         };
         let available: Vec<Value> = lines.workspaces.iter().map(line).collect();
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
+    }
+
+    /// Whether a session is at work: its client is still running, or it was heard of lately.
+    pub(crate) fn is_live(&self, session: &str) -> bool {
+        let state = States::new(self.home()).read(session);
+        state.client.as_ref().is_some_and(is_running) || self.now() - state.alive_at < LIVE_FOR
+    }
+
+    /// A sign of life. Nothing is lost if it cannot be written down.
+    pub(crate) fn is_alive(&self, session: &str) {
+        let now = self.now();
+        let _ = States::new(self.home()).update(session, |state| state.alive_at = now);
+    }
+
+    /// Runs what a session does itself. What that changes in its context is nothing it has to be told.
+    pub fn knowing<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
+        let knows = session.filter(|session| {
+            let seen = States::new(self.home()).read(session).seen;
+            seen.is_some() && seen == self.context_of(session)
+        });
+        let outcome = work();
+        if let Some(session) = knows {
+            let after = self.context_of(session);
+            let _ = States::new(self.home()).update(session, |state| {
+                // Nothing told yet, as after a bind, is nothing known.
+                if state.seen.is_some() && after.is_some() {
+                    state.seen = after;
+                }
+            });
+        }
+        outcome
+    }
+
+    /// The hash of what a bound session would be told now.
+    fn context_of(&self, session: &str) -> Option<String> {
+        let binding = Bindings::new(self.home()).find(session).ok()??;
+        spine::context_hash_of(&binding)
     }
 
     /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent.

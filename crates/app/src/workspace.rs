@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tanmi_base::Millis;
+use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::{CheckReport, Store};
 
 use crate::error::{Error, Result};
 use crate::registry::{self, RegistryEntry};
+use crate::trust::Trust;
 use crate::{App, Place};
 
 /// A workspace as every face shows it.
@@ -92,8 +94,13 @@ impl App {
 
     pub fn workspace_init(&self, new: NewWorkspace) -> Result<WorkspaceView> {
         let store = self.store(self.project());
+        let is_ours = !self.project().join(STORE_DIR).exists() && !self.project().join(PROJECT_DIR).exists();
         let (workspace, _) = ops::init(store.as_ref(), new, &self.act())?;
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
+        if is_ours {
+            // What this machine made itself needs nobody's word.
+            let _ = Trust::new(self.home()).add_project(self.project(), "created", self.now());
+        }
         // A home that cannot be written costs the short way from elsewhere, not the workspace.
         let _ = self.registry.remember(&[(workspace.id.clone(), entry)]);
         self.prune_trash(&store);

@@ -29,6 +29,13 @@ pub fn local_stamp(at: Millis) -> String {
     }
 }
 
+/// The UTC day of a moment as `YYYY-MM-DD`. Needs no time zone, so hooks may ask.
+pub fn utc_day(at: Millis) -> String {
+    let day =
+        Timestamp::from_millisecond(at).map(|stamp| TimeZone::UTC.to_datetime(stamp).date().to_string());
+    day.unwrap_or_else(|_| String::from("0000-00-00"))
+}
+
 /// What changes at every start of the machine. Files written without fsync are only trusted within one boot.
 ///
 /// Where the system has no such thing the answer is constant, and recovery then trusts the page cache.

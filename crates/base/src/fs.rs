@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 
 /// What tells whether a file is still the one that was read: modification time, size and inode.
@@ -68,16 +67,6 @@ pub fn link_count(meta: &Metadata) -> u64 {
 #[cfg(not(unix))]
 pub fn link_count(_: &Metadata) -> u64 {
     0
-}
-
-/// Content identity for freshness and recovery; not a defence against anybody.
-pub fn md5_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(32);
-    for byte in Md5::digest(bytes) {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
 }
 
 /// A name nobody else uses at this moment, in `dir`.
@@ -205,6 +194,21 @@ pub fn write_new(path: &Path, bytes: &[u8], durability: Durability) -> io::Resul
         file.sync_data()?;
     }
     Ok(FileSig::from_metadata(&file.metadata()?))
+}
+
+/// Appends in one write, so that lines of several processes stay whole. A new file is its owner's alone.
+pub fn append_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    let written = file.write_all(bytes);
+    if written.is_err() {
+        // Whatever got in is a line of its own, and costs nobody else's.
+        let _ = file.write_all(b"\n");
+    }
+    written
 }
 
 /// Makes a folder's entries durable. Best effort: some systems cannot, and then rename order is all there is.

@@ -54,7 +54,7 @@ pub fn safe_name(raw: &str) -> String {
         return raw.to_owned();
     }
     let kept: String = raw.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
-    format!("{}~{}", kept.to_ascii_lowercase(), crate::fs::md5_hex(raw.as_bytes()))
+    format!("{}~{}", kept.to_ascii_lowercase(), crate::hash::md5_hex(raw.as_bytes()))
 }
 
 #[cfg(test)]

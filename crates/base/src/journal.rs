@@ -41,7 +41,7 @@ pub struct Before {
 
 impl Before {
     pub fn of(sig: FileSig, bytes: &[u8]) -> Before {
-        Before { sig, md5: fs::md5_hex(bytes) }
+        Before { sig, md5: crate::hash::md5_hex(bytes) }
     }
 }
 

@@ -17,7 +17,8 @@ pub fn home_store() -> Option<PathBuf> {
     }
 }
 
-fn user_home() -> Option<PathBuf> {
+/// The user's own folder, where `.tanmi/` is.
+pub fn user_home() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if cfg!(windows) { set("USERPROFILE").or_else(|| set("HOME")) } else { set("HOME") }
 }

@@ -41,6 +41,13 @@ pub fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
+/// What a text costs a model, roughly: four Latin characters to a token, one of any other script.
+pub fn tokens(text: &str) -> usize {
+    let others = text.chars().filter(|c| !c.is_ascii()).count();
+    let latin = text.bytes().filter(u8::is_ascii).count();
+    others + latin.div_ceil(4)
+}
+
 /// The longest prefix that fits into `columns`, with an ellipsis if anything had to go.
 pub fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {

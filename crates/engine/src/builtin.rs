@@ -1,4 +1,4 @@
-//! The built-in rules, one file each. A rule is a function from what is known to what is said, if anything.
+//! The built-in rules, one file each. A rule is a function from what is known to what is said, or to why nothing is.
 
 use tanmi_event::{ActionKind, Event, EventKind, Throttle};
 
@@ -11,16 +11,20 @@ mod plan_confirm;
 mod reminders;
 mod session_info;
 mod smart_reminder;
+mod task_complete;
 
-pub struct Rule {
+pub struct Builtin {
     pub id: &'static str,
     /// For people: what it does.
     pub about: (&'static str, &'static str),
     /// Lower runs first.
     pub priority: i32,
     pub events: &'static [EventKind],
-    pub run: fn(&Ctx<'_>) -> Option<Said>,
+    pub run: fn(&Ctx<'_>) -> Result<Said, Why>,
 }
+
+/// Why a rule says nothing, in Chinese and English.
+pub type Why = (&'static str, &'static str);
 
 /// What a rule may look at.
 pub struct Ctx<'a> {
@@ -37,20 +41,24 @@ pub struct Said {
 }
 
 impl Said {
-    fn always(kind: ActionKind, content: String) -> Option<Said> {
-        Some(Said { kind, content, throttle: None })
+    fn always(kind: ActionKind, content: String) -> Result<Said, Why> {
+        Ok(Said { kind, content, throttle: None })
     }
 }
 
-/// Three minutes: for reminders per type, and for the hint.
-const QUIET: i64 = 180_000;
+const UNBOUND: Why = ("会话未绑定工作区", "the session is not bound");
+const BOUND: Why = ("会话已绑定工作区", "the session is bound");
 
-pub const BUILTIN: &[Rule] = &[
+/// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
+pub(crate) const QUIET: i64 = 180_000;
+
+pub const BUILTIN: &[Builtin] = &[
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,
     plan_confirm::RULE,
     smart_reminder::RULE,
+    task_complete::RULE,
     binding_hint::RULE,
 ];
 

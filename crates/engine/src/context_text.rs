@@ -1,6 +1,7 @@
 //! The text of a bound session's context, and the hash that tells whether it changed.
 
-use tanmi_base::{Lang, fs, text};
+use tanmi_base::{Lang, hash, text};
+use tanmi_event::ActionKind;
 
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
 use crate::neutral::neutral;
@@ -14,20 +15,22 @@ pub fn context_hash(workspace: &WorkspaceFacts, node: Option<&NodeFacts>) -> Str
     if let Some(node) = node {
         all.extend(["\u{1}", &node.id, &node.title, &node.requirement, &node.note]);
     }
-    fs::md5_hex(all.join("\u{0}").as_bytes())
+    hash::md5_hex(all.join("\u{0}").as_bytes())
 }
 
-/// At most `cap` bytes, tags included; what matters most comes first and is cut last.
+/// At most `cap` bytes with the tags that will be around it; what matters most comes first and is cut last.
 pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
     let lang = facts.lang;
     let label = |zh: &str, en: &str| match lang {
         Lang::Zh => format!("{zh}："),
         Lang::En => format!("{en}: "),
     };
-    let (open, close) = ("<tanmi-workspace-context>\n", "</tanmi-workspace-context>");
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
-    let mut body =
-        Body { text: String::new(), left: cap - open.len() - close.len() - pointer.len(), is_cut: false };
+    let mut body = Body {
+        text: String::new(),
+        left: cap - ActionKind::InjectContext.overhead() - pointer.len(),
+        is_cut: false,
+    };
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
     body.line(&label("目标", "Goal"), &workspace.goal);
@@ -57,7 +60,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         workspace.docs.iter().for_each(|doc| body.line("- ", doc));
     }
     let pointer = if body.is_cut { pointer } else { "" };
-    format!("{open}{}{pointer}{close}", body.text)
+    format!("{}{pointer}", body.text).trim_end().to_owned()
 }
 
 struct Body {

@@ -1,47 +1,253 @@
 //! The engine itself: collect the rules that match, run them by priority, merge what they say.
 
 use tanmi_base::Millis;
-use tanmi_event::{Action, Decision, Event, Source, Throttle};
+use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle};
 
-use crate::builtin::{Ctx, Rule, Said};
+use crate::builtin::{Builtin, Ctx, Said, Why};
+use crate::custom::{CustomRule, RuleSource, Scope, throttle_of};
 use crate::facts::Facts;
+use crate::neutral;
+
+/// What became of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It spoke.
+    Said {
+        content: String,
+    },
+    /// It matched and has nothing to say itself: it shares something, or stops the others.
+    Matched,
+    /// Another rule has already said the same words.
+    Repeated,
+    Throttled {
+        left: Millis,
+    },
+    Silent(Why),
+    ConditionFalse,
+    ConditionFailed(String),
+    OtherEvent,
+    OtherPlatform,
+    /// By the settings, or by its own `enabled`.
+    Off,
+    Untrusted,
+    /// A rule with the same id from a nearer source counts.
+    Shadowed {
+        by: RuleSource,
+    },
+    /// A rule before it stopped the rest.
+    Stopped {
+        by: String,
+    },
+    /// A hook has told the agent already.
+    Suppressed,
+}
+
+#[derive(Clone, Debug)]
+pub struct Trace {
+    pub rule: String,
+    pub name: (String, String),
+    pub source: RuleSource,
+    pub priority: i32,
+    pub verdict: Verdict,
+}
+
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub decision: Decision,
+    /// Every rule, in the order in which they were looked at.
+    pub trace: Vec<Trace>,
+}
+
+/// Whether a hook has told the agent already: asking again by a tool must not say it twice. An uninstalled hook, which
+/// was never seen, silences nothing.
+pub fn is_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
+    event.source == Source::Mcp && event.platform.has_hook_for(event.kind) && seen(event.kind)
+}
 
 /// Pure: the same event, facts and rules always give the same decision.
-pub fn decide(event: &Event, facts: &Facts, rules: &[Rule]) -> Decision {
-    // A hook has told the agent already; asking again by a tool must not say it twice.
-    if event.source == Source::Mcp
-        && event.platform.has_hook_for(event.kind)
-        && facts.session.hooks_seen.contains(&event.kind)
-    {
-        return Decision::default();
+pub fn decide(event: &Event, facts: &Facts, builtin: &[Builtin], custom: &[CustomRule]) -> Decision {
+    run(event, facts, builtin, custom, &mut |_, _| {})
+}
+
+/// As [`decide`], and `note` hears what became of every rule.
+pub fn decide_with(
+    event: &Event,
+    facts: &Facts,
+    builtin: &[Builtin],
+    custom: &[CustomRule],
+    note: &mut dyn FnMut(&str, &Verdict),
+) -> Decision {
+    run(event, facts, builtin, custom, &mut |rule, verdict| note(rule.id(), &verdict))
+}
+
+/// As [`decide`], and everything about every rule.
+pub fn judge(event: &Event, facts: &Facts, builtin: &[Builtin], custom: &[CustomRule]) -> Judged {
+    let mut trace = Vec::new();
+    let decision = run(event, facts, builtin, custom, &mut |rule, verdict| {
+        let (source, priority) = rule.place();
+        trace.push(Trace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
+    });
+    Judged { decision, trace }
+}
+
+#[derive(Clone, Copy)]
+enum Rule<'a> {
+    Builtin(&'a Builtin),
+    Custom(&'a CustomRule),
+}
+
+impl Rule<'_> {
+    fn id(&self) -> &str {
+        match self {
+            Rule::Builtin(rule) => rule.id,
+            Rule::Custom(rule) => &rule.id,
+        }
     }
-    let ctx = Ctx { event, facts };
-    let mut matching: Vec<&Rule> = rules.iter().filter(|rule| rule.events.contains(&event.kind)).collect();
-    matching.sort_by_key(|rule| rule.priority);
+
+    fn name(&self) -> (String, String) {
+        match self {
+            Rule::Builtin(rule) => (rule.about.0.to_owned(), rule.about.1.to_owned()),
+            Rule::Custom(rule) => (rule.name.clone(), rule.name.clone()),
+        }
+    }
+
+    /// Lower priorities run first; of equal ones the nearer.
+    fn place(&self) -> (RuleSource, i32) {
+        match self {
+            Rule::Builtin(rule) => (RuleSource::Builtin, rule.priority),
+            Rule::Custom(rule) => (rule.source, rule.priority),
+        }
+    }
+}
+
+fn run(
+    event: &Event,
+    facts: &Facts,
+    builtin: &[Builtin],
+    custom: &[CustomRule],
+    note: &mut dyn FnMut(Rule<'_>, Verdict),
+) -> Decision {
+    let mut rules: Vec<Rule<'_>> =
+        builtin.iter().map(Rule::Builtin).chain(custom.iter().map(Rule::Custom)).collect();
+    rules.sort_by_key(|rule| {
+        let (source, priority) = rule.place();
+        (priority, source)
+    });
+    let is_told = is_told(event, |kind| facts.session.hooks_seen.contains(&kind));
+    let mut scope = Scope::new(event, facts);
     let mut decision = Decision::default();
-    for rule in matching {
-        let Some(said) = (rule.run)(&ctx) else { continue };
-        if said.throttle.as_ref().is_some_and(|throttle| is_throttled(throttle, facts)) {
-            continue;
-        }
-        let Said { kind, content, throttle } = said;
-        // The same words twice say nothing new.
-        if !decision.actions.iter().any(|action| action.content == content) {
-            decision.actions.push(Action {
-                kind,
-                content,
-                priority: rule.priority,
-                rule: rule.id.to_owned(),
-            });
-        }
-        decision.throttle.extend(throttle);
+    let mut stopped: Option<&str> = None;
+    for rule in &rules {
+        let verdict = match *rule {
+            _ if is_told => Err(Verdict::Suppressed),
+            _ if stopped.is_some() => Err(Verdict::Stopped { by: stopped.unwrap_or_default().to_owned() }),
+            Rule::Builtin(rule) => run_builtin(rule, event, facts),
+            Rule::Custom(rule) => match matches(rule, event, facts, builtin, custom, &mut scope) {
+                Err(verdict) => Err(verdict),
+                Ok(()) => {
+                    scope.share(rule);
+                    stopped = rule.stops.then_some(&rule.id);
+                    words_of(rule, event, facts)
+                }
+            },
+        };
+        let verdict = match verdict {
+            Err(verdict) => verdict,
+            Ok(said) => speak(rule, said, &mut decision, &mut scope),
+        };
+        note(*rule, verdict);
     }
     decision.should_respond = !decision.actions.is_empty();
     decision
 }
 
-fn is_throttled(throttle: &Throttle, facts: &Facts) -> bool {
-    let said: Option<&Millis> = facts.session.said.get(&throttle.key);
+fn speak(rule: &Rule<'_>, said: Said, decision: &mut Decision, scope: &mut Scope<'_>) -> Verdict {
+    let Said { kind, content, throttle } = said;
+    decision.throttle.extend(throttle);
+    // The same words twice say nothing new.
+    if decision.actions.iter().any(|action| action.content == content) {
+        return Verdict::Repeated;
+    }
+    scope.spoke(rule.id());
+    let (_, priority) = rule.place();
+    decision.actions.push(Action { kind, content: content.clone(), priority, rule: rule.id().to_owned() });
+    Verdict::Said { content }
+}
+
+fn run_builtin(rule: &Builtin, event: &Event, facts: &Facts) -> Result<Said, Verdict> {
+    if !rule.events.contains(&event.kind) {
+        return Err(Verdict::OtherEvent);
+    }
+    if facts.muted.contains(&rule.id) {
+        return Err(Verdict::Off);
+    }
+    let said = (rule.run)(&Ctx { event, facts }).map_err(Verdict::Silent)?;
+    match said.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
+        Some(left) => Err(Verdict::Throttled { left }),
+        None => Ok(said),
+    }
+}
+
+/// Whether a custom rule is about this event. If not, why not.
+fn matches(
+    rule: &CustomRule,
+    event: &Event,
+    facts: &Facts,
+    builtin: &[Builtin],
+    custom: &[CustomRule],
+    scope: &mut Scope<'_>,
+) -> Result<(), Verdict> {
+    if !rule.events.is_empty() && !rule.events.contains(&event.kind) {
+        return Err(Verdict::OtherEvent);
+    }
+    if !rule.platforms.is_empty() && !rule.platforms.contains(&event.platform) {
+        return Err(Verdict::OtherPlatform);
+    }
+    if !rule.trusted {
+        return Err(Verdict::Untrusted);
+    }
+    if builtin.iter().any(|known| known.id == rule.id) {
+        return Err(Verdict::Shadowed { by: RuleSource::Builtin });
+    }
+    let nearer = |other: &&CustomRule| other.id == rule.id && other.trusted && other.source < rule.source;
+    if let Some(other) = custom.iter().find(nearer) {
+        return Err(Verdict::Shadowed { by: other.source });
+    }
+    if !rule.enabled {
+        return Err(Verdict::Off);
+    }
+    // Before the condition: what only keeps quiet need not be compiled.
+    let only_speaks = !rule.stops && rule.share.is_empty();
+    if let Some(left) = throttled(rule, event, facts).filter(|_| only_speaks) {
+        return Err(Verdict::Throttled { left });
+    }
+    match scope.holds(rule) {
+        Err(error) => Err(Verdict::ConditionFailed(error.message(facts.lang))),
+        Ok(false) => Err(Verdict::ConditionFalse),
+        Ok(true) => Ok(()),
+    }
+}
+
+fn throttled(rule: &CustomRule, event: &Event, facts: &Facts) -> Option<Millis> {
+    time_left(&throttle_of(rule, event)?, facts)
+}
+
+/// What a custom rule that matched says, if it has words and they are not too soon.
+fn words_of(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<Said, Verdict> {
+    let content = neutral(rule.content.trim());
+    if content.is_empty() {
+        return Err(Verdict::Matched);
+    }
+    match throttled(rule, event, facts) {
+        Some(left) => Err(Verdict::Throttled { left }),
+        None => Ok(Said { kind: rule.kind, content, throttle: throttle_of(rule, event) }),
+    }
+}
+
+/// How long it still has to keep quiet.
+fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
+    let said: Millis = *facts.session.said.get(&throttle.key)?;
     // A clock that went back must not silence anything for longer than its time.
-    said.is_some_and(|at| (0..throttle.ttl).contains(&(facts.now - at)))
+    let since = facts.now - said;
+    (0..throttle.ttl).contains(&since).then(|| throttle.ttl - since)
 }

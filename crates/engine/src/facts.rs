@@ -12,12 +12,14 @@ pub struct Facts {
     pub session: SessionFacts,
     /// The bound workspace; `None` if the session is unbound, or its workspace is archived or gone.
     pub workspace: Option<WorkspaceFacts>,
-    /// The node in focus.
+    /// The node in focus, or the one the event is about.
     pub node: Option<NodeFacts>,
     /// Whether there is anything to bind to.
     pub has_workspaces: bool,
     /// Full context again after so many prompts, where the platform gets it by prompts; 0 means never.
     pub refresh_every: u32,
+    /// Ids of the built-in rules that the settings switch off.
+    pub muted: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,8 +56,11 @@ pub struct WorkspaceFacts {
 pub struct NodeFacts {
     pub id: String,
     pub title: String,
+    pub kind: String,
+    pub role: Option<String>,
     pub status: String,
     pub requirement: String,
+    pub conclusion: Option<String>,
     pub note: String,
     pub problem: String,
     pub next_step: String,
@@ -66,6 +71,16 @@ pub struct NodeFacts {
     pub last_log_at: Option<Millis>,
     /// Where the index knows.
     pub children: Option<Children>,
+    /// Looked at only when a node is completed.
+    pub parent: Option<ParentFacts>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ParentFacts {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    pub children: Option<Children>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,4 +88,10 @@ pub struct Children {
     pub total: u64,
     pub done: u64,
     pub pending: u64,
+}
+
+impl Children {
+    pub fn all_done(self) -> bool {
+        self.total > 0 && self.done == self.total
+    }
 }

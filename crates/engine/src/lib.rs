@@ -1,16 +1,19 @@
 //! The decision engine: facts and rules in, a decision out. No I/O, no clock, nothing remembered between calls.
 //!
-//! [`decide`] runs the rules in the order of their priority. Built-in rules are one file each under [`builtin`]; what
-//! they may look at is in [`facts`].
+//! [`decide`] runs the rules in the order of their priority; [`judge`] does the same and tells what became of each.
+//! Built-in rules are one file each under [`builtin`], rules that people write are read in [`custom`], and what either
+//! may look at is in [`facts`].
 
 mod builtin;
 mod context_text;
+mod custom;
 mod decide;
 mod facts;
 mod neutral;
 
-pub use builtin::{BUILTIN, Rule};
+pub use builtin::{BUILTIN, Builtin, Why};
 pub use context_text::{context_hash, context_text};
-pub use decide::decide;
-pub use facts::{Children, Facts, NodeFacts, SessionFacts, WorkspaceFacts};
+pub use custom::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
+pub use decide::{Judged, Trace, Verdict, decide, decide_with, is_told, judge};
+pub use facts::{Children, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
 pub use neutral::neutral;

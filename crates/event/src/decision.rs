@@ -12,10 +12,24 @@ pub struct Decision {
     pub throttle: Vec<Throttle>,
 }
 
+impl Decision {
+    /// The texts of these kinds, one below the other; `None` if there is none.
+    pub fn text_of(&self, kinds: &[ActionKind]) -> Option<String> {
+        let texts: Vec<&str> = self
+            .actions
+            .iter()
+            .filter(|action| kinds.contains(&action.kind))
+            .map(|action| action.content.as_str())
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Action {
     #[serde(rename = "type")]
     pub kind: ActionKind,
+    /// Bare: how it is set apart from other text is up to the platform it goes to.
     pub content: String,
     pub priority: i32,
     /// The rule that said it.
@@ -30,6 +44,45 @@ pub enum ActionKind {
     SmartReminder,
     Reminder,
     BindingHint,
+}
+
+impl ActionKind {
+    pub const ALL: &[ActionKind] = &[
+        ActionKind::InjectContext,
+        ActionKind::SessionInfo,
+        ActionKind::SmartReminder,
+        ActionKind::Reminder,
+        ActionKind::BindingHint,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ActionKind::InjectContext => "inject_context",
+            ActionKind::SessionInfo => "session_info",
+            ActionKind::SmartReminder => "smart_reminder",
+            ActionKind::Reminder => "reminder",
+            ActionKind::BindingHint => "binding_hint",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<ActionKind> {
+        ActionKind::ALL.iter().copied().find(|kind| kind.as_str() == word)
+    }
+
+    /// The tag that sets it apart.
+    pub fn tag(self) -> &'static str {
+        match self {
+            ActionKind::InjectContext | ActionKind::SessionInfo | ActionKind::BindingHint => {
+                "tanmi-workspace-context"
+            }
+            ActionKind::SmartReminder | ActionKind::Reminder => "tanmi-smart-reminder",
+        }
+    }
+
+    /// What the tags around a text of this kind cost.
+    pub fn overhead(self) -> usize {
+        "<>\n\n</>".len() + 2 * self.tag().len()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,5 +1,7 @@
 //! One moment in the life of an agent, whoever reported it.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use crate::platform::Platform;
@@ -86,6 +88,9 @@ pub struct Payload {
     /// Names one prompt, where the platform does.
     pub prompt_id: Option<String>,
     pub node_id: Option<String>,
+    /// The workspace it is about, and where that is, where the session's binding does not decide.
+    pub workspace_id: Option<String>,
+    pub project: Option<PathBuf>,
     pub start: Option<StartSource>,
     pub cwd: Option<String>,
 }
@@ -98,4 +103,29 @@ pub enum StartSource {
     Clear,
     Compact,
     Fork,
+}
+
+impl StartSource {
+    pub const ALL: &[StartSource] = &[
+        StartSource::Startup,
+        StartSource::Resume,
+        StartSource::Clear,
+        StartSource::Compact,
+        StartSource::Fork,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StartSource::Startup => "startup",
+            StartSource::Resume => "resume",
+            StartSource::Clear => "clear",
+            StartSource::Compact => "compact",
+            StartSource::Fork => "fork",
+        }
+    }
+
+    /// Clients come up with new reasons; all of them are starts.
+    pub fn from_word(word: &str) -> StartSource {
+        StartSource::ALL.iter().copied().find(|start| start.as_str() == word).unwrap_or(StartSource::Startup)
+    }
 }

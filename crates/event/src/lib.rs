@@ -3,7 +3,9 @@
 mod decision;
 mod event;
 mod platform;
+mod wording;
 
 pub use decision::{Action, ActionKind, Decision, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
 pub use platform::{API, CLAUDE_CODE, CURSOR, Capabilities, PLATFORMS, Platform, WEB, find_platform};
+pub use wording::wording;

@@ -49,7 +49,7 @@ pub static CLAUDE_CODE: Platform = Platform {
 pub static CURSOR: Platform = Platform {
     id: "cursor",
     aliases: &[],
-    hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit],
+    hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit, EventKind::PreCompact],
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
 };

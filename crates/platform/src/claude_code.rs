@@ -14,12 +14,18 @@ struct Wire {
     prompt: Option<String>,
     prompt_id: Option<String>,
     cwd: Option<String>,
+    /// Only Cursor has these, which also runs the hooks of Claude Code's files.
+    conversation_id: Option<String>,
+    cursor_version: Option<String>,
     /// Set inside a subagent, which is not the session of a person.
     agent_id: Option<String>,
 }
 
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     let wire: Wire = serde_json::from_slice(bytes).ok()?;
+    if wire.conversation_id.is_some() || wire.cursor_version.is_some() {
+        return crate::cursor::read(name, bytes);
+    }
     let kind = match wire.hook_event_name.as_deref().or(name)? {
         "SessionStart" => EventKind::SessionStart,
         "UserPromptSubmit" => EventKind::PromptSubmit,
@@ -31,19 +37,13 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     if filled(wire.agent_id).is_some() || is_report {
         return None;
     }
-    let start = match wire.source.as_deref() {
-        Some("resume") => Some(StartSource::Resume),
-        Some("clear") => Some(StartSource::Clear),
-        Some("compact") => Some(StartSource::Compact),
-        Some("fork") => Some(StartSource::Fork),
-        _ => Some(StartSource::Startup),
-    };
+    let start = StartSource::from_word(wire.source.as_deref().unwrap_or_default());
     let payload = Payload {
         prompt: wire.prompt,
         prompt_id: wire.prompt_id,
-        node_id: None,
-        start: start.filter(|_| kind == EventKind::SessionStart),
+        start: (kind == EventKind::SessionStart).then_some(start),
         cwd: filled(wire.cwd),
+        ..Payload::default()
     };
     let session = filled(wire.session_id)?;
     Some(Event { source: Source::Hook, platform: &CLAUDE_CODE, kind, session, payload })

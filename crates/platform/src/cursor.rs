@@ -21,17 +21,18 @@ struct Wire {
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     let wire: Wire = serde_json::from_slice(bytes).ok()?;
     let kind = match wire.hook_event_name.as_deref().or(name)? {
-        "sessionStart" => EventKind::SessionStart,
-        "beforeSubmitPrompt" => EventKind::PromptSubmit,
+        "sessionStart" | "SessionStart" => EventKind::SessionStart,
+        "beforeSubmitPrompt" | "UserPromptSubmit" => EventKind::PromptSubmit,
+        "preCompact" | "PreCompact" => EventKind::PreCompact,
         _ => return None,
     };
     let root = wire.workspace_roots.as_ref().and_then(|roots| roots.get(0)?.as_str().map(String::from));
     let payload = Payload {
         prompt: wire.prompt,
         prompt_id: wire.generation_id,
-        node_id: None,
         start: (kind == EventKind::SessionStart).then_some(StartSource::Startup),
         cwd: filled(root).or(filled(wire.cwd)),
+        ..Payload::default()
     };
     let session = filled(wire.conversation_id).or(filled(wire.session_id))?;
     Some(Event { source: Source::Hook, platform: &CURSOR, kind, session, payload })

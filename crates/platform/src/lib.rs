@@ -1,6 +1,6 @@
 //! The only crate that knows any agent's JSON. Unknown events and fields are no errors: they are nobody's business.
 
-use tanmi_event::{CLAUDE_CODE, CURSOR, Decision, Event, Platform};
+use tanmi_event::{CLAUDE_CODE, CURSOR, Decision, Event, Platform, wording};
 
 mod claude_code;
 mod cursor;
@@ -20,27 +20,12 @@ pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     if !decision.should_respond {
         return None;
     }
-    let text: Vec<&str> = decision.actions.iter().map(|action| action.content.as_str()).collect();
-    let text = fit(text, event.platform.cap);
+    let text = wording(decision, event.platform);
     match event.platform {
         p if *p == CLAUDE_CODE => claude_code::write(event, &text),
         p if *p == CURSOR => cursor::write(event, &text),
         _ => None,
     }
-}
-
-/// All actions in one field: what comes first matters most, so what does not fit at the end is left out.
-fn fit(texts: Vec<&str>, cap: usize) -> String {
-    let mut out = String::new();
-    for text in texts {
-        if out.len() + text.len() + usize::from(!out.is_empty()) <= cap {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            out.push_str(text);
-        }
-    }
-    out
 }
 
 /// A text that is really there.
@@ -88,6 +73,7 @@ mod tests {
                 "claude-code SessionStart.startup.json session_start Some(Startup)",
                 "claude-code UserPromptSubmit.json prompt_submit None",
                 "cursor beforeSubmitPrompt.json prompt_submit None",
+                "cursor preCompact.json pre_compact None",
                 "cursor sessionStart.json session_start Some(Startup)",
             ]
         );
@@ -101,6 +87,19 @@ mod tests {
         let in_subagent =
             br#"{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"x","agent_id":"a"}"#;
         assert!(read(&CLAUDE_CODE, None, in_subagent).is_none());
+    }
+
+    /// Cursor also runs the hooks of Claude Code's files, with its own payloads.
+    #[test]
+    fn cursor_s_payloads_are_cursor_s_whoever_they_are_handed_to() {
+        let bytes = fixture("cursor", "beforeSubmitPrompt");
+        let (direct, by_claude) =
+            (read(&CURSOR, None, &bytes).unwrap(), read(&CLAUDE_CODE, None, &bytes).unwrap());
+        assert_eq!((by_claude.platform.id, &by_claude.session), ("cursor", &direct.session));
+        let renamed =
+            br#"{"session_id":"s","cursor_version":"3","hook_event_name":"UserPromptSubmit","prompt":"x"}"#;
+        let event = read(&CLAUDE_CODE, Some("UserPromptSubmit"), renamed).unwrap();
+        assert_eq!((event.platform.id, event.kind), ("cursor", EventKind::PromptSubmit));
     }
 
     #[test]
@@ -135,21 +134,16 @@ mod tests {
         let claude = read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit")).unwrap();
         assert_eq!(
             write(&claude, &decision("a\"b")).unwrap(),
-            r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"a\"b"}}"#
+            concat!(
+                r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"#,
+                r#""<tanmi-smart-reminder>\na\"b\n</tanmi-smart-reminder>"}}"#
+            )
         );
         let cursor = read(&CURSOR, None, &fixture("cursor", "beforeSubmitPrompt")).unwrap();
-        assert_eq!(
-            write(&cursor, &decision("x")).unwrap(),
-            r#"{"continue":true,"additional_context":"x","agent_message":"x"}"#
-        );
+        let answer: serde_json::Value =
+            serde_json::from_str(&write(&cursor, &decision("x")).unwrap()).unwrap();
+        assert_eq!((&answer["continue"], answer.as_object().unwrap().len()), (&true.into(), 3));
+        assert_eq!(answer["additional_context"], answer["agent_message"]);
         assert_eq!(write(&cursor, &Decision::default()), None);
-        let long = Decision {
-            actions: vec![
-                decision(&"x".repeat(9_990)).actions.remove(0),
-                decision(&"y".repeat(100)).actions.remove(0),
-            ],
-            ..decision("")
-        };
-        assert!(!write(&cursor, &long).unwrap().contains('y'), "one text never exceeds its cap");
     }
 }

@@ -134,7 +134,9 @@ fn answer(
     let outcome =
         params::Checked::new(spec, arguments).map_err(|error| error.to_json()).and_then(|arguments| {
             let call = calls::Call { app, arguments, meta, bound: OnceCell::new() };
-            calls::call(&call, spec.name).map_err(|error| error.to_json(app.lang(None)))
+            let session = if spec.reads { None } else { call.session().ok() };
+            app.knowing(session.as_deref(), || calls::call(&call, spec.name))
+                .map_err(|error| error.to_json(app.lang(None)))
         });
     match outcome {
         Ok(value) => CallToolResult::structured(value),

@@ -1,4 +1,5 @@
-//! Sessions: which workspace each is bound to, what its hooks remember, and which client process it lives in.
+//! Sessions: which workspace each is bound to, what its hooks remember, which client process it lives in, and what was
+//! said to it.
 //!
 //! All of it is in the home store. What a binding or a reminder means is not known here.
 
@@ -6,12 +7,15 @@ use std::io;
 use std::path::PathBuf;
 
 mod bindings;
+mod ledger;
+pub mod pause;
 mod process;
 mod state;
 
 pub use bindings::{Binding, Bindings};
-pub use process::{ClientProcess, client_of_hook, client_of_server};
-pub use state::{SessionState, States};
+pub use ledger::{Ledger, LedgerEntry, LedgerRead};
+pub use process::{ClientProcess, client_of_hook, client_of_server, is_running};
+pub use state::{Claim, SessionState, States};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

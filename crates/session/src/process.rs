@@ -26,6 +26,11 @@ pub fn client_of_server() -> Option<ClientProcess> {
     nearest(std::process::id())
 }
 
+/// Whether that very process is still there. Where the system cannot tell, it is not.
+pub fn is_running(client: &ClientProcess) -> bool {
+    look(client.pid).is_some_and(|seen| seen.started == client.started)
+}
+
 fn nearest(from: u32) -> Option<ClientProcess> {
     let mut pid = look(from)?.parent;
     for _ in 0..6 {

@@ -31,10 +31,24 @@ pub struct SessionState {
     pub hooks: BTreeMap<String, Millis>,
     /// When each throttled thing was last said.
     pub said: BTreeMap<String, Millis>,
+    /// Who answered each kind of event last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub claims: BTreeMap<String, Claim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
     /// The last sign of life.
     pub alive_at: Millis,
+}
+
+/// One event of a client can reach us twice, where it also runs the hooks of another client's files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// The platform that the installed command names.
+    pub via: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    pub at: Millis,
 }
 
 pub struct States {

@@ -1,6 +1,7 @@
 //! What was typed → what it means → a use case → its answer shown. One file per group of commands.
 
-use std::io::Read;
+use std::cell::Cell;
+use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use tanmi_app::{App, Error};
@@ -12,9 +13,13 @@ use crate::cli::{Cli, Command};
 use crate::{env, out};
 
 mod config;
+mod demo;
 mod diary;
+mod ledger;
 mod mcp;
 mod node;
+mod pause;
+mod rules;
 mod session;
 mod tree;
 mod workspace;
@@ -23,6 +28,8 @@ mod workspace;
 pub struct Context {
     pub app: App,
     pub json: bool,
+    /// The answer was given, and it is bad news.
+    pub failed: Cell<bool>,
 }
 
 pub type Result<T = ()> = std::result::Result<T, Error>;
@@ -42,7 +49,7 @@ pub fn run(cli: Cli) -> ExitCode {
     if matches!(cli.command, Command::Mcp) {
         return mcp::run(env);
     }
-    let context = Context { app: App::new(env), json: cli.global.json };
+    let context = Context { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
         out::note(&format!(
@@ -51,7 +58,9 @@ pub fn run(cli: Cli) -> ExitCode {
             warning.message(lang)
         ));
     }
-    let outcome = match cli.command {
+    // What an agent does in its own shell is nothing it has to be told.
+    let session = context.app.session_named(None);
+    let outcome = context.app.knowing(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
         Command::Log(args) => diary::log(&context, args),
@@ -59,13 +68,20 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tree(args) => tree::run(&context, args),
         Command::Config(command) => config::run(&context, command),
         Command::Session(command) => session::run(&context, command),
+        Command::Rules(command) => rules::run(&context, command),
+        Command::Trust(args) => rules::trust(&context, &args),
+        Command::Ledger(args) => ledger::run(&context, args),
+        Command::Pause { duration } => pause::pause(&context, duration.as_deref()),
+        Command::Resume => pause::resume(&context),
+        Command::Demo { keep } => demo::run(&context, keep),
         // Taken before: hooks by a look at the arguments, the server above.
         Command::Mcp | Command::Hook { .. } => Ok(()),
-    };
+    });
     for notice in context.app.notices(lang) {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));
     }
     match outcome {
+        Ok(()) if context.failed.get() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out::error(&error, lang, context.json);
@@ -83,6 +99,19 @@ impl Context {
     fn lang(&self, text: &str) -> Lang {
         self.app.lang(Some(text))
     }
+}
+
+/// Asks a person. Where none is there, nothing is asked and nothing is done.
+fn confirm(question: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Error::NeedsYes);
+    }
+    let mut prompt = anstream::stderr().lock();
+    let _ = write!(prompt, "{question} [y/N] ");
+    let _ = prompt.flush();
+    let mut answer = String::new();
+    let _ = std::io::stdin().read_line(&mut answer);
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好"))
 }
 
 /// `-` stands for standard input, so that long texts need no quoting; its last line end belongs to the shell.

@@ -9,7 +9,7 @@
 //! | `CLAUDECODE`, `CODEX_SESSION_ID`, … | the caller is an agent: log lines are marked AI |
 //! | `CLAUDE_CODE_SESSION_ID`, `CODEX_SESSION_ID`, `COPILOT_AGENT_SESSION_ID` | the session of the caller |
 //! | `CLAUDE_PID` | the client that runs a hook |
-//! | `TANMI_DISABLE` | hooks say nothing |
+//! | `TANMI_DISABLE` | nothing is said to any agent |
 //! | `NO_COLOR`, `CLICOLOR_FORCE` | colour |
 
 use std::path::PathBuf;
@@ -36,6 +36,10 @@ const SESSION_VARIABLES: &[&str] =
 
 fn session() -> Option<String> {
     SESSION_VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
+}
+
+pub fn is_disabled() -> bool {
+    std::env::var_os("TANMI_DISABLE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// `Err` says what is missing.
@@ -65,6 +69,9 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         locale: Lang::of_locale(),
         clock: clock::now,
         strict_rules: false,
+        user: paths::user_home(),
+        source: tanmi_event::Source::Api,
+        disabled: is_disabled(),
         session: session(),
         stays: false,
     })

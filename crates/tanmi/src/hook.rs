@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tanmi_app::hook::{HookEnv, handle};
-use tanmi_base::{Lang, clock, fs, paths};
+use tanmi_app::spine::{Caller, handle, write_log};
+use tanmi_base::{Lang, clock, paths};
 use tanmi_event::find_platform;
 
 const MAX_INPUT: usize = 16 << 20;
@@ -38,14 +38,15 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-fn answer(platform: &str, name: Option<&str>) -> Option<String> {
-    if std::env::var_os("TANMI_DISABLE").is_some_and(|value| !value.is_empty() && value != "0") {
+fn answer(via: &str, name: Option<&str>) -> Option<String> {
+    let started = Instant::now();
+    if crate::env::is_disabled() {
         return None;
     }
     let home = paths::home_store()?;
     let now = clock::now();
-    let Some(platform) = find_platform(platform) else {
-        return log(&home, now, &format!("hook: unknown platform {platform:?}"));
+    let Some(platform) = find_platform(via) else {
+        return log(&home, now, &format!("hook: unknown platform {via:?}"));
     };
     let input = match read_input() {
         Ok(input) => input,
@@ -58,27 +59,23 @@ fn answer(platform: &str, name: Option<&str>) -> Option<String> {
         return None;
     };
     let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
-    let env = HookEnv { home: &home, now, language: language(&home), locale: Lang::of_locale(), client };
-    tanmi_platform::write(&event, &handle(&env, &event))
+    let user = paths::user_home();
+    let caller = Caller {
+        home: &home,
+        user: user.as_deref(),
+        now,
+        locale: Lang::of_locale(),
+        client,
+        via,
+        started,
+        disabled: false,
+    };
+    tanmi_platform::write(&event, &handle(&caller, &event))
 }
 
-/// The one setting that matters here, read without the table of all.
-fn language(home: &Path) -> Option<Lang> {
-    let bytes = fs::read_optional(&home.join("config.json")).ok()??;
-    let config: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    match config.get("language")?.as_str()? {
-        "zh" => Some(Lang::Zh),
-        "en" => Some(Lang::En),
-        _ => None,
-    }
-}
-
-/// One line for the person who wonders why nothing happened. Never creates the home store.
+/// One line for the person who wonders why nothing happened.
 fn log(home: &Path, now: i64, line: &str) -> Option<String> {
-    if home.is_dir() {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(home.join("log"));
-        let _ = file.and_then(|mut file| file.write_all(format!("{now} {line}\n").as_bytes()));
-    }
+    write_log(home, now, line);
     None
 }
 

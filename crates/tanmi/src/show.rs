@@ -3,7 +3,9 @@
 pub mod check;
 pub mod config;
 pub mod diary;
+pub mod ledger;
 pub mod node;
+pub mod rules;
 pub mod session;
 pub mod table;
 pub mod tree;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tanmi_base::Lang;
+use tanmi_base::{Lang, Millis};
 
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
@@ -60,6 +60,12 @@ pub enum Error {
     ConclusionRequired {
         node: NodeId,
         action: Action,
+    },
+    /// Another session is at work on it.
+    NodeTaken {
+        node: NodeId,
+        by: String,
+        since: Millis,
     },
     /// The first few of those that are not done, and how many there are.
     ChildrenUnfinished {
@@ -148,6 +154,7 @@ impl Error {
             Error::NodeNotFound { .. } => "NODE_NOT_FOUND",
             Error::InvalidTransition { .. } => "INVALID_TRANSITION",
             Error::ConclusionRequired { .. } => "CONCLUSION_REQUIRED",
+            Error::NodeTaken { .. } => "NODE_TAKEN",
             Error::ChildrenUnfinished { .. } => "CHILDREN_UNFINISHED",
             Error::RulesHashMismatch { .. } => "RULES_HASH_MISMATCH",
             Error::WorkspaceArchived { .. } => "WORKSPACE_ARCHIVED",
@@ -180,6 +187,7 @@ impl Error {
             | Error::WorkspaceNotArchived { .. } => Some("workspaceId"),
             Error::RootProtected { .. }
             | Error::InvalidTransition { .. }
+            | Error::NodeTaken { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),
             Error::ReferenceNotFound { .. } => Some("targetId"),
             Error::ConclusionRequired { .. } => Some("conclusion"),
@@ -213,6 +221,7 @@ impl Error {
                     .collect();
                 json!({"unfinished": nodes, "count": count})
             }
+            Error::NodeTaken { node, by, since } => json!({"nodeId": node, "sessionId": by, "since": since}),
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
             Error::Damaged { path, line, .. } => json!({"path": path, "line": line}),
             _ => Value::Null,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tanmi_base::{Millis, clock, fs, id};
+use tanmi_base::{Millis, clock, hash, id};
 
 use crate::error::{Error, Result};
 
@@ -35,7 +35,7 @@ pub fn rules_hash(rules: &[String]) -> String {
     if rules.is_empty() {
         return String::new();
     }
-    let mut digest = fs::md5_hex(rules.join("\n").as_bytes());
+    let mut digest = hash::md5_hex(rules.join("\n").as_bytes());
     digest.truncate(8);
     digest
 }
@@ -61,6 +61,8 @@ pub struct Node {
     pub created_at: Millis,
     pub updated_at: Millis,
     pub status_changed_at: Option<Millis>,
+    /// The session that is at work on it.
+    pub started_by: Option<String>,
     #[serde(flatten)]
     pub diary: Diary,
 }

@@ -21,7 +21,7 @@ pub use node::{
     Deleted, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference,
     move_node, update_node,
 };
-pub use transition::{Transition, TransitionRequest, transition};
+pub use transition::{Starter, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
 };

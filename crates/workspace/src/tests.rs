@@ -65,7 +65,12 @@ impl<'a> Bench<'a> {
         let act = self.tick();
         let conclusion = Some(format!("{action} 的结论"));
         self.change(|tx| {
-            let request = TransitionRequest { node_id: node.clone(), action, conclusion: conclusion.clone() };
+            let request = TransitionRequest {
+                node_id: node.clone(),
+                action,
+                conclusion: conclusion.clone(),
+                starter: Default::default(),
+            };
             transition(tx, request, &act)
         })
     }

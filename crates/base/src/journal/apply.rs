@@ -92,7 +92,7 @@ pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) 
             Some(bytes) if bytes == goal.text.as_bytes() => continue,
             Some(bytes) => {
                 let sig = FileSig::of(&full)?;
-                let md5 = fs::md5_hex(&bytes);
+                let md5 = crate::hash::md5_hex(&bytes);
                 goal.befores.iter().flatten().any(|before| Some(before.sig) == sig && before.md5 == md5)
             }
         };

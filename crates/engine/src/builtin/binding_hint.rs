@@ -2,9 +2,9 @@
 
 use tanmi_event::{ActionKind, EventKind, Throttle};
 
-use super::{Ctx, QUIET, Rule, Said, session_info};
+use super::{BOUND, Builtin, Ctx, QUIET, Said, Why, session_info};
 
-pub const RULE: Rule = Rule {
+pub const RULE: Builtin = Builtin {
     id: "binding-hint",
     about: ("未绑定时的绑定提示", "tells an unbound session how to bind when the user speaks of workspaces"),
     priority: 30,
@@ -12,14 +12,17 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Option<Said> {
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
-        return None;
+        return Err(BOUND);
     }
-    let prompt = ctx.event.payload.prompt.as_deref()?;
-    if !speaks_of_workspaces(prompt, facts.session.unbound) || is_mostly_code(prompt) {
-        return None;
+    let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
+    if !speaks_of_workspaces(prompt, facts.session.unbound) {
+        return Err(("提示词没有提到工作区", "the prompt does not speak of workspaces"));
+    }
+    if is_mostly_code(prompt) {
+        return Err(("提示词主要是代码", "the prompt is mostly code"));
     }
     let content = if facts.has_workspaces {
         session_info::how_to_bind(facts)
@@ -29,9 +32,9 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
         let en = format!(
             "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
         );
-        session_info::in_tags(facts.lang.pick(&zh, &en))
+        facts.lang.pick(zh, en)
     };
-    Some(Said {
+    Ok(Said {
         kind: ActionKind::BindingHint,
         content,
         throttle: Some(Throttle { key: String::from("binding_hint"), ttl: QUIET }),

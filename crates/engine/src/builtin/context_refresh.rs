@@ -5,10 +5,10 @@
 
 use tanmi_event::{ActionKind, CURSOR, EventKind};
 
-use super::{Ctx, Rule, Said};
+use super::{Builtin, Ctx, Said, UNBOUND, Why};
 use crate::context_text::{context_hash, context_text};
 
-pub const RULE: Rule = Rule {
+pub const RULE: Builtin = Builtin {
     id: "context-refresh",
     about: ("上下文变化后重新注入", "gives the context again when it changed"),
     priority: 11,
@@ -16,9 +16,9 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Option<Said> {
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
-    let workspace = facts.workspace.as_ref()?;
+    let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     let hash = context_hash(workspace, facts.node.as_ref());
     let changed = facts.session.seen.as_deref() != Some(&hash);
     let periodic = *ctx.event.platform == CURSOR
@@ -26,7 +26,7 @@ fn run(ctx: &Ctx<'_>) -> Option<Said> {
         && facts.session.prompts > 1
         && (facts.session.prompts - 1).is_multiple_of(facts.refresh_every);
     if !changed && !facts.session.compacted && !periodic {
-        return None;
+        return Err(("上下文与已告知的一致", "the context is still the one it was told"));
     }
     Said::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
 }

@@ -1,11 +1,11 @@
 //! A plan that has its tasks is shown to the person before it is carried out.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::EventKind;
 
 use super::reminders::{self, PLAN_COMPLETED};
-use super::{Ctx, Rule, Said, smart_reminder};
+use super::{Builtin, Ctx, Said, Why, smart_reminder};
 
-pub const RULE: Rule = Rule {
+pub const RULE: Builtin = Builtin {
     id: "plan-confirm",
     about: ("计划确认提醒", "asks to show a finished plan to the user"),
     priority: 15,
@@ -13,7 +13,9 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Option<Said> {
-    let reminder = reminders::choose(ctx.facts)?;
-    (reminder.key == PLAN_COMPLETED).then(|| smart_reminder::say(ctx, reminder, ActionKind::SmartReminder))
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    match reminders::choose(ctx.facts)? {
+        reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder)),
+        _ => Err(("适用的是另一条提醒", "another reminder is the one that applies")),
+    }
 }

@@ -1,5 +1,6 @@
 //! The six reminders as one table, highest first. Only the highest that applies is ever considered.
 
+use super::{UNBOUND, Why};
 use crate::facts::{Children, Facts, NodeFacts};
 
 pub struct Reminder {
@@ -30,9 +31,7 @@ const REMINDERS: &[Reminder] = &[
     },
     Reminder {
         key: "children_completed",
-        applies: |node, _| {
-            node.status == "monitoring" && children(node, |c| c.total > 0 && c.done == c.total)
-        },
+        applies: |node, _| node.status == "monitoring" && children(node, Children::all_done),
         throttled: true,
         zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
         en: "✅ All child nodes are done.\nSuggestion: sum up their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
@@ -81,8 +80,9 @@ fn children(node: &NodeFacts, test: impl Fn(Children) -> bool) -> bool {
 }
 
 /// The highest that applies, throttled or not.
-pub fn choose(facts: &Facts) -> Option<&'static Reminder> {
-    facts.workspace.as_ref()?;
-    let node = facts.node.as_ref()?;
-    REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now))
+pub fn choose(facts: &Facts) -> Result<&'static Reminder, Why> {
+    facts.workspace.as_ref().ok_or(UNBOUND)?;
+    let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is in focus"))?;
+    let reminder = REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now));
+    reminder.ok_or(("没有适用的提醒", "no reminder applies to the node in focus"))
 }

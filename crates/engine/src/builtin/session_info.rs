@@ -2,10 +2,10 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Ctx, Rule, Said};
+use super::{BOUND, Builtin, Ctx, Said, Why};
 use crate::facts::Facts;
 
-pub const RULE: Rule = Rule {
+pub const RULE: Builtin = Builtin {
     id: "session-info",
     about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its id when it starts"),
     priority: 10,
@@ -13,10 +13,10 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Option<Said> {
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
-        return None;
+        return Err(BOUND);
     }
     Said::always(ActionKind::SessionInfo, how_to_bind(facts))
 }
@@ -30,9 +30,5 @@ pub(super) fn how_to_bind(facts: &Facts) -> String {
     let en = format!(
         "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
     );
-    in_tags(facts.lang.pick(&zh, &en))
-}
-
-pub(super) fn in_tags(text: &str) -> String {
-    format!("<tanmi-workspace-context>\n{text}\n</tanmi-workspace-context>")
+    facts.lang.pick(zh, en)
 }

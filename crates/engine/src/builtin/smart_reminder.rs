@@ -3,9 +3,9 @@
 use tanmi_event::{ActionKind, EventKind, Throttle};
 
 use super::reminders::{self, PLAN_COMPLETED, Reminder};
-use super::{Ctx, QUIET, Rule, Said};
+use super::{Builtin, Ctx, QUIET, Said, Why};
 
-pub const RULE: Rule = Rule {
+pub const RULE: Builtin = Builtin {
     id: "smart-reminder",
     about: ("智能提醒", "reminders that fit the state of the node in focus"),
     priority: 20,
@@ -13,16 +13,19 @@ pub const RULE: Rule = Rule {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Option<Said> {
-    let reminder = reminders::choose(ctx.facts)?;
-    (reminder.key != PLAN_COMPLETED).then(|| say(ctx, reminder, ActionKind::SmartReminder))
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    match reminders::choose(ctx.facts)? {
+        reminder if reminder.key == PLAN_COMPLETED => {
+            Err(("适用的是计划确认", "the one that applies is the plan's, which has its own rule"))
+        }
+        reminder => Ok(say(ctx, reminder)),
+    }
 }
 
-pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder, kind: ActionKind) -> Said {
-    let text = ctx.facts.lang.pick(reminder.zh, reminder.en);
+pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder) -> Said {
     Said {
-        kind,
-        content: format!("<tanmi-smart-reminder>\n{text}\n</tanmi-smart-reminder>"),
+        kind: ActionKind::SmartReminder,
+        content: ctx.facts.lang.pick(reminder.zh, reminder.en).to_owned(),
         throttle: reminder.throttled.then(|| Throttle { key: reminder.key.to_owned(), ttl: QUIET }),
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use serde_json::{Value, json};
-use tanmi_app::node::{NodeCreate, role};
+use tanmi_app::node::{NodeCreate, Step, role};
 use tanmi_app::session::SessionBinding;
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_app::{App, Error};
@@ -27,7 +27,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    fn session(&self) -> Result<String> {
+    pub fn session(&self) -> Result<String> {
         self.app.session_of_call(self.arguments.text("sessionId"), self.meta.as_deref())
     }
 
@@ -155,14 +155,17 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
             answer::value(&app.node_delete(workspace.as_deref(), &p.needed("nodeId"), bound)?)
         }
         "node_transition" => {
-            let node = c.node()?;
-            {
-                let workspace = c.workspace()?;
-                let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
-                let (action, conclusion) = (p.needed("action"), p.owned("conclusion"));
-                let done = app.node_transition(workspace.as_deref(), &node, &action, conclusion, bound)?;
-                answer::value(&done)
-            }
+            let (node, workspace) = (c.node()?, c.workspace()?);
+            let session = c.session().ok();
+            answer::value(&app.node_transition(Step {
+                workspace: workspace.as_deref(),
+                node: &node,
+                action: &p.needed("action"),
+                conclusion: p.owned("conclusion"),
+                session: session.as_deref(),
+                bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
+                force: p.flag("force").unwrap_or(false),
+            })?)
         }
         "node_reference" => {
             let edit = match p.text("action") {
@@ -208,6 +211,7 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
         }
         "session_unbind" => answer::value(&app.session_unbind(&c.session()?)?),
         "session_status" => app.session_status(&c.session()?),
+        "context_check" => app.context_check(&c.session()?, &p.needed("trigger"), p.owned("prompt")),
         "problem_clear" => answer::value(&app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?),
         // The table and this match are compared by a test.
         other => {

@@ -200,6 +200,7 @@ pub const SPECS: &[Spec] = &[
             NODE,
             must("action", Kind::Word(Action::WORDS)),
             told(may("conclusion", TEXT), "needed by complete, fail and cancel"),
+            told(may("force", Kind::Flag), "start what another session is at work on"),
         ],
     },
     Spec {
@@ -243,6 +244,16 @@ pub const SPECS: &[Spec] = &[
         about: "Set the node in focus.",
         reads: false,
         params: &[WORKSPACE, told(NODE, "leave out to clear")],
+    },
+    Spec {
+        name: "context_check",
+        about: "For clients without hooks: what this session should know now. Call when a session starts and before answering.",
+        reads: false,
+        params: &[
+            SESSION,
+            must("trigger", Kind::Word(&["session_start", "before_response"])),
+            told(may("prompt", TEXT), "what the user wrote"),
+        ],
     },
     Spec {
         name: "log_append",

@@ -8,7 +8,7 @@ use crate::show;
 
 pub fn run(context: &Context, command: ConfigCommand) -> Result {
     let app = &context.app;
-    let settings = || config::read_all(app.home(), app.project()).0;
+    let settings = || config::read_all(app.home(), Some(app.project())).0;
     let lang = app.lang(None);
     match command {
         ConfigCommand::List => print(context, &settings()),

@@ -1,6 +1,6 @@
 //! `tanmi node …`
 
-use tanmi_app::node::{NodeCreate, role};
+use tanmi_app::node::{NodeCreate, Step, role};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
@@ -91,11 +91,25 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
             });
         }
-        NodeCommand::Transition { at, action, conclusion } => {
+        NodeCommand::Transition { at, action, conclusion, session, force } => {
             let conclusion = optional_text("conclusion", conclusion)?;
-            let done =
-                app.node_transition(at.at.workspace.as_deref(), at.node(), &action, conclusion, None)?;
-            context.answer(&done, |done| show::node::stepped(&done.result, context.lang(&done.result.title)));
+            let session = app.session_named(session.as_deref());
+            let place = app.locate(at.at.workspace.as_deref())?;
+            let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
+            let step = Step {
+                workspace: Some(place.id.as_str()),
+                node: at.node(),
+                action: &action,
+                conclusion,
+                session: session.as_deref(),
+                bound: binding.as_ref().filter(|bound| bound.workspace_id == place.id.as_str()),
+                force,
+            };
+            // Its own step is nothing the session has to be told.
+            let done = app.knowing(session.as_deref(), || app.node_transition(step))?;
+            context.answer(&done, |done| {
+                show::node::stepped(&done.result, context.lang(&done.result.step.title))
+            });
         }
         NodeCommand::Reference { at, target, description, remove, expire, activate } => {
             let edit = match (remove, expire, activate) {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use tanmi_app::node::NodeResult;
+use tanmi_app::node::{NodeResult, Stepped};
 use tanmi_base::{Lang, clock, text};
 use tanmi_workspace::model::{Node, RefStatus};
-use tanmi_workspace::ops::{Deleted, Page, StatusChange, Transition};
+use tanmi_workspace::ops::{Deleted, Page, StatusChange};
 
 use super::table::{self, cell, styled};
 use super::{symbol, workspace};
@@ -40,7 +40,8 @@ pub fn deleted(deleted: &Deleted, lang: Lang) -> String {
     out
 }
 
-pub fn stepped(done: &Transition, lang: Lang) -> String {
+pub fn stepped(stepped: &Stepped, lang: Lang) -> String {
+    let done = &stepped.step;
     let (sign, style) = symbol(done.to);
     let mut out = format!(
         "{} {}  {} → {}\n",
@@ -70,6 +71,9 @@ pub fn stepped(done: &Transition, lang: Lang) -> String {
                 text::one_line(left)
             );
         }
+    }
+    for reminder in &stepped.reminders {
+        out.push_str(&super::rules::quoted(reminder));
     }
     out
 }

@@ -3,15 +3,20 @@
 // A test that cannot go on panics; the lint knows `#[test]` functions and not their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod agent;
 mod bad_input;
 mod config;
 mod crowd;
 mod death;
+mod demo;
 mod env;
 mod finding;
 mod hooks;
 mod hostile;
 mod house;
+mod ledger;
 mod mcp;
 mod real_clients;
+mod rules;
+mod sessions;
 mod story;

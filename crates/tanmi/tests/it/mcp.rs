@@ -11,7 +11,7 @@ mod manners;
 mod tools;
 
 /// A client that speaks line by line.
-struct Client {
+pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -29,7 +29,7 @@ impl Client {
     }
 
     /// Started and greeted.
-    fn connect(env: &TestEnv) -> Client {
+    pub fn connect(env: &TestEnv) -> Client {
         let mut client = Client::start(env);
         client.hello("2025-11-25");
         client
@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// Must succeed.
-    fn good(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn good(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{tool}: {result}");
         // Old clients read the text, new ones the structure: both are there, and the same.
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Must fail as a tool, not as a protocol: the error.
-    fn bad(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn bad(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], true, "{tool}: {result}");
         let error = result["structuredContent"]["error"].clone();
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Closes the input and waits for a clean end.
-    fn finish(mut self) {
+    pub fn finish(mut self) {
         self.stdin.take();
         let mut rest = Vec::new();
         self.stdout.read_to_end(&mut rest).unwrap();

@@ -66,6 +66,7 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         created_at: doc.integer("createdAt")?.unwrap_or_default(),
         updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
         status_changed_at: doc.integer("statusChangedAt")?,
+        started_by: doc.get_nullable("startedBy"),
         diary: read_diary(doc)?,
     })
 }
@@ -121,6 +122,12 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
         old.and_then(|old| old.status_changed_at),
         node.status_changed_at,
     );
+
+    match &node.started_by {
+        Some(session) if changed(|a, b| a.started_by == b.started_by) => doc.set_text("startedBy", session),
+        None if old.is_some_and(|old| old.started_by.is_some()) => doc.unset("startedBy"),
+        _ => {}
+    }
 
     let (requirement, note) = old.map_or(("", ""), |old| (old.requirement.as_str(), old.note.as_str()));
     let conclusion = |node: &Node| node.conclusion.clone().unwrap_or_default();

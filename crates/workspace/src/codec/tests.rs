@@ -27,6 +27,7 @@ fn sample() -> Node {
         created_at: 1,
         updated_at: 2,
         status_changed_at: Some(2),
+        started_by: Some("s: 会话 \"1\"".into()),
         diary: Diary {
             log: vec![LogEntry {
                 timestamp: "2024-01-01 10:00:00".into(),

@@ -47,6 +47,13 @@ impl Error {
                 format!("对节点 {node} 执行 {action} 需要 conclusion"),
                 format!("to {action} node {node} a conclusion is required"),
             ),
+            Error::NodeTaken { node, by, since } => {
+                let (by, since) = (tanmi_base::text::one_line(by), tanmi_base::clock::local_stamp(*since));
+                (
+                    format!("节点 {node} 自 {since} 起由会话 {by} 执行"),
+                    format!("session {by} has been at work on node {node} since {since}"),
+                )
+            }
             Error::ChildrenUnfinished { node, count, .. } => (
                 format!("节点 {node} 还有 {count} 个子节点未完成"),
                 format!("node {node} still has {count} unfinished children"),
@@ -136,6 +143,10 @@ impl Error {
                 let list = list.join(", ");
                 Some((format!("可用的动作：{list}"), format!("allowed from here: {list}")))
             }
+            Error::NodeTaken { .. } => both(
+                "选择另一个节点，或在用户同意后用 force 接手",
+                "choose another node, or take it with force if the user agrees",
+            ),
             Error::ConclusionRequired { .. } => {
                 both("用 conclusion 说明结果", "say what came of it in conclusion")
             }

@@ -12,6 +12,18 @@ pub struct TransitionRequest {
     pub node_id: NodeId,
     pub action: Action,
     pub conclusion: Option<String>,
+    pub starter: Starter,
+}
+
+/// Who takes the step, and what is known of whoever is at work on the node.
+#[derive(Clone, Debug, Default)]
+pub struct Starter {
+    /// Nobody's, if a person without a session takes it.
+    pub session: Option<String>,
+    /// Take the node even from a session that is at work on it.
+    pub force: bool,
+    /// Whether the session that started the node shows signs of life.
+    pub holder_is_live: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -37,8 +49,21 @@ pub struct Transition {
 
 pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Result<Transition> {
     let workspace = writable(tx)?;
-    let TransitionRequest { node_id, action, conclusion } = request;
+    let TransitionRequest { node_id, action, conclusion, starter } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
+    if action == Action::Start
+        && !node.status.is_done()
+        && node.started_by.is_some()
+        && node.started_by != starter.session
+    {
+        if starter.holder_is_live && !starter.force {
+            let since = node.status_changed_at.unwrap_or(node.updated_at);
+            return Err(Error::NodeTaken { node: node_id, by: node.started_by.unwrap_or_default(), since });
+        }
+        if starter.force {
+            return take_over(tx, node, starter, &workspace, act);
+        }
+    }
     let mut children = tx.tally(&node_id)?;
     let has_children = children.total() > 0;
     let Some(step) = state::find(node.kind, node.status, action, has_children) else {
@@ -76,6 +101,11 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     node.status = step.to;
     node.status_changed_at = Some(act.now);
     node.updated_at = act.now;
+    if step.to.is_done() {
+        node.started_by = None;
+    } else if action != Action::Submit {
+        node.started_by = starter.session;
+    }
     // A step without a conclusion still has its reason, if one was given.
     let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
     if act.auto_log || remark.is_some() {
@@ -122,6 +152,35 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         status_changes,
         collected,
         allowed,
+    })
+}
+
+/// The node stays as it is and belongs to somebody else from now on.
+fn take_over(
+    tx: &mut dyn Tx,
+    mut node: Node,
+    starter: Starter,
+    workspace: &Workspace,
+    act: &Act,
+) -> Result<Transition> {
+    let event = lang_of(workspace).pick("由另一个会话接手", "taken over by another session");
+    node.diary.log.push(LogEntry::new(act.now, act.operator, event));
+    node.started_by = starter.session;
+    node.updated_at = act.now;
+    tx.put_node(node.clone())?;
+    move_focus(tx, Some(node.id.clone()), act)?;
+    let has_children = tx.tally(&node.id)?.total() > 0;
+    Ok(Transition {
+        node_id: node.id.clone(),
+        title: node.title,
+        kind: node.kind,
+        action: Action::Start,
+        from: node.status,
+        to: node.status,
+        focus: Some(node.id),
+        status_changes: Vec::new(),
+        collected: None,
+        allowed: state::allowed(node.kind, node.status, has_children),
     })
 }
 

@@ -55,6 +55,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspac
         created_at: act.now,
         updated_at: act.now,
         status_changed_at: Some(act.now),
+        started_by: None,
         diary: Diary::default(),
     };
     store.create(&workspace, &root)?;

@@ -51,7 +51,16 @@ fn illegal_steps_say_what_is_legal() {
         for conclusion in [None, Some(" \n".to_owned())] {
             let outcome = b.change(|tx| {
                 let (node_id, conclusion) = (task.clone(), conclusion.clone());
-                transition(tx, TransitionRequest { node_id, action: Action::Complete, conclusion }, &act)
+                transition(
+                    tx,
+                    TransitionRequest {
+                        node_id,
+                        action: Action::Complete,
+                        conclusion,
+                        starter: Default::default(),
+                    },
+                    &act,
+                )
             });
             assert_eq!(code(outcome), "CONCLUSION_REQUIRED");
         }
@@ -203,6 +212,7 @@ fn info_collection_archives_once() {
                 node_id: id.clone(),
                 action: Action::Complete,
                 conclusion: Some(conclusion.into()),
+                starter: Default::default(),
             };
             let act = b.tick();
             let collected = b.change(|tx| transition(tx, request.clone(), &act)).unwrap().collected.unwrap();
@@ -341,8 +351,12 @@ fn one_long_entry_hides_nothing_else() {
         for (title, conclusion) in [("one", "short".to_owned()), ("two", "long. ".repeat(8000))] {
             let id = b.task(&plan, title);
             b.go(&id, Action::Start).unwrap();
-            let request =
-                TransitionRequest { node_id: id, action: Action::Complete, conclusion: Some(conclusion) };
+            let request = TransitionRequest {
+                node_id: id,
+                action: Action::Complete,
+                conclusion: Some(conclusion),
+                starter: Default::default(),
+            };
             b.change(|tx| transition(tx, request.clone(), &act)).unwrap();
         }
         for n in 0..60 {
@@ -395,5 +409,37 @@ fn pages_of_a_tree() {
                 "limit {limit}"
             );
         }
+    });
+}
+
+/// A node belongs to the session that started it, for as long as that shows signs of life.
+#[test]
+fn two_sessions_do_not_take_one_node() {
+    on_both(|b| {
+        let task = b.task(&NodeId::root(), "task");
+        let act = b.tick();
+        let step = |session: Option<&str>, action, holder_is_live, force| {
+            let session = session.map(String::from);
+            let request = TransitionRequest {
+                node_id: task.clone(),
+                action,
+                conclusion: Some("done".into()),
+                starter: Starter { session, force, holder_is_live },
+            };
+            b.change(|tx| transition(tx, request.clone(), &act))
+                .map(|done| done.to)
+                .map_err(|error| error.code())
+        };
+        assert_eq!(step(Some("a"), Action::Start, false, false), Ok(NodeStatus::Implementing));
+        assert_eq!(step(Some("b"), Action::Start, true, false), Err("NODE_TAKEN"));
+        assert_eq!(step(None, Action::Start, true, false), Err("NODE_TAKEN"));
+        assert_eq!(step(Some("a"), Action::Start, true, false), Err("INVALID_TRANSITION"), "its own");
+        assert_eq!(step(Some("b"), Action::Start, false, false), Err("INVALID_TRANSITION"));
+        assert_eq!(step(Some("b"), Action::Start, true, true), Ok(NodeStatus::Implementing));
+        assert_eq!(step(Some("a"), Action::Start, true, false), Err("NODE_TAKEN"), "it is b's now");
+        assert_eq!(step(Some("a"), Action::Complete, true, false), Ok(NodeStatus::Completed));
+        assert_eq!(step(Some("c"), Action::Reopen, true, false), Ok(NodeStatus::Implementing));
+        let node = b.node(&task);
+        assert_eq!(node.started_by.as_deref(), Some("c"));
     });
 }

@@ -128,7 +128,12 @@ impl<S: Store> Teller<S> {
             }
             Deed::Go { node, action, conclusion } => {
                 let action = Action::ALL[action];
-                let request = TransitionRequest { node_id: self.pick(node), action, conclusion };
+                let request = TransitionRequest {
+                    node_id: self.pick(node),
+                    action,
+                    conclusion,
+                    starter: Default::default(),
+                };
                 self.change(|tx| transition(tx, request.clone(), &act)).map(|_| ())
             }
             Deed::Move { node, parent } => {

@@ -129,7 +129,7 @@ fn every_tool_with_good_and_bad_input() {
         ("node_move", json!({"workspaceId": ws, "nodeId": task, "parentId": plan})),
         (
             "node_transition",
-            json!({"workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null}),
+            json!({"workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null, "force": false}),
         ),
         (
             "node_reference",
@@ -138,6 +138,7 @@ fn every_tool_with_good_and_bad_input() {
         ("session_bind", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("session_status", json!({"sessionId": "s"})),
         ("session_unbind", json!({"sessionId": "s"})),
+        ("context_check", json!({"sessionId": "s", "trigger": "session_start", "prompt": "p"})),
         ("context_get", json!({"workspaceId": ws, "nodeId": task})),
         ("context_focus", json!({"workspaceId": ws, "nodeId": task})),
         ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),

@@ -1,0 +1,102 @@
+//! The ledger as people ask for it: what was said, to whom, when, and what it cost.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tanmi_base::{Millis, clock};
+use tanmi_session::{Ledger, LedgerEntry};
+
+use crate::App;
+use crate::error::Result;
+
+#[derive(Clone, Debug, Default)]
+pub struct LedgerFilter {
+    pub session: Option<String>,
+    pub event: Option<String>,
+    pub platform: Option<String>,
+    pub rule: Option<String>,
+    /// Days as `YYYY-MM-DD`, UTC, both inclusive.
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub limit: usize,
+    /// With the exact texts.
+    pub texts: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LedgerView {
+    /// The latest `limit` of them, oldest first.
+    pub entries: Vec<LedgerLine>,
+    pub total: Totals,
+    pub days: BTreeMap<String, Totals>,
+    pub sessions: BTreeMap<String, Totals>,
+    /// Lines of the files that could not be read.
+    pub unreadable: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LedgerLine {
+    #[serde(flatten)]
+    pub entry: LedgerEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Totals {
+    pub decisions: usize,
+    pub bytes: usize,
+    pub tokens: usize,
+}
+
+impl Totals {
+    fn add(&mut self, entry: &LedgerEntry) {
+        self.decisions += 1;
+        self.bytes += entry.bytes;
+        self.tokens += entry.tokens;
+    }
+}
+
+impl App {
+    pub fn ledger(&self, filter: &LedgerFilter) -> Result<LedgerView> {
+        let ledger = Ledger::new(self.home());
+        self.prune_ledger();
+        let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
+        let is =
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
+        let entries: Vec<LedgerEntry> = read
+            .entries
+            .into_iter()
+            .filter(|entry| {
+                is(&filter.session, &entry.session)
+                    && is(&filter.event, &entry.event)
+                    && is(&filter.platform, &entry.platform)
+                    && filter.rule.as_ref().is_none_or(|rule| entry.rules.contains(rule))
+            })
+            .collect();
+        let mut view = LedgerView {
+            entries: Vec::new(),
+            total: Totals::default(),
+            days: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            unreadable: read.unreadable,
+        };
+        for entry in &entries {
+            view.total.add(entry);
+            view.days.entry(clock::utc_day(entry.at)).or_default().add(entry);
+            view.sessions.entry(entry.session.clone()).or_default().add(entry);
+        }
+        let shown = entries.len().saturating_sub(filter.limit);
+        for entry in entries.into_iter().skip(shown) {
+            let content = filter.texts.then(|| ledger.text(&entry.text)).flatten();
+            view.entries.push(LedgerLine { entry, content });
+        }
+        Ok(view)
+    }
+
+    /// Days that are old enough go. Trouble with that is nobody's who asked for something else.
+    pub(crate) fn prune_ledger(&self) {
+        let kept = Millis::from(self.config().log_retain_days) * 86_400_000;
+        let _ = Ledger::new(self.home()).prune(&clock::utc_day(self.now() - kept));
+    }
+}

@@ -1,0 +1,381 @@
+//! Rules as people ask for them: which there are, what is wrong with them, what they would do, and agreeing to them.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tanmi_base::{Lang, Millis, text};
+use tanmi_engine::{BUILTIN, CustomRule, Flaw, RuleSource, Trace, Verdict};
+use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
+use tanmi_workspace::model::WorkspaceId;
+
+use crate::App;
+use crate::error::{Error, Result};
+use crate::spine::rules::{self, RuleFile};
+use crate::spine::{self, Explained};
+use crate::trust::Trust;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleLine {
+    pub id: String,
+    pub name: String,
+    pub source: &'static str,
+    pub priority: i32,
+    /// Empty means all.
+    pub events: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// `active`, `off` or `untrusted`.
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleLines {
+    pub rules: Vec<RuleLine>,
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RuleFilter {
+    pub source: Option<String>,
+    pub event: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckedRules {
+    pub path: String,
+    pub source: &'static str,
+    pub trusted: bool,
+    pub rules: usize,
+    pub flaws: Vec<FlawLine>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FlawLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// 0 if unknown.
+    pub line: usize,
+    pub message: String,
+    /// Whether the rule is left out because of it.
+    pub fatal: bool,
+}
+
+/// What a rule made of an event.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedRule {
+    pub id: String,
+    pub name: String,
+    pub source: &'static str,
+    pub priority: i32,
+    pub matched: bool,
+    /// A stable word.
+    pub verdict: &'static str,
+    pub why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    pub bytes: usize,
+    pub tokens: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    pub event: &'static str,
+    pub platform: &'static str,
+    pub session_id: String,
+    pub workspace_id: Option<String>,
+    pub node_id: Option<String>,
+    /// Paused or switched off: whatever follows, nothing is said.
+    pub silenced: bool,
+    pub rules: Vec<ExplainedRule>,
+    pub files: Vec<CheckedRules>,
+    /// Exactly what the agent would get.
+    pub text: String,
+    pub bytes: usize,
+    pub tokens: usize,
+}
+
+/// An event that somebody asks about.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    pub event: Option<String>,
+    pub session: String,
+    pub platform: Option<&'static Platform>,
+    pub prompt: Option<String>,
+    pub workspace: Option<String>,
+    pub node: Option<String>,
+    pub start: Option<String>,
+}
+
+/// A rules file that waits for the person's word.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pending {
+    pub path: String,
+    pub hash: String,
+    /// Each rule as `id: content`.
+    pub rules: Vec<String>,
+    #[serde(skip)]
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustView {
+    pub project: String,
+    pub trusted: bool,
+    /// Files that are not agreed to, or were not until now.
+    pub rules: Vec<Pending>,
+    /// Whether anything was changed.
+    pub done: bool,
+}
+
+impl App {
+    fn rule_files(&self) -> Vec<RuleFile> {
+        let workspaces: Vec<WorkspaceId> =
+            self.store(self.project()).heads().unwrap_or_default().into_iter().map(|(id, _)| id).collect();
+        let caller = self.caller();
+        let mut files: Vec<RuleFile> = Vec::new();
+        for id in workspaces.iter().map(Some).chain([None]) {
+            for file in rules::load(&caller, Some(self.project()), id) {
+                if !files.iter().any(|known| known.path == file.path) {
+                    files.push(file);
+                }
+            }
+        }
+        files.sort_by_key(|file| file.source);
+        files
+    }
+
+    pub fn rules_list(&self, filter: &RuleFilter) -> Result<RuleLines> {
+        let lang = self.lang(None);
+        let event = filter.event.as_deref().map(event_kind).transpose()?;
+        let builtin = BUILTIN.iter().map(|rule| RuleLine {
+            id: rule.id.to_owned(),
+            name: lang.pick(rule.about.0, rule.about.1).to_owned(),
+            source: RuleSource::Builtin.as_str(),
+            priority: rule.priority,
+            events: rule.events.iter().map(|kind| kind.as_str()).collect(),
+            platforms: Vec::new(),
+            condition: None,
+            state: if spine::muted(self.config()).contains(&rule.id) { "off" } else { "active" },
+            path: None,
+        });
+        let files = self.rule_files();
+        let custom = files.iter().flat_map(|file| file.rules.iter().map(move |rule| (file, rule)));
+        let custom = custom.map(|(file, rule)| self.rule_line(file, rule));
+        let mut lines: Vec<RuleLine> = builtin.chain(custom).collect();
+        lines.sort_by_key(|line| line.priority);
+        lines.retain(|line| {
+            filter.source.as_deref().is_none_or(|source| source == line.source)
+                && event.is_none_or(|kind| line.events.is_empty() || line.events.contains(&kind.as_str()))
+        });
+        let total = lines.len();
+        lines.truncate(filter.limit);
+        Ok(RuleLines { rules: lines, total })
+    }
+
+    fn rule_line(&self, file: &RuleFile, rule: &CustomRule) -> RuleLine {
+        RuleLine {
+            id: rule.id.clone(),
+            name: rule.name.clone(),
+            source: rule.source.as_str(),
+            priority: rule.priority,
+            events: rule.events.iter().map(|kind| kind.as_str()).collect(),
+            platforms: rule.platforms.iter().map(|platform| platform.id).collect(),
+            condition: rule.condition.clone(),
+            state: match (rule.trusted, rule.enabled && self.config().custom_rules) {
+                (false, _) => "untrusted",
+                (true, true) => "active",
+                (true, false) => "off",
+            },
+            path: Some(file.path.display().to_string()),
+        }
+    }
+
+    /// Every file that counts here, or the one that is named.
+    pub fn rules_check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
+        let lang = self.lang(None);
+        match file {
+            Some(path) => vec![checked(&rules::named(path), lang)],
+            None => self.rule_files().iter().map(|file| checked(file, lang)).collect(),
+        }
+    }
+
+    /// The event of a question, as a hook would report it.
+    pub fn ask(&self, question: Question) -> Result<Event> {
+        let kind = event_kind(question.event.as_deref().unwrap_or("prompt_submit"))?;
+        let platform = question.platform.unwrap_or_else(|| self.platform_of(&question.session));
+        let mut payload = Payload {
+            prompt: question.prompt,
+            cwd: Some(self.project().display().to_string()),
+            start: (kind == EventKind::SessionStart)
+                .then(|| StartSource::from_word(question.start.as_deref().unwrap_or_default())),
+            node_id: question.node,
+            ..Payload::default()
+        };
+        if let Some(workspace) = &question.workspace {
+            let place = self.locate(Some(workspace))?;
+            payload.project = Some(place.store.project().to_owned());
+            payload.workspace_id = Some(place.id.to_string());
+        }
+        Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: question.session, payload })
+    }
+
+    /// What would be said to this event, and why. Writes nothing.
+    pub fn rules_explain(&self, event: &Event, edited: Option<&Path>, at: Option<Millis>) -> Explanation {
+        let mut caller = self.caller();
+        caller.now = at.unwrap_or(caller.now);
+        let explained = spine::explain(&caller, event, edited);
+        let lang = self.config().language.unwrap_or(explained.facts.lang);
+        let Explained { judged, facts, files, text, silenced } = explained;
+        Explanation {
+            event: event.kind.as_str(),
+            platform: event.platform.id,
+            session_id: event.session.clone(),
+            workspace_id: facts.workspace.map(|workspace| workspace.id),
+            node_id: facts.node.map(|node| node.id),
+            silenced,
+            rules: judged.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
+            files: files.iter().map(|file| checked(file, lang)).collect(),
+            bytes: text.len(),
+            tokens: text::tokens(&text),
+            text,
+        }
+    }
+
+    /// The rules files here that wait for the person's word.
+    pub fn rules_pending(&self) -> Vec<Pending> {
+        let waiting = self.rule_files().into_iter().filter(|file| !file.trusted);
+        waiting.filter_map(|file| pending(&file)).collect()
+    }
+
+    /// Agrees to exactly what [`App::rules_pending`] showed.
+    pub fn rules_trust(&self, pending: &[Pending]) -> Result<()> {
+        let trust = Trust::new(self.home());
+        for file in pending {
+            trust.add_rules(Path::new(&file.path), &file.bytes, self.now())?;
+        }
+        Ok(())
+    }
+
+    pub fn is_trusted(&self) -> bool {
+        Trust::new(self.home()).has_project(self.project())
+    }
+
+    pub fn trust_project(&self) -> Result<()> {
+        Trust::new(self.home()).add_project(self.project(), "trusted", self.now())
+    }
+
+    /// Whether there was anything to take back.
+    pub fn distrust_project(&self) -> Result<bool> {
+        Trust::new(self.home()).remove_project(self.project())
+    }
+}
+
+fn event_kind(word: &str) -> Result<EventKind> {
+    EventKind::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Error::BadValue { key: "event", value: word.to_owned(), expected: words.join(" | ") }
+    })
+}
+
+fn pending(file: &RuleFile) -> Option<Pending> {
+    // Read once more, and only what still has the digest that was looked at is offered.
+    let bytes = std::fs::read(&file.path).ok()?;
+    if tanmi_base::hash::sha256_hex(&bytes) != file.hash {
+        return None;
+    }
+    let path: PathBuf = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
+    Some(Pending {
+        path: path.display().to_string(),
+        hash: file.hash.clone(),
+        rules: file.rules.iter().map(|rule| format!("{}: {}", rule.id, rule.content)).collect(),
+        bytes,
+    })
+}
+
+fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
+    let line = |flaw: Flaw| FlawLine {
+        rule: flaw.rule.filter(|rule| !rule.is_empty()),
+        line: flaw.line,
+        message: lang.pick(flaw.zh, flaw.en),
+        fatal: flaw.fatal,
+    };
+    CheckedRules {
+        path: file.path.display().to_string(),
+        source: file.source.as_str(),
+        trusted: file.trusted,
+        rules: file.rules.len(),
+        flaws: rules::check(file).into_iter().map(line).collect(),
+    }
+}
+
+fn explained_rule(trace: Trace, lang: Lang) -> ExplainedRule {
+    let (verdict, why) = why(&trace.verdict, lang);
+    let content = match trace.verdict {
+        Verdict::Said { content } => Some(content),
+        _ => None,
+    };
+    ExplainedRule {
+        id: trace.rule,
+        name: lang.pick(trace.name.0, trace.name.1),
+        source: trace.source.as_str(),
+        priority: trace.priority,
+        matched: matches!(verdict, "said" | "matched" | "repeated" | "throttled"),
+        verdict,
+        why,
+        bytes: content.as_ref().map_or(0, String::len),
+        tokens: content.as_deref().map_or(0, text::tokens),
+        content,
+    }
+}
+
+/// A word for programs and a sentence for people.
+fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
+    let plain = |word, zh: &str, en: &str| (word, lang.pick(zh, en).to_owned());
+    match verdict {
+        Verdict::Said { .. } => plain("said", "已匹配，将注入", "matches, and speaks"),
+        Verdict::Matched => plain("matched", "已匹配，自身没有文字", "matches, and has no words of its own"),
+        Verdict::Repeated => {
+            plain("repeated", "另一条规则已说了同样的话", "another rule says the same words")
+        }
+        Verdict::Throttled { left } => {
+            let seconds = (left + 999) / 1000;
+            let (zh, en) =
+                (format!("节流中，还剩 {seconds} 秒"), format!("throttled for another {seconds} s"));
+            ("throttled", lang.pick(zh, en))
+        }
+        Verdict::Silent((zh, en)) => plain("silent", zh, en),
+        Verdict::ConditionFalse => plain("condition-false", "条件不成立", "its condition is false"),
+        Verdict::ConditionFailed(reason) => {
+            let (zh, en) =
+                (format!("条件无法求值：{reason}"), format!("its condition cannot be told: {reason}"));
+            ("condition-failed", lang.pick(zh, en))
+        }
+        Verdict::OtherEvent => plain("other-event", "不是它的事件", "not one of its events"),
+        Verdict::OtherPlatform => plain("other-platform", "不是它的平台", "not one of its platforms"),
+        Verdict::Off => plain("off", "已关闭", "switched off"),
+        Verdict::Untrusted => plain(
+            "untrusted",
+            "文件未被信任：tanmi rules trust",
+            "its file is not trusted: tanmi rules trust",
+        ),
+        Verdict::Shadowed { by } => {
+            let by = by.as_str();
+            let zh = format!("同 id 的规则（{by}）生效");
+            ("shadowed", lang.pick(zh, format!("the {by} rule of the same id counts")))
+        }
+        Verdict::Stopped { by } => {
+            let (zh, en) = (format!("被 {by} 阻止"), format!("stopped by {by}"));
+            ("stopped", lang.pick(zh, en))
+        }
+        Verdict::Suppressed => plain("suppressed", "Hook 已告知，不再重复", "a hook has told it already"),
+    }
+}

@@ -1,0 +1,99 @@
+//! What tools, the command line and the page raise as events: the same line as hooks, asked for instead of reported.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use tanmi_engine::is_told;
+use tanmi_event::{
+    API, ActionKind, Decision, Event, EventKind, Payload, Platform, Source, StartSource, WEB, find_platform,
+};
+use tanmi_session::States;
+use tanmi_workspace::model::{NodeId, WorkspaceId};
+
+use crate::App;
+use crate::error::Result;
+use crate::spine::{self, Caller};
+
+impl App {
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller {
+            home: self.home(),
+            user: self.env.user.as_deref(),
+            now: self.now(),
+            locale: self.env.locale,
+            client: None,
+            via: self.env.source.as_str(),
+            started: Instant::now(),
+            disabled: self.env.disabled,
+        }
+    }
+
+    /// The platform whose hooks were seen for this session, else the one that has none.
+    pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
+        let unknown = if self.env.source == Source::Mcp { &WEB } else { &API };
+        find_platform(&States::new(self.home()).read(session).platform).unwrap_or(unknown)
+    }
+
+    fn event(&self, kind: EventKind, session: &str) -> Event {
+        Event {
+            source: self.env.source,
+            platform: self.platform_of(session),
+            kind,
+            session: session.to_owned(),
+            payload: Payload { cwd: Some(self.project().display().to_string()), ..Payload::default() },
+        }
+    }
+
+    /// What a client without hooks asks before it answers. Silent where a hook has told it already.
+    pub fn context_check(&self, session: &str, trigger: &str, prompt: Option<String>) -> Result<Value> {
+        let kind = match trigger {
+            "session_start" => EventKind::SessionStart,
+            _ => EventKind::PromptSubmit,
+        };
+        let mut event = self.event(kind, session);
+        event.payload.prompt = prompt;
+        event.payload.start = (kind == EventKind::SessionStart).then_some(StartSource::Startup);
+        let bound = self.binding_of(session)?.is_some();
+        let mut answer = json!({"bound": bound, "sessionId": session});
+        let seen = States::new(self.home()).read(session).hooks;
+        if is_told(&event, |kind| seen.contains_key(kind.as_str())) {
+            answer["suppressed"] = json!(true);
+            return Ok(answer);
+        }
+        let decision = spine::handle(&self.caller(), &event);
+        let mut put = |key: &str, kinds: &[ActionKind]| {
+            if let Some(text) = decision.text_of(kinds) {
+                answer[key] = json!(text);
+            }
+        };
+        put("context", &[ActionKind::InjectContext]);
+        put("reminder", &[ActionKind::SmartReminder, ActionKind::Reminder]);
+        put("hint", &[ActionKind::SessionInfo, ActionKind::BindingHint]);
+        Ok(answer)
+    }
+
+    /// A node was completed. What the rules say to it comes back with the result.
+    pub(crate) fn task_completed(
+        &self,
+        session: Option<&str>,
+        project: &Path,
+        workspace: &WorkspaceId,
+        node: &NodeId,
+    ) -> Vec<String> {
+        let mut event = self.event(EventKind::TaskComplete, session.unwrap_or_default());
+        event.payload.workspace_id = Some(workspace.to_string());
+        event.payload.project = Some(project.to_owned());
+        event.payload.node_id = Some(node.to_string());
+        texts(spine::handle(&self.caller(), &event))
+    }
+
+    /// Somebody asked how things stand.
+    pub(crate) fn status_checked(&self, session: &str) -> Vec<String> {
+        texts(spine::handle(&self.caller(), &self.event(EventKind::StatusCheck, session)))
+    }
+}
+
+fn texts(decision: Decision) -> Vec<String> {
+    decision.actions.into_iter().map(|action| action.content).collect()
+}

@@ -1,0 +1,251 @@
+//! The one line on which everything that speaks to an agent runs: load what the rules need, decide, record.
+//!
+//! Hooks come here straight from the binary; tools, the command line and the page by way of [`crate::App`]. Nothing here
+//! may fail its agent. Only the bound workspace, the node in question, the rules files and the session's own files are
+//! read; nothing is locked but the session's state, nothing is scanned.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tanmi_base::{Lang, Millis};
+use tanmi_engine::{BUILTIN, CustomRule, Facts, Judged, Verdict, decide_with, judge};
+use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, wording};
+use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
+use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::{Depth, FileStore, Peek};
+
+use crate::config::Config;
+
+mod facts;
+mod log;
+pub mod rules;
+mod state;
+
+pub use facts::muted;
+pub use log::{note, write as write_log};
+use rules::RuleFile;
+
+/// What is known besides the event.
+pub struct Caller<'a> {
+    pub home: &'a Path,
+    /// The user's own folder, where their global rules are.
+    pub user: Option<&'a Path>,
+    pub now: Millis,
+    pub locale: Lang,
+    pub client: Option<ClientProcess>,
+    /// The platform that the installed command names, which may be another than the one that runs it.
+    pub via: &'a str,
+    pub started: Instant,
+    /// Switched off by the environment.
+    pub disabled: bool,
+}
+
+/// Everything a decision is made from.
+struct Loaded {
+    facts: Facts,
+    config: Config,
+    rules: Vec<CustomRule>,
+    files: Vec<RuleFile>,
+}
+
+/// Decides, and remembers what was said.
+pub fn handle(caller: &Caller<'_>, event: &Event) -> Decision {
+    if is_silenced(caller) {
+        return Decision::default();
+    }
+    let states = States::new(caller.home);
+    // Where nothing was ever saved, no folder is made either; and an event of nobody's session has no state.
+    if event.session.is_empty() || !caller.home.is_dir() {
+        return respond(caller, event, &states, &mut SessionState::default());
+    }
+    let decided = states.update(&event.session, |state| respond(caller, event, &states, state));
+    if let Some(client) = caller.client.as_ref().filter(|_| event.source == Source::Hook) {
+        let _ = states.register(client, &event.session);
+    }
+    // A disk that takes no writes costs the memory of what was said, not the answer.
+    decided.unwrap_or_else(|error| {
+        note(caller, &format!("{}: {error}", event.kind.as_str()));
+        respond(caller, event, &states, &mut states.read(&event.session))
+    })
+}
+
+/// `tanmi pause`, and the switch in the environment.
+pub fn is_silenced(caller: &Caller<'_>) -> bool {
+    caller.disabled || pause::paused_until(caller.home, caller.now).is_some()
+}
+
+/// Under the lock of the session's state, so that two hooks at once do not forget each other's words.
+fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut SessionState) -> Decision {
+    if !state::claim(state, event, caller) {
+        return Decision::default();
+    }
+    let bindings = Bindings::new(caller.home);
+    import_old_bindings(caller, event, &bindings);
+    let (binding, continued) = binding_for(caller, event, &bindings, states);
+    if let (Some(before), Some(binding)) = (continued, &binding) {
+        let _ = bindings.bind(&event.session, binding);
+        state.said = before.said;
+    }
+    state::advance(state, event, caller);
+    let mut loaded = load(caller, event, state, binding.as_ref());
+    let mut complaints = rules::complaints(&loaded.files);
+    let mut decision = run(event, &loaded, &mut complaints);
+    // Looked up only when it is going to be said.
+    if decision.actions.iter().any(|action| action.kind == ActionKind::BindingHint) {
+        loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
+        decision = run(event, &loaded, &mut Vec::new());
+    }
+    state::record(state, &decision, &loaded.facts);
+    log::complain(caller, state, &complaints);
+    if decision.should_respond && loaded.config.ledger && caller.home.is_dir() {
+        write_ledger(caller, event, &decision, &loaded.facts);
+    }
+    decision
+}
+
+/// A session that is not known here may be known to its project.
+fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) {
+    if event.kind == EventKind::SessionStart
+        && caller.home.is_dir()
+        && matches!(bindings.find(&event.session), Ok(None))
+        && let Some(project) = facts::project_of(caller, event)
+    {
+        crate::import::sessions(caller.home, &project, caller.now);
+    }
+}
+
+fn run(event: &Event, loaded: &Loaded, complaints: &mut Vec<String>) -> Decision {
+    decide_with(event, &loaded.facts, BUILTIN, &loaded.rules, &mut |id, verdict| {
+        if let Verdict::ConditionFailed(reason) = verdict {
+            complaints.push(format!("rule {id}: {reason}"));
+        }
+    })
+}
+
+/// What would be said, and why: nothing is written anywhere.
+pub struct Explained {
+    pub judged: Judged,
+    pub facts: Facts,
+    pub files: Vec<RuleFile>,
+    /// The text as the platform gets it.
+    pub text: String,
+    /// Nothing is said at all: paused or switched off.
+    pub silenced: bool,
+}
+
+/// `edited` stands in for the project's rules file, as if it were trusted.
+pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Explained {
+    let states = States::new(caller.home);
+    let mut state = states.read(&event.session);
+    let (binding, continued) = binding_for(caller, event, &Bindings::new(caller.home), &states);
+    if let Some(before) = continued {
+        state.said = before.said;
+    }
+    state::advance(&mut state, event, caller);
+    let mut loaded = load(caller, event, &state, binding.as_ref());
+    if let Some(path) = edited {
+        rules::stand_in(&mut loaded.files, path);
+        loaded.rules = rules::flatten(&loaded.files);
+    }
+    loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
+    let judged = judge(event, &loaded.facts, BUILTIN, &loaded.rules);
+    let text = wording(&judged.decision, event.platform);
+    let silenced = is_silenced(caller);
+    Explained { judged, facts: loaded.facts, files: loaded.files, text, silenced }
+}
+
+/// The session's binding. After a clear or a fork the same client goes on under another id: then it is the binding of
+/// the session before, whose state comes with it.
+fn binding_for(
+    caller: &Caller<'_>,
+    event: &Event,
+    bindings: &Bindings,
+    states: &States,
+) -> (Option<Binding>, Option<SessionState>) {
+    if let (Some(workspace), Some(project)) = (&event.payload.workspace_id, &event.payload.project) {
+        let binding = Binding {
+            workspace_id: workspace.clone(),
+            focused_node_id: event.payload.node_id.clone(),
+            bound_at: caller.now,
+            project: project.clone(),
+            other: Default::default(),
+        };
+        return (Some(binding), None);
+    }
+    if let Some(binding) = bindings.find(&event.session).ok().flatten() {
+        return (Some(binding), None);
+    }
+    let goes_on = matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork));
+    let before =
+        caller.client.as_ref().filter(|_| goes_on).and_then(|client| {
+            states.of_client(client).into_iter().find(|known| known.session != event.session)
+        });
+    let binding = before.as_ref().and_then(|before| bindings.find(&before.session).ok().flatten());
+    let before = before.filter(|_| binding.is_some());
+    (binding, before)
+}
+
+fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Option<&Binding>) -> Loaded {
+    let node = event.payload.node_id.as_deref();
+    let bound = binding.and_then(|binding| look(event.kind, node, binding).map(|peek| (binding, peek)));
+    let project = match &bound {
+        Some((binding, _)) => Some(binding.project.clone()),
+        None => facts::project_of(caller, event),
+    };
+    let config = Config::load(caller.home, project.as_deref());
+    let files = if config.custom_rules {
+        let workspace = bound.as_ref().map(|(_, peek)| &peek.workspace.id);
+        rules::load(caller, project.as_deref(), workspace)
+    } else {
+        Vec::new()
+    };
+    let facts =
+        facts::of(caller, event, state, &config, bound.as_ref().map(|(binding, peek)| (*binding, peek)));
+    Loaded { facts, rules: rules::flatten(&files), config, files }
+}
+
+/// What tells whether a bound session's context is still the one it was told.
+pub fn context_hash_of(binding: &Binding) -> Option<String> {
+    let peek = look(EventKind::PromptSubmit, None, binding)?;
+    Some(facts::hash_of(&peek))
+}
+
+/// The bound workspace as it is now; archived, gone or unreadable counts as unbound.
+fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> {
+    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
+    let depth = match kind {
+        EventKind::SessionStart | EventKind::StatusCheck => Depth::Progress,
+        _ => Depth::Focus,
+    };
+    let node = node.or(binding.focused_node_id.as_deref());
+    let peek = FileStore::new(&binding.project).peek(&id, node, depth)?;
+    (peek.workspace.status == WorkspaceStatus::Active).then_some(peek)
+}
+
+fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {
+    let text = match event.source {
+        Source::Hook => wording(decision, event.platform),
+        Source::Mcp | Source::Api => decision.text_of(ActionKind::ALL).unwrap_or_default(),
+    };
+    let entry = LedgerEntry {
+        at: caller.now,
+        session: event.session.clone(),
+        platform: event.platform.id.to_owned(),
+        source: event.source.as_str().to_owned(),
+        event: event.kind.as_str().to_owned(),
+        workspace: facts.workspace.as_ref().map(|workspace| workspace.id.clone()),
+        rules: decision.actions.iter().map(|action| action.rule.clone()).collect(),
+        bytes: text.len(),
+        tokens: tanmi_base::text::tokens(&text),
+        micros: u64::try_from(caller.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        text: String::new(),
+    };
+    if let Err(error) = Ledger::new(caller.home).append(entry, &text) {
+        note(caller, &format!("ledger: {error}"));
+    }
+}
+
+/// Where a user's own rules are.
+pub fn global_rules(user: &Path) -> PathBuf {
+    user.join(tanmi_base::paths::PROJECT_DIR).join("rules.json")
+}

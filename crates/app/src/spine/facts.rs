@@ -1,0 +1,131 @@
+//! From files to facts.
+
+use std::path::{Path, PathBuf};
+
+use tanmi_base::{Lang, paths};
+use tanmi_engine::{Children, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts, context_hash};
+use tanmi_event::{Event, EventKind};
+use tanmi_session::{Binding, SessionState};
+use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
+use tanmi_workspace::store::{Depth, FileStore, Peek, Tally};
+
+use super::Caller;
+use crate::config::Config;
+
+pub fn of(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &SessionState,
+    config: &Config,
+    bound: Option<(&Binding, &Peek)>,
+) -> Facts {
+    let text = match bound {
+        Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
+        None => event.payload.prompt.clone().unwrap_or_default(),
+    };
+    let mut node = bound.and_then(|(_, peek)| peek.node.as_ref().map(|node| node_facts(node, peek)));
+    if let (EventKind::TaskComplete, Some(node), Some((binding, peek))) = (event.kind, &mut node, bound) {
+        node.parent = parent_of(binding, peek);
+    }
+    Facts {
+        now: caller.now,
+        lang: config.language.or_else(|| Lang::of_text(&text)).unwrap_or(caller.locale),
+        session: SessionFacts {
+            id: event.session.clone(),
+            seen: state.seen.clone(),
+            prompts: state.prompts,
+            compacted: state.compacted,
+            unbound: state.unbound,
+            hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
+            said: state.said.clone(),
+        },
+        workspace: bound.map(|(_, peek)| workspace_facts(peek)),
+        node,
+        has_workspaces: true,
+        refresh_every: config.context_refresh,
+        muted: muted(config),
+    }
+}
+
+/// The hash of a bound session's context.
+pub fn hash_of(peek: &Peek) -> String {
+    let node = peek.node.as_ref().map(|node| node_facts(node, peek));
+    context_hash(&workspace_facts(peek), node.as_ref())
+}
+
+/// The built-in rules that the settings switch off.
+pub fn muted(config: &Config) -> Vec<&'static str> {
+    let mut muted = Vec::new();
+    if !config.reminders {
+        muted.extend(["smart-reminder", "plan-confirm", "task-complete"]);
+    }
+    if !config.binding_hints {
+        muted.push("binding-hint");
+    }
+    muted
+}
+
+fn workspace_facts(peek: &Peek) -> WorkspaceFacts {
+    let workspace: &Workspace = &peek.workspace;
+    let docs = workspace.docs.iter().filter(|doc| doc.status == RefStatus::Active);
+    WorkspaceFacts {
+        id: workspace.id.to_string(),
+        name: workspace.name.clone(),
+        goal: workspace.goal.clone(),
+        rules: workspace.rules.clone(),
+        rules_hash: workspace.rules_hash(),
+        docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
+        progress: peek.progress.map(|progress| (progress.done, progress.total)),
+    }
+}
+
+fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
+    let problem = node.diary.problem.as_ref();
+    NodeFacts {
+        id: node.id.to_string(),
+        title: node.title.clone(),
+        kind: node.kind.to_string(),
+        role: node.role.map(|role| role.to_string()),
+        status: node.status.to_string(),
+        requirement: node.requirement.clone(),
+        conclusion: node.conclusion.clone(),
+        note: node.note.clone(),
+        problem: problem.map(|problem| problem.description.clone()).unwrap_or_default(),
+        next_step: problem.and_then(|problem| problem.next_step.clone()).unwrap_or_default(),
+        is_top: node.parent_id.as_ref().is_some_and(|parent| parent.is_root()),
+        since: node.status_changed_at.unwrap_or(node.created_at),
+        last_log_at: node.diary.last_log_at,
+        children: peek.children.as_ref().map(children),
+        parent: None,
+    }
+}
+
+fn children(tally: &Tally) -> Children {
+    Children { total: tally.total(), done: tally.done(), pending: tally.of_status(NodeStatus::Pending) }
+}
+
+/// The node above the one that was completed.
+fn parent_of(binding: &Binding, peek: &Peek) -> Option<ParentFacts> {
+    let parent = peek.node.as_ref()?.parent_id.as_ref()?;
+    let above =
+        FileStore::new(&binding.project).peek(&peek.workspace.id, Some(parent.as_str()), Depth::Focus)?;
+    let node = above.node.filter(|node| node.id == *parent)?;
+    Some(ParentFacts {
+        id: node.id.to_string(),
+        title: node.title,
+        status: node.status.to_string(),
+        children: above.children.as_ref().map(children),
+    })
+}
+
+/// The project an unbound event comes from.
+pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
+    Some(paths::project_root(Path::new(event.payload.cwd.as_deref()?), caller.home))
+}
+
+/// Whether there is an active workspace in the project of the event.
+pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
+    let Some(project) = project_of(caller, event) else { return false };
+    let heads = FileStore::new(project).heads().unwrap_or_default();
+    heads.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
+}

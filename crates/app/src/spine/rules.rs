@@ -1,0 +1,121 @@
+//! The rules files: the workspace's, the project's and the user's own, each with whether it is trusted.
+
+use std::path::{Path, PathBuf};
+
+use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
+use tanmi_base::{Lang, fs, hash};
+use tanmi_engine::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
+use tanmi_workspace::model::WorkspaceId;
+
+use super::Caller;
+use crate::trust::Trust;
+
+#[derive(Clone, Debug)]
+pub struct RuleFile {
+    pub source: RuleSource,
+    pub path: PathBuf,
+    pub trusted: bool,
+    /// Digest of its content.
+    pub hash: String,
+    pub rules: Vec<CustomRule>,
+    pub flaws: Vec<Flaw>,
+}
+
+/// The files there are, the nearest first. One that is missing is not there; one that cannot be read is a flaw.
+pub fn load(caller: &Caller<'_>, project: Option<&Path>, workspace: Option<&WorkspaceId>) -> Vec<RuleFile> {
+    places(caller, project, workspace)
+        .into_iter()
+        .filter_map(|(source, path)| read(caller, source, path))
+        .collect()
+}
+
+/// Where rules are looked for.
+pub fn places(
+    caller: &Caller<'_>,
+    project: Option<&Path>,
+    workspace: Option<&WorkspaceId>,
+) -> Vec<(RuleSource, PathBuf)> {
+    let mut places = Vec::new();
+    if let (Some(project), Some(id)) = (project, workspace) {
+        places.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
+    }
+    let global = caller.user.map(super::global_rules);
+    let own = project.map(|project| project.join(PROJECT_DIR).join("rules.json"));
+    // A home folder that is a project too has one file for both, and it is the user's own.
+    places.extend(own.filter(|own| Some(own) != global.as_ref()).map(|path| (RuleSource::Project, path)));
+    places.extend(global.map(|path| (RuleSource::Global, path)));
+    places
+}
+
+fn read(caller: &Caller<'_>, source: RuleSource, path: PathBuf) -> Option<RuleFile> {
+    match fs::read_optional(&path) {
+        Ok(None) => None,
+        Ok(Some(bytes)) => {
+            let trusted = source == RuleSource::Global || Trust::new(caller.home).has_rules(&bytes);
+            Some(parsed(source, path, &bytes, trusted))
+        }
+        Err(error) => Some(unreadable(source, path, &error)),
+    }
+}
+
+/// A file somebody is still writing, in place of the project's and as if it were trusted.
+pub fn stand_in(files: &mut Vec<RuleFile>, path: &Path) {
+    files.retain(|file| file.source != RuleSource::Project);
+    files.push(named(path));
+}
+
+/// One file that was named, as if it were trusted.
+pub fn named(path: &Path) -> RuleFile {
+    match std::fs::read(path) {
+        Ok(bytes) => parsed(RuleSource::Project, path.to_owned(), &bytes, true),
+        Err(error) => unreadable(RuleSource::Project, path.to_owned(), &error),
+    }
+}
+
+fn parsed(source: RuleSource, path: PathBuf, bytes: &[u8], trusted: bool) -> RuleFile {
+    let (rules, flaws) = parse_rules(bytes, source, trusted);
+    RuleFile { source, path, trusted, hash: hash::sha256_hex(bytes), rules, flaws }
+}
+
+fn unreadable(source: RuleSource, path: PathBuf, error: &std::io::Error) -> RuleFile {
+    let (zh, en) = (format!("无法读取：{error}"), format!("cannot be read: {error}"));
+    let flaws = vec![Flaw { line: 0, rule: None, zh, en, fatal: true }];
+    RuleFile { source, path, trusted: true, hash: String::new(), rules: Vec::new(), flaws }
+}
+
+pub fn flatten(files: &[RuleFile]) -> Vec<CustomRule> {
+    files.iter().flat_map(|file| file.rules.iter().cloned()).collect()
+}
+
+/// What is worth a line in the log: a trusted file that is not what its author meant.
+pub fn complaints(files: &[RuleFile]) -> Vec<String> {
+    let of_file = |file: &RuleFile| {
+        let path = file.path.display().to_string();
+        file.flaws
+            .iter()
+            .filter(|flaw| flaw.fatal)
+            .map(move |flaw| format!("{path}: {}", flaw.en))
+            .collect::<Vec<_>>()
+    };
+    files.iter().filter(|file| file.trusted).flat_map(of_file).collect()
+}
+
+/// All flaws of a file, those of its conditions included.
+pub fn check(file: &RuleFile) -> Vec<Flaw> {
+    let mut flaws = file.flaws.clone();
+    for rule in &file.rules {
+        if let Some(Err(error)) = rule.condition.as_deref().map(check_condition) {
+            let zh = format!("条件有误：{}", error.message(Lang::Zh));
+            let en = format!("condition: {}", error.message(Lang::En));
+            flaws.push(Flaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
+        }
+        if tanmi_engine::BUILTIN.iter().any(|known| known.id == rule.id) {
+            let (zh, en) = (
+                String::from("id 与内置规则相同，不会生效"),
+                String::from("has the id of a built-in rule, which counts"),
+            );
+            flaws.push(Flaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
+        }
+    }
+    flaws
+}

@@ -1,0 +1,72 @@
+//! What an event and a decision do to the session's state.
+
+use tanmi_base::Millis;
+use tanmi_engine::{Facts, context_hash};
+use tanmi_event::{ActionKind, Decision, Event, EventKind, Source};
+use tanmi_session::{Claim, SessionState};
+
+use super::Caller;
+
+/// Two runs for one event come within moments of each other.
+const SAME_EVENT: Millis = 10_000;
+/// Longer than any throttle.
+const FORGET_AFTER: Millis = 2 * 86_400_000;
+
+/// Whether this run may speak. Of two runs for one event, from the files of two clients, the first may.
+pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bool {
+    if event.source != Source::Hook {
+        return true;
+    }
+    let prompt = event.payload.prompt_id.clone().filter(|_| event.kind == EventKind::PromptSubmit);
+    let claim = Claim { via: caller.via.to_owned(), prompt, at: caller.now };
+    let before = state.claims.get(event.kind.as_str());
+    let is_taken = before.is_some_and(|before| match (&before.prompt, &claim.prompt) {
+        (Some(a), Some(b)) => a == b,
+        _ => before.via != claim.via && (0..SAME_EVENT).contains(&(claim.at - before.at)),
+    });
+    if !is_taken {
+        state.claims.insert(event.kind.as_str().to_owned(), claim);
+    }
+    !is_taken
+}
+
+/// What the event itself does, before anything is decided.
+pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
+    state.session.clone_from(&event.session);
+    state.alive_at = caller.now;
+    match event.kind {
+        EventKind::SessionStart => {
+            state.prompts = 0;
+            state.compacted = false;
+            if event.source == Source::Hook {
+                state.hooks.clear();
+            }
+        }
+        EventKind::PromptSubmit => state.prompts = state.prompts.saturating_add(1),
+        EventKind::PreCompact => state.compacted = true,
+        _ => {}
+    }
+    if event.source == Source::Hook {
+        state.platform = event.platform.id.to_owned();
+        if caller.client.is_some() {
+            state.client.clone_from(&caller.client);
+        }
+        state.hooks.insert(event.kind.as_str().to_owned(), caller.now);
+    }
+}
+
+/// What the decision leaves behind.
+pub fn record(state: &mut SessionState, decision: &Decision, facts: &Facts) {
+    state.said.retain(|_, at| facts.now - *at < FORGET_AFTER);
+    for throttle in &decision.throttle {
+        state.said.insert(throttle.key.clone(), facts.now);
+    }
+    let is_told = |action: &tanmi_event::Action| {
+        action.kind == ActionKind::InjectContext && action.rule.starts_with("context-")
+    };
+    if decision.actions.iter().any(is_told) {
+        let told = facts.workspace.as_ref().map(|workspace| context_hash(workspace, facts.node.as_ref()));
+        state.seen = told;
+        state.compacted = false;
+    }
+}

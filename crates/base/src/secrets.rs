@@ -1,0 +1,343 @@
+//! Keys, tokens and passwords in a text, masked before it is kept anywhere.
+//!
+//! Hand-written rather than a set of regular expressions: this runs in hooks. Each pattern carries its own example,
+//! and each example is a test.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// One kind of secret.
+pub struct Pattern {
+    pub name: &'static str,
+    shape: Shape,
+    /// What it looks like. Put together at compile time, so that no scanner takes this file for a leak.
+    pub example: &'static str,
+}
+
+enum Shape {
+    /// A prefix that nothing else has, and at least so many characters after it.
+    Token { prefix: &'static str, min: usize },
+    /// Three parts with dots between them.
+    Jwt,
+    /// From its first line to its last.
+    PrivateKey,
+    /// `://user:password@`
+    UrlPassword,
+    /// `Authorization: Bearer …`
+    Bearer,
+    /// `password = …`, `密码：…`
+    Assigned,
+}
+
+const fn token(name: &'static str, prefix: &'static str, min: usize, example: &'static str) -> Pattern {
+    Pattern { name, shape: Shape::Token { prefix, min }, example }
+}
+
+/// The longer of two prefixes comes first.
+pub const PATTERNS: &[Pattern] = &[
+    Pattern {
+        name: "private key",
+        shape: Shape::PrivateKey,
+        example: concat!(
+            "-----BEGIN RSA PRIVATE",
+            " KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE",
+            " KEY-----"
+        ),
+    },
+    token("Anthropic key", "sk-ant-", 20, concat!("sk-", "ant-api03-AbCdEfGhIjKlMnOpQrSt")),
+    token("OpenAI key", "sk-proj-", 20, concat!("sk-", "proj-AbCdEfGhIjKlMnOpQrStUv")),
+    token("API key", "sk-", 32, concat!("sk", "-AbCdEfGhIjKlMnOpQrStUvWxYz012345")),
+    token("Stripe key", "sk_live_", 16, concat!("sk_", "live_AbCdEfGhIjKlMnOp")),
+    token("Stripe key", "rk_live_", 16, concat!("rk_", "live_AbCdEfGhIjKlMnOp")),
+    token("GitHub token", "github_pat_", 30, concat!("github", "_pat_11ABCDEFG0123456789abcdefghijklm")),
+    token("GitHub token", "ghp_", 30, concat!("gh", "p_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("GitHub token", "gho_", 30, concat!("gh", "o_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("GitHub token", "ghu_", 30, concat!("gh", "u_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("GitHub token", "ghs_", 30, concat!("gh", "s_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("GitLab token", "glpat-", 16, concat!("gl", "pat-AbCdEfGhIjKlMnOpQrSt")),
+    token("Slack token", "xoxb-", 16, concat!("xo", "xb-123456789012-AbCdEfGhIjKl")),
+    token("Slack token", "xoxp-", 16, concat!("xo", "xp-123456789012-AbCdEfGhIjKl")),
+    token("Slack token", "xapp-", 16, concat!("xa", "pp-1-A0123456789-AbCdEf")),
+    token("npm token", "npm_", 30, concat!("np", "m_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("PyPI token", "pypi-", 30, concat!("py", "pi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAw")),
+    token("Hugging Face token", "hf_", 30, concat!("h", "f_AbCdEfGhIjKlMnOpQrStUvWxYz012345")),
+    token("Google API key", "AIza", 30, concat!("AI", "zaSyAbCdEfGhIjKlMnOpQrStUvWxYz0123456")),
+    token("Google OAuth token", "ya29.", 20, concat!("ya", "29.a0AfH6SMBAbCdEfGhIjKlMn")),
+    token("AWS key id", "AKIA", 16, concat!("AK", "IAIOSFODNN7EXAMPLE")),
+    token("AWS key id", "ASIA", 16, concat!("AS", "IAIOSFODNN7EXAMPLE")),
+    token("Aliyun key id", "LTAI", 12, concat!("LT", "AI5tAbCdEfGhIjKlMn")),
+    token(
+        "SendGrid key",
+        "SG.",
+        40,
+        concat!("S", "G.AbCdEfGhIjKlMnOpQrStUv.AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"),
+    ),
+    token(
+        "DigitalOcean token",
+        "dop_v1_",
+        40,
+        concat!("dop", "_v1_0123456789abcdef0123456789abcdef0123456789ab"),
+    ),
+    Pattern {
+        name: "JSON web token",
+        shape: Shape::Jwt,
+        example: concat!("ey", "JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N"),
+    },
+    Pattern {
+        name: "password in a URL",
+        shape: Shape::UrlPassword,
+        example: "postgres://app:s3cr3t-pw@db.internal/x",
+    },
+    Pattern {
+        name: "bearer token",
+        shape: Shape::Bearer,
+        example: "Authorization: Bearer 0123456789abcdefABCDEF",
+    },
+    Pattern { name: "password", shape: Shape::Assigned, example: "DB_PASSWORD=hunter2!x" },
+];
+
+/// Names whose value is nobody's business, at the end of what stands before `=` or `:`.
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "accesskey",
+    "secret_key",
+    "secretkey",
+    "private_key",
+    "privatekey",
+    "client_secret",
+    "credential",
+    "credentials",
+    "密码",
+    "口令",
+    "密钥",
+    "令牌",
+];
+
+/// The text without its secrets, and the names of what was masked.
+pub fn mask(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
+    let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
+    for pattern in PATTERNS {
+        for range in find_all(text, pattern) {
+            if !found.iter().any(|(known, _)| known.start < range.end && range.start < known.end) {
+                found.push((range, pattern.name));
+            }
+        }
+    }
+    if found.is_empty() {
+        return (Cow::Borrowed(text), Vec::new());
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (range, name) in &found {
+        out.push_str(&text[from..range.start]);
+        out.push_str("[masked: ");
+        out.push_str(name);
+        out.push(']');
+        from = range.end;
+    }
+    out.push_str(&text[from..]);
+    (Cow::Owned(out), found.into_iter().map(|(_, name)| name).collect())
+}
+
+fn find_all(text: &str, pattern: &Pattern) -> Vec<Range<usize>> {
+    match &pattern.shape {
+        Shape::Token { prefix, min } => tokens(text, prefix, *min),
+        Shape::Jwt => {
+            tokens(text, "eyJ", 30).into_iter().filter(|range| is_jwt(&text[range.clone()])).collect()
+        }
+        Shape::PrivateKey => private_keys(text),
+        Shape::UrlPassword => url_passwords(text),
+        Shape::Bearer => bearers(text),
+        Shape::Assigned => assigned(text),
+    }
+}
+
+fn is_token_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=')
+}
+
+/// The end of what can be part of a token; a full stop behind it belongs to the sentence.
+fn token_end(text: &str, from: usize) -> usize {
+    let len: usize = text[from..].chars().take_while(|c| is_token_char(*c)).map(char::len_utf8).sum();
+    from + text[from..from + len].trim_end_matches(['.', '-', '/', '=']).len().max(usize::from(len > 0))
+}
+
+fn tokens(text: &str, prefix: &str, min: usize) -> Vec<Range<usize>> {
+    let starts = text.match_indices(prefix).filter(|(at, _)| {
+        // In the middle of a word it is something else.
+        !text[..*at].chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    let whole = starts.map(|(at, _)| at..token_end(text, at + prefix.len()).max(at + prefix.len()));
+    whole.filter(|range| range.len() >= prefix.len() + min).collect()
+}
+
+fn is_jwt(token: &str) -> bool {
+    token.split('.').filter(|part| part.len() >= 4).count() == 3
+}
+
+fn private_keys(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text[from..].find("-----BEGIN ").map(|at| from + at) {
+        let head = text[at + 11..].find("-----").map(|end| &text[at + 11..at + 11 + end]);
+        from = at + 11;
+        if !head.is_some_and(|head| head.len() < 60 && head.contains("PRIVATE KEY")) {
+            continue;
+        }
+        // One that was cut off is secret to where it ends.
+        let end = text[from..].find("-----END ").and_then(|end| {
+            let tail = from + end + 9;
+            text[tail..].find("-----").map(|dashes| tail + dashes + 5)
+        });
+        let end = end.unwrap_or(text.len());
+        found.push(at..end);
+        from = end;
+    }
+    found
+}
+
+fn url_passwords(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("://") {
+        let rest = &text[at + 3..];
+        let host_end =
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '<' | '>' | '`'));
+        let authority = &rest[..host_end.unwrap_or(rest.len())];
+        if let Some((login, _)) = authority.rsplit_once('@')
+            && let Some((user, password)) = login.split_once(':')
+            && !password.is_empty()
+            && !is_placeholder(password)
+        {
+            let start = at + 3 + user.len() + 1;
+            found.push(start..start + password.len());
+        }
+    }
+    found
+}
+
+fn bearers(text: &str) -> Vec<Range<usize>> {
+    let lower = text.to_ascii_lowercase();
+    let starts = ["bearer ", "basic "].iter().flat_map(|word| {
+        let places: Vec<usize> = lower.match_indices(word).map(|(at, _)| at + word.len()).collect();
+        places
+    });
+    let whole = starts.map(|start| start..token_end(text, start));
+    whole.filter(|range| range.len() >= 16 && looks_random(&text[range.clone()])).collect()
+}
+
+fn assigned(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, sign) in text.char_indices().filter(|(_, c)| matches!(c, '=' | ':' | '：' | '是' | '为')) {
+        let name = text[..at].trim_end_matches([' ', '"', '\'', '`', ')', ']']);
+        let is_han = matches!(sign, '是' | '为');
+        let matched = NAMES.iter().find(|known| ends_with_ignore_case(name, known));
+        let Some(matched) = matched.filter(|known| !is_han || !known.is_ascii()) else { continue };
+        let behind = at + sign.len_utf8();
+        let skipped: usize = text[behind..]
+            .chars()
+            .take_while(|c| matches!(c, ' ' | '"' | '\'' | '`' | '=' | ':'))
+            .map(char::len_utf8)
+            .sum();
+        let start = behind + skipped;
+        let end_at = |c: char| {
+            c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | ')' | '，' | '。' | '；' | '）')
+        };
+        let end = text[start..].find(end_at).map_or(text.len(), |len| start + len);
+        let value = &text[start..end];
+        let shortest = if matched.is_ascii() { 6 } else { 4 };
+        if value.chars().count() >= shortest && looks_random(value) && !is_placeholder(value) {
+            found.push(start..end);
+        }
+    }
+    found
+}
+
+fn ends_with_ignore_case(text: &str, end: &str) -> bool {
+    text.len() >= end.len()
+        && text.get(text.len() - end.len()..).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+}
+
+/// `password: required` is prose; a secret has digits, signs or capitals in it.
+fn looks_random(value: &str) -> bool {
+    value.chars().any(|c| c.is_ascii_digit())
+        || value.chars().any(|c| c.is_ascii_uppercase()) && value.chars().any(|c| c.is_ascii_lowercase())
+        || value.chars().any(|c| c.is_ascii_punctuation() && !matches!(c, '_' | '-' | '.' | '|' | '(' | '['))
+}
+
+/// Where the secret would stand, but does not.
+fn is_placeholder(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    value.starts_with(['$', '<', '{', '%', '[', '*'])
+        || value.contains("${")
+        || value.contains("(")
+        || ["process.env", "os.environ", "env.", "xxx", "your", "string", "null", "none", "true", "false"]
+            .iter()
+            .any(|start| lower.starts_with(start))
+        || value.chars().all(|c| c == 'x' || c == '*' || c == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_finds_its_own_example() {
+        for pattern in PATTERNS {
+            let text = format!("看 {} ok", pattern.example);
+            let (masked, names) = mask(&text);
+            assert_eq!(names, [pattern.name], "{}: {masked}", pattern.example);
+            assert!(masked.starts_with("看 ") && masked.ends_with(" ok"), "{masked}");
+            assert_eq!(mask(&masked).1, [""; 0], "masking again finds nothing: {masked}");
+        }
+    }
+
+    #[test]
+    fn only_the_secret_goes() {
+        let cases = [
+            ("postgres://app:s3cr3t-pw@db/x", "postgres://app:[masked: password in a URL]@db/x"),
+            ("DB_PASSWORD='hunter2!x' next", "DB_PASSWORD='[masked: password]' next"),
+            ("\"apiKey\": \"0a1b2c3d4e\",", "\"apiKey\": \"[masked: password]\","),
+            ("数据库密码是 hunter2，别忘了", "数据库密码是 [masked: password]，别忘了"),
+            ("密码：abc123。", "密码：[masked: password]。"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(mask(text).0, want);
+        }
+        let two = format!("{} and {}", PATTERNS[1].example, PATTERNS[7].example);
+        assert_eq!(mask(&two).1, ["Anthropic key", "GitHub token"]);
+        let cut = concat!("x -----BEGIN PRIVATE", " KEY-----\nMIIE");
+        assert_eq!(mask(cut).0, "x [masked: private key]");
+    }
+
+    #[test]
+    fn ordinary_text_stays() {
+        for text in [
+            "",
+            "password: required",
+            "password is stored hashed",
+            "token = get_token()",
+            "API_KEY=${API_KEY}",
+            "secret: process.env.SECRET1",
+            "api_key: <your key 1>",
+            "the token 是什么？",
+            "密码是必填项",
+            "https://example.org:8080/a@b",
+            "sk-1 ask-me-something-long-enough-to-be-a-key-000",
+            "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+            "使用 JWT 认证，密钥从环境变量读取",
+            "bearer of good news and of bad ones",
+        ] {
+            assert_eq!(mask(text).0, text);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! When the last open child of a node is completed, its parent is what comes next.
+
+use tanmi_event::{ActionKind, EventKind};
+
+use super::{Builtin, Ctx, Said, Why};
+use crate::neutral;
+
+pub const RULE: Builtin = Builtin {
+    id: "task-complete",
+    about: ("任务完成提醒", "tells when completing a node leaves its parent ready to complete"),
+    priority: 25,
+    events: &[EventKind::TaskComplete],
+    run,
+};
+
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "there is no such node"))?;
+    let parent = node.parent.as_ref().ok_or(("没有父节点", "it has no parent"))?;
+    if parent.status != "monitoring" || !parent.children.is_some_and(|children| children.all_done()) {
+        return Err(("父节点还有未完成的子节点", "its parent has other open children"));
+    }
+    let (title, id) = (neutral(&parent.title), &parent.id);
+    let zh = format!(
+        "✅「{title}」（{id}）的所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(nodeId='{id}', action='complete', conclusion='...') 完成它。"
+    );
+    let en = format!(
+        "✅ All child nodes of “{title}” ({id}) are done.\nSuggestion: sum up their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
+    );
+    Said::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
+}

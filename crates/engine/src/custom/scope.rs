@@ -1,0 +1,151 @@
+//! What a condition can name: `event, session, config, workspace, node, shared, now`. Made only when the first condition
+//! is looked at.
+
+use cel::Context;
+use serde_json::{Map, Value, json};
+use tanmi_event::Event;
+
+use super::CustomRule;
+use super::condition::{self, ConditionError, to_cel};
+use crate::facts::{Children, Facts, NodeFacts};
+
+pub struct Scope<'a> {
+    event: &'a Event,
+    facts: &'a Facts,
+    context: Option<Context<'static, 'static>>,
+    /// What rules before this one shared, and which spoke.
+    shared: Map<String, Value>,
+    spoke: Vec<Value>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(event: &'a Event, facts: &'a Facts) -> Scope<'a> {
+        Scope { event, facts, context: None, shared: Map::new(), spoke: Vec::new() }
+    }
+
+    /// A rule has spoken.
+    pub fn spoke(&mut self, id: &str) {
+        self.spoke.push(Value::from(id));
+    }
+
+    pub fn share(&mut self, rule: &CustomRule) {
+        self.shared.extend(rule.share.clone());
+    }
+
+    /// Without a condition everything matches.
+    pub fn holds(&mut self, rule: &CustomRule) -> Result<bool, ConditionError> {
+        let Some(source) = &rule.condition else { return Ok(true) };
+        let program = condition::compile(source)?;
+        let (event, facts) = (self.event, self.facts);
+        let context = self.context.get_or_insert_with(|| {
+            let mut context = Context::default();
+            // Fails only for a name that the language has already.
+            let _ = context.add_function("includes", condition::includes);
+            for (name, value) in variables(event, facts) {
+                context.add_variable_from_value(name, to_cel(&value));
+            }
+            context
+        });
+        let mut shared = self.shared.clone();
+        shared.insert(String::from("spoke"), Value::Array(self.spoke.clone()));
+        context.add_variable_from_value("shared", to_cel(&Value::Object(shared)));
+        condition::run(&program, context)
+    }
+}
+
+fn variables(event: &Event, facts: &Facts) -> Vec<(&'static str, Value)> {
+    let platform = event.platform;
+    let payload = &event.payload;
+    let workspace = facts.workspace.as_ref().map(|workspace| {
+        json!({
+            "id": workspace.id, "name": workspace.name, "goal": workspace.goal, "rules": workspace.rules,
+            "rulesHash": workspace.rules_hash, "docs": workspace.docs,
+            "progress": workspace.progress.map(|(done, total)| json!({"done": done, "total": total})),
+        })
+    });
+    vec![
+        (
+            "event",
+            json!({
+                "source": event.source.as_str(), "platform": platform.id, "event": event.kind.as_str(),
+                "sessionId": event.session,
+                "payload": {
+                    "prompt": payload.prompt, "promptId": payload.prompt_id, "nodeId": payload.node_id,
+                    "cwd": payload.cwd, "source": payload.start.map(|start| start.as_str()),
+                },
+            }),
+        ),
+        (
+            "session",
+            json!({
+                "id": facts.session.id, "bound": facts.workspace.is_some(), "prompts": facts.session.prompts,
+                "compacted": facts.session.compacted, "unbound": facts.session.unbound,
+            }),
+        ),
+        (
+            "config",
+            json!({
+                "platform": platform.id,
+                "hooks": {
+                    "enabled": !platform.hook_events.is_empty(),
+                    "events": platform.hook_events.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+                },
+                "capabilities": {
+                    "agentMessage": platform.capabilities.agent_message,
+                    "userMessage": platform.capabilities.user_message,
+                    "systemPrompt": platform.capabilities.system_prompt,
+                },
+            }),
+        ),
+        ("workspace", workspace.unwrap_or_default()),
+        ("node", facts.node.as_ref().map(node).unwrap_or_default()),
+        ("now", json!(facts.now)),
+    ]
+}
+
+fn node(node: &NodeFacts) -> Value {
+    let parent = node.parent.as_ref().map(|parent| {
+        json!({
+            "id": parent.id, "title": parent.title, "status": parent.status,
+            "children": parent.children.map(children),
+        })
+    });
+    json!({
+        "id": node.id, "title": node.title, "type": node.kind, "role": node.role, "status": node.status,
+        "requirement": node.requirement, "conclusion": node.conclusion, "note": node.note,
+        "problem": node.problem, "nextStep": node.next_step, "statusChangedAt": node.since,
+        "lastLogAt": node.last_log_at, "isTop": node.is_top, "children": node.children.map(children),
+        "parent": parent,
+    })
+}
+
+fn children(children: Children) -> Value {
+    json!({"total": children.total, "done": children.done, "pending": children.pending})
+}
+
+/// Every name there is, each with something behind it.
+pub fn sample() -> Value {
+    let some = Some(Children::default());
+    let parent = crate::facts::ParentFacts { children: some, ..Default::default() };
+    let facts = Facts {
+        now: 0,
+        lang: Default::default(),
+        session: Default::default(),
+        workspace: Some(crate::facts::WorkspaceFacts { progress: Some((0, 0)), ..Default::default() }),
+        node: Some(NodeFacts { children: some, parent: Some(parent), ..Default::default() }),
+        has_workspaces: false,
+        refresh_every: 0,
+        muted: Vec::new(),
+    };
+    let event = Event {
+        source: tanmi_event::Source::Api,
+        platform: &tanmi_event::API,
+        kind: tanmi_event::EventKind::PromptSubmit,
+        session: String::new(),
+        payload: Default::default(),
+    };
+    let mut names: Map<String, Value> =
+        variables(&event, &facts).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    names.insert(String::from("shared"), json!({}));
+    Value::Object(names)
+}

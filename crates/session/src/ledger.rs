@@ -1,0 +1,213 @@
+//! The ledger: one short line per decision that spoke, and each text once. Hooks append and never read.
+//!
+//! Nothing here decides what is said. Losing a line costs a line of a report, so nothing is synced.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tanmi_base::fs::{self, Durability};
+use tanmi_base::{Millis, clock, hash, secrets};
+
+use crate::{Error, Result};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LedgerEntry {
+    pub at: Millis,
+    pub session: String,
+    pub platform: String,
+    /// `hook`, `mcp` or `api`.
+    pub source: String,
+    pub event: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The rules that spoke, in their order.
+    pub rules: Vec<String>,
+    pub bytes: usize,
+    /// An estimate.
+    pub tokens: usize,
+    /// From the start of the program to the decision.
+    pub micros: u64,
+    /// Digest of the text, which is under `texts/`.
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct LedgerRead {
+    /// The oldest first.
+    pub entries: Vec<LedgerEntry>,
+    /// Lines that could not be read. They cost themselves alone.
+    pub unreadable: usize,
+}
+
+pub struct Ledger {
+    dir: PathBuf,
+}
+
+impl Ledger {
+    pub fn new(home: &Path) -> Ledger {
+        Ledger { dir: home.join("ledger") }
+    }
+
+    fn texts(&self) -> PathBuf {
+        self.dir.join("texts")
+    }
+
+    /// Keeps the text without its secrets, once, and the line that tells of it.
+    pub fn append(&self, entry: LedgerEntry, text: &str) -> Result<()> {
+        let (text, _) = secrets::mask(text);
+        let digest = hash::md5_hex(text.as_bytes());
+        let texts = self.texts();
+        let path = texts.join(&digest);
+        if !path.exists() {
+            fs::create_private_dir(&texts).map_err(Error::io(&texts))?;
+            fs::write_atomic(&path, text.as_bytes(), &texts, Durability::Journaled)
+                .map_err(Error::io(&path))?;
+        }
+        let file = self.dir.join(format!("{}.jsonl", clock::utc_day(entry.at)));
+        let mut line = serde_json::to_vec(&LedgerEntry { text: digest, ..entry }).unwrap_or_default();
+        line.push(b'\n');
+        fs::append_private(&file, &line).map_err(Error::io(&file))
+    }
+
+    /// The days there are, oldest first.
+    pub fn days(&self) -> Result<Vec<String>> {
+        let entries = match std::fs::read_dir(&self.dir) {
+            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
+            other => other.map_err(Error::io(&self.dir))?,
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut days: Vec<String> =
+            names.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect();
+        days.sort();
+        Ok(days)
+    }
+
+    /// Everything from the day `from` on (`YYYY-MM-DD`), to the day `to` inclusive.
+    pub fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead> {
+        let mut read = LedgerRead::default();
+        for day in self.days()? {
+            if from.is_some_and(|from| day.as_str() < from) || to.is_some_and(|to| day.as_str() > to) {
+                continue;
+            }
+            let path = self.dir.join(format!("{day}.jsonl"));
+            let bytes = fs::read_optional(&path).map_err(Error::io(&path))?.unwrap_or_default();
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+                match serde_json::from_slice(line) {
+                    Ok(entry) => read.entries.push(entry),
+                    Err(_) => read.unreadable += 1,
+                }
+            }
+        }
+        // Processes append as they get to it.
+        read.entries.sort_by_key(|entry| entry.at);
+        Ok(read)
+    }
+
+    /// The exact text behind a line, but for its secrets.
+    pub fn text(&self, digest: &str) -> Option<String> {
+        let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let bytes = is_digest.then(|| std::fs::read(self.texts().join(digest)).ok()).flatten()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    /// Removes the days before `oldest` and the texts that no line is left for.
+    pub fn prune(&self, oldest: &str) -> io::Result<()> {
+        let days = self.days().unwrap_or_default();
+        let gone: Vec<&String> = days.iter().filter(|day| day.as_str() < oldest).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for day in gone {
+            std::fs::remove_file(self.dir.join(format!("{day}.jsonl")))?;
+        }
+        let left = self.read(None, None).unwrap_or_default();
+        let needed: std::collections::BTreeSet<&str> =
+            left.entries.iter().map(|entry| entry.text.as_str()).collect();
+        // A text that was just written waits for its line.
+        let since = fs::FileSig::of(&self.dir)?.map_or(0, |sig| sig.mtime_ns) - 60_000_000_000;
+        for entry in std::fs::read_dir(self.texts())?.flatten() {
+            let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
+            let is_new = fs::FileSig::of(&entry.path())?.is_some_and(|sig| sig.mtime_ns > since);
+            if !is_needed && !is_new {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Millis = 86_400_000;
+
+    fn entry(at: Millis, session: &str) -> LedgerEntry {
+        LedgerEntry { at, session: session.into(), bytes: 3, ..LedgerEntry::default() }
+    }
+
+    #[test]
+    fn lines_by_day_and_texts_once() {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(home.path());
+        for (at, session) in [(0, "a"), (1, "b"), (DAY, "a")] {
+            ledger.append(entry(at, session), "上下文").unwrap();
+        }
+        assert_eq!(ledger.days().unwrap(), ["1970-01-01", "1970-01-02"]);
+        let all = ledger.read(None, None).unwrap();
+        assert_eq!((all.entries.len(), all.unreadable), (3, 0));
+        assert_eq!(ledger.text(&all.entries[0].text).as_deref(), Some("上下文"));
+        assert_eq!(std::fs::read_dir(home.path().join("ledger/texts")).unwrap().count(), 1);
+        assert_eq!(ledger.read(Some("1970-01-02"), None).unwrap().entries.len(), 1);
+        assert_eq!(ledger.text("../../session-bindings.json"), None);
+    }
+
+    #[test]
+    fn secrets_are_not_kept_and_bad_lines_cost_themselves() {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(home.path());
+        ledger.append(entry(0, "a"), "DB_PASSWORD=hunter2!x").unwrap();
+        let file = home.path().join("ledger/1970-01-01.jsonl");
+        fs::append_private(&file, b"{torn\n\xff\n").unwrap();
+        ledger.append(entry(2, "b"), "y").unwrap();
+        let read = ledger.read(None, None).unwrap();
+        assert_eq!((read.entries.len(), read.unreadable), (2, 2));
+        assert_eq!(ledger.text(&read.entries[0].text).unwrap(), "DB_PASSWORD=[masked: password]");
+    }
+
+    #[test]
+    fn old_days_go_with_their_texts() {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(home.path());
+        ledger.append(entry(0, "a"), "old").unwrap();
+        ledger.append(entry(40 * DAY, "a"), "new").unwrap();
+        let texts = home.path().join("ledger/texts");
+        let old = ledger.read(None, None).unwrap().entries[0].text.clone();
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        std::fs::File::open(texts.join(&old)).unwrap().set_modified(long_ago).unwrap();
+        ledger.prune("1970-01-30").unwrap();
+        assert_eq!(ledger.days().unwrap(), ["1970-02-10"]);
+        assert_eq!((ledger.text(&old), std::fs::read_dir(texts).unwrap().count()), (None, 1));
+        ledger.prune("1970-01-30").unwrap();
+    }
+
+    #[test]
+    fn many_processes_worth_of_threads_lose_no_line() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let home = home.path();
+                scope.spawn(move || {
+                    for n in 0..50 {
+                        let text = format!("{}", n % 7);
+                        Ledger::new(home).append(entry(n, &format!("s{thread}")), &text).unwrap();
+                    }
+                });
+            }
+        });
+        let read = Ledger::new(home.path()).read(None, None).unwrap();
+        assert_eq!((read.entries.len(), read.unreadable), (400, 0));
+    }
+}

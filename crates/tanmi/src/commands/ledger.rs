@@ -1,0 +1,34 @@
+//! `tanmi ledger`
+
+use tanmi_app::Error;
+use tanmi_app::ledger::LedgerFilter;
+
+use super::{Context, Result};
+use crate::cli::LedgerArgs;
+use crate::show;
+
+pub fn run(context: &Context, args: LedgerArgs) -> Result {
+    for (key, day) in [("--since", &args.since), ("--until", &args.until), ("--day", &args.day)] {
+        if let Some(day) = day.as_deref().filter(|day| !is_day(day)) {
+            let expected = String::from("YYYY-MM-DD");
+            return Err(Error::BadValue { key, value: day.to_owned(), expected });
+        }
+    }
+    let view = context.app.ledger(&LedgerFilter {
+        session: args.session,
+        event: args.event,
+        platform: args.platform,
+        rule: args.rule,
+        since: args.since.or_else(|| args.day.clone()),
+        until: args.until.or(args.day),
+        limit: args.limit,
+        texts: args.text,
+    })?;
+    context.answer(&view, |view| show::ledger::view(view, context.app.lang(None)));
+    Ok(())
+}
+
+fn is_day(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    shape == "0000-00-00"
+}

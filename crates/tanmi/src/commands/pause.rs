@@ -1,0 +1,55 @@
+//! `tanmi pause` and `tanmi resume`
+
+use serde_json::json;
+use tanmi_app::Error;
+use tanmi_base::clock;
+use tanmi_session::pause as silence;
+
+use super::{Context, Result};
+
+pub fn pause(context: &Context, duration: Option<&str>) -> Result {
+    let app = &context.app;
+    let until = duration.map(|text| millis(text).map(|millis| app.now() + millis)).transpose()?;
+    silence::pause(app.home(), until)?;
+    let lang = app.lang(None);
+    context.answer(&json!({"paused": true, "until": until}), |_| match until {
+        Some(until) => {
+            let until = clock::local_stamp(until);
+            let (zh, en) = (format!("已暂停到 {until}"), format!("paused until {until}"));
+            format!("{}\n", lang.pick(zh, en))
+        }
+        None => {
+            format!("{}\n", lang.pick("已暂停；tanmi resume 恢复", "paused; tanmi resume ends it"))
+        }
+    });
+    Ok(())
+}
+
+pub fn resume(context: &Context) -> Result {
+    let was = silence::resume(context.app.home())?;
+    let lang = context.app.lang(None);
+    context.answer(&json!({"paused": false, "wasPaused": was}), |_| {
+        let text =
+            if was { lang.pick("已恢复", "resumed") } else { lang.pick("没有暂停", "was not paused") };
+        format!("{text}\n")
+    });
+    Ok(())
+}
+
+/// `30m`, `2h`, `1d`.
+fn millis(text: &str) -> Result<i64> {
+    let bad =
+        || Error::BadValue { key: "--for", value: text.to_owned(), expected: String::from("30m | 2h | 1d") };
+    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
+    let unit = match unit {
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(bad()),
+    };
+    match number.parse::<i64>() {
+        Ok(number) if (1..=10_000).contains(&number) => Ok(number * unit),
+        _ => Err(bad()),
+    }
+}

@@ -1,0 +1,127 @@
+//! `tanmi rules …` and `tanmi trust`
+
+use tanmi_app::Error;
+use tanmi_app::rules::{Pending, Question, RuleFilter, TrustView};
+use tanmi_event::{Event, Platform, find_platform};
+
+use super::{Context, Result, confirm};
+use crate::cli::{ExplainArgs, RulesCommand, TrustArgs};
+use crate::show;
+
+pub fn run(context: &Context, command: RulesCommand) -> Result {
+    let app = &context.app;
+    match command {
+        RulesCommand::List { source, event, limit } => {
+            let lines = app.rules_list(&RuleFilter { source, event, limit })?;
+            context.answer(&lines, |lines| show::rules::list(lines, app.lang(None)));
+        }
+        RulesCommand::Check { file } => {
+            let checked = app.rules_check(file.as_deref());
+            context.answer(&checked, |checked| show::rules::check(checked, app.lang(None)));
+            if checked.iter().any(|file| !file.flaws.is_empty()) {
+                context.failed.set(true);
+            }
+        }
+        RulesCommand::Trust { yes } => {
+            let pending = app.rules_pending();
+            agree(context, pending, yes, false)?;
+        }
+        RulesCommand::Explain(args) => explain(context, args)?,
+    }
+    Ok(())
+}
+
+fn explain(context: &Context, args: ExplainArgs) -> Result {
+    let app = &context.app;
+    let platform = args.platform.as_deref().map(platform).transpose()?;
+    if let Some(path) = args.rules.as_deref().filter(|path| !path.is_file()) {
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(tanmi_workspace::Error::Io { path: path.to_owned(), source }.into());
+    }
+    let event = match &args.payload {
+        Some(path) => {
+            let mut event = recorded(path, platform)?;
+            event.session = args.session.clone().unwrap_or(event.session);
+            event
+        }
+        None => app.ask(Question {
+            event: Some(args.event),
+            session: app.session_named(args.session.as_deref()).unwrap_or_default(),
+            platform,
+            prompt: args.prompt,
+            workspace: args.workspace,
+            node: args.node,
+            start: args.start,
+        })?,
+    };
+    let explained = app.rules_explain(&event, args.rules.as_deref(), args.at);
+    context.answer(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
+    Ok(())
+}
+
+fn platform(word: &str) -> Result<&'static Platform> {
+    find_platform(word).ok_or_else(|| {
+        let known: Vec<&str> = tanmi_event::PLATFORMS.iter().map(|platform| platform.id).collect();
+        Error::BadValue { key: "--platform", value: word.to_owned(), expected: known.join(" | ") }
+    })
+}
+
+/// An event as a client reported it. Without a platform the payload itself shows whose it is.
+fn recorded(path: &std::path::Path, platform: Option<&'static Platform>) -> Result<Event> {
+    let bytes = if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let bytes = bytes
+        .map_err(|source| Error::Domain(tanmi_workspace::Error::Io { path: path.to_owned(), source }))?;
+    let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
+    event.ok_or_else(|| {
+        let reason = String::from("not an event that anything is said to; is --platform right?");
+        Error::BadFile { path: path.to_owned(), line: 1, reason }
+    })
+}
+
+pub fn trust(context: &Context, args: &TrustArgs) -> Result {
+    let app = &context.app;
+    if args.revoke {
+        let was = app.distrust_project()?;
+        let view = view(context, Vec::new(), was);
+        context.answer(&view, |view| show::rules::revoked(view, app.lang(None)));
+        return Ok(());
+    }
+    agree(context, app.rules_pending(), args.yes, true)
+}
+
+/// Shows what is agreed to, asks, and agrees.
+fn agree(context: &Context, pending: Vec<Pending>, yes: bool, with_project: bool) -> Result {
+    let app = &context.app;
+    let lang = app.lang(None);
+    let is_needed = !pending.is_empty() || (with_project && !app.is_trusted());
+    let mut done = false;
+    if is_needed {
+        if !context.json {
+            crate::out::text(&show::rules::pending(
+                &view(context, pending.clone(), false),
+                with_project,
+                lang,
+            ));
+        }
+        if yes || confirm(lang.pick("信任以上内容？", "Trust this?"))? {
+            app.rules_trust(&pending)?;
+            if with_project {
+                app.trust_project()?;
+            }
+            done = true;
+        }
+    }
+    let view = view(context, pending, done);
+    context.answer(&view, |view| show::rules::trusted(view, is_needed, lang));
+    Ok(())
+}
+
+fn view(context: &Context, rules: Vec<Pending>, done: bool) -> TrustView {
+    let app = &context.app;
+    TrustView { project: app.project().display().to_string(), trusted: app.is_trusted(), rules, done }
+}

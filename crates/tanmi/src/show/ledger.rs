@@ -1,0 +1,65 @@
+//! What agents were told.
+
+use std::fmt::Write;
+
+use tanmi_app::ledger::{LedgerLine, LedgerView, Totals};
+use tanmi_base::{Lang, clock};
+
+use super::table::{self, Cell, cell, styled};
+use crate::out::{self, paint};
+
+pub fn view(view: &LedgerView, lang: Lang) -> String {
+    if view.total.decisions == 0 {
+        let none = lang.pick("（没有记录）", "(nothing was said)");
+        return format!("{}\n", paint(out::DIM, none));
+    }
+    let mut out = String::new();
+    let with_text = view.entries.iter().any(|line| line.content.is_some());
+    if with_text {
+        for line in &view.entries {
+            out.push_str(&table::render(&[row(line)], 60));
+            out.push_str(&super::rules::quoted(line.content.as_deref().unwrap_or_default()));
+        }
+    } else {
+        out.push_str(&table::render(&view.entries.iter().map(row).collect::<Vec<_>>(), 60));
+    }
+    let _ = writeln!(out);
+    let mut totals: Vec<Vec<Cell>> =
+        view.days.iter().map(|(day, total)| total_row(day, total, lang)).collect();
+    if view.sessions.len() > 1 {
+        let mut sessions: Vec<_> = view.sessions.iter().collect();
+        sessions.sort_by_key(|(_, total)| std::cmp::Reverse(total.bytes));
+        totals.extend(sessions.into_iter().take(20).map(|(session, total)| total_row(session, total, lang)));
+    }
+    totals.push(total_row(lang.pick("合计", "total"), &view.total, lang));
+    out.push_str(&table::render(&totals, 50));
+    if view.unreadable > 0 {
+        let (zh, en) =
+            (format!("{} 行无法读取", view.unreadable), format!("{} lines cannot be read", view.unreadable));
+        let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
+    }
+    out
+}
+
+fn row(line: &LedgerLine) -> Vec<Cell> {
+    let entry = &line.entry;
+    vec![
+        styled(out::DIM, clock::local_stamp(entry.at)),
+        cell(tanmi_base::text::fit(&entry.session, 12)),
+        cell(&entry.platform),
+        cell(&entry.event),
+        styled(out::BOLD, entry.rules.join(", ")),
+        cell(format!("{} B", entry.bytes)),
+        cell(format!("≈{} tok", entry.tokens)),
+        styled(out::DIM, format!("{:.1} ms", entry.micros as f64 / 1000.0)),
+    ]
+}
+
+fn total_row(name: &str, total: &Totals, lang: Lang) -> Vec<Cell> {
+    vec![
+        styled(out::BOLD, name),
+        cell(format!("{} {}", total.decisions, lang.pick("次", "times"))),
+        cell(format!("{} B", total.bytes)),
+        cell(format!("≈{} tok", total.tokens)),
+    ]
+}

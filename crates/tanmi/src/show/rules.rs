@@ -1,0 +1,162 @@
+//! Rules, what is wrong with them, and what they make of an event.
+
+use std::fmt::Write;
+
+use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, TrustView};
+use tanmi_base::{Lang, text};
+
+use super::table::{self, cell, styled};
+use crate::out::{self, paint};
+
+pub fn list(lines: &RuleLines, lang: Lang) -> String {
+    let row = |line: &tanmi_app::rules::RuleLine| {
+        let style = if line.state == "active" { out::GREEN } else { out::YELLOW };
+        let events = if line.events.is_empty() { String::from("*") } else { line.events.join(",") };
+        vec![
+            cell(format!("{:>4}", line.priority)),
+            styled(out::BOLD, &line.id),
+            cell(line.source),
+            styled(style, line.state),
+            cell(events),
+            styled(out::DIM, &line.name),
+        ]
+    };
+    let mut out = table::render(&lines.rules.iter().map(row).collect::<Vec<_>>(), 60);
+    let untrusted = lines.rules.iter().filter(|line| line.state == "untrusted").count();
+    if untrusted > 0 {
+        let hint = lang
+            .pick("未信任的规则不生效：tanmi rules trust", "untrusted rules say nothing: tanmi rules trust");
+        let _ = writeln!(out, "{}", paint(out::YELLOW, hint));
+    }
+    out
+}
+
+pub fn check(files: &[CheckedRules], lang: Lang) -> String {
+    let mut out = String::new();
+    for file in files {
+        let (zh, en) = (format!("{} 条规则", file.rules), format!("{} rules", file.rules));
+        let state = match (file.flaws.is_empty(), file.trusted) {
+            (_, false) => paint(out::YELLOW, lang.pick("未信任", "not trusted")),
+            (true, _) => paint(out::GREEN, lang.pick("正常", "fine")),
+            (false, _) => paint(out::RED, lang.pick("有误", "flawed")),
+        };
+        let _ = writeln!(out, "{}  {}  {state}", paint(out::BOLD, &file.path), lang.pick(zh, en));
+        for flaw in &file.flaws {
+            let rule =
+                flaw.rule.as_ref().map(|rule| format!("{}: ", text::one_line(rule))).unwrap_or_default();
+            let line = if flaw.line > 0 { format!("{}: ", flaw.line) } else { String::new() };
+            let sign = if flaw.fatal { paint(out::RED, "✘") } else { paint(out::YELLOW, "!") };
+            let _ = writeln!(out, "  {sign} {line}{rule}{}", text::one_line(&flaw.message));
+        }
+    }
+    if files.is_empty() {
+        let _ =
+            writeln!(out, "{}", paint(out::DIM, lang.pick("没有规则文件", "there are no rules files here")));
+    }
+    out
+}
+
+pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
+    let mut out = String::new();
+    let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
+    let none = || lang.pick("（无）", "(none)").to_owned();
+    let mut head = vec![
+        vec![label("事件", "event"), cell(format!("{} ({})", explained.event, explained.platform))],
+        vec![label("会话", "session"), cell(some(&explained.session_id).unwrap_or_else(none))],
+        vec![label("工作区", "workspace"), cell(explained.workspace_id.clone().unwrap_or_else(none))],
+    ];
+    if let Some(node) = &explained.node_id {
+        head.push(vec![label("节点", "node"), cell(node)]);
+    }
+    out.push_str(&table::render(&head, 90));
+    if explained.silenced {
+        let text = lang.pick("已暂停或禁用：什么都不会说", "paused or switched off: nothing is said at all");
+        let _ = writeln!(out, "{}", paint(out::YELLOW, text));
+    }
+    out.push('\n');
+    let shown = explained.rules.iter().filter(|rule| all || rule.verdict != "other-event");
+    let row = |rule: &tanmi_app::rules::ExplainedRule| {
+        let (sign, style) = match rule.verdict {
+            "said" | "matched" => ("✔", out::GREEN),
+            "condition-failed" => ("✘", out::RED),
+            "throttled" | "untrusted" | "stopped" => ("!", out::YELLOW),
+            _ => ("·", out::DIM),
+        };
+        let size =
+            if rule.bytes > 0 { format!("{} B ≈ {} tok", rule.bytes, rule.tokens) } else { String::new() };
+        vec![
+            styled(style, sign),
+            cell(format!("{:>4}", rule.priority)),
+            styled(out::BOLD, &rule.id),
+            cell(rule.source),
+            styled(style, &rule.why),
+            styled(out::DIM, size),
+        ]
+    };
+    out.push_str(&table::render(&shown.map(row).collect::<Vec<_>>(), 70));
+    for file in explained.files.iter().filter(|file| !file.flaws.is_empty()) {
+        out.push('\n');
+        out.push_str(&check(std::slice::from_ref(file), lang));
+    }
+    out.push('\n');
+    if explained.text.is_empty() {
+        let _ =
+            writeln!(out, "{}", lang.pick("智能体不会收到任何内容。", "The agent would be told nothing."));
+    } else {
+        let (bytes, tokens) = (explained.bytes, explained.tokens);
+        let (zh, en) = (
+            format!("智能体将收到（{bytes} 字节，约 {tokens} 个 token）："),
+            format!("The agent would be told ({bytes} bytes, about {tokens} tokens):"),
+        );
+        let _ = writeln!(out, "{}", lang.pick(zh, en));
+        out.push_str(&quoted(&explained.text));
+    }
+    out
+}
+
+/// A text that goes to an agent, set off from everything around it.
+pub fn quoted(text: &str) -> String {
+    let bar = paint(out::BLUE, "│");
+    text::printable(text).lines().fold(String::new(), |mut out, line| {
+        let _ = writeln!(out, "  {bar} {line}");
+        out
+    })
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// What is about to be agreed to.
+pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
+    let mut out = String::new();
+    if with_project && !view.trusted {
+        let what = lang.pick("项目（其中的文字可以告知智能体）", "project (its texts may be told to agents)");
+        let _ = writeln!(out, "{} {}", paint(out::BOLD, &view.project), paint(out::DIM, what));
+    }
+    for file in &view.rules {
+        let _ = writeln!(out, "{} {}", paint(out::BOLD, &file.path), paint(out::DIM, &file.hash[..12]));
+        for rule in &file.rules {
+            let _ = writeln!(out, "  - {}", text::one_line(rule));
+        }
+    }
+    out
+}
+
+pub fn trusted(view: &TrustView, was_needed: bool, lang: Lang) -> String {
+    let text = match (was_needed, view.done) {
+        (false, _) => lang.pick("没有等待信任的内容", "nothing here waits to be trusted"),
+        (true, true) => lang.pick("已信任", "trusted"),
+        (true, false) => lang.pick("未信任，没有改变", "not trusted; nothing was changed"),
+    };
+    format!("{text}\n")
+}
+
+pub fn revoked(view: &TrustView, lang: Lang) -> String {
+    let text = if view.done {
+        lang.pick("已取消信任", "no longer trusted")
+    } else {
+        lang.pick("原本就未信任", "was not trusted")
+    };
+    format!("{text}\n")
+}

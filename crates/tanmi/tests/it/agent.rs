@@ -1,0 +1,55 @@
+//! An agent as its hooks show it: payloads in, and what it is told out.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+/// Runs a hook and returns what the agent sees; empty for silence. A hook exits 0 whatever happens.
+pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
+    let mut command = env.command(&["hook", platform]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(payload);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "a hook never fails its agent");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    if output.stdout.is_empty() {
+        return String::new();
+    }
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fields = [&answer["hookSpecificOutput"]["additionalContext"], &answer["additional_context"]];
+    fields.iter().find_map(|field| field.as_str()).unwrap().to_owned()
+}
+
+pub struct Agent<'a> {
+    pub env: &'a TestEnv,
+    pub platform: &'static str,
+    pub session: String,
+}
+
+impl<'a> Agent<'a> {
+    pub fn claude(env: &'a TestEnv, session: &str) -> Agent<'a> {
+        Agent { env, platform: "claude-code", session: session.into() }
+    }
+
+    pub fn send(&self, claude: &str, cursor: &str, extra: Value) -> String {
+        let mut payload = match self.platform {
+            "cursor" => json!({"conversation_id": self.session, "hook_event_name": cursor,
+                "workspace_roots": [self.env.project], "cursor_version": "3"}),
+            _ => json!({"session_id": self.session, "hook_event_name": claude, "cwd": self.env.project}),
+        };
+        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        hook(self.env, self.platform, payload.to_string().as_bytes())
+    }
+
+    pub fn start(&self, source: &str) -> String {
+        self.send("SessionStart", "sessionStart", json!({"source": source}))
+    }
+
+    pub fn prompt(&self, text: &str) -> String {
+        self.send("UserPromptSubmit", "beforeSubmitPrompt", json!({"prompt": text}))
+    }
+}

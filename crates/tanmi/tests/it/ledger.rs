@@ -1,0 +1,103 @@
+//! What was said is on record, and everything can be silenced.
+
+use serde_json::json;
+
+use crate::agent::Agent;
+use crate::env::TestEnv;
+
+fn day(env: &TestEnv) -> std::path::PathBuf {
+    env.home_store().join("ledger/2025-12-11.jsonl")
+}
+
+#[test]
+fn every_decision_that_spoke() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (one, two) = (Agent::claude(&env, "one"), Agent::claude(&env, "two"));
+    one.start("startup");
+    env.ok(&["session", "bind", "--session", "one", "--workspace", &ws]);
+    let told = one.prompt("go");
+    assert_eq!(one.prompt("go"), "");
+    two.start("startup");
+    let view = env.json(&["ledger"]);
+    let lines: Vec<String> = view["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| format!("{} {} {}", line["session"], line["event"], line["rules"]))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            r#""one" "session_start" ["session-info"]"#,
+            r#""one" "prompt_submit" ["context-refresh"]"#,
+            r#""two" "session_start" ["session-info"]"#,
+        ],
+        "silence leaves no line"
+    );
+    assert_eq!(view["entries"][1]["bytes"], told.len());
+    assert_eq!((&view["total"]["decisions"], &view["sessions"]["one"]["decisions"]), (&json!(3), &json!(2)));
+    assert_eq!(view["days"]["2025-12-11"]["decisions"], 3);
+    let one_line = env.json(&["ledger", "--session", "one", "--event", "prompt_submit", "--text"]);
+    assert_eq!(one_line["entries"][0]["content"], told.as_str(), "the exact text");
+    assert_eq!(
+        env.json(&["ledger", "--rule", "session-info", "--limit", "1"])["entries"][0]["session"],
+        "two"
+    );
+    assert_eq!(env.json(&["ledger", "--day", "2025-12-10"])["total"]["decisions"], 0);
+    assert_eq!(env.error(&["ledger", "--day", "yesterday"])["code"], "INVALID_ARGUMENT");
+    let shown = env.ok(&["ledger", "--text", "--session", "one"]);
+    assert!(shown.contains("context-refresh") && shown.contains("│ Workspace: Auth"), "{shown}");
+    // Only what every run has in common.
+    assert!(shown.contains("2025-12-11") && shown.contains("total"), "{shown}");
+}
+
+#[test]
+fn texts_are_kept_once_without_secrets_and_for_thirty_days() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["workspace", "update", "--add-rule", "DB_PASSWORD=hunter2!x is for tests"]);
+    let agent = Agent::claude(&env, "s");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    for _ in 0..3 {
+        assert!(agent.start("resume").contains("hunter2"), "the workspace's own rules are its own");
+    }
+    let texts = || std::fs::read_dir(env.home_store().join("ledger/texts")).unwrap().flatten();
+    assert_eq!(texts().count(), 1);
+    assert!(texts().all(|file| !std::fs::read_to_string(file.path()).unwrap().contains("hunter2")));
+    assert!(day(&env).exists());
+    env.tick(31 * 86_400_000);
+    env.ok(&["ledger"]);
+    assert!(!day(&env).exists());
+    agent.start("resume");
+    assert_eq!(env.json(&["ledger"])["total"]["decisions"], 1);
+    env.ok(&["config", "set", "ledger", "false"]);
+    agent.start("resume");
+    assert_eq!(env.json(&["ledger"])["total"]["decisions"], 1, "switched off");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode =
+            |path: &str| std::fs::metadata(env.home_store().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("ledger"), mode("ledger/2026-01-11.jsonl")), (0o700, 0o600));
+    }
+}
+
+#[test]
+fn a_pause_silences_everything() {
+    let env = TestEnv::new();
+    let agent = Agent::claude(&env, "s");
+    assert_eq!(env.json(&["pause"])["paused"], true);
+    assert_eq!(agent.start("startup"), "");
+    assert_eq!(agent.prompt("continue the workspace"), "");
+    assert_eq!(env.json(&["resume"])["wasPaused"], true);
+    assert_eq!(env.json(&["resume"])["wasPaused"], false);
+    assert!(!agent.start("startup").is_empty());
+    env.ok(&["pause", "--for", "30m"]);
+    assert_eq!(agent.start("startup"), "");
+    env.tick(30 * 60_000);
+    assert!(!agent.start("startup").is_empty(), "it ends by itself");
+    for bad in ["", "5", "m", "-1h", "2w", "时"] {
+        assert_eq!(env.error(&["pause", &format!("--for={bad}")])["code"], "INVALID_ARGUMENT", "{bad:?}");
+    }
+}

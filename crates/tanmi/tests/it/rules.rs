@@ -1,0 +1,242 @@
+//! Custom rules from file to agent: where they are looked for, trust, `rules list|check|explain`.
+
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const SEED: &str = include_str!("../../../engine/src/custom/seed-rules.json");
+
+fn put(env: &TestEnv, path: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    env.write(path, text.as_bytes());
+}
+
+fn project_rules(env: &TestEnv, text: &str) {
+    put(env, &env.project.join(".tanmi/rules.json"), text);
+}
+
+fn rule(id: &str, event: &str, content: &str) -> String {
+    json!({"customRules": [{"id": id, "match": {"events": [event]}, "action": {"content": content}}]})
+        .to_string()
+}
+
+/// A task that is ready to complete.
+fn task(env: &TestEnv, title: &str) -> String {
+    let task = env.node("root", "execution", title);
+    env.ok(&["node", "transition", &task, "--action", "start"]);
+    task
+}
+
+fn complete(env: &TestEnv, task: &str, conclusion: &str) -> Vec<String> {
+    let args = ["node", "transition", task, "--action", "complete", "--conclusion", conclusion];
+    let done = env.json(&args);
+    let reminders = done["reminders"].as_array().cloned().unwrap_or_default();
+    reminders.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_specification_s_rules_file_unchanged() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    env.json(&["workspace", "init", "--name", "认证", "--goal", "JWT", "--rule", "文档同步更新"]);
+    project_rules(&env, SEED);
+    env.node("root", "execution", "还没做");
+    assert_eq!(complete(&env, &task(&env, "实现甲"), "写完了"), [""; 0], "untrusted rules say nothing");
+    let explain = |node: &str| {
+        let args = ["rules", "explain", "--event", "task_complete", "--workspace"];
+        let ws = env.json(&["workspace", "show"])["workspaceId"].as_str().unwrap().to_owned();
+        env.json(&[&args[..], &[&ws, "--node", node]].concat())
+    };
+    let verdict = |explained: &Value, id: &str| {
+        let rules = explained["rules"].as_array().unwrap();
+        rules.iter().find(|rule| rule["id"] == id).unwrap()["verdict"].as_str().unwrap().to_owned()
+    };
+    let node = task(&env, "实现乙");
+    assert_eq!(verdict(&explain(&node), "user/require-test"), "untrusted");
+    let refused = env.error(&["rules", "trust"]);
+    assert_eq!(refused["code"], "CONFIRMATION_REQUIRED");
+    env.ok(&["rules", "trust", "--yes"]);
+    let explained = explain(&node);
+    assert_eq!(verdict(&explained, "user/require-test"), "said");
+    assert_eq!(verdict(&explained, "smart-reminder"), "other-event");
+    let (test, docs) = ("请确保已运行测试后再标记完成", "根据工作区规则，请检查是否需要更新相关文档");
+    assert_eq!(complete(&env, &node, "写完了"), [test, docs]);
+    assert_eq!(complete(&env, &task(&env, "实现丙"), "测试通过"), [docs]);
+
+    let mut client = Client::connect(&env);
+    let node = task(&env, "实现丁");
+    let done =
+        client.good("node_transition", json!({"nodeId": node, "action": "complete", "conclusion": "好"}));
+    assert_eq!(done["reminders"], json!([test, docs]), "the same through MCP");
+    client.finish();
+
+    project_rules(&env, &SEED.replace("请确保", "务必"));
+    assert_eq!(complete(&env, &task(&env, "实现戊"), "写完了"), [""; 0], "another content is not agreed to");
+    project_rules(&env, SEED);
+    env.ok(&["config", "set", "customRules", "false"]);
+    assert_eq!(complete(&env, &task(&env, "实现己"), "写完了"), [""; 0], "switched off");
+}
+
+#[test]
+fn three_places_and_who_is_trusted() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let agent = Agent::claude(&env, "s");
+    put(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "prompt_submit", "from the user"));
+    assert!(
+        agent.prompt("x").contains("from the user"),
+        "an unbound session too; the user's own need no trust"
+    );
+    assert_eq!(agent.prompt("x"), "", "throttled for three minutes");
+    project_rules(&env, &rule("r", "prompt_submit", "from the project"));
+    put(&env, &env.workspace_dir(&ws).join("rules.json"), &rule("r", "prompt_submit", "from the workspace"));
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let next = || {
+        env.tick(180_000);
+        agent.prompt("x")
+    };
+    assert!(next().contains("from the user"), "what is not trusted hides nothing");
+    let listed = env.json(&["rules", "list", "--source", "project"]);
+    assert_eq!((&listed["rules"][0]["state"], &listed["total"]), (&json!("untrusted"), &json!(1)));
+    env.ok(&["trust", "--yes"]);
+    let told = next();
+    assert!(told.contains("from the workspace") && !told.contains("from the project"), "{told}");
+    assert!(told.contains("<tanmi-smart-reminder>"), "{told}");
+    std::fs::remove_file(env.workspace_dir(&ws).join("rules.json")).unwrap();
+    assert!(next().contains("from the project"));
+    env.ok(&["trust", "--revoke"]);
+    assert!(next().contains("from the user"));
+    assert_eq!(env.json(&["trust", "--revoke"])["done"], false);
+}
+
+#[test]
+fn a_project_from_elsewhere_is_not_trusted_and_one_s_own_is() {
+    let env = TestEnv::new();
+    env.init();
+    let trusted = |env: &TestEnv| {
+        let file = std::fs::read(env.home_store().join("trust.json")).unwrap_or_default();
+        let file: Value = serde_json::from_slice(&file).unwrap_or_default();
+        file["projects"].as_object().map_or(0, |projects| projects.len())
+    };
+    assert_eq!(trusted(&env), 1, "created here");
+    let other = TestEnv::new();
+    project_rules(&other, SEED);
+    other.init();
+    assert_eq!(trusted(&other), 0, "something was there before");
+    other.ok(&["trust", "--yes"]);
+    assert_eq!(trusted(&other), 1);
+}
+
+#[test]
+fn broken_rules_are_silence_and_a_line_in_the_log() {
+    let env = TestEnv::new();
+    env.init();
+    let agent = Agent::claude(&env, "s");
+    let global = env.root().join("home/.tanmi/rules.json");
+    for (text, complaint) in [
+        ("{\"customRules\": [", "not JSON"),
+        ("[{\"id\": \"a\", \"action\": {\"content\": 7}}]", "content must be a string"),
+        (
+            "[{\"id\": \"a\", \"match\": {\"condition\": \"node.\"}, \"action\": {\"content\": \"x\"}}]",
+            "rule a: 1:",
+        ),
+        (
+            "[{\"id\": \"b\", \"match\": {\"condition\": \"node.title == 'x'\"}, \"action\": {\"content\": \"x\"}}]",
+            "rule b:",
+        ),
+    ] {
+        put(&env, &global, text);
+        for _ in 0..3 {
+            assert_eq!(agent.prompt("x"), "", "{text}");
+        }
+        let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+        assert_eq!(log.matches(complaint).count(), 1, "{text}: {log}");
+        assert!(!env.run(&["rules", "check"]).ok || text.contains("title"), "{text}");
+    }
+    std::fs::remove_file(&global).unwrap();
+    std::fs::create_dir(&global).unwrap();
+    assert_eq!(agent.prompt("x"), "", "a folder where a file should be");
+}
+
+/// What `list`, `check` and `explain` show to people, in both languages.
+#[test]
+fn what_people_see() {
+    for (lang, name) in [("en_US.UTF-8", "en"), ("zh_CN.UTF-8", "zh")] {
+        let env = TestEnv::with_lang(lang);
+        let zh = name == "zh";
+        let pick = |zh_text: &'static str, en: &'static str| if zh { zh_text } else { en };
+        let made = env.json(&["workspace", "init", "--name", pick("认证", "Auth"), "--goal", "JWT"]);
+        let ws = made["workspaceId"].as_str().unwrap().to_owned();
+        let task = task(&env, pick("实现", "Build"));
+        env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+        let agent = Agent::claude(&env, "s");
+        agent.prompt("x");
+        let text = json!({"customRules": [
+            {"id": "deploy", "name": pick("部署提醒", "Deploying"), "priority": 12,
+             "match": {"events": ["prompt_submit"], "condition": "event.payload.prompt.includes('deploy')"},
+             "action": {"type": "reminder", "content": pick("先跑测试", "Run the tests first")}},
+            {"id": "never", "match": {"events": ["prompt_submit"], "condition": "node.status == 'pending'"},
+             "action": {"content": "x"}},
+            {"id": "wrong", "match": {"events": ["prompt_submit"], "condition": "node.titel == 'x'"},
+             "action": {"content": "x"}},
+            {"id": "late", "match": {"events": ["session_start"]}, "action": {"content": "x"}, "prio": 1},
+        ]});
+        project_rules(&env, &serde_json::to_string_pretty(&text).unwrap());
+        let mut out = String::new();
+        let mut show = |args: &[&str]| {
+            let run = env.run(args);
+            out.push_str(&format!("$ tanmi {}\n{}{}\n", args.join(" "), run.stdout, run.stderr));
+        };
+        show(&["rules", "check"]);
+        show(&["rules", "trust", "--yes"]);
+        show(&["rules", "list"]);
+        env.tick(61_000);
+        let ask = ["rules", "explain", "--session", "s", "--prompt", "deploy it"];
+        show(&ask);
+        agent.prompt("deploy it");
+        env.tick(10_000);
+        show(&ask);
+        show(&["rules", "explain", "--event", "session_start"]);
+        show(&["pause"]);
+        show(&["rules", "explain", "--session", "s", "--all"]);
+        insta::assert_snapshot!(format!("rules_{name}"), env.redact(&out));
+    }
+}
+
+#[test]
+fn a_recorded_event_is_replayed_against_edited_rules_without_a_trace() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let payload = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": env.project, "prompt": "deploy"});
+    let (recorded, edited) = (env.root().join("event.json"), env.root().join("edited.json"));
+    env.write(&recorded, payload.to_string().as_bytes());
+    env.write(&edited, rule("new", "prompt_submit", "edited").as_bytes());
+    let before = env.files(&env.home_store());
+    let (recorded, edited) = (recorded.display().to_string(), edited.display().to_string());
+    let args = ["rules", "explain", "--payload", &recorded, "--rules", &edited];
+    for _ in 0..2 {
+        let explained = env.json(&args);
+        let text = explained["text"].as_str().unwrap();
+        assert!(text.contains("edited") && text.contains("Auth"), "{text}");
+        assert_eq!(explained["bytes"], text.len());
+    }
+    assert_eq!(env.files(&env.home_store()), before, "nothing was written");
+    let later = env.json(&[&args[..], &["--at", "1"]].concat());
+    assert_eq!(later["sessionId"], "s");
+    env.write(std::path::Path::new(&recorded), b"{}");
+    assert_eq!(env.error(&args)["code"], "FILE_DAMAGED");
+    assert_eq!(env.error(&["rules", "explain", "--rules", "/none"])["code"], "IO");
+    assert_eq!(env.error(&["rules", "explain", "--event", "lunch"])["code"], "INVALID_ARGUMENT");
+    assert_eq!(env.error(&["rules", "explain", "--platform", "abacus"])["code"], "INVALID_ARGUMENT");
+}
+
+#[test]
+fn a_status_check_can_be_answered_by_a_rule() {
+    let env = TestEnv::new();
+    env.init();
+    put(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "status_check", "keep it short"));
+    let status = env.json(&["session", "status", "--session", "s"]);
+    assert_eq!(status["reminders"], json!(["keep it short"]));
+}

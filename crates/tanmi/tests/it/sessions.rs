@@ -1,0 +1,217 @@
+//! Sessions that meet: at one node, in one client, in an older layout; and clients that have no hooks.
+
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, hook};
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+fn start<'a>(node: &'a str, session: &'a str) -> [&'a str; 7] {
+    ["node", "transition", node, "--action", "start", "--session", session]
+}
+
+#[test]
+fn a_node_that_is_taken() {
+    let env = TestEnv::new();
+    env.init();
+    let node = env.node("root", "execution", "t");
+    env.ok(&start(&node, "one"));
+    let taken = env.error(&start(&node, "two"));
+    assert_eq!(
+        (&taken["code"], &taken["details"]["sessionId"]),
+        (&json!("NODE_TAKEN"), &json!("one")),
+        "{taken}"
+    );
+    assert_eq!(env.error(&["node", "transition", &node, "--action", "start"])["code"], "NODE_TAKEN");
+    let mut forced = start(&node, "two").to_vec();
+    forced.push("--force");
+    env.ok(&forced);
+    assert_eq!(env.json(&["node", "show", &node])["node"]["startedBy"], "two");
+    assert_eq!(env.error(&start(&node, "one"))["code"], "NODE_TAKEN");
+    env.tick(31 * 60_000);
+    assert_eq!(
+        env.error(&start(&node, "one"))["code"],
+        "INVALID_TRANSITION",
+        "two was not heard of for long"
+    );
+    assert!(env.ok(&["log", "--node", &node]).contains("taken over"));
+
+    let mut client = Client::connect(&env);
+    let other = env.node("root", "execution", "u");
+    env.ok(&start(&other, "one"));
+    assert_eq!(
+        client.bad("node_transition", json!({"nodeId": other, "action": "start"}))["code"],
+        "NODE_TAKEN"
+    );
+    client.good("node_transition", json!({"nodeId": other, "action": "start", "force": true}));
+    client.finish();
+}
+
+/// Of many that start one node at once, one wins.
+#[test]
+fn one_of_many_starts_a_node() {
+    let env = TestEnv::new();
+    env.init();
+    let node = env.node("root", "execution", "t");
+    let outcomes: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|n| {
+                let (env, node) = (&env, &node);
+                scope.spawn(move || {
+                    let session = format!("s{n}");
+                    let mut args = start(node, &session).to_vec();
+                    args.push("--json");
+                    let answer: Value = serde_json::from_str(&env.run(&args).stdout).unwrap();
+                    answer["error"]["code"].as_str().unwrap_or("won").to_owned()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "won").count(), 1, "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome == "won" || outcome == "NODE_TAKEN"), "{outcomes:?}");
+}
+
+/// Cursor runs its own hooks and those of Claude Code's files: the agent is told once.
+#[test]
+fn one_prompt_through_two_clients_files() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "c", "--workspace", &ws]);
+    let payload = |event: &str, generation: &str| {
+        json!({"conversation_id": "c", "generation_id": generation, "hook_event_name": event, "prompt": "go",
+            "workspace_roots": [env.project], "cursor_version": "3"})
+        .to_string()
+    };
+    let first = hook(&env, "claude-code", payload("sessionStart", "g0").as_bytes());
+    assert!(first.contains(&ws), "{first}");
+    assert_eq!(hook(&env, "cursor", payload("sessionStart", "g0").as_bytes()), "");
+    env.ok(&["problem", "--node", "root", "stuck"]);
+    env.ok(&["workspace", "focus", "root"]);
+    for generation in ["g1", "g2"] {
+        let prompt = payload("beforeSubmitPrompt", generation);
+        assert!(hook(&env, "cursor", prompt.as_bytes()).contains("problem_clear"), "{generation}");
+        assert_eq!(hook(&env, "claude-code", prompt.as_bytes()), "", "{generation}");
+    }
+    let (again, state) = (payload("sessionStart", "g3"), env.home_store().join("state/c.json"));
+    env.tick(11_000);
+    assert!(!hook(&env, "cursor", again.as_bytes()).is_empty(), "a later start is another one");
+    let state: Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
+    assert_eq!((&state["platform"], &state["prompts"]), (&json!("cursor"), &json!(0)));
+}
+
+#[test]
+fn cursor_is_told_again_after_a_compaction_and_as_often_as_wanted() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "c", "--workspace", &ws]);
+    let agent = Agent { env: &env, platform: "cursor", session: "c".into() };
+    assert!(agent.prompt("a").contains(&ws));
+    assert_eq!(agent.prompt("b"), "");
+    assert_eq!(agent.send("PreCompact", "preCompact", json!({})), "");
+    assert!(agent.prompt("c").contains(&ws), "after a compaction");
+    assert_eq!(agent.prompt("d"), "");
+    env.ok(&["config", "set", "contextRefresh", "always"]);
+    for _ in 0..3 {
+        assert!(agent.prompt("e").contains(&ws));
+    }
+    env.ok(&["config", "set", "contextRefresh", "never"]);
+    for _ in 0..12 {
+        assert_eq!(agent.prompt("f"), "");
+    }
+    assert_eq!(env.error(&["config", "set", "contextRefresh", "0"])["code"], "INVALID_ARGUMENT");
+}
+
+#[test]
+fn switches_of_user_and_project() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let agent = Agent::claude(&env, "s");
+    env.ok(&["config", "set", "bindingHints", "false", "--for-project"]);
+    assert_eq!(agent.prompt("continue the workspace"), "");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    env.ok(&["problem", "--node", "root", "stuck"]);
+    env.ok(&["workspace", "focus", "root"]);
+    assert!(agent.prompt("x").contains("problem_clear"));
+    env.ok(&["config", "set", "reminders", "false"]);
+    assert_eq!(agent.prompt("x"), "");
+}
+
+#[test]
+fn a_session_is_not_told_what_it_did_itself() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let agent = Agent::claude(&env, "s");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    assert!(agent.prompt("x").contains(&ws));
+    let mut client = Client::connect(&env);
+    client.good("workspace_update", json!({"workspaceId": ws, "addRules": ["by the agent"]}));
+    client.good("node_transition", json!({"workspaceId": ws, "nodeId": node, "action": "start"}));
+    assert_eq!(agent.prompt("x"), "", "it knows what it did");
+    env.ok(&["workspace", "update", "--add-rule", "by a person"]);
+    assert!(agent.prompt("x").contains("by a person"));
+    let mut own = env.command(&["workspace", "update", "--add-rule", "from its shell"]);
+    assert!(own.env("CLAUDE_CODE_SESSION_ID", "s").output().unwrap().status.success());
+    assert_eq!(agent.prompt("x"), "");
+    client.finish();
+}
+
+#[test]
+fn a_client_without_hooks_asks() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let mut client = Client::connect(&env);
+    let check = |client: &mut Client, trigger: &str, prompt: &str| {
+        client.good("context_check", json!({"sessionId": "web", "trigger": trigger, "prompt": prompt}))
+    };
+    let unbound = check(&mut client, "session_start", "");
+    assert_eq!((&unbound["bound"], &unbound["sessionId"]), (&json!(false), &json!("web")));
+    assert!(unbound["hint"].as_str().unwrap().contains("web"), "{unbound}");
+    assert_eq!(
+        check(&mut client, "before_response", "how do I install node.js?").as_object().unwrap().len(),
+        2
+    );
+    let hint = check(&mut client, "before_response", "continue the workspace");
+    assert!(hint["hint"].as_str().unwrap().contains("session_bind"), "{hint}");
+    client.good("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
+    let bound = check(&mut client, "session_start", "");
+    assert!(bound["context"].as_str().unwrap().contains(&ws) && bound["bound"] == true, "{bound}");
+    assert!(!bound["context"].as_str().unwrap().contains('<'), "no tags where nothing else is around");
+    env.ok(&["problem", "--node", "root", "stuck"]);
+    env.ok(&["workspace", "focus", "root"]);
+    let reminded = check(&mut client, "before_response", "x");
+    assert!(reminded["reminder"].as_str().unwrap().contains("problem_clear"), "{reminded}");
+
+    let agent = Agent { env: &env, platform: "cursor", session: "web".into() };
+    agent.start("startup");
+    let told = check(&mut client, "session_start", "");
+    assert_eq!(told, json!({"bound": true, "sessionId": "web", "suppressed": true}), "a hook was seen");
+    assert!(check(&mut client, "before_response", "x").get("suppressed").is_none(), "but not that one");
+    client.good("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
+    assert!(check(&mut client, "session_start", "").get("context").is_some(), "and not since the last bind");
+    client.finish();
+}
+
+#[test]
+fn bindings_of_an_older_layout_are_taken_over_once() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let old = |session: &str| {
+        json!({"bindings": {
+            session: {"sessionId": session, "workspaceId": ws, "focusedNodeId": node, "boundAt": 1},
+            "bad": {"sessionId": "bad", "workspaceId": "../../x", "focusedNodeId": null, "boundAt": 1},
+        }})
+        .to_string()
+    };
+    let path = env.project.join(".tanmi-workspace/sessions.json");
+    env.write(&path, old("old").as_bytes());
+    assert!(Agent::claude(&env, "old").start("resume").contains(&node), "the session goes on where it was");
+    assert!(Agent::claude(&env, "bad").start("resume").contains("not bound"));
+    env.ok(&["session", "unbind", "--session", "old"]);
+    assert!(Agent::claude(&env, "old").start("resume").contains("not bound"), "a later unbind wins");
+    env.write(&path, old("other").as_bytes());
+    assert_eq!(env.json(&["session", "status", "--session", "other"])["bound"], true);
+    assert_eq!(env.json(&["session", "status", "--session", "old"])["bound"], false);
+}
