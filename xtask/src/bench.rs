@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-mod hook;
+pub mod hook;
 mod mcp;
 pub mod measure;
 mod report;
@@ -64,7 +64,7 @@ pub fn run(options: &Options) {
 }
 
 /// The release build, as it is shipped.
-fn build() -> PathBuf {
+pub fn build() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let output = std::process::Command::new(cargo)
         .args(["build", "--release", "--package", "tanmi", "--message-format", "json-render-diagnostics"])

@@ -1,8 +1,11 @@
 //! Tasks of the repository, run as `cargo xtask …`.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod instructions;
 
 #[derive(Parser)]
 #[command(about = "Tasks of the repository")]
@@ -15,6 +18,8 @@ struct Cli {
 enum Task {
     /// Measure, as ratios to /bin/true and to an fsynced append in the same run
     Bench(bench::Options),
+    /// Count the hook lane's instructions and compare them with the counts kept in the repository
+    Instructions(instructions::Options),
     /// Run a command and print the peak of its resident memory in kilobytes (used by bench)
     #[command(hide = true)]
     Peak {
@@ -23,9 +28,11 @@ enum Task {
     },
 }
 
-fn main() {
+fn main() -> ExitCode {
     match Cli::parse().task {
         Task::Bench(options) => bench::run(&options),
+        Task::Instructions(options) => return instructions::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }
+    ExitCode::SUCCESS
 }

@@ -173,6 +173,10 @@ impl App {
         let id = NodeId::parse(step.node)?;
         let action = Action::parse("action", step.action)?;
         let place = self.locate(step.workspace)?;
+        if let Some(session) = step.session {
+            // Before the step, so that whoever comes second finds the first alive.
+            self.is_alive(session);
+        }
         let done = self.change(&place, |tx, act| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.
             let act = ops::Act { moves_focus: step.bound.is_none(), ..*act };
@@ -187,9 +191,6 @@ impl App {
         })?;
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
             self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
-        }
-        if let Some(session) = step.session {
-            self.is_alive(session);
         }
         let reminders = match done.to {
             NodeStatus::Completed => {

@@ -1,7 +1,8 @@
-//! The hook lane: unbound, bound and silent, bound with a reminder, at a start; in small and large workspaces and homes.
+//! The hook lane: unbound, bound and silent, with a reminder, with custom rules, at a start; in small and large
+//! workspaces and homes.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -11,11 +12,110 @@ use super::measure::{self, medians, process, ratio, run as run_once};
 use super::report::Report;
 use super::workspace::{Growing, Shape};
 
-/// A hook with its payload in a file, so that every run reads the same.
-fn hook(tanmi: &Path, project: &Path, home: &Path, payload: &Path) -> Command {
-    let mut command = process(tanmi, &["hook", "claude-code"], project, home);
-    command.stdin(std::fs::File::open(payload).expect("a payload"));
-    command
+/// One kind of run.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    pub name: &'static str,
+    session: &'static str,
+    event: &'static str,
+    /// With the rules of [`custom_rules`].
+    has_rules: bool,
+    budget: Option<f64>,
+}
+
+pub const VARIANTS: &[Variant] = &[
+    variant("prompt, unbound", "nobody", Some(2.0)),
+    variant("prompt, bound, silent", "bound", Some(2.0)),
+    variant("prompt, bound, reminder", "stuck", None),
+    Variant { has_rules: true, ..variant("prompt, bound, 20 custom rules", "bound", Some(6.0)) },
+    Variant { event: "SessionStart", ..variant("start, bound", "bound", None) },
+];
+
+const fn variant(name: &'static str, session: &'static str, budget: Option<f64>) -> Variant {
+    Variant { name, session, event: "UserPromptSubmit", has_rules: false, budget }
+}
+
+/// A project and a home with everything the variants need.
+pub struct Stage {
+    tanmi: PathBuf,
+    project: PathBuf,
+    home: PathBuf,
+    home_with_rules: PathBuf,
+    payloads: PathBuf,
+}
+
+/// Fixed, so that two counts of one program are the same.
+const NOW: &str = "1765432100000";
+
+impl Stage {
+    pub fn new(tanmi: &Path, scratch: &Path, nodes: usize, bindings: usize) -> Stage {
+        let dir = |name: &str| scratch.join(format!("{name}-{nodes}-{bindings}"));
+        let stage = Stage {
+            tanmi: tanmi.to_owned(),
+            project: dir("hook"),
+            home: dir("home"),
+            home_with_rules: dir("home-rules"),
+            payloads: dir("payloads"),
+        };
+        for dir in [&stage.home, &stage.payloads, &stage.home_with_rules.join(".tanmi")] {
+            std::fs::create_dir_all(dir).expect("a folder");
+        }
+        write(&stage.home_with_rules.join(".tanmi/rules.json"), &custom_rules());
+        let mut growing = Growing::new(&stage.project, Shape::Star);
+        while growing.len() < nodes {
+            growing.create();
+        }
+        let (workspace, node) = growing.ids(nodes / 2);
+        let cli =
+            |args: &[&str]| run_once(process(tanmi, args, &stage.project, &stage.home).env("TANMI_NOW", NOW));
+        for n in 0..bindings {
+            cli(&["session", "bind", "--session", &format!("s{n}"), "--workspace", &workspace]);
+        }
+        cli(&["session", "bind", "--session", "bound", "--workspace", &workspace, "--node", &node]);
+        cli(&["session", "bind", "--session", "stuck", "--workspace", &workspace, "--node", "root"]);
+        cli(&["problem", "--workspace", &workspace, "--node", "root", "stuck"]);
+        for variant in VARIANTS {
+            let prompt = "please go on with what we were doing";
+            let payload = json!({
+                "session_id": variant.session, "hook_event_name": variant.event, "cwd": stage.project,
+                "prompt": prompt, "source": "startup",
+            });
+            write(&stage.payload(variant), &payload);
+        }
+        stage
+    }
+
+    fn payload(&self, variant: &Variant) -> PathBuf {
+        self.payloads.join(format!("{}-{}.json", variant.session, variant.event))
+    }
+
+    /// A hook with its payload in a file, so that every run reads the same.
+    pub fn hook(&self, variant: &Variant) -> Command {
+        let user = if variant.has_rules { &self.home_with_rules } else { &self.home };
+        let payload = self.payload(variant);
+        let mut command = process(&self.tanmi, &["hook", "claude-code"], &self.project, user);
+        command
+            .env("TANMI_HOME", self.home.join(".tanmi-workspace"))
+            .env("TANMI_NOW", NOW)
+            .env("PAYLOAD", &payload)
+            .stdin(std::fs::File::open(payload).expect("a payload"));
+        command
+    }
+}
+
+/// Each is looked at, each is compiled, and none has anything to say.
+fn custom_rules() -> Value {
+    let rule = |n: usize| {
+        json!({
+            "id": format!("bench/{n}"), "priority": n,
+            "match": {
+                "events": ["prompt_submit"],
+                "condition": format!("node.title.includes('x{n}') && !workspace.rules.includes('rule {n}')"),
+            },
+            "action": {"type": "reminder", "content": format!("reminder {n}")},
+        })
+    };
+    json!({"customRules": (0..20).map(rule).collect::<Vec<_>>()})
 }
 
 fn write(path: &Path, value: &Value) {
@@ -25,67 +125,46 @@ fn write(path: &Path, value: &Value) {
 
 pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report) {
     let mut silent = Vec::new();
-    for (size, bindings) in [(10, 1), (10_000, 1), (10, 1_000)] {
+    for (size, bindings) in [(10, 1), (1_000, 1), (10_000, 1), (10, 1_000)] {
         let name = format!("{size} nodes, {bindings} bindings");
-        let project = scratch.join(format!("hook-{size}-{bindings}"));
-        let home = scratch.join(format!("hook-home-{size}-{bindings}"));
-        std::fs::create_dir_all(&home).expect("a home");
-        let mut growing = Growing::new(&project, Shape::Star);
-        while growing.len() < size {
-            growing.create();
-        }
-        let (workspace, node) = growing.ids(size / 2);
-        let cli = |args: &[&str]| run_once(&mut process(tanmi, args, &project, &home));
-        for n in 0..bindings {
-            cli(&["session", "bind", "--session", &format!("s{n}"), "--workspace", &workspace]);
-        }
-        cli(&["session", "bind", "--session", "bound", "--workspace", &workspace, "--node", &node]);
-        cli(&["session", "bind", "--session", "stuck", "--workspace", &workspace, "--node", "root"]);
-        cli(&["problem", "--workspace", &workspace, "--node", "root", "stuck"]);
-
-        let payload = |session: &str, event: &str| {
-            let path = scratch.join(format!("{session}-{event}.json"));
-            let prompt = "please go on with what we were doing";
-            write(
-                &path,
-                &json!({"session_id": session, "hook_event_name": event, "cwd": project, "prompt": prompt, "source": "startup"}),
-            );
-            path
-        };
-        let variants = [
-            ("prompt, unbound", payload("nobody", "UserPromptSubmit"), Some(2.0)),
-            ("prompt, bound, silent", payload("bound", "UserPromptSubmit"), Some(2.0)),
-            ("prompt, bound, reminder", payload("stuck", "UserPromptSubmit"), None),
-            ("start, bound", payload("bound", "SessionStart"), None),
-        ];
+        let stage = Stage::new(tanmi, scratch, size, bindings);
         let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
-        for (_, path, _) in &variants {
-            let (project, home) = (project.clone(), home.clone());
-            let path = path.clone();
-            jobs.push(Box::new(move || run_once(&mut hook(tanmi, &project, &home, &path))));
+        for variant in VARIANTS {
+            let stage = &stage;
+            jobs.push(Box::new(move || run_once(&mut stage.hook(variant))));
         }
-        let mut nothing = process(Path::new("/bin/true"), &[], &project, &home);
+        let mut nothing = process(Path::new("/bin/true"), &[], &stage.project, &stage.home);
         jobs.push(Box::new(move || run_once(&mut nothing)));
         let mut borrowed: Vec<&mut dyn FnMut()> =
             jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
         let times = medians(options.runs, &mut borrowed);
-        let baseline = times[variants.len()];
-        for ((what, _, budget), time) in variants.iter().zip(&times) {
-            report.add(format!("hook, {name}: {what} / true"), ratio(*time, baseline), "×", *budget);
+        let baseline = times[VARIANTS.len()];
+        for (variant, time) in VARIANTS.iter().zip(&times) {
+            let what = format!("hook, {name}: {} / true", variant.name);
+            report.add(what, ratio(*time, baseline), "×", variant.budget);
         }
         silent.push(times[1]);
-        let kb = peak_kb(tanmi, &project, &home, &variants[1].1);
-        report.add(format!("hook, {name}: peak memory"), kb as f64 / 1024.0, "MB", Some(8.0));
+        for at in [1, 3] {
+            let kb = peak_kb(&stage, &VARIANTS[at]);
+            let what = format!("hook, {name}: peak memory, {}", VARIANTS[at].name);
+            report.add(what, kb as f64 / 1024.0, "MB", Some(8.0));
+        }
     }
     report.add(
         "hook, bound and silent: at 10,000 nodes / at 10",
-        ratio(silent[1], silent[0]),
+        ratio(silent[2], silent[0]),
         "×",
         Some(1.15),
     );
 }
 
-fn peak_kb(tanmi: &Path, project: &Path, home: &Path, payload: &Path) -> u64 {
-    let script = format!("exec '{}' hook claude-code < '{}'", tanmi.display(), payload.display());
-    measure::peak_kb(Path::new("/bin/sh"), &["-c", &script], project, home)
+fn peak_kb(stage: &Stage, variant: &Variant) -> u64 {
+    let user = if variant.has_rules { &stage.home_with_rules } else { &stage.home };
+    let script = format!(
+        "TANMI_HOME='{}' exec '{}' hook claude-code < '{}'",
+        stage.home.join(".tanmi-workspace").display(),
+        stage.tanmi.display(),
+        stage.payload(variant).display()
+    );
+    measure::peak_kb(Path::new("/bin/sh"), &["-c", &script], &stage.project, user)
 }
