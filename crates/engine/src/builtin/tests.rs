@@ -294,3 +294,53 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
     off.muted.push("task-complete");
     assert!(!run(&done, &off).should_respond);
 }
+
+/// P0 to P5 as they are said, and what is said a minute later.
+#[test]
+fn every_reminder_and_its_throttle() {
+    type Change = fn(&mut NodeFacts);
+    let all = Some(Children { total: 2, done: 2, pending: 0 });
+    let none: Option<Children> = Some(Children { total: 2, done: 0, pending: 2 });
+    let watching = |node: &mut NodeFacts, children| {
+        node.status = "monitoring".into();
+        node.children = children;
+    };
+    let changes: &[(&str, Change)] = &[
+        ("P0", |node| node.problem = "x".into()),
+        ("P1", |node| node.last_log_at = Some(NOW - 180_001)),
+        ("P2", |_| {}),
+        ("P3", |_| {}),
+        ("P4", |node| node.since = NOW - 60_001),
+        ("P5", |node| (node.since, node.last_log_at) = (NOW - 300_001, Some(NOW))),
+    ];
+    let mut out = String::new();
+    for lang in [Lang::Zh, Lang::En] {
+        for platform in [&CLAUDE_CODE, &CURSOR] {
+            for (level, change) in changes {
+                let mut facts = bound(lang);
+                let node = facts.node.as_mut().unwrap();
+                change(node);
+                match *level {
+                    "P2" => watching(node, all),
+                    "P3" => watching(node, none),
+                    _ => {}
+                }
+                facts.session.seen =
+                    Some(context_hash(facts.workspace.as_ref().unwrap(), facts.node.as_ref()));
+                let prompt = event(platform, EventKind::PromptSubmit, "x");
+                let decision = run(&prompt, &facts);
+                let text = said(&prompt, &facts);
+                for throttle in decision.throttle {
+                    facts.session.said.insert(throttle.key, NOW);
+                }
+                facts.now = NOW + 60_000;
+                let again = if run(&prompt, &facts).should_respond { "said again" } else { "silent" };
+                let platform = platform.id;
+                out.push_str(&format!(
+                    "## {lang:?} {platform} · {level}\n{text}\n(a minute later: {again})\n\n"
+                ));
+            }
+        }
+    }
+    insta::assert_snapshot!(out);
+}

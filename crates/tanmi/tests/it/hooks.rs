@@ -116,6 +116,39 @@ fn bad_input_is_silence() {
     assert!(names.iter().any(|name| name.to_string_lossy().contains("damaged")), "set aside: {names:?}");
 }
 
+/// Running as root no permission stops a write, so something stands in its way.
+#[test]
+fn a_home_that_takes_no_writes_costs_the_memory_and_not_the_answer() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    for name in ["state", "ledger"] {
+        let path = env.home_store().join(name);
+        let _ = std::fs::rename(&path, env.root().join(name));
+        env.write(&path, b"in the way");
+    }
+    for _ in 0..2 {
+        assert!(agent.start("startup").contains(&ws));
+        assert!(agent.prompt("x").contains(&ws), "what was said cannot be remembered");
+    }
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("state") && log.contains("ledger"), "{log}");
+}
+
+#[test]
+fn a_focus_that_is_gone_is_no_focus() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
+    env.ok(&["node", "delete", &node]);
+    let agent = Agent::claude(&env, "s");
+    assert!(agent.start("startup").contains("Focused node: (none)"));
+    env.ok(&["workspace", "delete", &ws]);
+    assert!(agent.start("startup").contains("not bound"));
+}
+
 #[test]
 fn input_that_never_ends_is_silence() {
     let env = TestEnv::new();
