@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod instructions;
+mod recall;
 
 #[derive(Parser)]
 #[command(about = "Tasks of the repository")]
@@ -20,6 +21,8 @@ enum Task {
     Bench(bench::Options),
     /// Count the hook lane's instructions and compare them with the counts kept in the repository
     Instructions(instructions::Options),
+    /// Recall of the ranking on labelled sets
+    Recall(recall::Options),
     /// Run a command and print the peak of its resident memory in kilobytes (used by bench)
     #[command(hide = true)]
     Peak {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     match Cli::parse().task {
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => return instructions::run(&options),
+        Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }
     ExitCode::SUCCESS

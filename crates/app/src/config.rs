@@ -293,7 +293,9 @@ fn as_text(value: &Value) -> String {
 }
 
 fn read_file(path: &Path) -> Result<Map<String, Value>> {
-    let Some(bytes) = fs::read_optional(path).map_err(Error::io(path))? else { return Ok(Map::new()) };
+    let Some(bytes) = fs::read_limited(path, 1 << 20).map_err(Error::io(path))? else {
+        return Ok(Map::new());
+    };
     let bad = |line: usize, reason: String| Error::BadFile { path: path.to_owned(), line, reason };
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(values)) => Ok(values),

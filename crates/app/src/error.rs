@@ -29,8 +29,10 @@ pub enum Error {
         candidates: Vec<String>,
     },
     NothingToChange,
-    /// Somebody has to agree, and nobody is there to be asked.
-    NeedsYes,
+    /// Somebody has to agree to this, and nobody is there to be asked.
+    NeedsYes {
+        what: Value,
+    },
     UnknownKey {
         key: String,
         near: Option<&'static str>,
@@ -66,7 +68,7 @@ impl Error {
             Error::NoSession => "NO_SESSION",
             Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
-            Error::NeedsYes => "CONFIRMATION_REQUIRED",
+            Error::NeedsYes { .. } => "CONFIRMATION_REQUIRED",
             Error::UnknownKey { .. } => "UNKNOWN_KEY",
             Error::BadValue { .. } => "INVALID_ARGUMENT",
             Error::NotForProjects { .. } => "NOT_FOR_PROJECTS",
@@ -110,7 +112,7 @@ impl Error {
             Error::NothingToChange => {
                 (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
             }
-            Error::NeedsYes => (
+            Error::NeedsYes { .. } => (
                 String::from("需要确认，但没有终端可以询问"),
                 String::from("this needs a person's word, and there is no terminal to ask on"),
             ),
@@ -159,7 +161,7 @@ impl Error {
                 let list = candidates.join(", ");
                 (format!("用 sessionId 指定其中一个：{list}"), format!("name one by sessionId: {list}"))
             }
-            Error::NeedsYes => {
+            Error::NeedsYes { .. } => {
                 (String::from("确认内容后加上 --yes"), String::from("read it, then say --yes"))
             }
             Error::NoFocus { .. } => (

@@ -14,7 +14,7 @@ use tanmi_workspace::model::{NodeId, WorkspaceId};
 #[derive(Deserialize)]
 struct SessionsFile {
     #[serde(default)]
-    bindings: BTreeMap<String, OldBinding>,
+    bindings: BTreeMap<String, serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct OldBinding {
 /// How many bindings were taken over. A file that cannot be read is nobody's.
 pub fn sessions(home: &Path, project: &Path, now: Millis) -> usize {
     let path = project.join(STORE_DIR).join("sessions.json");
-    let Some(bytes) = fs::read_optional(&path).ok().flatten() else { return 0 };
+    let Some(bytes) = fs::read_limited(&path, 16 << 20).ok().flatten() else { return 0 };
     let Ok(file) = serde_json::from_slice::<SessionsFile>(&bytes) else { return 0 };
     if !is_news(home, &path, &bytes) {
         return 0;
@@ -36,6 +36,8 @@ pub fn sessions(home: &Path, project: &Path, now: Millis) -> usize {
     let (bindings, states) = (Bindings::new(home), States::new(home));
     let mut taken = 0;
     for (session, old) in file.bindings {
+        // What is wrong with one is not wrong with the others.
+        let Ok(old) = serde_json::from_value::<OldBinding>(old) else { continue };
         let is_known = !matches!(bindings.find(&session), Ok(None)) || states.read(&session).unbound;
         let is_sound = WorkspaceId::parse(&old.workspace_id).is_ok();
         if is_known || !is_sound {

@@ -59,6 +59,9 @@ impl Totals {
 
 impl App {
     pub fn ledger(&self, filter: &LedgerFilter) -> Result<LedgerView> {
+        if let Some(event) = &filter.event {
+            crate::rules::event_kind(event)?;
+        }
         let ledger = Ledger::new(self.home());
         self.prune_ledger();
         let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;

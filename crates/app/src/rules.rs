@@ -6,6 +6,7 @@ use serde::Serialize;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_engine::{BUILTIN, CustomRule, Flaw, RuleSource, Trace, Verdict};
 use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
+use tanmi_session::ClientProcess;
 use tanmi_workspace::model::WorkspaceId;
 
 use crate::App;
@@ -156,6 +157,10 @@ impl App {
     pub fn rules_list(&self, filter: &RuleFilter) -> Result<RuleLines> {
         let lang = self.lang(None);
         let event = filter.event.as_deref().map(event_kind).transpose()?;
+        if let Some(source) = filter.source.as_deref().filter(|source| !SOURCES.contains(source)) {
+            let expected = SOURCES.join(" | ");
+            return Err(Error::BadValue { key: "source", value: source.to_owned(), expected });
+        }
         let builtin = BUILTIN.iter().map(|rule| RuleLine {
             id: rule.id.to_owned(),
             name: lang.pick(rule.about.0, rule.about.1).to_owned(),
@@ -211,6 +216,16 @@ impl App {
     /// The event of a question, as a hook would report it.
     pub fn ask(&self, question: Question) -> Result<Event> {
         let kind = event_kind(question.event.as_deref().unwrap_or("prompt_submit"))?;
+        if let Some(start) =
+            question.start.as_deref().filter(|word| StartSource::from_word(word).as_str() != *word)
+        {
+            let words: Vec<&str> = StartSource::ALL.iter().map(|start| start.as_str()).collect();
+            return Err(Error::BadValue {
+                key: "start",
+                value: start.to_owned(),
+                expected: words.join(" | "),
+            });
+        }
         let platform = question.platform.unwrap_or_else(|| self.platform_of(&question.session));
         let mut payload = Payload {
             prompt: question.prompt,
@@ -222,6 +237,9 @@ impl App {
         };
         if let Some(workspace) = &question.workspace {
             let place = self.locate(Some(workspace))?;
+            if let Some(node) = &payload.node_id {
+                self.node_show(Some(workspace), node)?;
+            }
             payload.project = Some(place.store.project().to_owned());
             payload.workspace_id = Some(place.id.to_string());
         }
@@ -229,8 +247,15 @@ impl App {
     }
 
     /// What would be said to this event, and why. Writes nothing.
-    pub fn rules_explain(&self, event: &Event, edited: Option<&Path>, at: Option<Millis>) -> Explanation {
+    pub fn rules_explain(
+        &self,
+        event: &Event,
+        edited: Option<&Path>,
+        at: Option<Millis>,
+        client: Option<ClientProcess>,
+    ) -> Explanation {
         let mut caller = self.caller();
+        caller.client = client;
         caller.now = at.unwrap_or(caller.now);
         let explained = spine::explain(&caller, event, edited);
         let lang = self.config().language.unwrap_or(explained.facts.lang);
@@ -279,7 +304,9 @@ impl App {
     }
 }
 
-fn event_kind(word: &str) -> Result<EventKind> {
+const SOURCES: &[&str] = &["built-in", "workspace", "project", "global"];
+
+pub(crate) fn event_kind(word: &str) -> Result<EventKind> {
     EventKind::from_word(word).ok_or_else(|| {
         let words: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
         Error::BadValue { key: "event", value: word.to_owned(), expected: words.join(" | ") }
@@ -288,7 +315,7 @@ fn event_kind(word: &str) -> Result<EventKind> {
 
 fn pending(file: &RuleFile) -> Option<Pending> {
     // Read once more, and only what still has the digest that was looked at is offered.
-    let bytes = std::fs::read(&file.path).ok()?;
+    let bytes = tanmi_base::fs::read_limited(&file.path, 1 << 20).ok()??;
     if tanmi_base::hash::sha256_hex(&bytes) != file.hash {
         return None;
     }
@@ -296,9 +323,21 @@ fn pending(file: &RuleFile) -> Option<Pending> {
     Some(Pending {
         path: path.display().to_string(),
         hash: file.hash.clone(),
-        rules: file.rules.iter().map(|rule| format!("{}: {}", rule.id, rule.content)).collect(),
+        rules: file.rules.iter().map(agreed).collect(),
         bytes,
     })
+}
+
+/// A rule as the person who agrees to it should see it: what it says, when, and what else it does.
+fn agreed(rule: &CustomRule) -> String {
+    let mut line = format!("{}: {}", rule.id, rule.content);
+    if let Some(condition) = &rule.condition {
+        line.push_str(&format!(" [if {condition}]"));
+    }
+    if rule.stops {
+        line.push_str(" [stopPropagation]");
+    }
+    line
 }
 
 fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
@@ -375,6 +414,9 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
         Verdict::Stopped { by } => {
             let (zh, en) = (format!("被 {by} 阻止"), format!("stopped by {by}"));
             ("stopped", lang.pick(zh, en))
+        }
+        Verdict::NoRoom => {
+            plain("no-room", "已匹配，但平台容纳不下", "matches, but the platform takes no more")
         }
         Verdict::Suppressed => plain("suppressed", "Hook 已告知，不再重复", "a hook has told it already"),
     }

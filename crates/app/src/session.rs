@@ -52,7 +52,8 @@ impl App {
     /// The session of a call: named by the caller, by the protocol, by the client process that hooks have seen, by the
     /// environment, and at last the connection itself. Never a guess between several.
     pub fn session_of_call(&self, explicit: Option<&str>, meta: Option<&str>) -> Result<String> {
-        if let Some(session) = explicit.or(meta).filter(|session| !session.trim().is_empty()) {
+        if let Some(session) = explicit.or(meta) {
+            tanmi_session::check_session(session)?;
             return Ok(session.to_owned());
         }
         if let Some(session) = self.session_of_client()? {
@@ -222,7 +223,15 @@ impl App {
     /// Whether a session is at work: its client is still running, or it was heard of lately.
     pub(crate) fn is_live(&self, session: &str) -> bool {
         let state = States::new(self.home()).read(session);
-        state.client.as_ref().is_some_and(is_running) || self.now() - state.alive_at < LIVE_FOR
+        let was_heard = self.now() - state.alive_at < LIVE_FOR;
+        match &state.client {
+            // A client that keeps several windows may run on without this one.
+            Some(client) if state.platform != tanmi_event::CURSOR.id => {
+                let latest = States::new(self.home()).of_client(client).into_iter().next();
+                is_running(client) && latest.is_none_or(|latest| latest.session == session)
+            }
+            _ => was_heard,
+        }
     }
 
     /// A sign of life. Nothing is lost if it cannot be written down.
@@ -233,27 +242,30 @@ impl App {
 
     /// Runs what a session does itself. What that changes in its context is nothing it has to be told.
     pub fn knowing<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
-        let knows = session.filter(|session| {
+        let context = |session: &str| {
+            let binding = Bindings::new(self.home()).find(session).ok()??;
+            spine::context_now(&binding)
+        };
+        let before = session.and_then(|session| {
+            let (hash, focus) = context(session)?;
             let seen = States::new(self.home()).read(session).seen;
-            seen.is_some() && seen == self.context_of(session)
+            (seen == Some(hash.to_string())).then_some((session, focus))
         });
         let outcome = work();
-        if let Some(session) = knows {
-            let after = self.context_of(session);
+        if let Some((session, focus)) = before
+            && let Some((hash, node)) = context(session)
+        {
             let _ = States::new(self.home()).update(session, |state| {
+                // Its focus may have moved to a node that somebody changed since the session was told of it.
+                let known = node.as_ref().filter(|_| node != focus).and_then(|node| state.nodes.get(node));
+                let is_news = known.is_some_and(|known| *known != hash.node);
                 // Nothing told yet, as after a bind, is nothing known.
-                if state.seen.is_some() && after.is_some() {
-                    state.seen = after;
+                if state.seen.is_some() && !is_news {
+                    spine::knows(state, &hash, node.as_deref());
                 }
             });
         }
         outcome
-    }
-
-    /// The hash of what a bound session would be told now.
-    fn context_of(&self, session: &str) -> Option<String> {
-        let binding = Bindings::new(self.home()).find(session).ok()??;
-        spine::context_hash_of(&binding)
     }
 
     /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent.

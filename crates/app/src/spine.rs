@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
-use tanmi_engine::{BUILTIN, CustomRule, Facts, Judged, Verdict, decide_with, judge};
+use tanmi_engine::{BUILTIN, ContextHash, CustomRule, Facts, Judged, Verdict, decide_with, judge};
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, wording};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
@@ -24,6 +24,7 @@ mod state;
 pub use facts::muted;
 pub use log::{note, write as write_log};
 use rules::RuleFile;
+pub use state::knows;
 
 /// What is known besides the event.
 pub struct Caller<'a> {
@@ -50,10 +51,14 @@ struct Loaded {
 
 /// Decides, and remembers what was said.
 pub fn handle(caller: &Caller<'_>, event: &Event) -> Decision {
+    let states = States::new(caller.home);
     if is_silenced(caller) {
+        // Nothing is said, and nothing is forgotten: what is missed now is told when the silence is over.
+        if caller.home.is_dir() && !event.session.is_empty() {
+            let _ = states.update(&event.session, |state| state::advance(state, event, caller));
+        }
         return Decision::default();
     }
-    let states = States::new(caller.home);
     // Where nothing was ever saved, no folder is made either; and an event of nobody's session has no state.
     if event.session.is_empty() || !caller.home.is_dir() {
         return respond(caller, event, &states, &mut SessionState::default());
@@ -81,6 +86,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     }
     let bindings = Bindings::new(caller.home);
     import_old_bindings(caller, event, &bindings);
+    let is_damaged = event.kind == EventKind::SessionStart && bindings.mend().unwrap_or(false);
     let (binding, continued) = binding_for(caller, event, &bindings, states);
     if let (Some(before), Some(binding)) = (continued, &binding) {
         let _ = bindings.bind(&event.session, binding);
@@ -89,6 +95,10 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     state::advance(state, event, caller);
     let mut loaded = load(caller, event, state, binding.as_ref());
     let mut complaints = rules::complaints(&loaded.files);
+    complaints.extend(loaded.config.warnings.iter().map(ToString::to_string));
+    if is_damaged {
+        complaints.push(String::from("session-bindings.json could not be read and was set aside"));
+    }
     let mut decision = run(event, &loaded, &mut complaints);
     // Looked up only when it is going to be said.
     if decision.actions.iter().any(|action| action.kind == ActionKind::BindingHint) {
@@ -149,7 +159,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
     }
     loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
     let judged = judge(event, &loaded.facts, BUILTIN, &loaded.rules);
-    let text = wording(&judged.decision, event.platform);
+    let text = wording(&judged.decision);
     let silenced = is_silenced(caller);
     Explained { judged, facts: loaded.facts, files: loaded.files, text, silenced }
 }
@@ -204,10 +214,10 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     Loaded { facts, rules: rules::flatten(&files), config, files }
 }
 
-/// What tells whether a bound session's context is still the one it was told.
-pub fn context_hash_of(binding: &Binding) -> Option<String> {
+/// What a bound session would be told now: its hash, and the node in focus.
+pub fn context_now(binding: &Binding) -> Option<(ContextHash, Option<String>)> {
     let peek = look(EventKind::PromptSubmit, None, binding)?;
-    Some(facts::hash_of(&peek))
+    Some((facts::hash_of(&peek), peek.node.map(|node| node.id.to_string())))
 }
 
 /// The bound workspace as it is now; archived, gone or unreadable counts as unbound.
@@ -224,7 +234,7 @@ fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> 
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {
     let text = match event.source {
-        Source::Hook => wording(decision, event.platform),
+        Source::Hook => wording(decision),
         Source::Mcp | Source::Api => decision.text_of(ActionKind::ALL).unwrap_or_default(),
     };
     let entry = LedgerEntry {

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[serde(default)]
 pub struct TrustFile {
     pub projects: BTreeMap<String, TrustedProject>,
-    /// By the digest of their content.
+    /// By where they are.
     pub rules: BTreeMap<String, TrustedRules>,
 }
 
@@ -30,8 +30,8 @@ pub struct TrustedProject {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrustedRules {
     pub at: Millis,
-    /// Where it was when it was agreed to.
-    pub path: String,
+    /// Digest of the content that was agreed to.
+    pub sha256: String,
 }
 
 pub struct Trust {
@@ -53,15 +53,16 @@ impl Trust {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Whether this very content was agreed to.
-    pub fn has_rules(&self, bytes: &[u8]) -> bool {
-        self.load().rules.contains_key(&hash::sha256_hex(bytes))
+    /// Whether this very content was agreed to, in this very place.
+    pub fn has_rules(&self, path: &Path, bytes: &[u8]) -> bool {
+        let file = self.load();
+        file.rules.get(&key(path)).is_some_and(|trusted| trusted.sha256 == hash::sha256_hex(bytes))
     }
 
     pub fn add_rules(&self, path: &Path, bytes: &[u8], now: Millis) -> Result<()> {
-        let entry = TrustedRules { at: now, path: path.display().to_string() };
+        let entry = TrustedRules { at: now, sha256: hash::sha256_hex(bytes) };
         self.edit(|file| {
-            file.rules.insert(hash::sha256_hex(bytes), entry);
+            file.rules.insert(key(path), entry);
         })
     }
 
@@ -79,7 +80,7 @@ impl Trust {
         self.edit(|file| {
             removed = file.projects.remove(&inside).is_some();
             let before = file.rules.len();
-            file.rules.retain(|_, rules| !Path::new(&rules.path).starts_with(&inside));
+            file.rules.retain(|path, _| !Path::new(path).starts_with(&inside));
             removed |= file.rules.len() != before;
         })?;
         Ok(removed)
@@ -107,7 +108,7 @@ impl Trust {
     }
 }
 
-/// One name for one folder, whatever way leads to it.
-fn key(project: &Path) -> String {
-    project.canonicalize().unwrap_or_else(|_| project.to_owned()).display().to_string()
+/// One name for one place, whatever way leads to it.
+fn key(path: &Path) -> String {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

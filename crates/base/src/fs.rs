@@ -202,6 +202,10 @@ pub fn append_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // A pipe would wait for its reader.
+    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
     let mut file = options.open(path)?;
     let written = file.write_all(bytes);
     if written.is_err() {
@@ -232,6 +236,26 @@ pub fn sync_file_system(_: &File) -> io::Result<()> {
 
 /// Reads a file that may be missing.
 pub fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    read_limited(path, MAX_FILE)
+}
+
+/// Far above every file of ours, and still something a process can hold.
+const MAX_FILE: u64 = 256 << 20;
+
+/// As [`read_optional`], for files that others may have put there: a pipe, a device or a giant is an error and is never
+/// opened.
+pub fn read_limited(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !meta.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    if meta.len() > max {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes")));
+    }
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) => Ok(None),

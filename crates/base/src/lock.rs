@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Held until dropped.
@@ -19,13 +20,20 @@ pub enum LockError {
     Io { path: PathBuf, source: io::Error },
 }
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Milliseconds that anybody waits. A hook has less time than a person.
+static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
+
+/// For the rest of this process.
+pub fn set_patience(patience: Duration) {
+    PATIENCE.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
 
 impl Lock {
     /// Waits for the lock; creates the lock file, not its folder. `NotFound` means the folder is gone.
     pub fn exclusive(path: &Path) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         let start = Instant::now();
+        let patience = Duration::from_millis(PATIENCE.load(Ordering::Relaxed));
         let mut pause = Duration::from_micros(100);
         loop {
             let file = OpenOptions::new()
@@ -38,8 +46,8 @@ impl Lock {
             while let Err(error) = file.try_lock() {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
-                    TryLockError::WouldBlock if start.elapsed() > PATIENCE => {
-                        return Err(LockError::Busy { path: path.to_owned(), waited: PATIENCE.as_secs() });
+                    TryLockError::WouldBlock if start.elapsed() > patience => {
+                        return Err(LockError::Busy { path: path.to_owned(), waited: patience.as_secs() });
                     }
                     // A waiting process must not spin, and two must not stay in step.
                     TryLockError::WouldBlock => {

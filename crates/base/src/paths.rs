@@ -29,12 +29,14 @@ pub fn user_home() -> Option<PathBuf> {
 /// The home store is no project marker, or everything below the home folder would be one project; only standing in
 /// that very folder counts.
 pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
+    // The store may lie above the main worktree too, which is not a linked one itself.
+    let main = cwd.ancestors().find_map(main_worktree);
+    root_above(main.as_deref().unwrap_or(cwd), home_store)
+}
+
+fn root_above(cwd: &Path, home_store: &Path) -> PathBuf {
     let mut git_root = None;
     for dir in cwd.ancestors() {
-        if let Some(main) = main_worktree(dir) {
-            // The store may lie above the main worktree too.
-            return project_root(&main, home_store);
-        }
         let store = dir.join(STORE_DIR);
         if store.is_dir() && (dir == cwd || !same_place(&store, home_store)) {
             return dir.to_owned();
@@ -60,15 +62,20 @@ pub fn git_dir(dir: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
+/// A path in a file of git's.
+fn read_text(path: &Path) -> Option<String> {
+    String::from_utf8(crate::fs::read_limited(path, 64 << 10).ok()??).ok()
+}
+
 /// If `dir` is a linked git worktree: the main one. A submodule's `.git` file has no `commondir` and stays its own.
 fn main_worktree(dir: &Path) -> Option<PathBuf> {
     let dot_git = dir.join(".git");
     if !dot_git.is_file() {
         return None;
     }
-    let text = std::fs::read_to_string(&dot_git).ok()?;
+    let text = read_text(&dot_git)?;
     let git_dir = dir.join(text.strip_prefix("gitdir:")?.trim());
-    let common = std::fs::read_to_string(git_dir.join("commondir")).ok()?;
+    let common = read_text(&git_dir.join("commondir"))?;
     let common = git_dir.join(common.trim()).canonicalize().ok()?;
     let main = common.parent()?;
     (common.file_name()? == ".git" && main.is_dir()).then(|| main.to_owned())
@@ -104,6 +111,19 @@ mod tests {
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("home/code/app"), &home), root.join("home/code/app"));
         assert_eq!(project_root(&root.join("home"), &home), root.join("home"));
+    }
+
+    #[test]
+    fn a_git_file_that_points_at_itself_leads_nowhere() {
+        let (_temp, root) = tree(&["p/.g"]);
+        let put = |path: &str, text: &str| {
+            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
+                .unwrap();
+        };
+        put("p/.git", "gitdir: .g");
+        put("p/.g/commondir", "../.git");
+        let home = root.join("home/.tanmi-workspace");
+        assert_eq!(project_root(&root.join("p"), &home), root.join("p"));
     }
 
     #[test]

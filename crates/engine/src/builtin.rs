@@ -52,6 +52,11 @@ const BOUND: Why = ("会话已绑定工作区", "the session is bound");
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;
 
+/// Not the same again for three minutes.
+fn quiet(key: &str, rule: &str) -> Throttle {
+    Throttle { key: key.to_owned(), ttl: QUIET, rule: rule.to_owned() }
+}
+
 pub const BUILTIN: &[Builtin] = &[
     session_info::RULE,
     context_inject::RULE,

@@ -6,17 +6,34 @@ use tanmi_event::ActionKind;
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
 use crate::neutral::neutral;
 
-/// Of everything that makes a context another one: not status, progress, log or problem, which move all the time.
-pub fn context_hash(workspace: &WorkspaceFacts, node: Option<&NodeFacts>) -> String {
-    let mut all = vec![workspace.name.as_str(), &workspace.goal];
-    all.extend(workspace.rules.iter().map(String::as_str));
-    all.push("\u{1}");
-    all.extend(workspace.docs.iter().map(String::as_str));
-    if let Some(node) = node {
-        all.extend(["\u{1}", &node.id, &node.title, &node.requirement, &node.note]);
-    }
-    hash::md5_hex(all.join("\u{0}").as_bytes())
+/// Of everything that makes a context another one: not status, progress, log or problem, which move all the time. One
+/// half for the workspace, one for the node, so that either can be compared alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextHash {
+    pub workspace: String,
+    pub node: String,
 }
+
+impl ContextHash {
+    pub fn of(workspace: &WorkspaceFacts, node: Option<&NodeFacts>) -> ContextHash {
+        let mut all = vec![workspace.name.as_str(), &workspace.goal];
+        all.extend(workspace.rules.iter().map(String::as_str));
+        all.push("\u{1}");
+        all.extend(workspace.docs.iter().map(String::as_str));
+        let digest = |parts: &[&str]| hash::md5_hex(parts.join("\u{0}").as_bytes());
+        let node = node.map(|node| digest(&[&node.id, &node.title, &node.requirement, &node.note]));
+        ContextHash { workspace: digest(&all), node: node.unwrap_or_default() }
+    }
+}
+
+impl std::fmt::Display for ContextHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.workspace, self.node)
+    }
+}
+
+/// For a reminder beside it.
+const RESERVED: usize = 600;
 
 /// At most `cap` bytes with the tags that will be around it; what matters most comes first and is cut last.
 pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
@@ -28,7 +45,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
     let mut body = Body {
         text: String::new(),
-        left: cap - ActionKind::InjectContext.overhead() - pointer.len(),
+        left: cap - ActionKind::InjectContext.overhead() - pointer.len() - RESERVED,
         is_cut: false,
     };
 

@@ -1,7 +1,7 @@
 //! The engine itself: collect the rules that match, run them by priority, merge what they say.
 
 use tanmi_base::Millis;
-use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle};
+use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit};
 
 use crate::builtin::{Builtin, Ctx, Said, Why};
 use crate::custom::{CustomRule, RuleSource, Scope, throttle_of};
@@ -40,6 +40,8 @@ pub enum Verdict {
     },
     /// A hook has told the agent already.
     Suppressed,
+    /// It would have spoken, but others come first and the platform takes no more.
+    NoRoom,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +89,11 @@ pub fn judge(event: &Event, facts: &Facts, builtin: &[Builtin], custom: &[Custom
         let (source, priority) = rule.place();
         trace.push(Trace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
     });
+    let is_out = |trace: &&mut Trace| {
+        matches!(trace.verdict, Verdict::Said { .. })
+            && !decision.actions.iter().any(|action| action.rule == trace.rule)
+    };
+    trace.iter_mut().filter(is_out).for_each(|trace| trace.verdict = Verdict::NoRoom);
     Judged { decision, trace }
 }
 
@@ -157,7 +164,7 @@ fn run(
         };
         note(*rule, verdict);
     }
-    decision.should_respond = !decision.actions.is_empty();
+    fit(&mut decision, event);
     decision
 }
 
@@ -244,10 +251,13 @@ fn words_of(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<Said, Ver
     }
 }
 
+/// Two hooks that run at once may have read the clock in either order.
+const SIDE_BY_SIDE: Millis = 10_000;
+
 /// How long it still has to keep quiet.
 fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
     let said: Millis = *facts.session.said.get(&throttle.key)?;
-    // A clock that went back must not silence anything for longer than its time.
+    // A clock that went back must not silence anything for long; moments are hooks that ran side by side.
     let since = facts.now - said;
-    (0..throttle.ttl).contains(&since).then(|| throttle.ttl - since)
+    (-SIDE_BY_SIDE..throttle.ttl).contains(&since).then(|| throttle.ttl - since.max(0))
 }

@@ -11,9 +11,21 @@ const TAGS: &[&str] = &[
     "task-notification",
     "persisted-output",
     "user-prompt",
-    "function_calls",
+    "function_",
     "antml",
+    "invoke",
+    "tool_",
+    "local-command",
+    "command-",
+    "bash-",
 ];
+
+/// Seen by nobody, or only as space.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' | '\u{180E}')
+}
 
 /// `<tanmi-workspace-context>` inside a text becomes `‹tanmi-workspace-context>`; `Vec<T>` stays.
 pub fn neutral(text: &str) -> String {
@@ -22,7 +34,7 @@ pub fn neutral(text: &str) -> String {
     while let Some(at) = rest.find('<') {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
-        let inner = after[1..].trim_start_matches(['/', ' ']);
+        let inner = after[1..].trim_start_matches(|c: char| c == '/' || is_blank(c));
         let is_tag = TAGS
             .iter()
             .any(|tag| inner.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
@@ -42,6 +54,9 @@ mod tests {
         assert_eq!(neutral("a </tanmi-workspace-context> b"), "a ‹/tanmi-workspace-context> b");
         assert_eq!(neutral("<System-Reminder>x"), "‹System-Reminder>x");
         assert_eq!(neutral("< / tanmi-x>"), "‹ / tanmi-x>");
+        for blank in ["\t", "\n", "\u{a0}", "\u{200b}", "\u{1}"] {
+            assert!(!neutral(&format!("<{blank}/{blank}tanmi-x>")).contains('<'), "{blank:?}");
+        }
         for plain in ["Vec<T> a < b <= c", "<div>", "任务 <名称>", "<"] {
             assert_eq!(neutral(plain), plain);
         }

@@ -90,4 +90,6 @@ pub struct Throttle {
     pub key: String,
     /// Milliseconds.
     pub ttl: i64,
+    /// Whose words they are.
+    pub rule: String,
 }

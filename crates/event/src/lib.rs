@@ -8,4 +8,4 @@ mod wording;
 pub use decision::{Action, ActionKind, Decision, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
 pub use platform::{API, CLAUDE_CODE, CURSOR, Capabilities, PLATFORMS, Platform, WEB, find_platform};
-pub use wording::wording;
+pub use wording::{CONTEXT_RULES, fit, wording};

@@ -1,21 +1,54 @@
 //! A decision as one text, the way a platform gets it: each action set apart by its tag, all within the platform's cap.
 
-use crate::decision::{Action, Decision};
-use crate::platform::Platform;
+use crate::decision::{Action, ActionKind, Decision};
+use crate::event::{Event, Source};
 
-/// What comes first matters most, so what does not fit at the end is left out.
-pub fn wording(decision: &Decision, platform: &Platform) -> String {
-    let mut out = String::new();
-    for action in &decision.actions {
-        let text = tagged(action);
-        if out.len() + text.len() + usize::from(!out.is_empty()) <= platform.cap {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            out.push_str(&text);
+/// Takes out what does not fit, with everything that follows from having said it, and names the rules that lost their
+/// words. What the agent is told of its workspace comes before reminders, and those before anything else.
+pub fn fit(decision: &mut Decision, event: &Event) -> Vec<String> {
+    let mut order: Vec<usize> = (0..decision.actions.len()).collect();
+    order.sort_by_key(|at| rank(&decision.actions[*at]));
+    let mut left = event.platform.cap;
+    let mut dropped = Vec::new();
+    for at in order {
+        let action = &decision.actions[at];
+        let tags = if event.source == Source::Hook { action.kind.overhead() } else { 0 };
+        let size = action.content.len() + tags + 1;
+        // The last one needs no line end.
+        if size > left + 1 {
+            dropped.push(at);
+        } else {
+            left = left.saturating_sub(size);
         }
     }
-    out
+    dropped.sort_unstable();
+    let names: Vec<String> = dropped.iter().map(|at| decision.actions[*at].rule.clone()).collect();
+    let mut at = 0;
+    decision.actions.retain(|_| {
+        at += 1;
+        !dropped.contains(&(at - 1))
+    });
+    decision.throttle.retain(|throttle| !names.contains(&throttle.rule));
+    decision.should_respond = !decision.actions.is_empty();
+    names
+}
+
+/// The rules that tell a session of its workspace.
+pub const CONTEXT_RULES: &[&str] = &["context-inject", "context-refresh"];
+
+fn rank(action: &Action) -> u8 {
+    match action.kind {
+        ActionKind::SessionInfo => 0,
+        ActionKind::InjectContext if CONTEXT_RULES.contains(&action.rule.as_str()) => 0,
+        ActionKind::SmartReminder => 1,
+        ActionKind::Reminder | ActionKind::BindingHint => 2,
+        ActionKind::InjectContext => 3,
+    }
+}
+
+/// The text of a decision that fits.
+pub fn wording(decision: &Decision) -> String {
+    decision.actions.iter().map(tagged).collect::<Vec<_>>().join("\n")
 }
 
 fn tagged(action: &Action) -> String {
@@ -26,25 +59,47 @@ fn tagged(action: &Action) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decision::ActionKind;
+    use crate::decision::Throttle;
+    use crate::event::{EventKind, Payload};
     use crate::platform::CURSOR;
 
-    fn action(kind: ActionKind, content: String) -> Action {
-        Action { kind, content, priority: 1, rule: String::from("r") }
+    fn action(rule: &str, kind: ActionKind, content: &str) -> Action {
+        Action { kind, content: content.into(), priority: 1, rule: rule.into() }
+    }
+
+    fn fitted(actions: Vec<Action>) -> (Decision, Vec<String>) {
+        let throttle =
+            actions.iter().map(|a| Throttle { key: a.rule.clone(), ttl: 1, rule: a.rule.clone() }).collect();
+        let mut decision = Decision { should_respond: true, actions, throttle };
+        let (source, kind) = (Source::Hook, EventKind::PromptSubmit);
+        let event =
+            Event { source, platform: &CURSOR, kind, session: "s".into(), payload: Payload::default() };
+        let dropped = fit(&mut decision, &event);
+        (decision, dropped)
     }
 
     #[test]
     fn each_action_has_its_tag_and_nothing_exceeds_the_cap() {
-        let short = action(ActionKind::Reminder, "看".into());
-        let decision = |actions| Decision { should_respond: true, actions, throttle: vec![] };
-        let text = wording(&decision(vec![short.clone()]), &CURSOR);
+        let short = action("r", ActionKind::Reminder, "看");
+        let text = wording(&fitted(vec![short.clone()]).0);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
         for kind in ActionKind::ALL {
-            assert_eq!(tagged(&action(*kind, String::new())).len(), kind.overhead());
+            assert_eq!(tagged(&action("r", *kind, "")).len(), kind.overhead());
         }
         let room = CURSOR.cap - ActionKind::InjectContext.overhead();
-        let long = action(ActionKind::InjectContext, "x".repeat(room));
-        let both = wording(&decision(vec![long, short]), &CURSOR);
-        assert_eq!((both.len(), both.contains('看')), (10_000, false));
+        let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(room));
+        let (decision, dropped) = fitted(vec![short, long]);
+        assert_eq!(wording(&decision).len(), 10_000);
+        assert_eq!(
+            (dropped, decision.throttle.len()),
+            (vec![String::from("r")], 1),
+            "what matters less goes"
+        );
+    }
+
+    #[test]
+    fn what_is_too_long_alone_leaves_nothing() {
+        let (decision, dropped) = fitted(vec![action("r", ActionKind::Reminder, &"x".repeat(10_000))]);
+        assert!(!decision.should_respond && decision.throttle.is_empty() && dropped.len() == 1);
     }
 }

@@ -1,40 +1,31 @@
 //! Cursor: `conversation_id`, `workspace_roots`, and flat fields back.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tanmi_event::{CURSOR, Event, EventKind, Payload, Source, StartSource};
 
-use crate::filled;
-
-#[derive(Deserialize)]
-struct Wire {
-    conversation_id: Option<String>,
-    session_id: Option<String>,
-    generation_id: Option<String>,
-    hook_event_name: Option<String>,
-    prompt: Option<String>,
-    /// A list as documented; whatever else it may be is nobody's folder.
-    workspace_roots: Option<Value>,
-    cwd: Option<String>,
-}
+use crate::{Fields, MAX_PATH, filled};
 
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
-    let wire: Wire = serde_json::from_slice(bytes).ok()?;
-    let kind = match wire.hook_event_name.as_deref().or(name)? {
+    event(name, &Fields::parse(bytes)?)
+}
+
+pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
+    let kind = match fields.text("hook_event_name").as_deref().or(name)? {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "beforeSubmitPrompt" | "UserPromptSubmit" => EventKind::PromptSubmit,
         "preCompact" | "PreCompact" => EventKind::PreCompact,
         _ => return None,
     };
-    let root = wire.workspace_roots.as_ref().and_then(|roots| roots.get(0)?.as_str().map(String::from));
+    // A list as documented; whatever else it may be is nobody's folder.
+    let root = fields.0.get("workspace_roots").and_then(|roots| roots.get(0)?.as_str().map(String::from));
     let payload = Payload {
-        prompt: wire.prompt,
-        prompt_id: wire.generation_id,
+        prompt: fields.text("prompt"),
+        prompt_id: fields.id("generation_id"),
         start: (kind == EventKind::SessionStart).then_some(StartSource::Startup),
-        cwd: filled(root).or(filled(wire.cwd)),
+        cwd: filled(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
         ..Payload::default()
     };
-    let session = filled(wire.conversation_id).or(filled(wire.session_id))?;
+    let session = fields.id("conversation_id").or_else(|| fields.id("session_id"))?;
     Some(Event { source: Source::Hook, platform: &CURSOR, kind, session, payload })
 }
 

@@ -20,12 +20,73 @@ pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     if !decision.should_respond {
         return None;
     }
-    let text = wording(decision, event.platform);
+    let text = wording(decision);
+    if text.is_empty() {
+        return None;
+    }
     match event.platform {
         p if *p == CLAUDE_CODE => claude_code::write(event, &text),
         p if *p == CURSOR => cursor::write(event, &text),
         _ => None,
     }
+}
+
+/// A payload as its fields, forgiving: of two fields of one name the last counts, and a field of another type is none.
+struct Fields(serde_json::Map<String, serde_json::Value>);
+
+/// Longer paths are nobody's, and cost time.
+const MAX_PATH: usize = 4096;
+/// As long as a session's name may be.
+const MAX_ID: usize = 512;
+
+impl Fields {
+    fn parse(bytes: &[u8]) -> Option<Fields> {
+        let parsed = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&mended(bytes)));
+        match parsed.ok()? {
+            serde_json::Value::Object(fields) => Some(Fields(fields)),
+            _ => None,
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name)?.as_str().map(str::to_owned)
+    }
+
+    fn id(&self, name: &str) -> Option<String> {
+        filled(self.text(name)).filter(|id| id.len() <= MAX_ID)
+    }
+
+    fn path(&self, name: &str) -> Option<String> {
+        filled(self.text(name)).filter(|path| path.len() <= MAX_PATH)
+    }
+}
+
+/// A text that was cut in the middle of a character has half of it as an escape, which is no JSON.
+fn mended(bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let half = |at: usize| -> Option<u16> {
+        let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
+        let code = u16::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()?;
+        (0xD800..0xE000).contains(&code).then_some(code)
+    };
+    let mut at = 0;
+    while at < bytes.len() {
+        match (half(at), half(at + 6)) {
+            (Some(0xD800..0xDC00), Some(0xDC00..)) => at += 12,
+            (Some(_), _) => {
+                out[at..at + 6].copy_from_slice(b"\\ufffd");
+                at += 6;
+            }
+            // An escaped backslash is not the start of an escape.
+            (None, _) if bytes[at] == b'\\' => at += 2,
+            (None, _) => at += 1,
+        }
+    }
+    out
 }
 
 /// A text that is really there.
@@ -117,6 +178,24 @@ mod tests {
         }
         let named = read(&CLAUDE_CODE, Some("SessionStart"), br#"{"session_id":"s"}"#).unwrap();
         assert_eq!((named.kind, named.payload.start), (EventKind::SessionStart, Some(StartSource::Startup)));
+    }
+
+    #[test]
+    fn what_is_wrong_in_one_field_costs_that_field() {
+        let prompt =
+            |text: &str| read(&CLAUDE_CODE, Some("UserPromptSubmit"), text.as_bytes()).unwrap().payload;
+        let cut = prompt(r#"{"session_id":"s","prompt":"cut \ud83d"}"#);
+        assert_eq!(cut.prompt.as_deref(), Some("cut \u{fffd}"));
+        assert_eq!(
+            prompt(r#"{"session_id":"s","prompt":"\\ud83d \ud83d\ude00 \ude00"}"#).prompt.as_deref(),
+            Some("\\ud83d 😀 \u{fffd}")
+        );
+        let odd = prompt(r#"{"session_id":"s","prompt":["x"],"cwd":7,"prompt_id":"","cwd":"/p"}"#);
+        assert_eq!((odd.prompt, odd.cwd.as_deref(), odd.prompt_id), (None, Some("/p"), None));
+        let long = format!(r#"{{"session_id":"s","cwd":"{}"}}"#, "/a".repeat(5000));
+        assert_eq!(prompt(&long).cwd, None);
+        let id = format!(r#"{{"session_id":"{}"}}"#, "s".repeat(600));
+        assert!(read(&CLAUDE_CODE, Some("UserPromptSubmit"), id.as_bytes()).is_none());
     }
 
     #[test]

@@ -60,6 +60,15 @@ impl Bindings {
         Ok(self.load()?.1)
     }
 
+    /// Sets a file aside that cannot be read. Says whether there was one.
+    pub fn mend(&self) -> Result<bool> {
+        let is_damaged = self.is_damaged()?;
+        if is_damaged {
+            self.edit(|_| ())?;
+        }
+        Ok(is_damaged)
+    }
+
     fn load(&self) -> Result<(Entries, bool)> {
         let path = self.path();
         match fs::read_optional(&path).map_err(Error::io(&path))? {

@@ -78,8 +78,9 @@ impl Ledger {
             other => other.map_err(Error::io(&self.dir))?,
         };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut days: Vec<String> =
-            names.filter_map(|name| name.strip_suffix(".jsonl").map(str::to_owned)).collect();
+        let mut days: Vec<String> = names
+            .filter_map(|name| name.strip_suffix(".jsonl").filter(|day| is_day(day)).map(str::to_owned))
+            .collect();
         days.sort();
         Ok(days)
     }
@@ -92,7 +93,11 @@ impl Ledger {
                 continue;
             }
             let path = self.dir.join(format!("{day}.jsonl"));
-            let bytes = fs::read_optional(&path).map_err(Error::io(&path))?.unwrap_or_default();
+            let Ok(bytes) = fs::read_optional(&path) else {
+                read.unreadable += 1;
+                continue;
+            };
+            let bytes = bytes.unwrap_or_default();
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
                 match serde_json::from_slice(line) {
                     Ok(entry) => read.entries.push(entry),
@@ -136,6 +141,17 @@ impl Ledger {
         }
         Ok(())
     }
+}
+
+/// `YYYY-MM-DD`, with a month and a day that exist.
+pub fn is_day(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let within = |part: &str, len: usize, max: u32| {
+        part.len() == len
+            && part.bytes().all(|b| b.is_ascii_digit())
+            && part.parse().is_ok_and(|n: u32| n > 0 && n <= max)
+    };
+    matches!(parts[..], [year, month, day] if within(year, 4, 9999) && within(month, 2, 12) && within(day, 2, 31))
 }
 
 #[cfg(test)]

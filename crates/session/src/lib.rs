@@ -13,7 +13,7 @@ mod process;
 mod state;
 
 pub use bindings::{Binding, Bindings};
-pub use ledger::{Ledger, LedgerEntry, LedgerRead};
+pub use ledger::{Ledger, LedgerEntry, LedgerRead, is_day};
 pub use process::{ClientProcess, client_of_hook, client_of_server, is_running};
 pub use state::{Claim, SessionState, States};
 
@@ -33,7 +33,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Far above what any client uses.
 const SESSION_BYTES: usize = 512;
 
-fn check_session(session: &str) -> Result<()> {
+/// Whether a client's name for a session is one.
+pub fn check_session(session: &str) -> Result<()> {
     if session.trim().is_empty() || session.len() > SESSION_BYTES {
         return Err(Error::BadSession(SESSION_BYTES));
     }

@@ -21,6 +21,9 @@ pub struct SessionState {
     /// Hash of the context that was last told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
+    /// What it was last told of each node that was in its focus.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, String>,
     /// Prompts since the last start.
     pub prompts: u32,
     /// The context was compacted away since it was told.
@@ -50,6 +53,9 @@ pub struct Claim {
     pub prompt: Option<String>,
     pub at: Millis,
 }
+
+/// A state has a few hundred bytes.
+const MAX_BYTES: u64 = 1 << 20;
 
 pub struct States {
     dir: PathBuf,
@@ -101,14 +107,16 @@ impl States {
     /// Remembers that a session lives in this client process; the latest stands last. Written only when it is news.
     pub fn register(&self, client: &ClientProcess, session: &str) -> Result<()> {
         let path = self.client_path(client);
-        let mut known = self.registered(client);
-        if known.last().is_some_and(|last| last == session) {
+        let is_last = |known: &[String]| known.last().is_some_and(|last| last == session);
+        if is_last(&self.registered(client)) {
             return Ok(());
         }
+        fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
+        let _lock = Lock::exclusive(&self.dir.join("clients.lock"))?;
+        let mut known = self.registered(client);
         known.retain(|other| other != session);
         known.push(session.to_owned());
         let text = serde_json::to_vec(&known).unwrap_or_default();
-        fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
         fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map(|_| ()).map_err(Error::io(&path))
     }
 
@@ -127,22 +135,26 @@ impl States {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut removed = 0;
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
-            let state =
-                std::fs::read(&path).ok().and_then(|b| serde_json::from_slice::<SessionState>(&b).ok());
-            if state.is_none_or(|state| state.alive_at < before) {
+            let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
+            let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
+            // One that cannot be read may be in the making.
+            let alive_at = state.map_or_else(|| modified(&path), |state| state.alive_at);
+            if alive_at < before {
                 removed += usize::from(std::fs::remove_file(&path).is_ok());
             }
         }
         let clients = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         for entry in clients.filter(|entry| entry.file_name().to_string_lossy().starts_with("client-")) {
-            let modified =
-                fs::FileSig::of(&entry.path()).ok().flatten().map_or(0, |sig| sig.mtime_ns / 1_000_000);
-            if modified < before {
+            if modified(&entry.path()) < before {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
         removed
     }
+}
+
+fn modified(path: &Path) -> Millis {
+    fs::FileSig::of(path).ok().flatten().map_or(0, |sig| sig.mtime_ns / 1_000_000)
 }
 
 fn parse(bytes: &[u8], session: &str) -> SessionState {

@@ -102,9 +102,9 @@ impl Context {
 }
 
 /// Asks a person. Where none is there, nothing is asked and nothing is done.
-fn confirm(question: &str) -> Result<bool> {
+fn confirm(question: &str, what: impl FnOnce() -> serde_json::Value) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Error::NeedsYes);
+        return Err(Error::NeedsYes { what: what() });
     }
     let mut prompt = anstream::stderr().lock();
     let _ = write!(prompt, "{question} [y/N] ");

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tanmi_app::spine::{Caller, handle, write_log};
-use tanmi_base::{Lang, clock, paths};
+use tanmi_base::{Lang, clock, lock, paths};
 use tanmi_event::find_platform;
 
 const MAX_INPUT: usize = 16 << 20;
@@ -40,21 +40,18 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
 
 fn answer(via: &str, name: Option<&str>) -> Option<String> {
     let started = Instant::now();
-    if crate::env::is_disabled() {
-        return None;
-    }
     let home = paths::home_store()?;
-    let now = clock::now();
+    lock::set_patience(Duration::from_secs(1));
     let Some(platform) = find_platform(via) else {
-        return log(&home, now, &format!("hook: unknown platform {via:?}"));
+        return log(&home, &format!("hook: unknown platform {via:?}"));
     };
     let input = match read_input() {
         Ok(input) => input,
-        Err(reason) => return log(&home, now, &format!("hook {}: {reason}", platform.id)),
+        Err(reason) => return log(&home, &format!("hook {}: {reason}", platform.id)),
     };
     let Some(event) = tanmi_platform::read(platform, name, &input) else {
         if serde_json::from_slice::<serde::de::IgnoredAny>(&input).is_err() {
-            return log(&home, now, &format!("hook {}: the payload is not JSON", platform.id));
+            return log(&home, &format!("hook {}: the payload is not JSON", platform.id));
         }
         return None;
     };
@@ -63,19 +60,20 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
     let caller = Caller {
         home: &home,
         user: user.as_deref(),
-        now,
+        // After the input: that may have taken its time, and others have spoken meanwhile.
+        now: clock::now(),
         locale: Lang::of_locale(),
         client,
         via,
         started,
-        disabled: false,
+        disabled: crate::env::is_disabled(),
     };
     tanmi_platform::write(&event, &handle(&caller, &event))
 }
 
 /// One line for the person who wonders why nothing happened.
-fn log(home: &Path, now: i64, line: &str) -> Option<String> {
-    write_log(home, now, line);
+fn log(home: &Path, line: &str) -> Option<String> {
+    write_log(home, clock::now(), line);
     None
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tanmi_base::{Lang, paths};
-use tanmi_engine::{Children, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts, context_hash};
+use tanmi_engine::{Children, ContextHash, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
@@ -48,9 +48,9 @@ pub fn of(
 }
 
 /// The hash of a bound session's context.
-pub fn hash_of(peek: &Peek) -> String {
+pub fn hash_of(peek: &Peek) -> ContextHash {
     let node = peek.node.as_ref().map(|node| node_facts(node, peek));
-    context_hash(&workspace_facts(peek), node.as_ref())
+    ContextHash::of(&workspace_facts(peek), node.as_ref())
 }
 
 /// The built-in rules that the settings switch off.

@@ -10,6 +10,9 @@ use tanmi_workspace::model::WorkspaceId;
 use super::Caller;
 use crate::trust::Trust;
 
+/// Above the limit that the reader of rules names.
+const MAX_BYTES: u64 = 1 << 20;
+
 #[derive(Clone, Debug)]
 pub struct RuleFile {
     pub source: RuleSource,
@@ -48,10 +51,10 @@ pub fn places(
 }
 
 fn read(caller: &Caller<'_>, source: RuleSource, path: PathBuf) -> Option<RuleFile> {
-    match fs::read_optional(&path) {
+    match fs::read_limited(&path, MAX_BYTES) {
         Ok(None) => None,
         Ok(Some(bytes)) => {
-            let trusted = source == RuleSource::Global || Trust::new(caller.home).has_rules(&bytes);
+            let trusted = source == RuleSource::Global || Trust::new(caller.home).has_rules(&path, &bytes);
             Some(parsed(source, path, &bytes, trusted))
         }
         Err(error) => Some(unreadable(source, path, &error)),
@@ -66,7 +69,9 @@ pub fn stand_in(files: &mut Vec<RuleFile>, path: &Path) {
 
 /// One file that was named, as if it were trusted.
 pub fn named(path: &Path) -> RuleFile {
-    match std::fs::read(path) {
+    match fs::read_limited(path, MAX_BYTES)
+        .and_then(|read| read.ok_or_else(|| std::io::ErrorKind::NotFound.into()))
+    {
         Ok(bytes) => parsed(RuleSource::Project, path.to_owned(), &bytes, true),
         Err(error) => unreadable(RuleSource::Project, path.to_owned(), &error),
     }

@@ -1,14 +1,16 @@
 //! What an event and a decision do to the session's state.
 
 use tanmi_base::Millis;
-use tanmi_engine::{Facts, context_hash};
-use tanmi_event::{ActionKind, Decision, Event, EventKind, Source};
+use tanmi_engine::{ContextHash, Facts};
+use tanmi_event::{CONTEXT_RULES, Decision, Event, EventKind, Source};
 use tanmi_session::{Claim, SessionState};
 
 use super::Caller;
 
 /// Two runs for one event come within moments of each other.
 const SAME_EVENT: Millis = 10_000;
+/// Nodes of which a session is remembered to know.
+const MAX_NODES: usize = 30;
 /// Longer than any throttle.
 const FORGET_AFTER: Millis = 2 * 86_400_000;
 
@@ -22,7 +24,7 @@ pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bo
     let before = state.claims.get(event.kind.as_str());
     let is_taken = before.is_some_and(|before| match (&before.prompt, &claim.prompt) {
         (Some(a), Some(b)) => a == b,
-        _ => before.via != claim.via && (0..SAME_EVENT).contains(&(claim.at - before.at)),
+        _ => before.via != claim.via && (claim.at - before.at).abs() < SAME_EVENT,
     });
     if !is_taken {
         state.claims.insert(event.kind.as_str().to_owned(), claim);
@@ -38,6 +40,8 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
         EventKind::SessionStart => {
             state.prompts = 0;
             state.compacted = false;
+            // Whatever it knew is told now, or at its first prompt.
+            state.seen = None;
             if event.source == Source::Hook {
                 state.hooks.clear();
             }
@@ -55,18 +59,30 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     }
 }
 
+/// The session knows this now.
+pub fn knows(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
+    state.seen = Some(hash.to_string());
+    if let Some(node) = node {
+        state.nodes.insert(node.to_owned(), hash.node.clone());
+        while state.nodes.len() > MAX_NODES {
+            state.nodes.pop_first();
+        }
+    }
+}
+
 /// What the decision leaves behind.
 pub fn record(state: &mut SessionState, decision: &Decision, facts: &Facts) {
     state.said.retain(|_, at| facts.now - *at < FORGET_AFTER);
     for throttle in &decision.throttle {
         state.said.insert(throttle.key.clone(), facts.now);
     }
-    let is_told = |action: &tanmi_event::Action| {
-        action.kind == ActionKind::InjectContext && action.rule.starts_with("context-")
-    };
-    if decision.actions.iter().any(is_told) {
-        let told = facts.workspace.as_ref().map(|workspace| context_hash(workspace, facts.node.as_ref()));
-        state.seen = told;
+    let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
+    if let Some(workspace) = facts.workspace.as_ref().filter(|_| is_told) {
+        knows(
+            state,
+            &ContextHash::of(workspace, facts.node.as_ref()),
+            facts.node.as_ref().map(|node| node.id.as_str()),
+        );
         state.compacted = false;
     }
 }

@@ -1,8 +1,8 @@
 //! An unbound session whose user speaks of workspaces is told how to bind. Never for prompts that are mostly code.
 
-use tanmi_event::{ActionKind, EventKind, Throttle};
+use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, QUIET, Said, Why, session_info};
+use super::{BOUND, Builtin, Ctx, Said, Why, quiet, session_info};
 
 pub const RULE: Builtin = Builtin {
     id: "binding-hint",
@@ -34,11 +34,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         );
         facts.lang.pick(zh, en)
     };
-    Ok(Said {
-        kind: ActionKind::BindingHint,
-        content,
-        throttle: Some(Throttle { key: String::from("binding_hint"), ttl: QUIET }),
-    })
+    Ok(Said { kind: ActionKind::BindingHint, content, throttle: Some(quiet("binding_hint", RULE.id)) })
 }
 
 /// After an unbind only the plainest words count: the person has just said no.

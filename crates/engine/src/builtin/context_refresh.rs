@@ -6,7 +6,7 @@
 use tanmi_event::{ActionKind, CURSOR, EventKind};
 
 use super::{Builtin, Ctx, Said, UNBOUND, Why};
-use crate::context_text::{context_hash, context_text};
+use crate::context_text::{ContextHash, context_text};
 
 pub const RULE: Builtin = Builtin {
     id: "context-refresh",
@@ -19,12 +19,14 @@ pub const RULE: Builtin = Builtin {
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let hash = context_hash(workspace, facts.node.as_ref());
+    let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
     let changed = facts.session.seen.as_deref() != Some(&hash);
     let periodic = *ctx.event.platform == CURSOR
-        && facts.refresh_every > 0
-        && facts.session.prompts > 1
-        && (facts.session.prompts - 1).is_multiple_of(facts.refresh_every);
+        && match facts.refresh_every {
+            0 => false,
+            1 => true,
+            every => facts.session.prompts > 1 && (facts.session.prompts - 1).is_multiple_of(every),
+        };
     if !changed && !facts.session.compacted && !periodic {
         return Err(("上下文与已告知的一致", "the context is still the one it was told"));
     }

@@ -15,7 +15,7 @@ pub const RULE: Builtin = Builtin {
 
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     match reminders::choose(ctx.facts)? {
-        reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder)),
+        reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder, RULE.id)),
         _ => Err(("适用的是另一条提醒", "another reminder is the one that applies")),
     }
 }

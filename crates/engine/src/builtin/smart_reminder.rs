@@ -1,9 +1,9 @@
 //! The highest reminder that applies, unless it is the one about the plan, which has its own rule.
 
-use tanmi_event::{ActionKind, EventKind, Throttle};
+use tanmi_event::{ActionKind, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, Reminder};
-use super::{Builtin, Ctx, QUIET, Said, Why};
+use super::{Builtin, Ctx, Said, Why, quiet};
 
 pub const RULE: Builtin = Builtin {
     id: "smart-reminder",
@@ -18,14 +18,14 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         reminder if reminder.key == PLAN_COMPLETED => {
             Err(("适用的是计划确认", "the one that applies is the plan's, which has its own rule"))
         }
-        reminder => Ok(say(ctx, reminder)),
+        reminder => Ok(say(ctx, reminder, RULE.id)),
     }
 }
 
-pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder) -> Said {
+pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder, rule: &str) -> Said {
     Said {
         kind: ActionKind::SmartReminder,
         content: ctx.facts.lang.pick(reminder.zh, reminder.en).to_owned(),
-        throttle: reminder.throttled.then(|| Throttle { key: reminder.key.to_owned(), ttl: QUIET }),
+        throttle: reminder.throttled.then(|| quiet(reminder.key, rule)),
     }
 }

@@ -4,7 +4,7 @@ use tanmi_base::Lang;
 use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload, Platform, Source};
 
 use super::*;
-use crate::context_text::context_hash;
+use crate::context_text::ContextHash;
 use crate::facts::{Children, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
 use crate::{BUILTIN, decide};
 
@@ -48,7 +48,7 @@ fn bound(lang: Lang) -> Facts {
         since: NOW - 30_000,
         ..NodeFacts::default()
     };
-    let seen = Some(context_hash(&workspace, Some(&node)));
+    let seen = Some(ContextHash::of(&workspace, Some(&node)).to_string());
     let session = SessionFacts { seen, ..unbound(lang).session };
     Facts { workspace: Some(workspace), node: Some(node), session, ..unbound(lang) }
 }
@@ -326,7 +326,7 @@ fn every_reminder_and_its_throttle() {
                     _ => {}
                 }
                 facts.session.seen =
-                    Some(context_hash(facts.workspace.as_ref().unwrap(), facts.node.as_ref()));
+                    Some(ContextHash::of(facts.workspace.as_ref().unwrap(), facts.node.as_ref()).to_string());
                 let prompt = event(platform, EventKind::PromptSubmit, "x");
                 let decision = run(&prompt, &facts);
                 let text = said(&prompt, &facts);

@@ -7,8 +7,8 @@ use cel::extractors::This;
 use cel::{Context, ExecutionError, Program, Value};
 use tanmi_base::Lang;
 
-/// Lists within lists within lists take minutes.
-const MAX_NESTED_LOOPS: usize = 2;
+/// Lists within lists take seconds, and a hook has not that many.
+const MAX_NESTED_LOOPS: usize = 1;
 const MAX_BYTES: usize = 2000;
 
 /// With where it is, as far as that is known.
@@ -155,6 +155,10 @@ fn is_function(name: &str) -> bool {
     is_operator || name == "includes" || Context::default().add_function(name, || false).is_err()
 }
 
+/// What `type(x)` can be compared with.
+const TYPES: &[&str] =
+    &["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+
 /// `node.titel` is found here; what stands in a loop's variable is not looked into.
 fn check_names(
     expr: &IdedExpr,
@@ -162,8 +166,12 @@ fn check_names(
     bound: &mut Vec<String>,
 ) -> Result<Option<serde_json::Value>, ConditionError> {
     match &expr.expr {
-        Expr::Ident(name) if bound.contains(name) || name.starts_with('@') => Ok(None),
-        Expr::Ident(name) => match sample.get(name) {
+        Expr::Ident(name)
+            if bound.contains(name) || name.starts_with('@') || TYPES.contains(&name.as_str()) =>
+        {
+            Ok(None)
+        }
+        Expr::Ident(name) => match sample.get(name.trim_start_matches('.')) {
             Some(value) => Ok(Some(value.clone())),
             None => Err(no_such(name, sample)),
         },

@@ -3,11 +3,15 @@
 
 use cel::Context;
 use serde_json::{Map, Value, json};
+use tanmi_base::text;
 use tanmi_event::Event;
 
 use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
 use crate::facts::{Children, Facts, NodeFacts};
+
+/// Conditions look at so much of a prompt; pasted files are longer.
+const MAX_PROMPT: usize = 20_000;
 
 pub struct Scope<'a> {
     event: &'a Event,
@@ -70,7 +74,7 @@ fn variables(event: &Event, facts: &Facts) -> Vec<(&'static str, Value)> {
                 "source": event.source.as_str(), "platform": platform.id, "event": event.kind.as_str(),
                 "sessionId": event.session,
                 "payload": {
-                    "prompt": payload.prompt, "promptId": payload.prompt_id, "nodeId": payload.node_id,
+                    "prompt": payload.prompt.as_deref().map(|prompt| text::prefix(prompt, MAX_PROMPT)), "promptId": payload.prompt_id, "nodeId": payload.node_id,
                     "cwd": payload.cwd, "source": payload.start.map(|start| start.as_str()),
                 },
             }),

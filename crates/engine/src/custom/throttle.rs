@@ -13,5 +13,5 @@ pub fn throttle_of(rule: &CustomRule, event: &Event) -> Option<Throttle> {
         None => 0,
     };
     // Apart from the keys of built-in reminders, whatever a rule calls itself.
-    (ttl > 0).then(|| Throttle { key: format!("rule:{}", rule.id), ttl })
+    (ttl > 0).then(|| Throttle { key: format!("rule:{}", rule.id), ttl, rule: rule.id.clone() })
 }

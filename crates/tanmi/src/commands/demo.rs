@@ -244,7 +244,13 @@ impl Play<'_> {
             )?;
         }
         self.cli(say("结果：", "What came of it:"), &["tree"])?;
-        self.cli(say("告知过的一切都有记录：", "Everything that was said is on record:"), &["ledger"])
+        self.cli(
+            say(
+                "自工作区存在以来告知过的都有记录：",
+                "What was said since there is a workspace is on record:",
+            ),
+            &["ledger"],
+        )
     }
 
     fn start(&mut self, scene: &str) -> Result {

@@ -2,6 +2,7 @@
 
 use tanmi_app::Error;
 use tanmi_app::ledger::LedgerFilter;
+use tanmi_session::is_day;
 
 use super::{Context, Result};
 use crate::cli::LedgerArgs;
@@ -26,9 +27,4 @@ pub fn run(context: &Context, args: LedgerArgs) -> Result {
     })?;
     context.answer(&view, |view| show::ledger::view(view, context.app.lang(None)));
     Ok(())
-}
-
-fn is_day(text: &str) -> bool {
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    shape == "0000-00-00"
 }

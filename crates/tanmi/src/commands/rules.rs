@@ -54,7 +54,8 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
             start: args.start,
         })?,
     };
-    let explained = app.rules_explain(&event, args.rules.as_deref(), args.at);
+    let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
+    let explained = app.rules_explain(&event, args.rules.as_deref(), args.at, client);
     context.answer(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
     Ok(())
 }
@@ -78,8 +79,8 @@ fn recorded(path: &std::path::Path, platform: Option<&'static Platform>) -> Resu
         .map_err(|source| Error::Domain(tanmi_workspace::Error::Io { path: path.to_owned(), source }))?;
     let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
     event.ok_or_else(|| {
-        let reason = String::from("not an event that anything is said to; is --platform right?");
-        Error::BadFile { path: path.to_owned(), line: 1, reason }
+        let expected = String::from("a payload of an event that is answered; is --platform right?");
+        Error::BadValue { key: "--payload", value: path.display().to_string(), expected }
     })
 }
 
@@ -108,7 +109,7 @@ fn agree(context: &Context, pending: Vec<Pending>, yes: bool, with_project: bool
                 lang,
             ));
         }
-        if yes || confirm(lang.pick("信任以上内容？", "Trust this?"))? {
+        if yes || confirm(lang.pick("信任以上内容？", "Trust this?"), || serde_json::json!(pending))? {
             app.rules_trust(&pending)?;
             if with_project {
                 app.trust_project()?;

@@ -19,4 +19,5 @@ mod mcp;
 mod real_clients;
 mod rules;
 mod sessions;
+mod spine;
 mod story;

@@ -226,7 +226,7 @@ fn a_recorded_event_is_replayed_against_edited_rules_without_a_trace() {
     let later = env.json(&[&args[..], &["--at", "1"]].concat());
     assert_eq!(later["sessionId"], "s");
     env.write(std::path::Path::new(&recorded), b"{}");
-    assert_eq!(env.error(&args)["code"], "FILE_DAMAGED");
+    assert_eq!(env.error(&args)["code"], "INVALID_ARGUMENT");
     assert_eq!(env.error(&["rules", "explain", "--rules", "/none"])["code"], "IO");
     assert_eq!(env.error(&["rules", "explain", "--event", "lunch"])["code"], "INVALID_ARGUMENT");
     assert_eq!(env.error(&["rules", "explain", "--platform", "abacus"])["code"], "INVALID_ARGUMENT");

@@ -60,7 +60,8 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
             let since = node.status_changed_at.unwrap_or(node.updated_at);
             return Err(Error::NodeTaken { node: node_id, by: node.started_by.unwrap_or_default(), since });
         }
-        if starter.force {
+        // Whoever started it is gone: a session that starts it goes on with it.
+        if starter.force || (starter.session.is_some() && node.status != NodeStatus::Pending) {
             return take_over(tx, node, starter, &workspace, act);
         }
     }

@@ -254,7 +254,7 @@ impl FileStore {
     /// cannot be read.
     pub fn heads(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let head = |id: WorkspaceId| {
-            let bytes = std::fs::read(self.layout(&id).workspace_md()).ok();
+            let bytes = fs::read_limited(&self.layout(&id).workspace_md(), 16 << 20).ok().flatten();
             let doc = bytes.and_then(|bytes| codec::Document::parse(&bytes).ok());
             let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
             (id, workspace)

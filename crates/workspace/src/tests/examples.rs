@@ -434,7 +434,8 @@ fn two_sessions_do_not_take_one_node() {
         assert_eq!(step(Some("b"), Action::Start, true, false), Err("NODE_TAKEN"));
         assert_eq!(step(None, Action::Start, true, false), Err("NODE_TAKEN"));
         assert_eq!(step(Some("a"), Action::Start, true, false), Err("INVALID_TRANSITION"), "its own");
-        assert_eq!(step(Some("b"), Action::Start, false, false), Err("INVALID_TRANSITION"));
+        assert_eq!(step(None, Action::Start, false, false), Err("INVALID_TRANSITION"));
+        assert_eq!(step(Some("d"), Action::Start, false, false), Ok(NodeStatus::Implementing), "a is gone");
         assert_eq!(step(Some("b"), Action::Start, true, true), Ok(NodeStatus::Implementing));
         assert_eq!(step(Some("a"), Action::Start, true, false), Err("NODE_TAKEN"), "it is b's now");
         assert_eq!(step(Some("a"), Action::Complete, true, false), Ok(NodeStatus::Completed));

@@ -1,13 +1,16 @@
 //! A look without a lock, for hooks: the workspace's file, the focused node's file, and counts from the index if it is
 //! there. Each file is replaced in one step, so each is whole; the next event sees the rest.
 
-use tanmi_base::clock;
+use tanmi_base::{clock, fs};
 use tanmi_index::NodeIndex;
 
 use super::{FileStore, scan};
 use crate::codec::{self, Document};
 use crate::model::*;
 use crate::store::Tally;
+
+/// Far above what any field may hold; a hook reads no more.
+const MAX_BYTES: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub struct Peek {
@@ -30,7 +33,7 @@ impl FileStore {
     /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
     pub fn peek(&self, id: &WorkspaceId, focus: Option<&str>, depth: Depth) -> Option<Peek> {
         let layout = self.layout(id);
-        let bytes = std::fs::read(layout.workspace_md()).ok()?;
+        let bytes = fs::read_limited(&layout.workspace_md(), MAX_BYTES).ok()??;
         let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());
@@ -39,6 +42,7 @@ impl FileStore {
             node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
         let mut peek = Peek { workspace, node: None, children: None, progress: None };
         if (watches.is_some() || depth == Depth::Progress)
+            && layout.index().is_file()
             && let Some(index) = NodeIndex::peek(&layout.index(), clock::boot_id())
         {
             let tally = |parent: &str| index.tally(parent).ok().map(super::tx::tally_of);

@@ -1,0 +1,302 @@
+//! Days named in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天. For timestamps that
+//! others wrote, and for questions that name a day.
+
+use jiff::civil::Date;
+use jiff::{Timestamp, tz::TimeZone};
+use tanmi_base::Millis;
+
+/// A day, or as much of one as was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Day {
+    pub year: Option<i16>,
+    pub month: Option<i8>,
+    pub day: Option<i8>,
+}
+
+impl Day {
+    pub fn of(at: Millis) -> Option<Date> {
+        Timestamp::from_millisecond(at).ok().map(|stamp| TimeZone::UTC.to_datetime(stamp).date())
+    }
+
+    /// How well a date fits: 0 to 1, 1 for all that was said.
+    pub fn fits(&self, date: Date) -> f32 {
+        let same = |said: Option<i16>, is: i16| said.is_none_or(|said| said == is);
+        let fits = same(self.year, date.year())
+            && same(self.month.map(i16::from), i16::from(date.month()))
+            && same(self.day.map(i16::from), i16::from(date.day()));
+        match (fits, self.day.is_some(), self.month.is_some()) {
+            (false, _, _) => 0.0,
+            (true, true, _) => 1.0,
+            (true, false, true) => 0.5,
+            (true, false, false) => 0.2,
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.month.is_none_or(|month| (1..=12).contains(&month))
+            && self.day.is_none_or(|day| (1..=31).contains(&day))
+    }
+}
+
+const MONTHS: &[(&str, i8)] = &[
+    ("january", 1),
+    ("february", 2),
+    ("march", 3),
+    ("april", 4),
+    ("may", 5),
+    ("june", 6),
+    ("july", 7),
+    ("august", 8),
+    ("september", 9),
+    ("october", 10),
+    ("november", 11),
+    ("december", 12),
+    ("jan", 1),
+    ("feb", 2),
+    ("mar", 3),
+    ("apr", 4),
+    ("jun", 6),
+    ("jul", 7),
+    ("aug", 8),
+    ("sep", 9),
+    ("sept", 9),
+    ("oct", 10),
+    ("nov", 11),
+    ("dec", 12),
+];
+
+pub fn month_name(month: i8) -> &'static str {
+    MONTHS.iter().find(|(_, number)| *number == month).map_or("", |(name, _)| name)
+}
+
+/// Every day that a text names. `now` is for words such as yesterday.
+pub fn named(text: &str, now: Millis) -> Vec<Day> {
+    let mut days = chinese(text);
+    days.extend(western(text));
+    days.extend(relative(text, now));
+    days.retain(Day::is_sound);
+    days.dedup();
+    days
+}
+
+fn relative(text: &str, now: Millis) -> Vec<Day> {
+    const WORDS: &[(&str, i64)] =
+        &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("yesterday", 1), ("day before yesterday", 2)];
+    let lower = text.to_lowercase();
+    let found = WORDS.iter().filter(|(word, _)| lower.contains(word));
+    found
+        .filter_map(|(_, back)| Day::of(now - back * 86_400_000))
+        .map(|date| Day { year: Some(date.year()), month: Some(date.month()), day: Some(date.day()) })
+        .collect()
+}
+
+/// `2023年5月8日`, with or without its first or last part.
+fn chinese(text: &str) -> Vec<Day> {
+    let chars: Vec<char> = text.chars().collect();
+    let number_before = |at: usize| -> Option<(i16, usize)> {
+        let mut start = at;
+        while start > 0 && chars[start - 1].is_ascii_digit() && at - start < 4 {
+            start -= 1;
+        }
+        let digits: String = chars[start..at].iter().collect();
+        digits.parse().ok().map(|number| (number, start))
+    };
+    let mut days = Vec::new();
+    for (at, sign) in chars.iter().enumerate() {
+        match sign {
+            '月' => {
+                let Some((month, start)) = number_before(at) else { continue };
+                let year =
+                    (start > 0 && chars[start - 1] == '年').then(|| number_before(start - 1)).flatten();
+                let after: String =
+                    chars[at + 1..].iter().take_while(|c| c.is_ascii_digit()).take(2).collect();
+                let is_day = chars.get(at + 1 + after.len()).is_some_and(|c| matches!(c, '日' | '号'));
+                days.push(Day {
+                    year: year.map(|(year, _)| full_year(year)),
+                    month: i8::try_from(month).ok(),
+                    day: is_day.then(|| after.parse().ok()).flatten(),
+                });
+            }
+            '年' if !chars[at + 1..].iter().take(3).any(|c| *c == '月') => {
+                if let Some((year, _)) = number_before(at).filter(|(year, _)| (1900..2200).contains(year)) {
+                    days.push(Day { year: Some(year), ..Day::default() });
+                }
+            }
+            _ => {}
+        }
+    }
+    days
+}
+
+fn full_year(year: i16) -> i16 {
+    if year < 100 { 2000 + year } else { year }
+}
+
+/// `2023-05-08`, `2023/5/8`, `8 May, 2023`, `May 8th 2023`, `May 2023`, `in May`.
+fn western(text: &str) -> Vec<Day> {
+    let lower = text.to_lowercase();
+    let is_break = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/'));
+    let words: Vec<&str> = lower.split(is_break).filter(|word| !word.is_empty()).collect();
+    let mut days = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if let Some(day) = numeric(word) {
+            days.push(day);
+            continue;
+        }
+        let Some((_, month)) = MONTHS.iter().find(|(name, _)| name == word) else { continue };
+        let number = |word: Option<&&str>| -> Option<i16> {
+            let word = word?;
+            ["st", "nd", "rd", "th"]
+                .iter()
+                .find_map(|end| word.strip_suffix(end))
+                .unwrap_or(word)
+                .parse()
+                .ok()
+        };
+        let (before, after, later) = (
+            at.checked_sub(1).and_then(|at| number(words.get(at))),
+            number(words.get(at + 1)),
+            number(words.get(at + 2)),
+        );
+        let as_day =
+            |number: Option<i16>| number.filter(|n| (1..=31).contains(n)).and_then(|n| i8::try_from(n).ok());
+        let as_year = |number: Option<i16>| number.filter(|n| (1900..2200).contains(n));
+        let day = as_day(before).or(as_day(after));
+        let year = as_year(after).or(as_year(later));
+        // "may" alone is mostly another word.
+        if *word == "may"
+            && day.is_none()
+            && year.is_none()
+            && !matches!(words.get(at.wrapping_sub(1)), Some(&"in" | &"last" | &"since"))
+        {
+            continue;
+        }
+        days.push(Day { year, month: Some(*month), day });
+    }
+    days
+}
+
+fn numeric(word: &str) -> Option<Day> {
+    let word = word.split('t').next().unwrap_or(word);
+    let mut parts = word.split(['-', '/']);
+    let year: i16 = parts.next().filter(|part| part.len() == 4)?.parse().ok()?;
+    let month: i8 = parts.next()?.parse().ok()?;
+    let day: Option<i8> = parts.next().and_then(|part| part.parse().ok());
+    (1900..2200).contains(&year).then_some(Day { year: Some(year), month: Some(month), day })
+}
+
+/// A timestamp as others write it; `None` if no day can be made of it.
+pub fn parse(text: &str) -> Option<Millis> {
+    let text = text.trim();
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Some(stamp.as_millisecond());
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        // Seconds or milliseconds since the epoch, within a lifetime.
+        return match number {
+            100_000_000..=9_999_999_999 => Some(number * 1000),
+            100_000_000_000..=9_999_999_999_999 => Some(number),
+            _ => None,
+        };
+    }
+    if let Ok(time) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
+        return time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond());
+    }
+    let day = named(text, 0)
+        .into_iter()
+        .find(|day| day.year.is_some() && day.month.is_some() && day.day.is_some())?;
+    let date = Date::new(day.year?, day.month?, day.day?).ok()?;
+    let (hour, minute) = clock(text).unwrap_or((0, 0));
+    let time = date.at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).ok()?;
+    Some(time.timestamp().as_millisecond())
+}
+
+/// `1:56 pm`, `13:56`.
+fn clock(text: &str) -> Option<(i8, i8)> {
+    let lower = text.to_lowercase();
+    let at = lower.find(':')?;
+    let hour: i8 = lower[..at]
+        .chars()
+        .rev()
+        .take_while(char::is_ascii_digit)
+        .collect::<String>()
+        .chars()
+        .rev()
+        .collect::<String>()
+        .parse()
+        .ok()?;
+    let minute: i8 = lower[at + 1..].chars().take(2).collect::<String>().parse().ok()?;
+    let hour = match (lower.contains("pm"), lower.contains("am"), hour) {
+        (true, _, 12) => 12,
+        (true, _, hour) => hour + 12,
+        (_, true, 12) => 0,
+        (_, _, hour) => hour,
+    };
+    ((0..24).contains(&hour) && (0..60).contains(&minute)).then_some((hour, minute))
+}
+
+/// RFC 3339 in UTC, as records carry it.
+pub fn iso(at: Millis) -> String {
+    Timestamp::from_millisecond(at)
+        .map(|stamp| stamp.to_string())
+        .unwrap_or_else(|_| String::from("1970-01-01T00:00:00Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_in_texts() {
+        let day = |year, month, day| Day { year, month, day };
+        let cases: &[(&str, Day)] = &[
+            ("on 2023-05-08 we", day(Some(2023), Some(5), Some(8))),
+            ("2023/5/8", day(Some(2023), Some(5), Some(8))),
+            ("1:56 pm on 8 May, 2023", day(Some(2023), Some(5), Some(8))),
+            ("May 8th, 2023", day(Some(2023), Some(5), Some(8))),
+            ("in July 2023", day(Some(2023), Some(7), None)),
+            ("on 3 June", day(None, Some(6), Some(3))),
+            ("2023年5月8日", day(Some(2023), Some(5), Some(8))),
+            ("5月8号", day(None, Some(5), Some(8))),
+            ("2023年", day(Some(2023), None, None)),
+            ("昨天", day(Some(1970), Some(1), Some(1))),
+        ];
+        for (text, want) in cases {
+            assert_eq!(named(text, 86_400_000), [*want], "{text}");
+        }
+        for text in ["it may rain", "version 2.3", "13月", "the first of them", "99/99"] {
+            assert_eq!(named(text, 0), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn timestamps_of_others() {
+        let may = 1_683_504_000_000;
+        for text in [
+            "2023-05-08T00:00:00Z",
+            "2023-05-08",
+            "2023-05-08 00:00:00",
+            "8 May, 2023",
+            "1683504000",
+            "1683504000000",
+            "2023年5月8日",
+        ] {
+            assert_eq!(parse(text), Some(may), "{text}");
+        }
+        assert_eq!(parse("1:56 pm on 8 May, 2023"), Some(may + (13 * 60 + 56) * 60_000));
+        for text in ["", "null", "soon", "99", "2023-99-99", "NaN"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(iso(may), "2023-05-08T00:00:00Z");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_taken(text in ".{0,60}", digits in "[0-9年月日:/-]{0,16}") {
+            for text in [text, digits] {
+                named(&text, 0);
+                parse(&text);
+            }
+        }
+    }
+}

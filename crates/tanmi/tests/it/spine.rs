@@ -1,0 +1,235 @@
+//! What went wrong once on the line between event and agent.
+
+use serde_json::{Value, json};
+
+use crate::agent::{Agent, hook};
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+fn global_rules(env: &TestEnv, rules: &Value) {
+    let path = env.root().join("home/.tanmi/rules.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    env.write(&path, json!({"customRules": rules}).to_string().as_bytes());
+}
+
+#[test]
+fn the_context_comes_before_rules_that_talk_much() {
+    let env = TestEnv::new();
+    let goal = "a long goal. ".repeat(500);
+    let made = env.json(&["workspace", "init", "--name", "Auth", "--goal", &goal]);
+    let ws = made["workspaceId"].as_str().unwrap();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", ws]);
+    global_rules(
+        &env,
+        &json!([{"id": "talk", "priority": 1, "match": {"events": ["prompt_submit"]}, "action": {"content": "x".repeat(3900)}}]),
+    );
+    let agent = Agent::claude(&env, "s");
+    let told = agent.prompt("a");
+    assert!(
+        told.contains("Workspace: Auth") && !told.contains("xxx") && told.len() <= 10_000,
+        "{}",
+        told.len()
+    );
+    assert!(agent.prompt("b").contains("xxx"), "what was left out is not taken for said");
+    let explained = env.json(&["rules", "explain", "--session", "s", "--event", "session_start"]);
+    assert!(explained["bytes"].as_u64().unwrap() <= 10_000);
+}
+
+#[test]
+fn tools_are_capped_like_hooks() {
+    let env = TestEnv::new();
+    env.init();
+    let rule =
+        |n: usize| json!({"id": format!("r{n}"), "action": {"content": format!("{n}{}", "y".repeat(1200))}});
+    global_rules(&env, &json!((0..100).map(rule).collect::<Vec<_>>()));
+    let mut client = Client::connect(&env);
+    let checked = client.good("context_check", json!({"sessionId": "w", "trigger": "before_response"}));
+    assert!(checked["reminder"].as_str().unwrap().len() <= 10_000);
+    let status = client.good("session_status", json!({"sessionId": "w"}));
+    assert!(status["reminders"].to_string().len() <= 11_000);
+    client.finish();
+}
+
+#[test]
+fn what_happens_during_a_pause_is_told_after_it() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    assert!(agent.start("startup").contains(&ws));
+    env.ok(&["pause"]);
+    assert_eq!(agent.start("compact"), "");
+    env.ok(&["resume"]);
+    assert!(agent.prompt("x").contains(&ws));
+    assert_eq!(agent.prompt("x"), "");
+    env.ok(&["workspace", "archive"]);
+    assert!(agent.start("resume").contains("not bound"));
+    env.ok(&["workspace", "restore", &ws]);
+    assert!(agent.prompt("x").contains(&ws), "the same for an archive");
+}
+
+#[test]
+fn somebody_else_s_change_is_told_even_where_the_agent_s_own_focus_moves() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let parent = env.node("root", "planning", "Parent");
+    let child = env.node(&parent, "execution", "Child");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &parent]);
+    let agent = Agent::claude(&env, "s");
+    assert!(agent.prompt("x").contains("Parent"));
+    let mut client = Client::connect(&env);
+    client.good("node_transition", json!({"workspaceId": ws, "nodeId": child, "action": "start"}));
+    assert_eq!(agent.prompt("x"), "", "its own step");
+    env.ok(&["node", "update", &parent, "--requirement", "changed by a person"]);
+    client.good("node_transition", json!({"action": "complete", "conclusion": "c"}));
+    client.finish();
+    assert!(agent.prompt("x").contains("changed by a person"));
+}
+
+#[test]
+fn after_a_clear_the_node_is_still_one_s_own() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let before = Agent::claude(&env, "before");
+    before.start("startup");
+    env.ok(&["session", "bind", "--session", "before", "--workspace", &ws]);
+    env.ok(&["node", "transition", &node, "--action", "start", "--session", "before"]);
+    Agent::claude(&env, "after").start("clear");
+    env.ok(&["node", "transition", &node, "--action", "start", "--session", "after"]);
+    assert_eq!(env.json(&["node", "show", &node])["node"]["startedBy"], "after");
+}
+
+/// Binding prunes what is old; a state that somebody is just making is not.
+#[test]
+fn a_crowd_that_binds_and_starts_is_told_once() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    std::thread::scope(|scope| {
+        for n in 0..24 {
+            let (env, ws) = (&env, ws.as_str());
+            scope.spawn(move || {
+                let session = format!("s{n}");
+                env.ok(&["session", "bind", "--session", &session, "--workspace", ws]);
+                let agent = Agent::claude(env, &session);
+                assert!(agent.start("startup").contains(ws));
+                assert_eq!(agent.prompt("x"), "", "{session} was told at its start");
+            });
+        }
+    });
+}
+
+/// Of two hooks of one session, the one that read its clock first may speak last.
+#[test]
+fn a_reminder_is_said_once_whatever_the_clocks_say() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
+    env.ok(&["node", "transition", &node, "--action", "start"]);
+    let agent = Agent::claude(&env, "s");
+    agent.prompt("x");
+    env.tick(61_000);
+    assert!(agent.prompt("x").contains("log_append"));
+    env.tick(-500);
+    assert_eq!(agent.prompt("x"), "");
+}
+
+/// What a cloned project may hold: pipes, devices, giants.
+#[cfg(unix)]
+#[test]
+fn odd_files_cost_nobody_their_answer() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    std::fs::create_dir_all(env.project.join(".tanmi")).unwrap();
+    let agent = Agent::claude(&env, "s");
+    let store = env.project.join(".tanmi-workspace");
+    let places = [
+        env.project.join(".tanmi/rules.json"),
+        env.project.join(".tanmi/config.json"),
+        store.join("sessions.json"),
+        store.join(&ws).join("rules.json"),
+        env.home_store().join("paused-not"),
+    ];
+    for path in &places {
+        std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+    }
+    assert!(agent.start("startup").contains(&ws));
+    for path in &places {
+        std::fs::remove_file(path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    }
+    assert!(agent.start("startup").contains(&ws));
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("not a regular file"), "{log}");
+    let index = env.workspace_dir(&ws).join(".local/index.sqlite");
+    let _ = std::fs::remove_file(&index);
+    assert!(std::process::Command::new("mkfifo").arg(&index).status().unwrap().success());
+    assert!(agent.start("startup").contains(&ws));
+}
+
+#[test]
+fn a_lock_that_somebody_holds_costs_the_memory_and_not_the_answer() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    let state = std::fs::File::open(env.home_store().join("state/s.json")).unwrap();
+    state.lock().unwrap();
+    assert!(agent.start("startup").contains(&ws));
+    drop(state);
+}
+
+#[test]
+fn a_rule_that_calls_itself_a_context_is_none() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    global_rules(
+        &env,
+        &json!([{"id": "context-status", "match": {"events": ["status_check"]}, "action": {"type": "inject_context", "content": "n"}}]),
+    );
+    let agent = Agent::claude(&env, "s");
+    agent.prompt("x");
+    env.ok(&["workspace", "update", "--goal", "another"]);
+    env.ok(&["session", "status", "--session", "s"]);
+    assert!(agent.prompt("x").contains("another"));
+}
+
+#[test]
+fn a_damaged_file_is_named_in_the_log() {
+    let env = TestEnv::new();
+    env.init();
+    env.write(&env.home_store().join("session-bindings.json"), b"{broken");
+    env.write(&env.home_store().join("config.json"), b"{broken");
+    let payload = json!({"session_id": "s", "hook_event_name": "SessionStart", "cwd": env.project});
+    assert!(hook(&env, "claude-code", payload.to_string().as_bytes()).contains("not bound"));
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("session-bindings.json") && log.contains("config.json"), "{log}");
+    assert!(!env.home_store().join("session-bindings.json").exists() || !log.is_empty());
+}
+
+#[test]
+fn trust_is_of_one_place_and_can_be_taken_back() {
+    let env = TestEnv::new();
+    let (a, b) = (env.root().join("a"), env.root().join("b"));
+    let rules =
+        json!([{"id": "r", "match": {"events": ["session_start"]}, "action": {"content": "from the rules"}}]);
+    for dir in [&a, &b] {
+        std::fs::create_dir_all(dir.join(".tanmi")).unwrap();
+        env.write(&dir.join(".tanmi/rules.json"), rules.to_string().as_bytes());
+    }
+    let speaks = |dir: &std::path::Path| {
+        let payload = json!({"session_id": "s", "hook_event_name": "SessionStart", "cwd": dir});
+        hook(&env, "claude-code", payload.to_string().as_bytes()).contains("from the rules")
+    };
+    env.init();
+    assert!(env.run_in(&a, &["rules", "trust", "--yes"]).ok);
+    assert!(speaks(&a) && !speaks(&b), "the same words elsewhere are not agreed to");
+    assert!(env.run_in(&b, &["trust", "--yes"]).ok && speaks(&b));
+    assert!(env.run_in(&a, &["trust", "--revoke"]).ok);
+    assert!(!speaks(&a) && speaks(&b));
+}
