@@ -32,6 +32,19 @@ struct Memory {
     speaker: String,
     session: String,
     at: Option<i64>,
+    terms: String,
+}
+
+impl Memory {
+    fn doc(&self) -> Doc<'_> {
+        Doc {
+            content: &self.content,
+            speaker: &self.speaker,
+            entities: "",
+            at: self.at,
+            session: &self.session,
+        }
+    }
 }
 
 fn lines(path: &Path) -> Vec<Value> {
@@ -64,13 +77,16 @@ fn measure(options: &Options, changes: &[String]) {
         let mut spaces: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
         for doc in lines(&set.join("docs.jsonl")) {
             let text = |key: &str| doc[key].as_str().unwrap_or_default().to_owned();
-            spaces.entry(text("ns")).or_default().push(Memory {
+            let mut memory = Memory {
+                terms: String::new(),
                 id: text("id"),
                 content: text("text"),
                 speaker: text("speaker"),
                 session: text("session"),
                 at: dates::parse(&text("ts")),
-            });
+            };
+            memory.terms = rank::joined(&rank::body_terms(&memory.doc()));
+            spaces.entry(text("ns")).or_default().push(memory);
         }
         let mut ranks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let indexed: HashMap<&str, Space<'_>> =
@@ -133,21 +149,14 @@ struct Space<'a> {
 
 impl<'a> Space<'a> {
     fn new(memories: &'a [Memory]) -> Space<'a> {
-        let doc = |m: &'a Memory| Doc {
-            content: &m.content,
-            speaker: &m.speaker,
-            entities: "",
-            at: m.at,
-            session: &m.session,
-        };
-        let docs: Vec<Terms<'a>> = memories.iter().map(|m| Terms::of(&doc(m))).collect();
+        let docs: Vec<Terms<'a>> = memories.iter().map(|m| Terms::of(&m.doc(), &m.terms)).collect();
         let mut frequencies: HashMap<String, u64> = HashMap::new();
         let mut length = 0;
         for doc in &docs {
             length += doc.own.len();
-            let unique: std::collections::HashSet<&String> = doc.own.iter().collect();
+            let unique: std::collections::HashSet<&str> = doc.own.iter().copied().collect();
             for term in unique {
-                *frequencies.entry(term.clone()).or_default() += 1;
+                *frequencies.entry(term.to_owned()).or_default() += 1;
             }
         }
         let length = length as f32 / docs.len().max(1) as f32;

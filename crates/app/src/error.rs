@@ -12,6 +12,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
     Domain(#[from] tanmi_workspace::Error),
+    Memory(#[from] tanmi_memory::Error),
+    MemoryNotFound {
+        id: String,
+    },
+    /// Only facts can be edited.
+    NotAFact {
+        id: String,
+    },
+    /// Switched off by the settings.
+    MemoryOff,
     NoWorkspace {
         project: PathBuf,
     },
@@ -62,6 +72,12 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Domain(error) => error.code(),
+            Error::Memory(tanmi_memory::Error::Io { .. }) => "IO",
+            Error::Memory(tanmi_memory::Error::Busy { .. }) => "BUSY",
+            Error::Memory(tanmi_memory::Error::Index(_)) => "INDEX",
+            Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
+            Error::NotAFact { .. } => "NOT_A_FACT",
+            Error::MemoryOff => "MEMORY_OFF",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
             Error::NoFocus { .. } => "NO_FOCUS",
@@ -90,6 +106,16 @@ impl Error {
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             Error::Domain(error) => return error.message(lang),
+            Error::Memory(error) => (error.to_string(), error.to_string()),
+            Error::MemoryNotFound { id } => {
+                (format!("没有记忆 {id:?}"), format!("there is no memory {id:?}"))
+            }
+            Error::NotAFact { id } => {
+                (format!("{id} 不是事实，不能编辑"), format!("{id} is not a fact and cannot be edited"))
+            }
+            Error::MemoryOff => {
+                (String::from("此项目关闭了记忆"), String::from("memory is switched off for this project"))
+            }
             Error::NoWorkspace { project } => (
                 format!("{} 中没有活跃的工作区", project.display()),
                 format!("there is no active workspace in {}", project.display()),

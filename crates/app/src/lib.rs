@@ -17,12 +17,14 @@ pub mod config;
 pub mod error;
 mod import;
 pub mod ledger;
+pub mod memory;
 pub mod node;
 pub mod registry;
 pub mod rules;
 pub mod session;
 mod speak;
 pub mod spine;
+pub mod transcripts;
 pub mod trust;
 pub mod workspace;
 

@@ -3,9 +3,20 @@
 //!
 //! Nothing here knows what a status means, and nothing outside this crate knows SQL.
 
+mod memory;
 mod nodes;
 
+pub use memory::{MemoryFilter, MemoryIndex, MemoryRow, ReadFile};
 pub use nodes::{NodeIndex, Opened, Position, Row, Tally};
+
+/// Deletes an index with everything SQLite puts beside it; what cannot be deleted will fail to open and say so.
+fn discard(path: &std::path::Path) {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = tanmi_base::fs::remove_tree(std::path::Path::new(&name));
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("index: {0}")]

@@ -128,11 +128,7 @@ impl NodeIndex {
 
     /// Deletes the file; what cannot be deleted will fail to open and say so.
     pub fn discard(path: &Path) {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            let _ = tanmi_base::fs::remove_tree(Path::new(&name));
-        }
+        crate::discard(path);
     }
 
     fn connect(path: &Path) -> Result<NodeIndex> {

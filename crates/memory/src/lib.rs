@@ -1,5 +1,45 @@
-//! Memory: facts, summaries and past conversations.
+//! Memory: facts, summaries and past conversations, in files that are only appended to, and found again by search.
+//!
+//! What is said to an agent, and when, is not decided here.
+
+use std::io;
+use std::path::PathBuf;
 
 pub mod dates;
+pub mod folder;
 pub mod rank;
+pub mod record;
+pub mod search;
 pub mod segment;
+pub mod sync;
+
+pub use folder::{Durable, Folder};
+pub use record::{Fact, MemoryType, Summary};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path} is still locked by another process", path = path.display())]
+    Busy { path: PathBuf },
+    #[error(transparent)]
+    Index(#[from] tanmi_index::IndexError),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io { path, source }
+    }
+}
+
+impl From<tanmi_base::lock::LockError> for Error {
+    fn from(error: tanmi_base::lock::LockError) -> Error {
+        match error {
+            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
+            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
+        }
+    }
+}

@@ -71,7 +71,8 @@ pub fn body_terms(doc: &Doc<'_>) -> Vec<String> {
 
 /// A memory made ready.
 pub struct Terms<'a> {
-    pub own: Vec<String>,
+    /// Its own terms, as [`joined`] put them together.
+    pub own: Vec<&'a str>,
     pub speaker: Vec<String>,
     /// Whether it asks something.
     pub asks: bool,
@@ -80,15 +81,20 @@ pub struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    pub fn of(doc: &Doc<'a>) -> Terms<'a> {
+    pub fn of(doc: &Doc<'a>, joined: &'a str) -> Terms<'a> {
         Terms {
-            own: body_terms(doc),
+            own: joined.split(' ').filter(|term| !term.is_empty()).collect(),
             speaker: segment::terms(doc.speaker),
             asks: doc.content.trim_end().ends_with(['?', '？']),
             at: doc.at,
             session: doc.session,
         }
     }
+}
+
+/// Terms as one text. None of them has a space in it.
+pub fn joined(terms: &[String]) -> String {
+    terms.join(" ")
 }
 
 /// A memory among its neighbours: those of its session within [`REACH`], each with its distance.
@@ -184,8 +190,8 @@ impl<'a> Scale<'a> {
         score / self.best
     }
 
-    fn count(&self, terms: &[String], weight: f32, counts: &mut [f32]) {
-        for at in terms.iter().filter_map(|term| self.index.get(term.as_str())) {
+    fn count(&self, terms: &[&str], weight: f32, counts: &mut [f32]) {
+        for at in terms.iter().filter_map(|term| self.index.get(term)) {
             counts[*at] += weight;
         }
     }
@@ -197,9 +203,8 @@ impl<'a> Scale<'a> {
         some.map(|(count, idf)| idf * count * (k1 + 1.0) / (count + norm)).sum()
     }
 
-    fn pairs(&self, terms: &[String]) -> f32 {
-        let places: Vec<Option<usize>> =
-            terms.iter().map(|term| self.index.get(term.as_str()).copied()).collect();
+    fn pairs(&self, terms: &[&str]) -> f32 {
+        let places: Vec<Option<usize>> = terms.iter().map(|term| self.index.get(term).copied()).collect();
         let mut found = std::collections::BTreeSet::new();
         for two in places.windows(2) {
             if let [Some(a), Some(b)] = two

@@ -26,6 +26,17 @@ pub struct SessionState {
     pub nodes: BTreeMap<String, String>,
     /// Prompts since the last start.
     pub prompts: u32,
+    /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub all_prompts: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub saves: u32,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub steps: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub summarized: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
     /// The context was compacted away since it was told.
     pub compacted: bool,
     /// The person took the session off its workspace.
@@ -41,6 +52,10 @@ pub struct SessionState {
     pub client: Option<ClientProcess>,
     /// The last sign of life.
     pub alive_at: Millis,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One event of a client can reach us twice, where it also runs the hooks of another client's files.

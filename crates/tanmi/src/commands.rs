@@ -17,6 +17,7 @@ mod demo;
 mod diary;
 mod ledger;
 mod mcp;
+mod memory;
 mod node;
 mod pause;
 mod rules;
@@ -68,6 +69,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Tree(args) => tree::run(&context, args),
         Command::Config(command) => config::run(&context, command),
         Command::Session(command) => session::run(&context, command),
+        Command::Memory(command) => memory::run(&context, command),
         Command::Rules(command) => rules::run(&context, command),
         Command::Trust(args) => rules::trust(&context, &args),
         Command::Ledger(args) => ledger::run(&context, args),

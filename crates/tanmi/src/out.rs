@@ -1,5 +1,7 @@
 //! All printing goes through here: people's text, JSON, errors.
 
+pub mod progress;
+
 use std::io::Write;
 
 use anstyle::{AnsiColor, Style};

@@ -4,6 +4,7 @@ pub mod check;
 pub mod config;
 pub mod diary;
 pub mod ledger;
+pub mod memory;
 pub mod node;
 pub mod rules;
 pub mod session;

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use serde_json::{Value, json};
+use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 use tanmi_app::node::{NodeCreate, Step, role};
 use tanmi_app::session::SessionBinding;
 use tanmi_app::workspace::WorkspaceFilter;
@@ -210,6 +211,31 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
             answer::value(&app.session_bind(&c.session()?, &workspace, p.text("nodeId"))?)
         }
         "session_unbind" => answer::value(&app.session_unbind(&c.session()?)?),
+        "memory_save" => answer::value(&app.memory_save(NewFact {
+            content: p.needed("content"),
+            memory_type: p.owned("type"),
+            entities: p.texts("entities").unwrap_or_default(),
+            confidence: p.share("confidence"),
+            session: c.session().ok(),
+            supersedes: p.texts("supersedes").unwrap_or_default(),
+        })?),
+        "memory_search" => {
+            let wanted = MemoryQuery {
+                memory_type: p.owned("type"),
+                since: p.owned("since"),
+                until: p.owned("until"),
+                limit: p.number("limit").unwrap_or(10),
+                ..MemoryQuery::default()
+            };
+            answer::value(&app.memory_search(&p.needed("query"), &wanted)?)
+        }
+        "memory_summary" => answer::value(&app.memory_summary(NewSummary {
+            topic: p.needed("topic"),
+            summary: p.needed("summary"),
+            decisions: p.texts("decisions").unwrap_or_default(),
+            todos: p.texts("todos").unwrap_or_default(),
+            session: c.session().ok(),
+        })?),
         "session_status" => app.session_status(&c.session()?),
         "context_check" => app.context_check(&c.session()?, &p.needed("trigger"), p.owned("prompt")),
         "problem_clear" => answer::value(&app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?),

@@ -71,6 +71,10 @@ impl<'a> Checked<'a> {
         self.arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
     }
 
+    pub fn share(&self, name: &str) -> Option<f64> {
+        self.arguments.get(name).and_then(Value::as_f64)
+    }
+
     pub fn texts(&self, name: &str) -> Option<Vec<String>> {
         let list = self.arguments.get(name)?.as_array()?;
         Some(list.iter().filter_map(|item| item.as_str().map(String::from)).collect())
@@ -149,6 +153,11 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             Some(number) if (min..=max).contains(&number) => Ok(()),
             Some(_) => Err(Misfit::new(name, format!("{name} must be between {min} and {max}"))),
             None => Err(bad("a whole number")),
+        },
+        Kind::Share => match value.as_f64() {
+            Some(number) if (0.0..=1.0).contains(&number) => Ok(()),
+            Some(_) => Err(Misfit::new(name, format!("{name} must be between 0 and 1"))),
+            None => Err(bad("a number")),
         },
         Kind::Texts => {
             let one = Param { kind: Kind::Text { max: limits::LINE_BYTES }, required: true, ..*param };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
+use tanmi_memory::MemoryType;
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
 use tanmi_workspace::model::{NodeStatus, NodeType, RefStatus, WorkspaceStatus};
 use tanmi_workspace::state::Action;
@@ -40,6 +41,8 @@ pub enum Kind {
         min: u64,
         max: u64,
     },
+    /// A number from 0 to 1.
+    Share,
     Texts,
     Docs,
 }
@@ -256,6 +259,46 @@ pub const SPECS: &[Spec] = &[
         ],
     },
     Spec {
+        name: "memory_save",
+        about: "Save a fact that later sessions should know: decisions, what happened, what the user prefers.",
+        reads: false,
+        params: &[
+            must("content", TEXT),
+            told(
+                may("type", Kind::Word(MemoryType::WORDS)),
+                "W world, B project history, O preference (needs confidence)",
+            ),
+            may("entities", Kind::Texts),
+            told(may("confidence", Kind::Share), "0 to 1"),
+            told(may("supersedes", Kind::Texts), "ids of facts that no longer hold"),
+            SESSION,
+        ],
+    },
+    Spec {
+        name: "memory_search",
+        about: "Find facts, summaries and past conversations by words, Chinese or English.",
+        reads: true,
+        params: &[
+            must("query", LINE),
+            may("limit", Kind::Number { min: 1, max: 50 }),
+            told(may("type", Kind::Word(&["W", "B", "O", "S", "T"])), "S summaries, T turns"),
+            told(may("since", ID), "YYYY-MM-DD or 7d"),
+            may("until", ID),
+        ],
+    },
+    Spec {
+        name: "memory_summary",
+        about: "Save the summary of this session.",
+        reads: false,
+        params: &[
+            must("topic", LINE),
+            must("summary", TEXT),
+            may("decisions", Kind::Texts),
+            may("todos", Kind::Texts),
+            SESSION,
+        ],
+    },
+    Spec {
         name: "log_append",
         about: "Record progress.",
         reads: false,
@@ -315,6 +358,7 @@ fn property(param: &Param) -> Value {
         Kind::Words(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
         Kind::Flag => json!({"type": "boolean"}),
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Docs => json!({"type": "array", "items": {
             "type": "object",

@@ -34,7 +34,7 @@ fn dependencies_point_downwards() {
         assert_eq!(users_of(&metadata, dependency), users, "who uses {dependency}");
     };
     only("rusqlite", &["tanmi-index"]);
-    only("tanmi-index", &["tanmi-memory", "tanmi-workspace"]);
+    only("tanmi-index", &["tanmi-app", "tanmi-memory", "tanmi-workspace"]);
     only("cel", &["tanmi-engine"]);
     only("tanmi-app", &["tanmi", "tanmi-server"]);
     only("tanmi-engine", &["tanmi-app"]);

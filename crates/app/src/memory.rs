@@ -1,0 +1,584 @@
+//! Use cases of memory: saving, finding, keeping house.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tanmi_base::{Millis, fs, hash, id, secrets, text};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
+use tanmi_memory::record::{self, Line};
+use tanmi_memory::search::{self, Hit};
+use tanmi_memory::sync::{self, Synced};
+use tanmi_memory::{Durable, Fact, Folder, MemoryType, Summary, dates};
+use tanmi_session::States;
+
+use crate::App;
+use crate::error::{Error, Result};
+use crate::trust::Trust;
+
+#[derive(Clone, Debug, Default)]
+pub struct NewFact {
+    pub content: String,
+    pub memory_type: Option<String>,
+    pub entities: Vec<String>,
+    pub confidence: Option<f64>,
+    pub session: Option<String>,
+    pub supersedes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct NewSummary {
+    pub topic: String,
+    pub summary: String,
+    pub decisions: Vec<String>,
+    pub todos: Vec<String>,
+    pub session: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    pub id: String,
+    /// It was there already: nothing was stored.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub duplicate: bool,
+    /// Kinds of secrets that were taken out before anything was written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<&'static str>,
+    /// What says something like it; if one of them no longer holds, save again with `supersedes`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub similar: Vec<Memory>,
+}
+
+/// A memory as every face shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Memory {
+    pub id: String,
+    pub content: String,
+    /// W, B, O; S for a summary, T for a turn of a conversation.
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The file it is in.
+    pub source: String,
+    pub timestamp: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub session: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub speaker: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entities: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// Forgotten or replaced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    #[serde(rename = "replacedBy", skip_serializing_if = "String::is_empty")]
+    pub replaced_by: String,
+}
+
+impl Memory {
+    fn of(row: &MemoryRow, score: Option<f32>) -> Memory {
+        let stamp = row.at.map(dates::iso);
+        Memory {
+            id: row.id.clone(),
+            content: row.content.clone(),
+            kind: row.letter.clone(),
+            score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
+            source: row.file.clone(),
+            timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
+            session: row.session.clone(),
+            speaker: row.speaker.clone(),
+            entities: row.entities.split(", ").filter(|one| !one.is_empty()).map(String::from).collect(),
+            confidence: row.confidence,
+            hidden: row.hidden,
+            replaced_by: row.replaced_by.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    pub results: Vec<Memory>,
+    /// How many there are, shown or not; absent for a search, which ranks and does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct MemoryQuery {
+    pub memory_type: Option<String>,
+    pub session: Option<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub all: bool,
+    pub limit: usize,
+    pub skip: usize,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    pub added: usize,
+    /// Ids that were there already.
+    pub known: usize,
+    pub bad_lines: usize,
+    pub masked: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    pub folder: String,
+    pub facts: u64,
+    pub summaries: u64,
+    pub turns: u64,
+    pub hidden: u64,
+    pub files: usize,
+    pub bad_lines: u64,
+    pub index_bytes: u64,
+}
+
+impl App {
+    pub(crate) fn memory_folder(&self) -> Folder {
+        Folder::of(self.project())
+    }
+
+    fn memory_enabled(&self) -> Result<()> {
+        if self.config().memory { Ok(()) } else { Err(Error::MemoryOff) }
+    }
+
+    /// The folder, made if it is not there: this is where memory begins.
+    fn memory_begin(&self) -> Result<Folder> {
+        self.memory_enabled()?;
+        let folder = self.memory_folder();
+        if !folder.exists() {
+            folder.create(self.config().share_memory)?;
+            // What this machine made itself needs nobody's word.
+            let _ = Trust::new(self.home()).add_project(folder.dir(), "created", self.now());
+        }
+        Ok(folder)
+    }
+
+    /// An index that is as fresh as the files, or one in memory where none can be written.
+    fn memory_index(&self, folder: &Folder, progress: impl FnMut(u64, u64)) -> Result<(MemoryIndex, Synced)> {
+        let files = self.memory_files(folder)?;
+        let mut progress = progress;
+        for _ in 0..2 {
+            let Ok(index) = MemoryIndex::open(&folder.index()) else { break };
+            match sync::sync(&index, &files, None, &mut progress) {
+                Ok(synced) => return Ok((index, synced)),
+                Err(tanmi_memory::Error::Index(error)) if error.is_lost() => {
+                    MemoryIndex::discard(&folder.index())
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let index = MemoryIndex::in_memory().map_err(tanmi_memory::Error::from)?;
+        let synced = sync::sync(&index, &files, None, &mut progress)?;
+        Ok((index, synced))
+    }
+
+    /// The project's own files, and the conversations of it that are kept in the home folder.
+    pub(crate) fn memory_files(&self, folder: &Folder) -> Result<Vec<(String, PathBuf)>> {
+        let mut files = folder.files()?;
+        files.extend(crate::transcripts::files(self.home(), self.project()));
+        Ok(files)
+    }
+
+    pub fn memory_save(&self, new: NewFact) -> Result<Saved> {
+        let limit = self.config().memory_max_bytes;
+        let memory_type = memory_type(new.memory_type.as_deref().unwrap_or("W"))?;
+        check_text("content", &new.content, limit)?;
+        check_confidence(new.confidence, memory_type)?;
+        check_list("entities", &new.entities)?;
+        let (content, mut masked) = secrets::mask(&new.content);
+        let entities = mask_all(&new.entities, &mut masked);
+        let folder = self.memory_begin()?;
+        let lock = folder.lock()?;
+        let (index, _) = self.memory_index(&folder, |_, _| {})?;
+        for target in &new.supersedes {
+            find(&index, target)?;
+        }
+        let same = index.find_same(record::same(&content)).map_err(tanmi_memory::Error::from)?;
+        if let Some(known) = same.iter().find(|known| !new.supersedes.contains(&known.id)) {
+            return Ok(Saved { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
+        }
+        let session = self.session_named(new.session.as_deref()).unwrap_or_default();
+        let fact = Fact {
+            id: id::fresh("fact", self.now()),
+            memory_type,
+            content: content.into_owned(),
+            entities,
+            confidence: new.confidence,
+            at: self.now(),
+            session: session.clone(),
+            by: self.writer().to_owned(),
+            supersedes: new.supersedes.clone(),
+        };
+        folder.append(&lock, &folder.daily(self.now()), &fact.to_line(), Durable::Yes)?;
+        let similar = self.similar(&index, &fact, &new.supersedes);
+        // Found at once. If that fails the next search reads it: it is saved.
+        let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
+        self.note_session(&session, |state| state.saves = state.saves.saturating_add(1));
+        Ok(Saved { id: fact.id, duplicate: false, masked, similar })
+    }
+
+    /// Who writes, as records name it.
+    fn writer(&self) -> &'static str {
+        match (self.env.source, self.env.operator) {
+            (tanmi_event::Source::Mcp, _) => "mcp",
+            (_, tanmi_workspace::model::Operator::Ai) => "agent",
+            _ => "cli",
+        }
+    }
+
+    /// What a session did, for what is asked of it when it stops.
+    fn note_session(&self, session: &str, note: impl FnOnce(&mut tanmi_session::SessionState)) {
+        if !session.is_empty() {
+            let _ = States::new(self.home()).update(session, note);
+        }
+    }
+
+    fn similar(&self, index: &MemoryIndex, fact: &Fact, supersedes: &[String]) -> Vec<Memory> {
+        let filter = MemoryFilter::default();
+        let hits = search::search(index, &fact.content, &filter, 5, self.now()).unwrap_or_default();
+        let near = hits.into_iter().filter(|hit| {
+            hit.score > 0.4
+                && hit.row.kind == "fact"
+                && hit.row.id != fact.id
+                && !supersedes.contains(&hit.row.id)
+        });
+        near.take(3).map(|hit| Memory::of(&hit.row, Some(hit.score))).collect()
+    }
+
+    pub fn memory_summary(&self, new: NewSummary) -> Result<Saved> {
+        let limit = self.config().memory_max_bytes;
+        check_text("topic", &new.topic, 500)?;
+        check_text("summary", &new.summary, limit)?;
+        check_list("decisions", &new.decisions)?;
+        check_list("todos", &new.todos)?;
+        let mut masked = Vec::new();
+        let mut clean = |text: &str| {
+            let (text, found) = secrets::mask(text);
+            masked.extend(found);
+            text.into_owned()
+        };
+        let session = self.session_named(new.session.as_deref()).unwrap_or_default();
+        let summary = Summary {
+            id: id::fresh("sum", self.now()),
+            topic: clean(&new.topic),
+            summary: clean(&new.summary),
+            decisions: new.decisions.iter().map(|text| clean(text)).collect(),
+            todos: new.todos.iter().map(|text| clean(text)).collect(),
+            at: self.now(),
+            session: session.clone(),
+            by: self.writer().to_owned(),
+        };
+        let folder = self.memory_begin()?;
+        let lock = folder.lock()?;
+        folder.append(&lock, &folder.sessions(), &summary.to_line(), Durable::Yes)?;
+        let _ = self.memory_index(&folder, |_, _| {});
+        // This session's alone: another window has its own.
+        self.note_session(&session, |state| state.summarized = true);
+        Ok(Saved { id: summary.id, duplicate: false, masked, similar: Vec::new() })
+    }
+
+    pub fn memory_search(&self, query: &str, wanted: &MemoryQuery) -> Result<Results> {
+        self.memory_enabled()?;
+        let filter = filter(wanted, self.now())?;
+        let folder = self.memory_folder();
+        let (index, _) = self.memory_index(&folder, |_, _| {})?;
+        let hits = search::search(&index, query, &filter, wanted.limit, self.now())?;
+        let results = hits.iter().map(|Hit { row, score }| Memory::of(row, Some(*score))).collect();
+        Ok(Results { results, total: None })
+    }
+
+    pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<Results> {
+        self.memory_enabled()?;
+        let filter = filter(wanted, self.now())?;
+        let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
+        let rows =
+            index.newest(None, &filter, wanted.limit, wanted.skip).map_err(tanmi_memory::Error::from)?;
+        let total = index.count(None, &filter).map_err(tanmi_memory::Error::from)?;
+        let results = rows.iter().map(|row| Memory::of(row, None)).collect();
+        Ok(Results { results, total: Some(total) })
+    }
+
+    pub fn memory_show(&self, id: &str) -> Result<Memory> {
+        let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
+        Ok(Memory::of(&find(&index, id)?, None))
+    }
+
+    /// A new fact in the place of an old one.
+    pub fn memory_edit(&self, id: &str, content: String) -> Result<Saved> {
+        let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
+        let old = find(&index, id)?;
+        drop(index);
+        if old.kind != "fact" {
+            return Err(Error::NotAFact { id: id.to_owned() });
+        }
+        self.memory_save(NewFact {
+            content,
+            memory_type: Some(old.letter.clone()),
+            entities: old.entities.split(", ").filter(|one| !one.is_empty()).map(String::from).collect(),
+            confidence: old.confidence,
+            session: Some(old.session.clone()).filter(|session| !session.is_empty()),
+            supersedes: vec![old.id],
+        })
+    }
+
+    pub fn memory_forget(&self, ids: &[String]) -> Result<Vec<Memory>> {
+        self.memory_mark("forget", ids)
+    }
+
+    pub fn memory_restore(&self, ids: &[String]) -> Result<Vec<Memory>> {
+        self.memory_mark("restore", ids)
+    }
+
+    fn memory_mark(&self, kind: &str, ids: &[String]) -> Result<Vec<Memory>> {
+        self.memory_enabled()?;
+        let folder = self.memory_folder();
+        if !folder.exists() {
+            return Err(Error::MemoryNotFound { id: ids.first().cloned().unwrap_or_default() });
+        }
+        let lock = folder.lock()?;
+        let (index, _) = self.memory_index(&folder, |_, _| {})?;
+        let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
+        let lines: Vec<String> =
+            rows.iter().map(|row| record::mark_line(kind, &row.id, self.now(), self.writer())).collect();
+        folder.append(&lock, &folder.daily(self.now()), &lines.join("\n"), Durable::Yes)?;
+        drop(index);
+        let (index, _) = self.memory_index(&folder, |_, _| {})?;
+        rows.iter().map(|row| Ok(Memory::of(&find(&index, &row.id)?, None))).collect()
+    }
+
+    /// Takes JSON lines. Ids are kept, and what is known already stays as it is.
+    pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<Imported> {
+        let folder = self.memory_begin()?;
+        let lock = folder.lock()?;
+        let (index, _) = self.memory_index(&folder, |_, _| {})?;
+        let mut imported = Imported::default();
+        let mut seen = BTreeSet::new();
+        let mut days: BTreeMap<PathBuf, String> = BTreeMap::new();
+        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+            let Line::Record { mut row, supersedes } = record::read_line(line.as_bytes(), "import") else {
+                imported.bad_lines += 1;
+                continue;
+            };
+            if !seen.insert(row.id.clone())
+                || index.find(&row.id).map_err(tanmi_memory::Error::from)?.is_some()
+            {
+                imported.known += 1;
+                continue;
+            }
+            let (content, masked) = secrets::mask(&row.content);
+            imported.masked += masked.len();
+            row.content = content.into_owned();
+            let path = if row.kind == "summary" {
+                folder.sessions()
+            } else {
+                folder.daily(row.at.unwrap_or(self.now()))
+            };
+            let day = days.entry(path).or_default();
+            day.push_str(&imported_line(&row, &supersedes, self.now()));
+            day.push('\n');
+            imported.added += 1;
+        }
+        for (path, text) in &days {
+            folder.append(&lock, path, text, Durable::No)?;
+        }
+        // One sync for all of them: thousands of days would otherwise be thousands of waits.
+        let dir = std::fs::File::open(folder.dir()).map_err(Error::io(folder.dir()))?;
+        fs::sync_file_system(&dir).map_err(Error::io(folder.dir()))?;
+        drop(index);
+        self.memory_index(&folder, &mut progress)?;
+        Ok(imported)
+    }
+
+    /// Every record as it would be imported, the oldest first.
+    pub fn memory_export(&self, all: bool) -> Result<Vec<String>> {
+        let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
+        let filter = MemoryFilter { all, ..MemoryFilter::default() };
+        let mut rows = index.newest(None, &filter, usize::MAX >> 1, 0).map_err(tanmi_memory::Error::from)?;
+        rows.reverse();
+        Ok(rows.iter().map(|row| imported_line(row, &[], self.now())).collect())
+    }
+
+    pub fn memory_sync(&self, progress: impl FnMut(u64, u64)) -> Result<Synced> {
+        let folder = self.memory_folder();
+        let (_, synced) = self.memory_index(&folder, progress)?;
+        Ok(synced)
+    }
+
+    pub fn memory_stats(&self) -> Result<Stats> {
+        let folder = self.memory_folder();
+        let (index, synced) = self.memory_index(&folder, |_, _| {})?;
+        let count = |kind: Option<&str>, all: bool| {
+            let filter = MemoryFilter { all, ..MemoryFilter::default() };
+            index.count(kind, &filter).map_err(tanmi_memory::Error::from)
+        };
+        let hidden = count(None, true)? - count(None, false)?;
+        Ok(Stats {
+            folder: folder.dir().display().to_string(),
+            facts: count(Some("fact"), false)?,
+            summaries: count(Some("summary"), false)?,
+            turns: count(Some("turn"), false)?,
+            hidden,
+            files: self.memory_files(&folder)?.len(),
+            bad_lines: synced.bad_lines,
+            index_bytes: fs::FileSig::of(&folder.index()).ok().flatten().map_or(0, |sig| sig.size),
+        })
+    }
+
+    /// For the end of a session: what is new is read, for as long as there is time.
+    pub(crate) fn sync_until(
+        home: &std::path::Path,
+        folder: &Folder,
+        project: &std::path::Path,
+        deadline: Instant,
+    ) {
+        let Ok(mut files) = folder.files() else { return };
+        files.extend(crate::transcripts::files(home, project));
+        if let Ok(index) = MemoryIndex::open(&folder.index()) {
+            let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
+        }
+    }
+}
+
+fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
+    let found = index.find(id).map_err(tanmi_memory::Error::from)?;
+    found.ok_or_else(|| Error::MemoryNotFound { id: text::fit(id, 80) })
+}
+
+fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String {
+    if row.kind == "summary" {
+        let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
+        let mut line = json!({
+            "id": row.id, "type": "summary", "timestamp": dates::iso(row.at.unwrap_or(now)),
+            "source": {"session": row.session},
+        });
+        if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
+            line.extend(more);
+        }
+        return line.to_string();
+    }
+    let is_turn = row.kind == "turn" || !row.speaker.is_empty();
+    let mut line = json!({
+        "id": row.id, "type": if is_turn { "turn" } else { "fact" }, "content": row.content,
+        "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},
+    });
+    if !is_turn {
+        line["memory_type"] = json!(row.letter);
+    }
+    let entities: Vec<&str> = row.entities.split(", ").filter(|one| !one.is_empty()).collect();
+    let fields: [(&str, bool, Value); 4] = [
+        ("entities", !entities.is_empty(), json!(entities)),
+        ("speaker", !row.speaker.is_empty(), json!(row.speaker)),
+        ("confidence", row.confidence.is_some(), json!(row.confidence)),
+        ("supersedes", !supersedes.is_empty(), json!(supersedes)),
+    ];
+    for (key, is_there, value) in fields {
+        if is_there {
+            line[key] = value;
+        }
+    }
+    line.to_string()
+}
+
+fn memory_type(word: &str) -> Result<MemoryType> {
+    MemoryType::from_word(word).ok_or_else(|| Error::BadValue {
+        key: "type",
+        value: word.to_owned(),
+        expected: MemoryType::WORDS.join(" | "),
+    })
+}
+
+fn check_confidence(confidence: Option<f64>, kind: MemoryType) -> Result<()> {
+    let bad = |value: String, expected: &str| Error::BadValue {
+        key: "confidence",
+        value,
+        expected: expected.to_owned(),
+    };
+    match confidence {
+        Some(value) if !(0.0..=1.0).contains(&value) => Err(bad(value.to_string(), "0–1")),
+        None if kind == MemoryType::O => Err(bad(String::new(), "0–1 (type O)")),
+        _ => Ok(()),
+    }
+}
+
+fn check_text(field: &'static str, content: &str, limit: usize) -> Result<()> {
+    if content.trim().is_empty() {
+        return Err(tanmi_workspace::Error::Empty { field }.into());
+    }
+    if content.contains('\0') {
+        let reason = String::from("NUL");
+        return Err(tanmi_workspace::Error::Invalid { field, reason }.into());
+    }
+    if content.len() > limit {
+        let actual = content.len();
+        return Err(tanmi_workspace::Error::TooLong { field, unit: "bytes", limit, actual }.into());
+    }
+    Ok(())
+}
+
+fn check_list(field: &'static str, list: &[String]) -> Result<()> {
+    for item in list {
+        check_text(field, item, 2000)?;
+    }
+    if list.len() > 100 {
+        return Err(tanmi_workspace::Error::TooLong {
+            field,
+            unit: "entries",
+            limit: 100,
+            actual: list.len(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+fn mask_all(list: &[String], masked: &mut Vec<&'static str>) -> Vec<String> {
+    list.iter()
+        .map(|item| {
+            let (item, found) = secrets::mask(item);
+            masked.extend(found);
+            item.trim().to_owned()
+        })
+        .collect()
+}
+
+fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> {
+    let letter = match wanted.memory_type.as_deref() {
+        None => None,
+        Some("S" | "s") => Some(String::from("S")),
+        Some("T" | "t") => Some(String::from("T")),
+        Some(word) => Some(memory_type(word)?.as_str().to_owned()),
+    };
+    let day = |key: &'static str, text: &Option<String>| -> Result<Option<Millis>> {
+        let Some(text) = text else { return Ok(None) };
+        let relative = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok());
+        let at = relative.map(|days| now - days * 86_400_000).or_else(|| dates::parse(text));
+        let expected = String::from("YYYY-MM-DD | 7d");
+        at.map(Some).ok_or_else(|| Error::BadValue { key, value: text.clone(), expected })
+    };
+    let until = day("until", &wanted.until)?;
+    // A day named as the end is part of it.
+    let until = until.map(|at| if at % 86_400_000 == 0 { at + 86_400_000 } else { at + 1 });
+    Ok(MemoryFilter {
+        letter,
+        session: wanted.session.clone(),
+        since: day("since", &wanted.since)?,
+        until,
+        all: wanted.all,
+    })
+}
+
+/// A name for a project's folder in the home store.
+pub(crate) fn project_key(project: &std::path::Path) -> String {
+    let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned()
+}

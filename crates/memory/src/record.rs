@@ -1,0 +1,304 @@
+//! One line of a memory file: a fact, a summary, a turn of a conversation, or a word about one of them.
+//!
+//! Lines are read forgivingly, because others wrote some of them; what cannot be understood is a bad line and stays.
+
+use serde_json::{Map, Value, json};
+use tanmi_base::{Millis, hash};
+use tanmi_index::MemoryRow;
+
+use crate::dates;
+
+/// What kind of thing a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryType {
+    /// Of the world.
+    W,
+    /// What happened in the project.
+    B,
+    /// What somebody prefers; needs a confidence.
+    O,
+}
+
+impl MemoryType {
+    pub const WORDS: &[&str] = &["W", "B", "O"];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MemoryType::W => "W",
+            MemoryType::B => "B",
+            MemoryType::O => "O",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<MemoryType> {
+        match word {
+            "W" | "w" => Some(MemoryType::W),
+            "B" | "b" => Some(MemoryType::B),
+            "O" | "o" => Some(MemoryType::O),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Fact {
+    pub id: String,
+    pub memory_type: MemoryType,
+    pub content: String,
+    pub entities: Vec<String>,
+    pub confidence: Option<f64>,
+    pub at: Millis,
+    pub session: String,
+    /// Who or what wrote it: `cli`, `mcp`, `import`, `page`.
+    pub by: String,
+    /// What it replaces.
+    pub supersedes: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Summary {
+    pub id: String,
+    pub topic: String,
+    pub summary: String,
+    pub decisions: Vec<String>,
+    pub todos: Vec<String>,
+    pub at: Millis,
+    pub session: String,
+    pub by: String,
+}
+
+impl Fact {
+    pub fn to_line(&self) -> String {
+        let mut line = json!({
+            "id": self.id, "type": "fact", "memory_type": self.memory_type.as_str(), "content": self.content,
+            "entities": self.entities, "confidence": self.confidence, "timestamp": dates::iso(self.at),
+            "source": {"session": self.session, "by": self.by},
+        });
+        if !self.supersedes.is_empty() {
+            line["supersedes"] = json!(self.supersedes);
+        }
+        line.to_string()
+    }
+}
+
+impl Summary {
+    pub fn to_line(&self) -> String {
+        json!({
+            "id": self.id, "type": "summary", "topic": self.topic, "summary": self.summary,
+            "decisions": self.decisions, "todos": self.todos, "timestamp": dates::iso(self.at),
+            "source": {"session": self.session, "by": self.by},
+        })
+        .to_string()
+    }
+}
+
+/// A word about another record.
+pub fn mark_line(kind: &str, target: &str, at: Millis, by: &str) -> String {
+    json!({"type": kind, "target": target, "timestamp": dates::iso(at), "source": {"by": by}}).to_string()
+}
+
+/// A session's start or end, for the daily file.
+pub fn session_line(kind: &str, session: &str, at: Millis, more: Value) -> String {
+    let mut line = json!({"type": kind, "timestamp": dates::iso(at), "source": {"session": session}});
+    if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
+        line.extend(more);
+    }
+    line.to_string()
+}
+
+/// What a line says.
+#[derive(Debug)]
+pub enum Line {
+    Record {
+        row: Box<MemoryRow>,
+        supersedes: Vec<String>,
+    },
+    Mark {
+        target: String,
+        at: Millis,
+        hidden: bool,
+    },
+    /// A session began or ended.
+    Session,
+    /// Nothing that can be understood.
+    Bad,
+}
+
+/// Where a line was found decides what it is, if it does not say so itself.
+pub fn read_line(line: &[u8], file: &str) -> Line {
+    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else { return Line::Bad };
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let at = time(&fields);
+    match text("type") {
+        "forget" | "tombstone" | "restore" => Line::Mark {
+            target: text("target").to_owned(),
+            at: at.unwrap_or_default(),
+            hidden: text("type") != "restore",
+        },
+        "session_start" | "session_end" => Line::Session,
+        "summary" => summary(&fields, line, file, at),
+        _ if file == "sessions.jsonl" => summary(&fields, line, file, at),
+        _ => record(&fields, line, file, at),
+    }
+}
+
+fn time(fields: &Map<String, Value>) -> Option<Millis> {
+    match fields.get("timestamp").or_else(|| fields.get("ts"))? {
+        Value::String(text) => dates::parse(text),
+        Value::Number(number) => dates::parse(&number.to_string()),
+        _ => None,
+    }
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(list)) => list.iter().filter_map(|item| item.as_str().map(String::from)).collect(),
+        Some(Value::String(one)) if !one.is_empty() => vec![one.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn session_of(fields: &Map<String, Value>) -> String {
+    let source = fields.get("source").and_then(|source| source.get("session")).and_then(Value::as_str);
+    let own = || fields.get("session").and_then(Value::as_str);
+    source.or_else(own).unwrap_or_default().to_owned()
+}
+
+fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let content = text("content");
+    if content.trim().is_empty() {
+        return Line::Bad;
+    }
+    let is_turn = text("type") == "turn";
+    let letter = match (is_turn, MemoryType::from_word(text("memory_type"))) {
+        (true, _) => "T",
+        (false, Some(kind)) => kind.as_str(),
+        (false, None) => MemoryType::from_word(text("type")).map_or("W", MemoryType::as_str),
+    };
+    let confidence =
+        fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
+    let row = MemoryRow {
+        id: id_of(fields, line),
+        file: file.to_owned(),
+        kind: if is_turn { "turn" } else { "fact" }.to_owned(),
+        letter: letter.to_owned(),
+        content: content.to_owned(),
+        entities: strings(fields.get("entities")).join(", "),
+        confidence,
+        at,
+        stamp: text("timestamp").to_owned(),
+        session: session_of(fields),
+        speaker: text("speaker").to_owned(),
+        same: same(content),
+        ..MemoryRow::default()
+    };
+    Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }
+}
+
+fn summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (topic, summary) = (text("topic"), text("summary"));
+    if topic.trim().is_empty() && summary.trim().is_empty() {
+        return Line::Bad;
+    }
+    let (decisions, todos) = (strings(fields.get("decisions")), strings(fields.get("todos")));
+    let mut content = vec![topic.to_owned(), summary.to_owned()];
+    content.extend(decisions.iter().chain(&todos).cloned());
+    content.retain(|part| !part.trim().is_empty());
+    let row = MemoryRow {
+        id: id_of(fields, line),
+        file: file.to_owned(),
+        kind: String::from("summary"),
+        letter: String::from("S"),
+        content: content.join("\n"),
+        at,
+        stamp: text("timestamp").to_owned(),
+        session: session_of(fields),
+        more: json!({"topic": topic, "summary": summary, "decisions": decisions, "todos": todos}).to_string(),
+        same: same(&content.join("\n")),
+        ..MemoryRow::default()
+    };
+    Line::Record { row: Box::new(row), supersedes: Vec::new() }
+}
+
+/// Its own id, or one that the same line always gets.
+fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
+    match fields.get("id") {
+        Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        _ => format!("line-{}", &hash::md5_hex(line)[..12]),
+    }
+}
+
+/// Equal for texts that say the same: case, spaces and signs at the end do not count.
+pub fn same(content: &str) -> i64 {
+    let plain: String = content
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, '+' | '#' | '-' | '_' | '.' | '/' | '%'))
+        .flat_map(char::to_lowercase)
+        .collect();
+    let plain = plain.trim_end_matches(['.', '-']);
+    let digest = hash::md5_hex(plain.as_bytes());
+    i64::from_str_radix(&digest[..15], 16).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(line: &str) -> MemoryRow {
+        match read_line(line.as_bytes(), "daily/x.jsonl") {
+            Line::Record { row, .. } => *row,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_of_all_kinds() {
+        let fact = Fact {
+            id: "fact-1".into(),
+            memory_type: MemoryType::O,
+            content: "喜欢简短的回答\n真的".into(),
+            entities: vec!["风格".into()],
+            confidence: Some(0.9),
+            at: 1_683_504_000_000,
+            session: "s".into(),
+            by: "cli".into(),
+            supersedes: vec!["fact-0".into()],
+        };
+        let read = row(&fact.to_line());
+        assert_eq!(
+            (read.letter.as_str(), read.content.as_str(), read.session.as_str()),
+            ("O", "喜欢简短的回答\n真的", "s")
+        );
+        assert_eq!(
+            (read.at, read.confidence, read.entities.as_str()),
+            (Some(1_683_504_000_000), Some(0.9), "风格")
+        );
+        let odd =
+            row(r#"{"content":"x","confidence":"high","timestamp":null,"entities":"one","type":"fact"}"#);
+        assert_eq!(
+            (odd.letter.as_str(), odd.confidence, odd.at, odd.entities.as_str()),
+            ("W", None, None, "one")
+        );
+        assert!(odd.id.starts_with("line-"));
+        for bad in ["", "{", "[]", "7", "{}", r#"{"content":" "}"#, "{\"content\":\"x\"", "\u{fffd}"] {
+            assert!(matches!(read_line(bad.as_bytes(), "f"), Line::Bad), "{bad}");
+        }
+        let forget = read_line(mark_line("forget", "a", 5000, "cli").as_bytes(), "f");
+        assert!(matches!(forget, Line::Mark { hidden: true, at: 5000, .. }), "{forget:?}");
+        let start = session_line("session_start", "s", 0, json!({"platform": "cursor"}));
+        assert!(matches!(read_line(start.as_bytes(), "f"), Line::Session) && start.contains("cursor"));
+        let old = read_line(br#"{"topic":"t","summary":"s"}"#, "sessions.jsonl");
+        assert!(matches!(old, Line::Record { row, .. } if row.letter == "S" && row.content == "t\ns"));
+    }
+
+    #[test]
+    fn what_says_the_same() {
+        assert_eq!(same("Use Redis for caching."), same("use  redis for caching"));
+        assert_eq!(same("使用 JWT 认证。"), same("使用JWT认证"));
+        assert_ne!(same("C++"), same("C"));
+        assert_ne!(same("24 小时"), same("25 小时"));
+    }
+}

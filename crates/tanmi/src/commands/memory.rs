@@ -1,0 +1,112 @@
+//! `tanmi memory …`
+
+use std::io::Read;
+
+use serde_json::json;
+use tanmi_app::Error;
+use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
+
+use super::{Context, Result, text_or_stdin};
+use crate::cli::{MemoryCommand, MemoryFilterArgs};
+use crate::out::progress::Progress;
+use crate::{out, show};
+
+pub fn run(context: &Context, command: MemoryCommand) -> Result {
+    let app = &context.app;
+    let lang = app.lang(None);
+    match command {
+        MemoryCommand::SaveFact { text, file, memory_type, entities, confidence, session, supersedes } => {
+            let content = match file {
+                Some(path) => std::fs::read_to_string(&path).map_err(Error::io(&path))?,
+                None => text_or_stdin("content", text.unwrap_or_else(|| String::from("-")))?,
+            };
+            let entities = entities.iter().flat_map(|list| list.split([',', '，'])).map(str::trim);
+            let saved = app.memory_save(NewFact {
+                content,
+                memory_type: Some(memory_type),
+                entities: entities.filter(|one| !one.is_empty()).map(String::from).collect(),
+                confidence,
+                session,
+                supersedes,
+            })?;
+            context.answer(&saved, |saved| show::memory::saved(saved, lang));
+        }
+        MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
+            let summary = text_or_stdin("summary", summary)?;
+            let saved = app.memory_summary(NewSummary { topic, summary, decisions, todos, session })?;
+            context.answer(&saved, |saved| show::memory::saved(saved, lang));
+        }
+        MemoryCommand::Search { query, filter, limit } => {
+            let found = app.memory_search(&query.join(" "), &wanted(filter, limit, 0))?;
+            context.answer(&found, |found| show::memory::results(found, lang));
+        }
+        MemoryCommand::List { filter, limit, skip } => {
+            let listed = app.memory_list(&wanted(filter, limit, skip))?;
+            context.answer(&listed, |listed| show::memory::results(listed, lang));
+        }
+        MemoryCommand::Show { id } => {
+            let memory = app.memory_show(&id)?;
+            context.answer(&memory, |memory| show::memory::whole(memory, lang));
+        }
+        MemoryCommand::Edit { id, text } => {
+            let saved = app.memory_edit(&id, text_or_stdin("content", text)?)?;
+            context.answer(&saved, |saved| show::memory::saved(saved, lang));
+        }
+        MemoryCommand::Forget { ids } => {
+            let gone = app.memory_forget(&ids)?;
+            context.answer(&gone, |gone| show::memory::marked(gone, lang.pick("已忘记", "forgotten")));
+        }
+        MemoryCommand::Restore { ids } => {
+            let back = app.memory_restore(&ids)?;
+            context.answer(&back, |back| show::memory::marked(back, lang.pick("已恢复", "restored")));
+        }
+        MemoryCommand::Import { file } => {
+            let lines = if file.as_os_str() == "-" {
+                let mut bytes = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+            } else {
+                std::fs::read(&file)
+            };
+            let lines = lines.map_err(Error::io(&file))?;
+            let mut progress = Progress::new(lang.pick("索引", "indexing"));
+            let imported =
+                app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
+            progress.end();
+            context.answer(&imported, |imported| show::memory::imported(imported, lang));
+        }
+        MemoryCommand::Export { all } => {
+            let lines = app.memory_export(all)?;
+            if !lines.is_empty() {
+                out::text(&lines.join("\n"));
+            }
+        }
+        MemoryCommand::Ingest { paths } => {
+            let ingested = app.memory_ingest(&paths)?;
+            context.answer(&ingested, |ingested| show::memory::ingested(ingested, lang));
+        }
+        MemoryCommand::Sync => {
+            let mut progress = Progress::new(lang.pick("索引", "indexing"));
+            let synced = app.memory_sync(|done, all| progress.show(done, all))?;
+            progress.end();
+            let value = json!({"added": synced.added, "badLines": synced.bad_lines});
+            context.answer(&value, |_| show::memory::synced(&synced, lang));
+        }
+        MemoryCommand::Stats => {
+            let stats = app.memory_stats()?;
+            context.answer(&stats, |stats| show::memory::stats(stats, lang));
+        }
+    }
+    Ok(())
+}
+
+fn wanted(filter: MemoryFilterArgs, limit: usize, skip: usize) -> MemoryQuery {
+    MemoryQuery {
+        memory_type: filter.memory_type,
+        session: filter.session,
+        since: filter.since,
+        until: filter.until,
+        all: filter.all,
+        limit,
+        skip,
+    }
+}
