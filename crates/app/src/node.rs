@@ -175,7 +175,7 @@ impl App {
         let place = self.locate(step.workspace)?;
         if let Some(session) = step.session {
             // Before the step, so that whoever comes second finds the first alive.
-            self.is_alive(session);
+            self.steps_on(session);
         }
         let done = self.change(&place, |tx, act| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.

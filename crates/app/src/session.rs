@@ -234,10 +234,13 @@ impl App {
         }
     }
 
-    /// A sign of life. Nothing is lost if it cannot be written down.
-    pub(crate) fn is_alive(&self, session: &str) {
+    /// A session takes a step. Nothing is lost if it cannot be written down.
+    pub(crate) fn steps_on(&self, session: &str) {
         let now = self.now();
-        let _ = States::new(self.home()).update(session, |state| state.alive_at = now);
+        let _ = States::new(self.home()).update(session, |state| {
+            state.alive_at = now;
+            state.steps = state.steps.saturating_add(1);
+        });
     }
 
     /// Runs what a session does itself. What that changes in its context is nothing it has to be told.

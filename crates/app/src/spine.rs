@@ -18,6 +18,7 @@ use crate::config::Config;
 
 mod facts;
 mod log;
+mod memory;
 pub mod rules;
 mod state;
 
@@ -47,6 +48,7 @@ struct Loaded {
     config: Config,
     rules: Vec<CustomRule>,
     files: Vec<RuleFile>,
+    project: Option<PathBuf>,
 }
 
 /// Decides, and remembers what was said.
@@ -106,6 +108,9 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
         decision = run(event, &loaded, &mut Vec::new());
     }
     state::record(state, &decision, &loaded.facts);
+    if event.source == Source::Hook {
+        memory::mark(caller, event, &loaded.config, loaded.project.as_deref());
+    }
     log::complain(caller, state, &complaints);
     if decision.should_respond && loaded.config.ledger && caller.home.is_dir() {
         write_ledger(caller, event, &decision, &loaded.facts);
@@ -209,9 +214,11 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     } else {
         Vec::new()
     };
-    let facts =
+    let mut facts =
         facts::of(caller, event, state, &config, bound.as_ref().map(|(binding, peek)| (*binding, peek)));
-    Loaded { facts, rules: rules::flatten(&files), config, files }
+    let peek = bound.as_ref().map(|(_, peek)| peek);
+    facts.memory = memory::load(caller, event, &config, project.as_deref(), peek);
+    Loaded { facts, rules: rules::flatten(&files), config, files, project }
 }
 
 /// What a bound session would be told now: its hash, and the node in focus.

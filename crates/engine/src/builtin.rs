@@ -7,9 +7,12 @@ use crate::facts::Facts;
 mod binding_hint;
 mod context_inject;
 mod context_refresh;
+mod memory_flush;
+mod memory_load;
 mod plan_confirm;
 mod reminders;
 mod session_info;
+mod session_save;
 mod smart_reminder;
 mod task_complete;
 
@@ -30,6 +33,8 @@ pub type Why = (&'static str, &'static str);
 pub struct Ctx<'a> {
     pub event: &'a Event,
     pub facts: &'a Facts,
+    /// Bytes that the rules before it left.
+    pub left: usize,
 }
 
 /// What a rule says.
@@ -61,10 +66,13 @@ pub const BUILTIN: &[Builtin] = &[
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,
+    memory_load::RULE,
     plan_confirm::RULE,
     smart_reminder::RULE,
     task_complete::RULE,
     binding_hint::RULE,
+    memory_flush::RULE,
+    session_save::RULE,
 ];
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ fn run(
         let verdict = match *rule {
             _ if is_told => Err(Verdict::Suppressed),
             _ if stopped.is_some() => Err(Verdict::Stopped { by: stopped.unwrap_or_default().to_owned() }),
-            Rule::Builtin(rule) => run_builtin(rule, event, facts),
+            Rule::Builtin(rule) => run_builtin(rule, event, facts, left(event, &decision)),
             Rule::Custom(rule) => match matches(rule, event, facts, builtin, custom, &mut scope) {
                 Err(verdict) => Err(verdict),
                 Ok(()) => {
@@ -181,14 +181,20 @@ fn speak(rule: &Rule<'_>, said: Said, decision: &mut Decision, scope: &mut Scope
     Verdict::Said { content }
 }
 
-fn run_builtin(rule: &Builtin, event: &Event, facts: &Facts) -> Result<Said, Verdict> {
+/// What the platform still takes.
+fn left(event: &Event, decision: &Decision) -> usize {
+    let used: usize = decision.actions.iter().map(|a| a.content.len() + a.kind.overhead() + 1).sum();
+    event.platform.cap.saturating_sub(used)
+}
+
+fn run_builtin(rule: &Builtin, event: &Event, facts: &Facts, left: usize) -> Result<Said, Verdict> {
     if !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
     }
     if facts.muted.contains(&rule.id) {
         return Err(Verdict::Off);
     }
-    let said = (rule.run)(&Ctx { event, facts }).map_err(Verdict::Silent)?;
+    let said = (rule.run)(&Ctx { event, facts, left }).map_err(Verdict::Silent)?;
     match said.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
         Some(left) => Err(Verdict::Throttled { left }),
         None => Ok(said),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use tanmi_base::{Lang, Millis};
 use tanmi_event::EventKind;
 
+use crate::builtin::Why;
+
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub now: Millis,
@@ -14,6 +16,10 @@ pub struct Facts {
     pub workspace: Option<WorkspaceFacts>,
     /// The node in focus, or the one the event is about.
     pub node: Option<NodeFacts>,
+    /// What is remembered, or why nothing is told of it. Looked at only when a session starts.
+    pub memory: Result<MemoryFacts, Why>,
+    /// Whether memory is in use at all.
+    pub memory_on: bool,
     /// Whether there is anything to bind to.
     pub has_workspaces: bool,
     /// Full context again after so many prompts, where the platform gets it by prompts; 0 means never.
@@ -29,6 +35,12 @@ pub struct SessionFacts {
     pub seen: Option<String>,
     /// Prompts since the last start, this one included.
     pub prompts: u32,
+    /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
+    pub all_prompts: u32,
+    pub saves: u32,
+    pub steps: u32,
+    pub summarized: bool,
+    pub asked: bool,
     /// The context was compacted away since it was told.
     pub compacted: bool,
     /// The person took the session off its workspace on purpose.
@@ -37,6 +49,32 @@ pub struct SessionFacts {
     pub hooks_seen: Vec<EventKind>,
     /// When each throttled thing was last said.
     pub said: BTreeMap<String, Millis>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFacts {
+    pub core: String,
+    pub summary: Option<SummaryFacts>,
+    /// The newest first.
+    pub recent: Vec<FactLine>,
+    /// What fits the node in focus.
+    pub found: Vec<FactLine>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SummaryFacts {
+    pub topic: String,
+    pub summary: String,
+    pub decisions: Vec<String>,
+    pub todos: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct FactLine {
+    /// `YYYY-MM-DD`
+    pub day: String,
+    pub letter: String,
+    pub content: String,
 }
 
 #[derive(Clone, Debug, Default)]

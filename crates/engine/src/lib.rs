@@ -15,5 +15,8 @@ pub use builtin::{BUILTIN, Builtin, Why};
 pub use context_text::{ContextHash, context_text};
 pub use custom::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Judged, Trace, Verdict, decide, decide_with, is_told, judge};
-pub use facts::{Children, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
+pub use facts::{
+    Children, FactLine, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts,
+    WorkspaceFacts,
+};
 pub use neutral::neutral;

@@ -44,6 +44,12 @@ pub enum ActionKind {
     SmartReminder,
     Reminder,
     BindingHint,
+    /// What is remembered.
+    Memory,
+    /// Before a compaction.
+    Flush,
+    /// When the agent stops.
+    Save,
 }
 
 impl ActionKind {
@@ -53,6 +59,9 @@ impl ActionKind {
         ActionKind::SmartReminder,
         ActionKind::Reminder,
         ActionKind::BindingHint,
+        ActionKind::Memory,
+        ActionKind::Flush,
+        ActionKind::Save,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -62,6 +71,9 @@ impl ActionKind {
             ActionKind::SmartReminder => "smart_reminder",
             ActionKind::Reminder => "reminder",
             ActionKind::BindingHint => "binding_hint",
+            ActionKind::Memory => "memory",
+            ActionKind::Flush => "flush",
+            ActionKind::Save => "save",
         }
     }
 
@@ -69,19 +81,21 @@ impl ActionKind {
         ActionKind::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
 
-    /// The tag that sets it apart.
-    pub fn tag(self) -> &'static str {
+    /// The tag that sets it apart; none for a message of its own.
+    pub fn tag(self) -> Option<&'static str> {
         match self {
             ActionKind::InjectContext | ActionKind::SessionInfo | ActionKind::BindingHint => {
-                "tanmi-workspace-context"
+                Some("tanmi-workspace-context")
             }
-            ActionKind::SmartReminder | ActionKind::Reminder => "tanmi-smart-reminder",
+            ActionKind::SmartReminder | ActionKind::Reminder => Some("tanmi-smart-reminder"),
+            ActionKind::Memory => Some("tanmi-memory"),
+            ActionKind::Flush | ActionKind::Save => None,
         }
     }
 
     /// What the tags around a text of this kind cost.
     pub fn overhead(self) -> usize {
-        "<>\n\n</>".len() + 2 * self.tag().len()
+        self.tag().map_or(0, |tag| "<>\n\n</>".len() + 2 * tag.len())
     }
 }
 

@@ -92,6 +92,18 @@ pub struct Payload {
     pub workspace_id: Option<String>,
     pub project: Option<PathBuf>,
     pub start: Option<StartSource>,
+    /// How a turn ended, where the platform says so.
+    pub status: Option<String>,
+    /// This stop follows from something we asked for.
+    pub in_loop: bool,
+    /// Why a session ends, and how long it was.
+    pub reason: Option<String>,
+    pub duration_ms: Option<i64>,
+    /// How full the context is, before a compaction.
+    pub usage_percent: Option<i64>,
+    pub message_count: Option<i64>,
+    /// The conversation as the client keeps it.
+    pub transcript: Option<PathBuf>,
     pub cwd: Option<String>,
 }
 

@@ -38,10 +38,18 @@ impl Platform {
 /// Safe for every client: Codex counts bytes, Claude Code and Cursor UTF-16 units.
 const CAP: usize = 10_000;
 
+const LIFE: &[EventKind] = &[
+    EventKind::SessionStart,
+    EventKind::PromptSubmit,
+    EventKind::PreCompact,
+    EventKind::Stop,
+    EventKind::SessionEnd,
+];
+
 pub static CLAUDE_CODE: Platform = Platform {
     id: "claude-code",
     aliases: &["claude"],
-    hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit],
+    hook_events: LIFE,
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
 };
@@ -49,7 +57,7 @@ pub static CLAUDE_CODE: Platform = Platform {
 pub static CURSOR: Platform = Platform {
     id: "cursor",
     aliases: &[],
-    hook_events: &[EventKind::SessionStart, EventKind::PromptSubmit, EventKind::PreCompact],
+    hook_events: LIFE,
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
 };

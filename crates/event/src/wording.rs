@@ -42,7 +42,9 @@ fn rank(action: &Action) -> u8 {
         ActionKind::InjectContext if CONTEXT_RULES.contains(&action.rule.as_str()) => 0,
         ActionKind::SmartReminder => 1,
         ActionKind::Reminder | ActionKind::BindingHint => 2,
+        ActionKind::Flush | ActionKind::Save => 0,
         ActionKind::InjectContext => 3,
+        ActionKind::Memory => 4,
     }
 }
 
@@ -52,8 +54,10 @@ pub fn wording(decision: &Decision) -> String {
 }
 
 fn tagged(action: &Action) -> String {
-    let tag = action.kind.tag();
-    format!("<{tag}>\n{}\n</{tag}>", action.content)
+    match action.kind.tag() {
+        Some(tag) => format!("<{tag}>\n{}\n</{tag}>", action.content),
+        None => action.content.clone(),
+    }
 }
 
 #[cfg(test)]

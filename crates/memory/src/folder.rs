@@ -116,6 +116,40 @@ impl Folder {
         work().map_err(Error::io(path))
     }
 
+    /// Takes the lines of starts and ends out of days before `oldest`; a file that had nothing else goes. Records stay.
+    pub fn drop_session_lines(&self, oldest: Millis) -> Result<()> {
+        let last = clock::utc_day(oldest);
+        for (name, path) in self.files()? {
+            let day = name.strip_prefix("daily/").and_then(|name| name.strip_suffix(".jsonl"));
+            if !day.is_some_and(|day| day < last.as_str()) {
+                continue;
+            }
+            let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { continue };
+            let is_note = |line: &[u8]| {
+                contains(line, b"\"session_")
+                    && matches!(crate::record::read_line(line, &name), crate::record::Line::Session)
+            };
+            let lines = || bytes.split_inclusive(|byte| *byte == b'\n');
+            if !lines().any(is_note) {
+                continue;
+            }
+            let lock = self.lock()?;
+            let kept: Vec<u8> = lines().filter(|line| !is_note(line)).flatten().copied().collect();
+            // Somebody may have appended meanwhile: then it waits for the next end.
+            let is_same = fs::FileSig::of(&path)
+                .map_err(Error::io(&path))?
+                .is_some_and(|sig| sig.size == bytes.len() as u64);
+            if is_same && kept.trim_ascii().is_empty() {
+                std::fs::remove_file(&path).map_err(Error::io(&path))?;
+            } else if is_same {
+                fs::write_atomic(&path, &kept, &self.dir, fs::Durability::Synced)
+                    .map_err(Error::io(&path))?;
+            }
+            drop(lock);
+        }
+        Ok(())
+    }
+
     /// The files that hold records, in the order in which they are read: old days first.
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut files = Vec::new();
@@ -142,4 +176,8 @@ impl Folder {
         }
         Ok(files)
     }
+}
+
+fn contains(line: &[u8], part: &[u8]) -> bool {
+    line.windows(part.len()).any(|window| window == part)
 }

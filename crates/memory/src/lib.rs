@@ -8,6 +8,7 @@ use std::path::PathBuf;
 pub mod dates;
 pub mod folder;
 pub mod rank;
+pub mod recent;
 pub mod record;
 pub mod search;
 pub mod segment;

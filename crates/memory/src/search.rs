@@ -44,7 +44,11 @@ pub fn search(
     let rows = with_neighbours(index, &found, filter)?;
     let ready: BTreeMap<i64, Terms<'_>> =
         rows.iter().map(|row| (row.n, Terms::of(&doc_of(row), &row.terms))).collect();
-    let wanted: Vec<&MemoryRow> = rows.iter().filter(|row| is_wanted(row, filter)).collect();
+    // In a conversation the answer may have none of the question's words; a fact stands for itself.
+    let has_own =
+        |row: &MemoryRow| ready[&row.n].own.iter().any(|term| question.terms.iter().any(|own| own == term));
+    let wanted: Vec<&MemoryRow> =
+        rows.iter().filter(|row| is_wanted(row, filter) && (row.kind == "turn" || has_own(row))).collect();
     let placed: Vec<Placed<'_>> = wanted.iter().map(|row| placed(row, &ready)).collect();
     let collection = Collection { docs, length, frequencies };
     let scores = rank::scores(&question, &collection, &placed, &WEIGHTS);

@@ -14,6 +14,9 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     let kind = match fields.text("hook_event_name").as_deref().or(name)? {
         "SessionStart" => EventKind::SessionStart,
         "UserPromptSubmit" => EventKind::PromptSubmit,
+        "PreCompact" => EventKind::PreCompact,
+        "Stop" => EventKind::Stop,
+        "SessionEnd" => EventKind::SessionEnd,
         _ => return None,
     };
     let prompt = fields.text("prompt");
@@ -29,6 +32,9 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
         prompt,
         prompt_id: fields.id("prompt_id"),
         start: (kind == EventKind::SessionStart).then_some(start),
+        in_loop: fields.flag("stop_hook_active"),
+        reason: fields.text("reason"),
+        transcript: fields.path("transcript_path").map(Into::into),
         cwd: fields.path("cwd"),
         ..Payload::default()
     };
@@ -40,6 +46,9 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
     let name = match event.kind {
         EventKind::SessionStart => "SessionStart",
         EventKind::PromptSubmit => "UserPromptSubmit",
+        // Plain text goes to whoever writes the summary.
+        EventKind::PreCompact => return Some(text.to_owned()),
+        EventKind::Stop => return Some(json!({"decision": "block", "reason": text}).to_string()),
         _ => return None,
     };
     Some(json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}).to_string())

@@ -14,6 +14,8 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "beforeSubmitPrompt" | "UserPromptSubmit" => EventKind::PromptSubmit,
         "preCompact" | "PreCompact" => EventKind::PreCompact,
+        "stop" | "Stop" => EventKind::Stop,
+        "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
         _ => return None,
     };
     // A list as documented; whatever else it may be is nobody's folder.
@@ -22,6 +24,14 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         prompt: fields.text("prompt"),
         prompt_id: fields.id("generation_id"),
         start: (kind == EventKind::SessionStart).then_some(StartSource::Startup),
+        status: fields.text("status"),
+        in_loop: fields.number("loop_count").is_some_and(|count| count > 0)
+            || fields.flag("stop_hook_active"),
+        reason: fields.text("reason"),
+        duration_ms: fields.number("duration_ms"),
+        usage_percent: fields.number("context_usage_percent"),
+        message_count: fields.number("message_count"),
+        transcript: fields.path("transcript_path").map(Into::into),
         cwd: filled(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
         ..Payload::default()
     };
@@ -36,6 +46,9 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
         EventKind::PromptSubmit => {
             Some(json!({"continue": true, "additional_context": text, "agent_message": text}).to_string())
         }
+        // Shown to the person; the agent never gets it.
+        EventKind::PreCompact => Some(json!({"user_message": text}).to_string()),
+        EventKind::Stop => Some(json!({"followup_message": text}).to_string()),
         _ => None,
     }
 }

@@ -56,6 +56,15 @@ impl Fields {
         self.0.get(name)?.as_str().map(str::to_owned)
     }
 
+    fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(serde_json::Value::as_bool).unwrap_or(false)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        let value = self.0.get(name)?;
+        value.as_i64().or_else(|| value.as_f64().map(|number| number.round() as i64))
+    }
+
     fn id(&self, name: &str) -> Option<String> {
         filled(self.text(name)).filter(|id| id.len() <= MAX_ID)
     }
@@ -127,15 +136,23 @@ mod tests {
         assert_eq!(
             seen,
             [
+                "claude-code PreCompact.json pre_compact None",
+                "claude-code SessionEnd.clear.json session_end None",
+                "claude-code SessionEnd.other.json session_end None",
                 "claude-code SessionStart.clear.json session_start Some(Clear)",
                 "claude-code SessionStart.compact.json session_start Some(Compact)",
                 "claude-code SessionStart.fork.json session_start Some(Fork)",
                 "claude-code SessionStart.resume.json session_start Some(Resume)",
                 "claude-code SessionStart.startup.json session_start Some(Startup)",
+                "claude-code Stop.json stop None",
                 "claude-code UserPromptSubmit.json prompt_submit None",
                 "cursor beforeSubmitPrompt.json prompt_submit None",
                 "cursor preCompact.json pre_compact None",
+                "cursor sessionEnd.json session_end None",
                 "cursor sessionStart.json session_start Some(Startup)",
+                "cursor stop.aborted.json stop None",
+                "cursor stop.completed.json stop None",
+                "cursor stop.second-loop.json stop None",
             ]
         );
     }

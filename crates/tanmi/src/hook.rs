@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tanmi_app::spine::{Caller, handle, write_log};
 use tanmi_base::{Lang, clock, lock, paths};
-use tanmi_event::find_platform;
+use tanmi_event::{EventKind, find_platform};
 
 const MAX_INPUT: usize = 16 << 20;
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -55,6 +55,10 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         }
         return None;
     };
+    if event.kind == EventKind::SessionEnd {
+        // Clients wait a second for this one.
+        lock::set_patience(Duration::from_millis(200));
+    }
     let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
     let user = paths::user_home();
     let caller = Caller {

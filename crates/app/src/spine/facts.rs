@@ -34,6 +34,11 @@ pub fn of(
             id: event.session.clone(),
             seen: state.seen.clone(),
             prompts: state.prompts,
+            all_prompts: state.all_prompts,
+            saves: state.saves,
+            steps: state.steps,
+            summarized: state.summarized,
+            asked: state.asked,
             compacted: state.compacted,
             unbound: state.unbound,
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
@@ -44,6 +49,8 @@ pub fn of(
         has_workspaces: true,
         refresh_every: config.context_refresh,
         muted: muted(config),
+        memory: Err(("", "")),
+        memory_on: config.memory,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tanmi_base::Millis;
 use tanmi_engine::{ContextHash, Facts};
-use tanmi_event::{CONTEXT_RULES, Decision, Event, EventKind, Source};
+use tanmi_event::{ActionKind, CONTEXT_RULES, Decision, Event, EventKind, Source};
 use tanmi_session::{Claim, SessionState};
 
 use super::Caller;
@@ -46,7 +46,10 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
                 state.hooks.clear();
             }
         }
-        EventKind::PromptSubmit => state.prompts = state.prompts.saturating_add(1),
+        EventKind::PromptSubmit => {
+            state.prompts = state.prompts.saturating_add(1);
+            state.all_prompts = state.all_prompts.saturating_add(1);
+        }
         EventKind::PreCompact => state.compacted = true,
         _ => {}
     }
@@ -76,6 +79,7 @@ pub fn record(state: &mut SessionState, decision: &Decision, facts: &Facts) {
     for throttle in &decision.throttle {
         state.said.insert(throttle.key.clone(), facts.now);
     }
+    state.asked |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
     let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| is_told) {
         knows(

@@ -25,6 +25,8 @@ fn unbound(lang: Lang) -> Facts {
         has_workspaces: true,
         refresh_every: 10,
         muted: Vec::new(),
+        memory: Err(("", "")),
+        memory_on: true,
     }
 }
 

@@ -140,6 +140,8 @@ pub fn sample() -> Value {
         has_workspaces: false,
         refresh_every: 0,
         muted: Vec::new(),
+        memory: Err(("", "")),
+        memory_on: false,
     };
     let event = Event {
         source: tanmi_event::Source::Api,

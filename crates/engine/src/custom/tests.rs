@@ -32,6 +32,8 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         has_workspaces: true,
         refresh_every: 10,
         muted: Vec::new(),
+        memory: Err(("", "")),
+        memory_on: true,
     }
 }
 

@@ -19,9 +19,15 @@ pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
     if output.stdout.is_empty() {
         return String::new();
     }
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let fields = [&answer["hookSpecificOutput"]["additionalContext"], &answer["additional_context"]];
-    fields.iter().find_map(|field| field.as_str()).unwrap().to_owned()
+    // Only for a compaction does Claude Code take plain text.
+    let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
+        assert!(String::from_utf8_lossy(payload).contains("PreCompact"), "not JSON");
+        return String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
+    };
+    let context = &answer["hookSpecificOutput"]["additionalContext"];
+    let others =
+        ["additional_context", "user_message", "followup_message", "reason"].map(|name| &answer[name]);
+    std::iter::once(context).chain(others).find_map(|field| field.as_str()).unwrap().to_owned()
 }
 
 pub struct Agent<'a> {

@@ -16,6 +16,7 @@ mod hostile;
 mod house;
 mod ledger;
 mod mcp;
+mod memory;
 mod real_clients;
 mod rules;
 mod sessions;

@@ -106,7 +106,7 @@ fn cursor_is_told_again_after_a_compaction_and_as_often_as_wanted() {
     let agent = Agent { env: &env, platform: "cursor", session: "c".into() };
     assert!(agent.prompt("a").contains(&ws));
     assert_eq!(agent.prompt("b"), "");
-    assert_eq!(agent.send("PreCompact", "preCompact", json!({})), "");
+    assert!(agent.send("PreCompact", "preCompact", json!({})).contains("[Memory Flush]"));
     assert!(agent.prompt("c").contains(&ws), "after a compaction");
     assert_eq!(agent.prompt("d"), "");
     env.ok(&["config", "set", "contextRefresh", "always"]);

@@ -139,6 +139,18 @@ fn every_tool_with_good_and_bad_input() {
         ("session_status", json!({"sessionId": "s"})),
         ("session_unbind", json!({"sessionId": "s"})),
         ("context_check", json!({"sessionId": "s", "trigger": "session_start", "prompt": "p"})),
+        (
+            "memory_save",
+            json!({"content": "c", "type": "O", "entities": ["e"], "confidence": 0.9, "supersedes": [], "sessionId": "s"}),
+        ),
+        (
+            "memory_search",
+            json!({"query": "c", "limit": 3, "type": "O", "since": "7d", "until": "2030-01-01"}),
+        ),
+        (
+            "memory_summary",
+            json!({"topic": "t", "summary": "s", "decisions": [], "todos": ["x"], "sessionId": "s"}),
+        ),
         ("context_get", json!({"workspaceId": ws, "nodeId": task})),
         ("context_focus", json!({"workspaceId": ws, "nodeId": task})),
         ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),

@@ -1,0 +1,151 @@
+//! Memory on the line: what a starting session is told, and the marks that starts and ends leave in the daily file.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tanmi_base::clock;
+use tanmi_engine::{FactLine, MemoryFacts, SummaryFacts, Why};
+use tanmi_event::{Event, EventKind};
+use tanmi_index::MemoryRow;
+use tanmi_memory::recent::{self, Wanted};
+use tanmi_memory::record::session_line;
+use tanmi_memory::{Durable, Folder};
+use tanmi_workspace::store::Peek;
+
+use super::{Caller, note};
+use crate::App;
+use crate::config::Config;
+use crate::transcripts::{self, Ingested};
+use crate::trust::Trust;
+
+/// A session's end has a second in all.
+const END: Duration = Duration::from_millis(700);
+
+/// What is remembered, for a session that starts; else why nothing is looked at.
+pub fn load(
+    caller: &Caller<'_>,
+    event: &Event,
+    config: &Config,
+    project: Option<&Path>,
+    bound: Option<&Peek>,
+) -> Result<MemoryFacts, Why> {
+    if event.kind != EventKind::SessionStart {
+        return Err(("不是会话开始", "not the start of a session"));
+    }
+    if !config.memory {
+        return Err(("记忆已关闭", "memory is switched off"));
+    }
+    let project = project.ok_or(("没有项目", "there is no project"))?;
+    let folder = Folder::of(project);
+    if !folder.exists() {
+        return Err(("此项目没有记忆", "this project has no memory"));
+    }
+    let trust = Trust::new(caller.home);
+    if !trust.has_project(project) && !trust.has_project(folder.dir()) {
+        return Err(("项目未被信任：tanmi trust", "the project is not trusted: tanmi trust"));
+    }
+    let about = bound.and_then(|peek| peek.node.as_ref()).filter(|node| !node.id.is_root());
+    let about =
+        about.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
+    let wanted = Wanted {
+        now: caller.now,
+        days: config.memory_recent_days,
+        facts: config.memory_recent_facts,
+        about: about.as_deref().unwrap_or_default(),
+    };
+    let recent = recent::load(&folder, &wanted);
+    Ok(MemoryFacts {
+        core: recent.core,
+        summary: recent.summary.map(|row| summary(&row)),
+        recent: recent.facts.iter().map(fact).collect(),
+        found: recent.found.iter().map(fact).collect(),
+    })
+}
+
+fn fact(row: &MemoryRow) -> FactLine {
+    let day = row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?"));
+    FactLine { day, letter: row.letter.clone(), content: row.content.clone() }
+}
+
+fn summary(row: &MemoryRow) -> SummaryFacts {
+    let more: serde_json::Value = serde_json::from_str(&row.more).unwrap_or_default();
+    let text = |key: &str| more[key].as_str().unwrap_or_default().to_owned();
+    let list = |key: &str| {
+        let items = more[key].as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(|item| item.as_str().map(String::from)).collect()
+    };
+    SummaryFacts {
+        topic: text("topic"),
+        summary: text("summary"),
+        decisions: list("decisions"),
+        todos: list("todos"),
+    }
+}
+
+/// A start or an end leaves a line in the daily file, where there is a memory; an end keeps house as long as it has time.
+pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
+    let kind = match event.kind {
+        EventKind::SessionStart => "session_start",
+        EventKind::SessionEnd => "session_end",
+        _ => return,
+    };
+    let Some(project) = project.filter(|_| config.memory) else { return };
+    let folder = Folder::of(project);
+    if !folder.exists() {
+        return;
+    }
+    let payload = &event.payload;
+    let ended = payload.reason.as_deref().map(how_it_ended);
+    let more = match event.kind {
+        EventKind::SessionStart => json!({"platform": event.platform.id, "workspace": project}),
+        _ => json!({
+            "platform": event.platform.id, "reason": payload.reason, "status": ended, "duration_ms": payload.duration_ms,
+        }),
+    };
+    let line = session_line(kind, &event.session, caller.now, more);
+    let written =
+        folder.lock().and_then(|lock| folder.append(&lock, &folder.daily(caller.now), &line, Durable::No));
+    if let Err(error) = written {
+        note(caller, &format!("memory: {error}"));
+    }
+    if event.kind == EventKind::SessionEnd {
+        end(caller, event, config, project, &folder, ended == Some("completed"));
+    }
+}
+
+/// The specification's words; what people do to leave counts as completing.
+fn how_it_ended(reason: &str) -> &'static str {
+    match reason {
+        "error" => "error",
+        "aborted" | "clear" | "resume" => "aborted",
+        "window_close" => "window_close",
+        "user_close" => "user_close",
+        _ => "completed",
+    }
+}
+
+fn end(
+    caller: &Caller<'_>,
+    event: &Event,
+    config: &Config,
+    project: &Path,
+    folder: &Folder,
+    is_completed: bool,
+) {
+    let deadline = Instant::now() + END;
+    if let Some(path) =
+        event.payload.transcript.as_deref().filter(|path| config.ingest_transcripts && path.is_file())
+    {
+        if let Err(error) = transcripts::ingest(caller.home, project, path, &mut Ingested::default()) {
+            note(caller, &format!("transcript: {error}"));
+        }
+    }
+    App::sync_until(caller.home, folder, project, deadline);
+    if is_completed && Instant::now() < deadline {
+        let oldest = caller.now - i64::from(config.log_retain_days) * 86_400_000;
+        if let Err(error) = folder.drop_session_lines(oldest) {
+            note(caller, &format!("memory: {error}"));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Around a compaction: what should survive it is named before, and what may be lost is asked for after.
+//!
+//! No client lets an agent act before it compacts, so nothing depends on that: facts can be saved at any time.
+
+use tanmi_event::{ActionKind, CLAUDE_CODE, EventKind, StartSource};
+
+use super::{Builtin, Ctx, Said, Why};
+use crate::neutral;
+
+pub const RULE: Builtin = Builtin {
+    id: "memory-flush",
+    about: ("压缩前后保存关键事实", "asks for what should outlive a compaction"),
+    priority: 40,
+    events: &[EventKind::PreCompact, EventKind::SessionStart],
+    run,
+};
+
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    let (event, facts) = (ctx.event, ctx.facts);
+    if !facts.memory_on {
+        return Err(("记忆已关闭", "memory is switched off"));
+    }
+    if event.kind == EventKind::SessionStart {
+        if event.payload.start != Some(StartSource::Compact) {
+            return Err(("不是压缩之后", "not after a compaction"));
+        }
+        let zh = "上下文刚刚压缩。若摘要中有尚未保存的关键决策或用户偏好，请用 memory_save 保存；没有则不操作，不向用户报告。";
+        let en = "The conversation was just compacted. If the summary holds decisions or preferences that were not saved yet, save them with memory_save; if not, do nothing. No report to the user is needed.";
+        return Said::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
+    }
+    // Claude Code gives this text to whoever writes the summary.
+    if *event.platform == CLAUDE_CODE {
+        let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
+        let en = "Keep in the summary: decisions with their reasons, what the user prefers, open problems and next steps, the ids of the workspace and node at hand.";
+        return Said::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
+    }
+    let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
+    let (usage, messages) = (show(&event.payload.usage_percent), show(&event.payload.message_count));
+    let session = neutral(&facts.session.id);
+    let zh = format!(
+        "[Memory Flush]\n\n\
+         上下文即将压缩（当前使用率 {usage}%，消息数 {messages}）。请回顾当前对话，将关键事实保存到记忆。\n\n\
+         写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）\n\n\
+         写入方式：每条事实调用一次 memory_save，或在终端执行 tanmi memory save-fact \"事实内容\" --type W --entities \"相关实体\" --confidence 0.9 --session {session}\n\n\
+         类型：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)\n\n\
+         注意：无需保存则不操作；静默继续，不向用户报告；不重复 MEMORY.md 已有内容"
+    );
+    let en = format!(
+        "[Memory Flush]\n\n\
+         The context is about to be compacted ({usage} % in use, {messages} messages). Please look back over this conversation and save its key facts to memory.\n\n\
+         What: key facts (technical decisions, architecture), preferences of the user (style, tools), history of the project (milestones, important changes)\n\n\
+         How: one memory_save per fact, or in a terminal tanmi memory save-fact \"the fact\" --type W --entities \"what it is about\" --confidence 0.9 --session {session}\n\n\
+         Types: W (of the world) / B (history of the project) / O (preference, needs a confidence)\n\n\
+         Note: do nothing if there is nothing to save; go on silently, without a report to the user; do not repeat what MEMORY.md has"
+    );
+    Said::always(ActionKind::Flush, facts.lang.pick(zh, en))
+}
