@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 pub mod hook;
 mod mcp;
 pub mod measure;
+mod memory;
 mod report;
 mod workspace;
 
@@ -24,10 +25,13 @@ pub struct Options {
     /// Numbers of nodes
     #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
     sizes: Vec<usize>,
+    /// Numbers of facts
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
+    facts: Vec<usize>,
     /// Folder on the disk to be measured
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Only these parts: hook, workspace, mcp
+    /// Only these parts: hook, workspace, memory, mcp
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -52,6 +56,9 @@ pub fn run(options: &Options) {
     }
     if options.is_wanted("workspace") {
         workspace::run(&tanmi, scratch.path(), options, &mut report);
+    }
+    if options.is_wanted("memory") {
+        memory::run(&tanmi, scratch.path(), options, &mut report);
     }
     if options.is_wanted("mcp") {
         mcp::run(&tanmi, scratch.path(), options, &mut report);

@@ -149,7 +149,10 @@ struct Space<'a> {
 
 impl<'a> Space<'a> {
     fn new(memories: &'a [Memory]) -> Space<'a> {
-        let docs: Vec<Terms<'a>> = memories.iter().map(|m| Terms::of(&m.doc(), &m.terms)).collect();
+        let docs: Vec<Terms<'a>> = memories
+            .iter()
+            .map(|m| Terms::of(&m.terms, &m.speaker, rank::asks(&m.content), m.at, &m.session))
+            .collect();
         let mut frequencies: HashMap<String, u64> = HashMap::new();
         let mut length = 0;
         for doc in &docs {

@@ -6,7 +6,7 @@
 mod memory;
 mod nodes;
 
-pub use memory::{MemoryFilter, MemoryIndex, MemoryRow, ReadFile};
+pub use memory::{MemoryFilter, MemoryIndex, MemoryRow, Outline, ReadFile};
 pub use nodes::{NodeIndex, Opened, Position, Row, Tally};
 
 /// Deletes an index with everything SQLite puts beside it; what cannot be deleted will fail to open and say so.

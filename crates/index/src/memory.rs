@@ -37,11 +37,25 @@ pub struct MemoryRow {
     pub same: i64,
     /// How many terms.
     pub len: i64,
-    /// The terms themselves, so that nobody has to make them again.
-    pub terms: String,
+    /// Whether it asks something.
+    pub asks: bool,
     pub hidden: bool,
     /// What replaced it, if something did.
     pub replaced_by: String,
+}
+
+/// As much of a memory as ranking looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    pub n: i64,
+    pub kind: String,
+    pub letter: String,
+    pub at: Option<i64>,
+    pub session: String,
+    pub speaker: String,
+    pub asks: bool,
+    pub words: String,
+    pub hidden: bool,
 }
 
 /// What a file was when it was read.
@@ -77,7 +91,7 @@ CREATE TABLE files(name TEXT PRIMARY KEY, inode INTEGER, mtime_ns INTEGER, size 
 CREATE TABLE records(
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, file TEXT NOT NULL, kind TEXT NOT NULL, letter TEXT NOT NULL,
   content TEXT NOT NULL, entities TEXT NOT NULL, confidence REAL, at INTEGER, stamp TEXT NOT NULL, session TEXT NOT NULL,
-  speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, hidden INTEGER NOT NULL,
+  speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, asks INTEGER NOT NULL, hidden INTEGER NOT NULL,
   replaced_by TEXT NOT NULL);
 CREATE INDEX recent ON records(kind, hidden, at);
 CREATE INDEX same ON records(same);
@@ -89,7 +103,7 @@ INSERT INTO meta VALUES('docs', 0), ('length', 0);
 ";
 
 const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
-     len, words, hidden, replaced_by";
+     len, asks, hidden, replaced_by";
 
 impl MemoryIndex {
     /// Opens the index, or makes a new one where there is none that can be used; then everything has to be read again.
@@ -213,8 +227,8 @@ impl MemoryIndex {
     pub fn insert(&self, row: &MemoryRow, terms: &[String]) -> Result<bool> {
         let mut query = self.db.prepare_cached(
             "INSERT OR IGNORE INTO records(id, file, kind, letter, content, entities, confidence, at, stamp, session, \
-             speaker, more, same, len, words, hidden, replaced_by) \
-             VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15, \
+             speaker, more, same, len, words, asks, hidden, replaced_by) \
+             VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16, \
              coalesce((SELECT hidden FROM marks WHERE target = ?1), 0), coalesce((SELECT by FROM marks WHERE target = ?1), ''))",
         )?;
         let added = query.execute(params![
@@ -233,6 +247,7 @@ impl MemoryIndex {
             row.same,
             terms.len() as i64,
             terms.join(" "),
+            row.asks,
         ])?;
         if added == 0 {
             return Ok(false);
@@ -275,13 +290,22 @@ impl MemoryIndex {
         Ok(count.unwrap_or(0) as u64)
     }
 
-    /// The memories that have most of these terms, best first.
-    pub fn candidates(&self, terms: &[&str], filter: &MemoryFilter, limit: usize) -> Result<Vec<i64>> {
-        let wanted: Vec<String> = terms.iter().map(|term| format!("\"{}\"", encode(term))).collect();
-        let (conditions, mut values) = conditions(filter);
+    /// The memories that have all terms of one of these groups, best first. Without a wish that has to be looked up for each of them,
+    /// what is hidden is among them too.
+    pub fn candidates(&self, groups: &[Vec<&str>], filter: &MemoryFilter, limit: usize) -> Result<Vec<i64>> {
+        let all_of = |group: &Vec<&str>| {
+            let terms: Vec<String> = group.iter().map(|term| format!("\"{}\"", encode(term))).collect();
+            format!("({})", terms.join(" AND "))
+        };
+        let wanted: Vec<String> = groups.iter().map(all_of).collect();
+        let has_wish = filter.letter.is_some()
+            || filter.session.is_some()
+            || filter.since.is_some()
+            || filter.until.is_some();
+        let (conditions, mut values) = if has_wish { conditions(filter) } else { Default::default() };
+        let join = if has_wish { "JOIN records ON records.n = terms.rowid" } else { "" };
         let sql = format!(
-            "SELECT terms.rowid FROM terms JOIN records ON records.n = terms.rowid \
-             WHERE terms MATCH ? {conditions} ORDER BY terms.rank LIMIT ?"
+            "SELECT terms.rowid FROM terms {join} WHERE terms MATCH ? {conditions} ORDER BY terms.rank LIMIT ?"
         );
         values.insert(0, Value::from(wanted.join(" OR ")));
         values.push(Value::from(limit as i64));
@@ -296,6 +320,40 @@ impl MemoryIndex {
         let sql = format!("SELECT {COLUMNS} FROM records WHERE n IN ({}) ORDER BY n", list.join(","));
         let mut query = self.db.prepare(&sql)?;
         let rows = query.query_map([], read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// What ranking needs of these memories, in the order of reading.
+    pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<Outline>> {
+        let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
+        let sql = format!(
+            "SELECT n, kind, letter, at, session, speaker, asks, words, hidden FROM records \
+             WHERE n IN ({}) ORDER BY n",
+            list.join(",")
+        );
+        let mut query = self.db.prepare(&sql)?;
+        let rows = query.query_map([], |row| {
+            Ok(Outline {
+                n: row.get(0)?,
+                kind: row.get(1)?,
+                letter: row.get(2)?,
+                at: row.get(3)?,
+                session: row.get(4)?,
+                speaker: row.get(5)?,
+                asks: row.get(6)?,
+                words: row.get(7)?,
+                hidden: row.get(8)?,
+            })
+        })?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The newest that have a term, for one that is everywhere.
+    pub fn newest_with(&self, term: &str, limit: usize) -> Result<Vec<i64>> {
+        let sql = "SELECT rowid FROM terms WHERE terms MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
+        let mut query = self.db.prepare_cached(sql)?;
+        let rows =
+            query.query_map(params![format!("\"{}\"", encode(term)), limit as i64], |row| row.get(0))?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
@@ -394,7 +452,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
         more: row.get(12)?,
         same: row.get(13)?,
         len: row.get(14)?,
-        terms: row.get(15)?,
+        asks: row.get(15)?,
         hidden: row.get(16)?,
         replaced_by: row.get(17)?,
     })
@@ -444,7 +502,10 @@ mod tests {
         assert!(index.insert(&row("a", 1), &terms("c++ 缓存 user-auth")).unwrap());
         assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "known already");
         assert!(index.insert(&row("b", 3), &terms("缓存")).unwrap());
-        let found = |term: &str| index.candidates(&[term], &MemoryFilter::default(), 10).unwrap().len();
+        let found = |term: &str| {
+            let numbers = index.candidates(&[vec![term]], &MemoryFilter::default(), 10).unwrap();
+            index.rows(&numbers).unwrap().into_iter().filter(|row| !row.hidden).count()
+        };
         assert_eq!((found("c++"), found("缓存"), found("user-auth"), found("c")), (1, 2, 1, 0));
         assert_eq!((index.frequency("缓存").unwrap(), index.frequency("none").unwrap()), (2, 0));
         assert_eq!(index.collection().unwrap(), (2, 2.0));

@@ -121,7 +121,7 @@ impl Folder {
         let last = clock::utc_day(oldest);
         for (name, path) in self.files()? {
             let day = name.strip_prefix("daily/").and_then(|name| name.strip_suffix(".jsonl"));
-            if !day.is_some_and(|day| day < last.as_str()) {
+            if day.is_none_or(|day| day >= last.as_str()) {
                 continue;
             }
             let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { continue };

@@ -191,6 +191,7 @@ fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Milli
         session: session_of(fields),
         speaker: text("speaker").to_owned(),
         same: same(content),
+        asks: crate::rank::asks(content),
         ..MemoryRow::default()
     };
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }

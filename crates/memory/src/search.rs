@@ -1,13 +1,15 @@
 //! A question and the memories that answer it, best first.
+//!
+//! The index brings candidates, of which the better ones are looked at with their neighbours. In a large collection terms
+//! that are everywhere bring candidates only together: one of them alone would bring half of everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tanmi_base::Millis;
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, Outline};
 
 use crate::Result;
 use crate::rank::{self, Collection, Placed, Question, REACH, Terms, WEIGHTS};
-use crate::sync::doc_of;
 
 #[derive(Clone, Debug)]
 pub struct Hit {
@@ -16,11 +18,14 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// Looked at more closely.
+/// Looked at by themselves.
 const CANDIDATES: usize = 120;
-/// From here on only the rarest terms are looked up: the others would bring half of everything.
-const MANY: u64 = 30_000;
-const RAREST: usize = 5;
+/// Looked at among their neighbours.
+const CLOSER: usize = 24;
+/// How many memories a question may touch in the index.
+const TOUCHED: f64 = 1_500.0;
+/// Terms that are put together into groups, the rarest.
+const GROUPED: usize = 6;
 
 pub fn search(
     index: &MemoryIndex,
@@ -36,84 +41,126 @@ pub fn search(
     let (docs, length) = index.collection()?;
     let frequencies =
         question.terms.iter().map(|term| index.frequency(term)).collect::<Result<Vec<_>, _>>()?;
-    let terms = looked_up(&question.terms, &frequencies, docs);
-    if terms.is_empty() {
-        return Ok(Vec::new());
-    }
-    let found = index.candidates(&terms, filter, CANDIDATES.max(limit * 4))?;
-    let rows = with_neighbours(index, &found, filter)?;
-    let ready: BTreeMap<i64, Terms<'_>> =
-        rows.iter().map(|row| (row.n, Terms::of(&doc_of(row), &row.terms))).collect();
-    // In a conversation the answer may have none of the question's words; a fact stands for itself.
-    let has_own =
-        |row: &MemoryRow| ready[&row.n].own.iter().any(|term| question.terms.iter().any(|own| own == term));
-    let wanted: Vec<&MemoryRow> =
-        rows.iter().filter(|row| is_wanted(row, filter) && (row.kind == "turn" || has_own(row))).collect();
-    let placed: Vec<Placed<'_>> = wanted.iter().map(|row| placed(row, &ready)).collect();
+    let groups = groups(&question.terms, &frequencies, docs);
+    let wide = CANDIDATES.max(limit * 4);
+    let found = match (groups.is_empty(), rarest(&question.terms, &frequencies)) {
+        (false, _) => index.candidates(&groups, filter, wide)?,
+        // Everywhere, and alone: the newest of them.
+        (true, Some(term)) => index.newest_with(term, wide)?,
+        (true, None) => return Ok(Vec::new()),
+    };
     let collection = Collection { docs, length, frequencies };
-    let scores = rank::scores(&question, &collection, &placed, &WEIGHTS);
-    let mut hits: Vec<Hit> = wanted
-        .into_iter()
-        .zip(scores)
-        .filter(|(_, score)| *score > 0.0)
-        .map(|(row, score)| Hit { row: row.clone(), score })
-        .collect();
-    hits.sort_by(|a, b| {
-        b.score.total_cmp(&a.score).then(b.row.at.cmp(&a.row.at)).then(a.row.n.cmp(&b.row.n))
-    });
-    hits.truncate(limit);
-    Ok(hits)
+    let alone = index.outlines(&found)?;
+    let mut order = ranked(&question, &collection, &alone, filter);
+    order.truncate(CLOSER.max(limit * 2));
+    let near = neighbourhood(&order, &alone);
+    let around = index.outlines(&near)?;
+    let mut order = ranked(&question, &collection, &around, filter);
+    order.truncate(limit);
+    let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
+    let hit = |(n, score): (i64, f32)| {
+        let row = rows.iter().find(|row| row.n == n)?.clone();
+        Some(Hit { row, score })
+    };
+    Ok(order.into_iter().filter_map(hit).collect())
 }
 
-/// The terms that bring candidates: all that occur, or in a large collection the rarest.
-fn looked_up<'a>(terms: &'a [String], frequencies: &[u64], docs: u64) -> Vec<&'a str> {
+fn rarest<'a>(terms: &'a [String], frequencies: &[u64]) -> Option<&'a str> {
+    let known = terms.iter().zip(frequencies).filter(|(_, df)| **df > 0);
+    known.min_by_key(|(_, df)| **df).map(|(term, _)| term.as_str())
+}
+
+/// Which terms, or which of them together, bring candidates: as few together as the size of the collection allows.
+fn groups<'a>(terms: &'a [String], frequencies: &[u64], docs: u64) -> Vec<Vec<&'a str>> {
     let mut known: Vec<(u64, &str)> = terms
         .iter()
         .zip(frequencies)
         .filter(|(_, df)| **df > 0)
         .map(|(term, df)| (*df, term.as_str()))
         .collect();
-    if docs > MANY {
-        known.sort_unstable();
-        known.truncate(RAREST);
-        // One that is everywhere is worth its time only if nothing rarer is there.
-        let rare = known.iter().filter(|(df, _)| *df < docs / 20).count();
-        if rare > 0 {
-            known.truncate(rare.max(1));
+    let total: u64 = known.iter().map(|(df, _)| df).sum();
+    if (total as f64) < TOUCHED {
+        return known.into_iter().map(|(_, term)| vec![term]).collect();
+    }
+    known.sort_unstable();
+    known.truncate(GROUPED);
+    let docs = docs.max(1) as f64;
+    let mut left = TOUCHED;
+    let mut chosen: Vec<u32> = Vec::new();
+    let mut subsets: Vec<u32> = (1..1u32 << known.len()).collect();
+    subsets.sort_by_key(|set| (set.count_ones(), *set));
+    for set in subsets {
+        let members = || (0..known.len()).filter(|at| set & (1 << at) != 0);
+        let expected = members().map(|at| known[at].0 as f64 / docs).product::<f64>() * docs;
+        // A group within this one brings everything that this one would.
+        if expected <= left && !chosen.iter().any(|other| other & set == *other) {
+            left -= expected;
+            chosen.push(set);
         }
     }
-    known.into_iter().map(|(_, term)| term).collect()
+    let terms_of =
+        |set: &u32| (0..known.len()).filter(|at| set & (1 << at) != 0).map(|at| known[at].1).collect();
+    chosen.iter().map(terms_of).collect()
 }
 
-/// The candidates and what stands around them: an answer often has none of the question's words, but its neighbour has.
-fn with_neighbours(index: &MemoryIndex, found: &[i64], filter: &MemoryFilter) -> Result<Vec<MemoryRow>> {
-    let reach = REACH as i64;
-    let mut numbers: BTreeSet<i64> = BTreeSet::new();
-    for n in found {
-        numbers.extend(n - 2 * reach..=n + 2 * reach);
-    }
-    let numbers: Vec<i64> = numbers.into_iter().collect();
-    let mut rows = index.rows(&numbers)?;
-    if !filter.all {
-        rows.retain(|row| !row.hidden);
-    }
-    Ok(rows)
+/// The numbers of what is wanted among these, with their scores, best first.
+fn ranked(
+    question: &Question,
+    collection: &Collection,
+    outlines: &[Outline],
+    filter: &MemoryFilter,
+) -> Vec<(i64, f32)> {
+    let ready: BTreeMap<i64, Terms<'_>> = outlines
+        .iter()
+        .filter(|outline| filter.all || !outline.hidden)
+        .map(|outline| {
+            let terms =
+                Terms::of(&outline.words, &outline.speaker, outline.asks, outline.at, &outline.session);
+            (outline.n, terms)
+        })
+        .collect();
+    // In a conversation the answer may have none of the question's words; a fact stands for itself.
+    let has_own =
+        |terms: &Terms<'_>| terms.own.iter().any(|term| question.terms.iter().any(|own| own == term));
+    let wanted: Vec<&Outline> = outlines
+        .iter()
+        .filter(|outline| is_wanted(outline, filter))
+        .filter(|outline| ready.get(&outline.n).is_some_and(|terms| outline.kind == "turn" || has_own(terms)))
+        .collect();
+    let placed: Vec<Placed<'_>> = wanted.iter().map(|outline| placed(outline.n, &ready)).collect();
+    let scores = rank::scores(question, collection, &placed, &WEIGHTS);
+    let mut order: Vec<(&Outline, f32)> =
+        wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
+    order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(b.at.cmp(&a.at)).then(a.n.cmp(&b.n)));
+    order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
+}
+
+/// The better ones and what stands around them; in a conversation the neighbours themselves may be the answer.
+fn neighbourhood(order: &[(i64, f32)], outlines: &[Outline]) -> Vec<i64> {
+    let reach = |n: i64| {
+        let is_turn = outlines.iter().any(|outline| outline.n == n && outline.kind == "turn");
+        REACH as i64 * if is_turn { 2 } else { 1 }
+    };
+    let numbers: BTreeSet<i64> = order.iter().flat_map(|(n, _)| n - reach(*n)..=n + reach(*n)).collect();
+    numbers.into_iter().collect()
 }
 
 /// Neighbours obey the filter like everybody else.
-fn is_wanted(row: &MemoryRow, filter: &MemoryFilter) -> bool {
-    filter.letter.as_ref().is_none_or(|letter| *letter == row.letter)
-        && filter.session.as_ref().is_none_or(|session| *session == row.session)
-        && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
-        && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
+fn is_wanted(outline: &Outline, filter: &MemoryFilter) -> bool {
+    filter.letter.as_ref().is_none_or(|letter| *letter == outline.letter)
+        && filter.session.as_ref().is_none_or(|session| *session == outline.session)
+        && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))
+        && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))
 }
 
-fn placed<'a>(row: &MemoryRow, ready: &'a BTreeMap<i64, Terms<'a>>) -> Placed<'a> {
+fn placed<'a>(n: i64, ready: &'a BTreeMap<i64, Terms<'a>>) -> Placed<'a> {
     let reach = REACH as i64;
+    let terms = &ready[&n];
     let near = ready
-        .range(row.n - reach..=row.n + reach)
-        .filter(|(n, other)| **n != row.n && !row.session.is_empty() && other.session == row.session);
-    let near =
-        near.map(|(n, terms)| (terms, usize::try_from((n - row.n).abs()).unwrap_or(usize::MAX))).collect();
-    Placed { terms: &ready[&row.n], near }
+        .range(n - reach..=n + reach)
+        .filter(|(other, near)| **other != n && !terms.session.is_empty() && near.session == terms.session);
+    let near = near
+        .map(|(other, terms)| (terms, usize::try_from((other - n).abs()).unwrap_or(usize::MAX)))
+        .collect();
+    Placed { terms, near }
 }
