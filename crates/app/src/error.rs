@@ -75,6 +75,7 @@ impl Error {
             Error::Memory(tanmi_memory::Error::Io { .. }) => "IO",
             Error::Memory(tanmi_memory::Error::Busy { .. }) => "BUSY",
             Error::Memory(tanmi_memory::Error::Index(_)) => "INDEX",
+            Error::Memory(tanmi_memory::Error::Model { .. }) => "MODEL",
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::MemoryOff => "MEMORY_OFF",

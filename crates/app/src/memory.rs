@@ -11,6 +11,7 @@ use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
 use tanmi_memory::record::{self, Line};
 use tanmi_memory::search::{self, Hit};
 use tanmi_memory::sync::{self, Synced};
+use tanmi_memory::vectors::Model;
 use tanmi_memory::{Durable, Fact, Folder, MemoryType, Summary, dates};
 use tanmi_session::States;
 
@@ -292,9 +293,56 @@ impl App {
         let filter = filter(wanted, self.now())?;
         let folder = self.memory_folder();
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
-        let hits = search::search(&index, query, &filter, wanted.limit, self.now())?;
+        let hits = match self.memory_model() {
+            Some(model) => {
+                search::embed_missing(&index, &model)?;
+                search::search_with(&index, &model, query, &filter, wanted.limit, self.now())?
+            }
+            None => search::search(&index, query, &filter, wanted.limit, self.now())?,
+        };
         let results = hits.iter().map(|Hit { row, score }| Memory::of(row, Some(*score))).collect();
         Ok(Results { results, total: None })
+    }
+
+    fn model_file(&self) -> PathBuf {
+        self.home().join("model.json")
+    }
+
+    /// The model that the user brought, if it can still be used: without it search goes on by words.
+    fn memory_model(&self) -> Option<Model> {
+        let bytes = fs::read_optional(&self.model_file()).ok()??;
+        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        Model::load(std::path::Path::new(value["dir"].as_str()?)).ok()
+    }
+
+    /// From now on search also goes by meaning.
+    pub fn memory_model_add(&self, dir: &std::path::Path) -> Result<Value> {
+        let dir = dir.canonicalize().map_err(Error::io(dir))?;
+        let model = Model::load(&dir)?;
+        fs::create_private_dir(self.home()).map_err(Error::io(self.home()))?;
+        let text = json!({"dir": dir}).to_string();
+        fs::write_private(&self.model_file(), text.as_bytes()).map_err(Error::io(self.model_file()))?;
+        Ok(json!({"dir": dir, "dimensions": model.dimensions}))
+    }
+
+    /// Whether there was one.
+    pub fn memory_model_remove(&self) -> Result<bool> {
+        match std::fs::remove_file(self.model_file()) {
+            Ok(()) => Ok(true),
+            Err(error) if fs::is_absent(&error) => Ok(false),
+            Err(error) => Err(Error::io(self.model_file())(error)),
+        }
+    }
+
+    /// What is in use; null for nothing.
+    pub fn memory_model_show(&self) -> Value {
+        let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let Some(dir) = value["dir"].as_str() else { return Value::Null };
+        match Model::load(std::path::Path::new(dir)) {
+            Ok(model) => json!({"dir": dir, "dimensions": model.dimensions}),
+            Err(error) => json!({"dir": dir, "error": error.to_string()}),
+        }
     }
 
     pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<Results> {

@@ -99,6 +99,8 @@ CREATE INDEX of_file ON records(file);
 CREATE TABLE marks(target TEXT PRIMARY KEY, at INTEGER NOT NULL, hidden INTEGER NOT NULL, by TEXT NOT NULL, file TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE terms USING fts5(body, content='', contentless_delete=1, tokenize=\"unicode61 remove_diacritics 0 tokenchars '_'\");
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'row');
+CREATE TABLE vectors(n INTEGER PRIMARY KEY, v BLOB NOT NULL);
+CREATE TABLE model(id TEXT NOT NULL);
 INSERT INTO meta VALUES('docs', 0), ('length', 0);
 ";
 
@@ -210,6 +212,7 @@ impl MemoryIndex {
         )?;
         self.db
             .execute("DELETE FROM terms WHERE rowid IN (SELECT n FROM records WHERE file = ?1)", [name])?;
+        self.db.execute("DELETE FROM vectors WHERE n IN (SELECT n FROM records WHERE file = ?1)", [name])?;
         self.db.execute("DELETE FROM records WHERE file = ?1", [name])?;
         self.db.execute("DELETE FROM marks WHERE file = ?1", [name])?;
         self.db.execute("DELETE FROM files WHERE name = ?1", [name])?;
@@ -405,6 +408,41 @@ impl MemoryIndex {
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map(params![recent, sure.min(recent), confidence, limit as i64], read)?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// Vectors of another model are nobody's.
+    pub fn use_model(&self, id: &str) -> Result<()> {
+        let known: Option<String> =
+            self.db.query_row("SELECT id FROM model", [], |row| row.get(0)).optional()?;
+        if known.as_deref() != Some(id) {
+            self.db.execute_batch("DELETE FROM vectors; DELETE FROM model;")?;
+            self.db.execute("INSERT INTO model VALUES(?1)", [id])?;
+        }
+        Ok(())
+    }
+
+    /// Memories that have no vector yet: their numbers and contents.
+    pub fn without_vector(&self, limit: usize) -> Result<Vec<(i64, String)>> {
+        let sql = "SELECT n, content FROM records WHERE n NOT IN (SELECT n FROM vectors) ORDER BY n LIMIT ?1";
+        let mut query = self.db.prepare_cached(sql)?;
+        let rows = query.query_map([limit as i64], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    pub fn put_vector(&self, n: i64, vector: &[u8]) -> Result<()> {
+        let mut query = self.db.prepare_cached("INSERT OR REPLACE INTO vectors VALUES(?1, ?2)")?;
+        query.execute(params![n, vector])?;
+        Ok(())
+    }
+
+    /// Every vector, one after the other.
+    pub fn each_vector(&self, mut visit: impl FnMut(i64, &[u8])) -> Result<()> {
+        let mut query = self.db.prepare_cached("SELECT n, v FROM vectors")?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            visit(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
+        }
+        Ok(())
     }
 
     pub fn count(&self, kind: Option<&str>, filter: &MemoryFilter) -> Result<u64> {

@@ -13,6 +13,7 @@ pub mod record;
 pub mod search;
 pub mod segment;
 pub mod sync;
+pub mod vectors;
 
 pub use folder::{Durable, Folder};
 pub use record::{Fact, MemoryType, Summary};
@@ -23,6 +24,8 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("{path} is still locked by another process", path = path.display())]
     Busy { path: PathBuf },
+    #[error("the model in {dir} cannot be used: {reason}", dir = dir.display())]
+    Model { dir: PathBuf, reason: String },
     #[error(transparent)]
     Index(#[from] tanmi_index::IndexError),
 }

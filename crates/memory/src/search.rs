@@ -10,6 +10,7 @@ use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, Outline};
 
 use crate::Result;
 use crate::rank::{self, Collection, Placed, Question, REACH, Terms, WEIGHTS};
+use crate::vectors::{Model, similarity};
 
 #[derive(Clone, Debug)]
 pub struct Hit {
@@ -34,6 +35,87 @@ pub fn search(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<Hit>> {
+    let order = by_words(index, query, filter, limit, now)?;
+    hits(index, order, limit)
+}
+
+/// What the meaning counts for, against the words. A weak model with more weight makes results worse.
+const MEANING: f32 = 0.2;
+
+/// By words and by meaning, with a model.
+pub fn search_with(
+    index: &MemoryIndex,
+    model: &Model,
+    query: &str,
+    filter: &MemoryFilter,
+    limit: usize,
+    now: Millis,
+) -> Result<Vec<Hit>> {
+    let wide = CLOSER.max(limit * 2);
+    let words: BTreeMap<i64, f32> = by_words(index, query, filter, wide, now)?.into_iter().collect();
+    let asked = model.embed(query);
+    let mut meant: Vec<(i64, f32)> = Vec::new();
+    index.each_vector(|n, vector| {
+        let close = similarity(&asked, vector).max(0.0);
+        if words.contains_key(&n) || close > 0.0 {
+            meant.push((n, close));
+        }
+    })?;
+    meant.sort_by(|(_, one), (_, two)| two.total_cmp(one));
+    let mut order: Vec<(i64, f32)> = Vec::new();
+    for (at, (n, close)) in meant.iter().enumerate() {
+        let by_words = words.get(n);
+        if by_words.is_some() || at < wide {
+            order.push((*n, (1.0 - MEANING) * by_words.unwrap_or(&0.0) + MEANING * close));
+        }
+    }
+    let numbers: Vec<i64> = order.iter().map(|(n, _)| *n).collect();
+    let wanted: BTreeSet<i64> = index
+        .outlines(&numbers)?
+        .iter()
+        .filter(|outline| (filter.all || !outline.hidden) && is_wanted(outline, filter))
+        .map(|outline| outline.n)
+        .collect();
+    order.retain(|(n, _)| wanted.contains(n));
+    order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(a.cmp(b)));
+    hits(index, order, limit)
+}
+
+/// Makes the vectors that are missing.
+pub fn embed_missing(index: &MemoryIndex, model: &Model) -> Result<()> {
+    index.use_model(&model.id)?;
+    loop {
+        let missing = index.without_vector(2000)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        index.transaction(|index| -> Result<()> {
+            for (n, content) in &missing {
+                index.put_vector(*n, &model.embed(content))?;
+            }
+            Ok(())
+        })?;
+    }
+}
+
+fn hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> Result<Vec<Hit>> {
+    order.truncate(limit);
+    let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
+    let hit = |(n, score): (i64, f32)| {
+        let row = rows.iter().find(|row| row.n == n)?.clone();
+        Some(Hit { row, score })
+    };
+    Ok(order.into_iter().filter_map(hit).collect())
+}
+
+/// Numbers and scores, best first.
+fn by_words(
+    index: &MemoryIndex,
+    query: &str,
+    filter: &MemoryFilter,
+    limit: usize,
+    now: Millis,
+) -> Result<Vec<(i64, f32)>> {
     let question = Question::new(query, now);
     if question.terms.is_empty() || limit == 0 {
         return Ok(Vec::new());
@@ -57,12 +139,7 @@ pub fn search(
     let around = index.outlines(&near)?;
     let mut order = ranked(&question, &collection, &around, filter);
     order.truncate(limit);
-    let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
-    let hit = |(n, score): (i64, f32)| {
-        let row = rows.iter().find(|row| row.n == n)?.clone();
-        Some(Hit { row, score })
-    };
-    Ok(order.into_iter().filter_map(hit).collect())
+    Ok(order)
 }
 
 fn rarest<'a>(terms: &'a [String], frequencies: &[u64]) -> Option<&'a str> {

@@ -167,10 +167,23 @@ pub enum MemoryCommand {
     },
     /// Take past conversations in, for search; without a path those that Claude Code keeps of this project
     Ingest { paths: Vec<PathBuf> },
+    /// Use a local static embedding model (model2vec format) beside the words
+    #[command(subcommand)]
+    Model(ModelCommand),
     /// Bring the index up to date
     Sync,
     /// Count
     Stats,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Use the model in this folder (tokenizer.json, model.safetensors, config.json)
+    Add { dir: PathBuf },
+    /// Search by words alone again
+    Remove,
+    /// Show which model is in use
+    Show,
 }
 
 #[derive(Debug, Args)]

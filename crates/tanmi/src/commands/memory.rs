@@ -7,7 +7,7 @@ use tanmi_app::Error;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 
 use super::{Context, Result, text_or_stdin};
-use crate::cli::{MemoryCommand, MemoryFilterArgs};
+use crate::cli::{MemoryCommand, MemoryFilterArgs, ModelCommand};
 use crate::out::progress::Progress;
 use crate::{out, show};
 
@@ -83,6 +83,14 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         MemoryCommand::Ingest { paths } => {
             let ingested = app.memory_ingest(&paths)?;
             context.answer(&ingested, |ingested| show::memory::ingested(ingested, lang));
+        }
+        MemoryCommand::Model(command) => {
+            let value = match command {
+                ModelCommand::Add { dir } => app.memory_model_add(&dir)?,
+                ModelCommand::Remove => json!({"removed": app.memory_model_remove()?}),
+                ModelCommand::Show => app.memory_model_show(),
+            };
+            context.answer(&value, |value| show::memory::model(value, lang));
         }
         MemoryCommand::Sync => {
             let mut progress = Progress::new(lang.pick("索引", "indexing"));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
 use tanmi_app::memory::{Imported, Memory, Results, Saved, Stats};
 use tanmi_app::transcripts::Ingested;
 use tanmi_base::{Lang, text};
@@ -134,4 +135,20 @@ pub fn stats(stats: &Stats, lang: Lang) -> String {
         vec![label("索引", "index"), cell(format!("{} KB", stats.index_bytes / 1024))],
     ];
     table::render(&rows, 90)
+}
+
+pub fn model(value: &Value, lang: Lang) -> String {
+    let text = match value {
+        Value::Null => lang.pick("没有模型；按词搜索", "no model; search goes by words").to_owned(),
+        value => match (value.get("removed"), value.get("error").and_then(Value::as_str)) {
+            (Some(Value::Bool(true)), _) => lang.pick("已移除", "removed").to_owned(),
+            (Some(_), _) => lang.pick("原本没有模型", "there was none").to_owned(),
+            (None, Some(error)) => text::one_line(error),
+            (None, None) => {
+                let (dir, size) = (value["dir"].as_str().unwrap_or_default(), &value["dimensions"]);
+                lang.pick(format!("{dir}（{size} 维）"), format!("{dir} ({size} dimensions)"))
+            }
+        },
+    };
+    format!("{text}\n")
 }

@@ -483,3 +483,50 @@ fn a_crowd_that_remembers() {
     );
     let _ = NOW;
 }
+
+/// A model of six words in two dimensions, as small as one can be.
+fn tiny_model(env: &TestEnv) -> String {
+    let dir = env.root().join("model");
+    std::fs::create_dir_all(&dir).unwrap();
+    let words = ["[UNK]", "car", "automobile", "banana", "fruit", "repair"];
+    let vectors: [[f32; 2]; 6] = [[0.0, 0.0], [1.0, 0.0], [0.98, 0.05], [0.0, 1.0], [0.05, 0.98], [0.7, 0.2]];
+    let vocab: serde_json::Map<String, Value> =
+        words.iter().enumerate().map(|(at, word)| ((*word).to_owned(), json!(at))).collect();
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": {"type": "Lowercase"},
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
+    });
+    env.write(&dir.join("tokenizer.json"), tokenizer.to_string().as_bytes());
+    env.write(&dir.join("config.json"), json!({"normalize": true}).to_string().as_bytes());
+    let data: Vec<u8> = vectors.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+    let header =
+        json!({"embeddings": {"dtype": "F32", "shape": [6, 2], "data_offsets": [0, data.len()]}}).to_string();
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend_from_slice(header.as_bytes());
+    file.extend_from_slice(&data);
+    env.write(&dir.join("model.safetensors"), &file);
+    dir.display().to_string()
+}
+
+#[test]
+fn a_model_finds_what_words_do_not() {
+    let env = TestEnv::new();
+    save(&env, "the automobile needs oil");
+    save(&env, "a banana a day");
+    assert_eq!(found(&env, "car"), [""; 0], "no word in common");
+    assert_eq!(env.json(&["memory", "model", "show"]), Value::Null);
+    assert_eq!(env.error(&["memory", "model", "add", &env.root().display().to_string()])["code"], "IO");
+    let dir = tiny_model(&env);
+    assert_eq!(env.json(&["memory", "model", "add", &dir])["dimensions"], 2);
+    assert_eq!(found(&env, "car")[0], "the automobile needs oil");
+    save(&env, "fruit for everybody");
+    assert_eq!(found(&env, "banana")[0], "a banana a day", "words count for more than meaning");
+    assert!(found(&env, "banana").contains(&"fruit for everybody".to_owned()));
+    let id = env.json(&["memory", "search", "car"])["results"][0]["id"].as_str().unwrap().to_owned();
+    env.ok(&["memory", "forget", &id]);
+    assert!(!found(&env, "car").contains(&"the automobile needs oil".to_owned()));
+    std::fs::rename(&dir, env.root().join("gone")).unwrap();
+    assert_eq!(found(&env, "banana"), ["a banana a day"], "a model that is gone costs nothing");
+    assert_eq!(env.json(&["memory", "model", "remove"])["removed"], true);
+}

@@ -1,0 +1,75 @@
+//! Vectors for users who bring a model: a static embedding model in a local folder (model2vec). Everything works without.
+//!
+//! Vectors are kept as bytes, one per dimension, and compared one by one: a hundred thousand take milliseconds.
+
+use std::path::{Path, PathBuf};
+
+use tanmi_base::{fs, hash};
+
+use crate::{Error, Result};
+
+/// What a folder must have.
+const FILES: &[&str] = &["tokenizer.json", "model.safetensors", "config.json"];
+
+pub struct Model {
+    #[cfg(feature = "vectors")]
+    inner: model2vec_rs::model::StaticModel,
+    /// Changes with the model, so that vectors of another one are made again.
+    pub id: String,
+    pub dimensions: usize,
+    pub dir: PathBuf,
+}
+
+impl Model {
+    pub fn load(dir: &Path) -> Result<Model> {
+        for name in FILES {
+            let path = dir.join(name);
+            if !path.is_file() {
+                return Err(Error::io(path)(std::io::ErrorKind::NotFound.into()));
+            }
+        }
+        let mut seen =
+            fs::read_optional(&dir.join("config.json")).map_err(Error::io(dir))?.unwrap_or_default();
+        for name in FILES {
+            let sig = fs::FileSig::of(&dir.join(name)).map_err(Error::io(dir))?.unwrap_or_default();
+            seen.extend_from_slice(format!("{}:{}", sig.size, sig.mtime_ns).as_bytes());
+        }
+        Model::open(dir, hash::md5_hex(&seen))
+    }
+
+    #[cfg(feature = "vectors")]
+    fn open(dir: &Path, id: String) -> Result<Model> {
+        let bad = |reason: String| Error::Model { dir: dir.to_owned(), reason };
+        let inner = model2vec_rs::model::StaticModel::from_pretrained(dir, None, Some(true), None)
+            .map_err(|error| bad(format!("{error:#}")))?;
+        let dimensions = inner.encode_single("x").len();
+        if dimensions == 0 {
+            return Err(bad(String::from("it has no dimensions")));
+        }
+        Ok(Model { inner, id, dimensions, dir: dir.to_owned() })
+    }
+
+    #[cfg(not(feature = "vectors"))]
+    fn open(dir: &Path, _: String) -> Result<Model> {
+        let reason = String::from("this program was built without vectors");
+        Err(Error::Model { dir: dir.to_owned(), reason })
+    }
+
+    #[cfg(feature = "vectors")]
+    pub fn embed(&self, text: &str) -> Vec<u8> {
+        let vector = self.inner.encode_single(text);
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::EPSILON);
+        vector.iter().map(|x| (x / length * 127.0).round().clamp(-127.0, 127.0) as i8 as u8).collect()
+    }
+
+    #[cfg(not(feature = "vectors"))]
+    pub fn embed(&self, _: &str) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+/// From -1 to 1.
+pub fn similarity(a: &[u8], b: &[u8]) -> f32 {
+    let dot: i32 = a.iter().zip(b).map(|(a, b)| i32::from(*a as i8) * i32::from(*b as i8)).sum();
+    dot as f32 / (127.0 * 127.0)
+}
