@@ -16,6 +16,11 @@ pub enum Error {
     MemoryNotFound {
         id: String,
     },
+    /// It was forgotten or replaced already.
+    NotCurrent {
+        id: String,
+        by: String,
+    },
     /// Only facts can be edited.
     NotAFact {
         id: String,
@@ -78,6 +83,7 @@ impl Error {
             Error::Memory(tanmi_memory::Error::Model { .. }) => "MODEL",
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
+            Error::NotCurrent { .. } => "NOT_CURRENT",
             Error::MemoryOff => "MEMORY_OFF",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
@@ -116,6 +122,12 @@ impl Error {
             }
             Error::MemoryOff => {
                 (String::from("此项目关闭了记忆"), String::from("memory is switched off for this project"))
+            }
+            Error::NotCurrent { id, by } if by.is_empty() => {
+                (format!("{id} 已被忘记"), format!("{id} was forgotten"))
+            }
+            Error::NotCurrent { id, by } => {
+                (format!("{id} 已被 {by} 替换"), format!("{id} was replaced by {by}"))
             }
             Error::NoWorkspace { project } => (
                 format!("{} 中没有活跃的工作区", project.display()),

@@ -93,7 +93,7 @@ impl Memory {
             timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
             session: row.session.clone(),
             speaker: row.speaker.clone(),
-            entities: row.entities.split(", ").filter(|one| !one.is_empty()).map(String::from).collect(),
+            entities: row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect(),
             confidence: row.confidence,
             hidden: row.hidden,
             replaced_by: row.replaced_by.clone(),
@@ -169,6 +169,9 @@ impl App {
         let files = self.memory_files(folder)?;
         let mut progress = progress;
         for _ in 0..2 {
+            if !folder.is_sound() {
+                break;
+            }
             let Ok(index) = MemoryIndex::open(&folder.index()) else { break };
             match sync::sync(&index, &files, None, &mut progress) {
                 Ok(synced) => return Ok((index, synced)),
@@ -202,10 +205,23 @@ impl App {
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         for target in &new.supersedes {
-            find(&index, target)?;
+            let old = find(&index, target)?;
+            if old.hidden {
+                return Err(Error::NotCurrent { id: old.id, by: old.replaced_by });
+            }
         }
         let same = index.find_same(record::same(&content)).map_err(tanmi_memory::Error::from)?;
         if let Some(known) = same.iter().find(|known| !new.supersedes.contains(&known.id)) {
+            // What it was to replace is replaced all the same, by the one that is there.
+            let lines: Vec<String> = new
+                .supersedes
+                .iter()
+                .map(|old| record::mark_line("replace", old, &known.id, self.now(), self.writer()))
+                .collect();
+            if !lines.is_empty() {
+                folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), Durable::Yes)?;
+                let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
+            }
             return Ok(Saved { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
         }
         let session = self.session_named(new.session.as_deref()).unwrap_or_default();
@@ -220,7 +236,12 @@ impl App {
             by: self.writer().to_owned(),
             supersedes: new.supersedes.clone(),
         };
-        folder.append(&lock, &folder.daily(self.now()), &fact.to_line(), Durable::Yes)?;
+        let path = if fact.supersedes.is_empty() {
+            folder.daily(self.now())
+        } else {
+            folder.latest_daily(self.now())
+        };
+        folder.append(&lock, &path, &fact.to_line(), Durable::Yes)?;
         let similar = self.similar(&index, &fact, &new.supersedes);
         // Found at once. If that fails the next search reads it: it is saved.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
@@ -372,9 +393,9 @@ impl App {
         self.memory_save(NewFact {
             content,
             memory_type: Some(old.letter.clone()),
-            entities: old.entities.split(", ").filter(|one| !one.is_empty()).map(String::from).collect(),
-            confidence: old.confidence,
-            session: Some(old.session.clone()).filter(|session| !session.is_empty()),
+            entities: old.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect(),
+            confidence: old.confidence.or_else(|| (old.letter == "O").then_some(0.8)),
+            session: None,
             supersedes: vec![old.id],
         })
     }
@@ -397,8 +418,8 @@ impl App {
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
         let lines: Vec<String> =
-            rows.iter().map(|row| record::mark_line(kind, &row.id, self.now(), self.writer())).collect();
-        folder.append(&lock, &folder.daily(self.now()), &lines.join("\n"), Durable::Yes)?;
+            rows.iter().map(|row| record::mark_line(kind, &row.id, "", self.now(), self.writer())).collect();
+        folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), Durable::Yes)?;
         drop(index);
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         rows.iter().map(|row| Ok(Memory::of(&find(&index, &row.id)?, None))).collect()
@@ -423,9 +444,11 @@ impl App {
                 imported.known += 1;
                 continue;
             }
-            let (content, masked) = secrets::mask(&row.content);
-            imported.masked += masked.len();
-            row.content = content.into_owned();
+            if row.content.contains('\0') {
+                imported.bad_lines += 1;
+                continue;
+            }
+            imported.masked += mask_row(&mut row);
             let path = if row.kind == "summary" {
                 folder.sessions()
             } else {
@@ -492,6 +515,7 @@ impl App {
         let Ok(mut files) = folder.files() else { return };
         files.extend(crate::transcripts::files(home, project));
         if let Ok(index) = MemoryIndex::open(&folder.index()) {
+            let _ = index.set_patience(std::time::Duration::from_millis(200));
             let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
         }
     }
@@ -522,7 +546,7 @@ fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String 
     if !is_turn {
         line["memory_type"] = json!(row.letter);
     }
-    let entities: Vec<&str> = row.entities.split(", ").filter(|one| !one.is_empty()).collect();
+    let entities: Vec<&str> = row.entities.split('\n').filter(|one| !one.is_empty()).collect();
     let fields: [(&str, bool, Value); 4] = [
         ("entities", !entities.is_empty(), json!(entities)),
         ("speaker", !row.speaker.is_empty(), json!(row.speaker)),
@@ -535,6 +559,36 @@ fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String 
         }
     }
     line.to_string()
+}
+
+/// Takes the secrets out of everything that is going to be written; says how many.
+fn mask_row(row: &mut MemoryRow) -> usize {
+    let mut count = 0;
+    let mut clean = |text: &str| {
+        let (text, masked) = secrets::mask(text);
+        count += masked.len();
+        text.into_owned()
+    };
+    row.content = clean(&row.content);
+    row.entities = clean(&row.entities);
+    row.speaker = clean(&row.speaker);
+    if let Ok(Value::Object(mut more)) = serde_json::from_str::<Value>(&row.more) {
+        for value in more.values_mut() {
+            match value {
+                Value::String(text) => *text = clean(text),
+                Value::Array(list) => {
+                    for item in list.iter_mut() {
+                        if let Value::String(text) = item {
+                            *text = clean(text);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        row.more = Value::Object(more).to_string();
+    }
+    count
 }
 
 fn memory_type(word: &str) -> Result<MemoryType> {
@@ -608,8 +662,12 @@ fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> {
     };
     let day = |key: &'static str, text: &Option<String>| -> Result<Option<Millis>> {
         let Some(text) = text else { return Ok(None) };
-        let relative = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok());
-        let at = relative.map(|days| now - days * 86_400_000).or_else(|| dates::parse(text));
+        let relative = text
+            .strip_suffix('d')
+            .and_then(|days| days.parse::<i64>().ok())
+            .filter(|days| (0..100_000).contains(days));
+        let named = || dates::day_start(text, now);
+        let at = relative.map(|days| now - days * 86_400_000).or_else(named).or_else(|| dates::parse(text));
         let expected = String::from("YYYY-MM-DD | 7d");
         at.map(Some).ok_or_else(|| Error::BadValue { key, value: text.clone(), expected })
     };

@@ -1,7 +1,7 @@
 //! Past conversations: taken from the files that clients leave, without their secrets, into the home folder, so that they
 //! can be searched. Never into the project.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,9 +44,11 @@ pub fn files(home: &Path, project: &Path) -> Vec<(String, PathBuf)> {
 impl App {
     /// Takes what is new in these files; without any, in those that Claude Code keeps of this project.
     pub fn memory_ingest(&self, paths: &[PathBuf]) -> Result<Ingested> {
-        let paths = if paths.is_empty() { self.own_transcripts() } else { expand(paths)? };
+        // One that was named is wanted; one that was found may be of a project with a name like this one's.
+        let is_named = !paths.is_empty();
+        let paths = if is_named { expand(paths)? } else { self.own_transcripts() };
         let mut ingested = Ingested::default();
-        for path in &paths {
+        for path in paths.iter().filter(|path| is_named || is_of(path, self.project())) {
             ingest(self.home(), self.project(), path, &mut ingested)?;
         }
         if ingested.turns > 0 && self.memory_folder().exists() {
@@ -89,25 +91,59 @@ fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Takes what is new in one file. How far it was read stands in a file beside what was taken.
+/// Whether a conversation happened in this project, as far as its first lines say where.
+fn is_of(path: &Path, project: &Path) -> bool {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(256 << 10).read_to_end(&mut bytes));
+    let said = bytes.split(|byte| *byte == b'\n').find_map(|line| {
+        let value: Value = serde_json::from_slice(line).ok()?;
+        value.get("cwd")?.as_str().map(PathBuf::from)
+    });
+    read.is_ok()
+        && said.is_none_or(|cwd| {
+            cwd.starts_with(project) || cwd.canonicalize().is_ok_and(|cwd| cwd.starts_with(project))
+        })
+}
+
+/// Whether a file can be taken in while a client waits.
+pub fn is_quick(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() < 8 << 20)
+}
+
+/// How far a file was read, and what it began with: a file that begins otherwise is another one.
+#[derive(serde::Deserialize, Serialize)]
+struct Mark {
+    size: u64,
+    head: String,
+}
+
+fn head(bytes: &[u8]) -> String {
+    hash::md5_hex(bytes.split(|byte| *byte == b'\n').next().unwrap_or_default())
+}
+
+/// Takes what is new in one file. How far it was read stands in a file beside what was taken; what was taken stays.
 pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut Ingested) -> Result<()> {
     let dir = folder(home, project);
-    let name = id::safe_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-    let (taken, mark) = (dir.join(format!("{name}.jsonl")), dir.join(format!("{name}.at")));
-    let known = fs::read_optional(&mark).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-    let start: u64 = known.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-    let mut file = std::fs::File::open(path).map_err(Error::io(path))?;
-    let size = file.metadata().map_err(Error::io(path))?.len();
-    // A file that became shorter is another one.
-    let start = if size < start { 0 } else { start };
-    file.seek(SeekFrom::Start(start)).map_err(Error::io(path))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let full = path.canonicalize().map_err(Error::io(path))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let key = &hash::md5_hex(full.as_os_str().as_encoded_bytes())[..8];
+    let name = id::safe_name(&stem);
+    let (taken, mark) = (dir.join(format!("{name}-{key}.jsonl")), dir.join(format!("{name}-{key}.at")));
+    let bytes = fs::read_optional(path).map_err(Error::io(path))?.unwrap_or_default();
+    let known =
+        fs::read_optional(&mark).ok().flatten().and_then(|bytes| serde_json::from_slice::<Mark>(&bytes).ok());
+    let start = known.filter(|known| known.head == head(&bytes) && known.size <= bytes.len() as u64);
+    let start = start.map_or(0, |known| usize::try_from(known.size).unwrap_or(0));
+    let rest = &bytes[start..];
+    let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    // A last line without its end counts if it is complete.
+    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&rest[end..]).is_ok();
+    let whole = if is_whole { rest.len() } else { end };
     if whole == 0 {
         ingested.unchanged += 1;
         return Ok(());
     }
+    let (bytes, head) = (rest, head(&bytes));
     let mut lines = String::new();
     for line in bytes[..whole].split(|byte| *byte == b'\n') {
         let Some(turn) = serde_json::from_slice::<Value>(line).ok().and_then(|value| turn(&value, &name))
@@ -117,7 +153,8 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut Ingested)
         let (content, masked) = secrets::mask(&turn.content);
         ingested.masked += masked.len();
         let content = text::cut(&content, TURN_BYTES);
-        let id = turn.id.unwrap_or_else(|| hash::md5_hex(line)[..16].to_owned());
+        let place = line.as_ptr() as usize - bytes.as_ptr() as usize + start;
+        let id = turn.id.unwrap_or_else(|| format!("{key}-{place}-{}", &hash::md5_hex(line)[..6]));
         let line = json!({
             "id": format!("turn-{id}"), "type": "turn", "content": content, "speaker": turn.speaker,
             "timestamp": turn.timestamp.unwrap_or_default(), "source": {"session": turn.session, "by": "transcript"},
@@ -127,12 +164,9 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut Ingested)
         ingested.turns += 1;
     }
     fs::create_private_dir(&dir).map_err(Error::io(&dir))?;
-    if start == 0 {
-        let _ = std::fs::remove_file(&taken);
-    }
     fs::append_private(&taken, lines.as_bytes()).map_err(Error::io(&taken))?;
-    let end = format!("{}\n", start + whole as u64);
-    fs::write_private(&mark, end.as_bytes()).map_err(Error::io(&mark))?;
+    let text = serde_json::to_vec(&Mark { size: (start + whole) as u64, head }).unwrap_or_default();
+    fs::write_private(&mark, &text).map_err(Error::io(&mark))?;
     ingested.files += 1;
     Ok(())
 }
@@ -154,7 +188,9 @@ fn turn(value: &Value, name: &str) -> Option<Turn> {
     }
     let content = said(message.get("content").or_else(|| message.get("text"))?);
     let content = content.trim();
-    if content.is_empty() || content.starts_with('<') {
+    const MACHINERY: &[&str] =
+        &["<command-", "<local-command", "<system-reminder", "<task-notification", "<bash-", "<user-memory"];
+    if content.is_empty() || MACHINERY.iter().any(|start| content.starts_with(start)) {
         return None;
     }
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(String::from);

@@ -45,16 +45,16 @@ pub const PATTERNS: &[Pattern] = &[
         ),
     },
     token("Anthropic key", "sk-ant-", 20, concat!("sk-", "ant-api03-AbCdEfGhIjKlMnOpQrSt")),
-    token("OpenAI key", "sk-proj-", 20, concat!("sk-", "proj-AbCdEfGhIjKlMnOpQrStUv")),
+    token("OpenAI key", "sk-proj-", 20, concat!("sk-", "proj-AbCdEfGhIjKl12OpQrStUv")),
     token("API key", "sk-", 32, concat!("sk", "-AbCdEfGhIjKlMnOpQrStUvWxYz012345")),
-    token("Stripe key", "sk_live_", 16, concat!("sk_", "live_AbCdEfGhIjKlMnOp")),
-    token("Stripe key", "rk_live_", 16, concat!("rk_", "live_AbCdEfGhIjKlMnOp")),
+    token("Stripe key", "sk_live_", 16, concat!("sk_", "live_AbCdEfGhIjKl12Op")),
+    token("Stripe key", "rk_live_", 16, concat!("rk_", "live_AbCdEfGhIjKl12Op")),
     token("GitHub token", "github_pat_", 30, concat!("github", "_pat_11ABCDEFG0123456789abcdefghijklm")),
     token("GitHub token", "ghp_", 30, concat!("gh", "p_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
     token("GitHub token", "gho_", 30, concat!("gh", "o_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
     token("GitHub token", "ghu_", 30, concat!("gh", "u_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
     token("GitHub token", "ghs_", 30, concat!("gh", "s_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
-    token("GitLab token", "glpat-", 16, concat!("gl", "pat-AbCdEfGhIjKlMnOpQrSt")),
+    token("GitLab token", "glpat-", 16, concat!("gl", "pat-AbCdEfGhIjKl12OpQrSt")),
     token("Slack token", "xoxb-", 16, concat!("xo", "xb-123456789012-AbCdEfGhIjKl")),
     token("Slack token", "xoxp-", 16, concat!("xo", "xp-123456789012-AbCdEfGhIjKl")),
     token("Slack token", "xapp-", 16, concat!("xa", "pp-1-A0123456789-AbCdEf")),
@@ -78,6 +78,21 @@ pub const PATTERNS: &[Pattern] = &[
         40,
         concat!("dop", "_v1_0123456789abcdef0123456789abcdef0123456789ab"),
     ),
+    token("GitHub token", "ghr_", 30, concat!("gh", "r_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("Groq key", "gsk_", 30, concat!("gs", "k_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("xAI key", "xai-", 30, concat!("xa", "i-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789")),
+    token("GitLab token", "glrt-", 16, concat!("gl", "rt-AbCdEfGhIjKlMnOp1234")),
+    token("Stripe key", "sk_test_", 16, concat!("sk_", "test_AbCdEfGhIjKl1234")),
+    token("Stripe key", "rk_test_", 16, concat!("rk_", "test_AbCdEfGhIjKl1234")),
+    token("Stripe key", "whsec_", 16, concat!("wh", "sec_AbCdEfGhIjKl1234")),
+    token("Google OAuth secret", "GOCSPX-", 16, concat!("GOC", "SPX-AbCdEfGhIjKl1234")),
+    token("Shopify token", "shpat_", 16, concat!("sh", "pat_0123456789abcdef0123")),
+    token("Docker token", "dckr_pat_", 16, concat!("dckr", "_pat_AbCdEfGhIjKl1234")),
+    token("Vault token", "hvs.", 16, concat!("h", "vs.AbCdEfGhIjKl1234AbCd")),
+    token("Linear key", "lin_api_", 16, concat!("lin", "_api_AbCdEfGhIjKl1234")),
+    token("Notion token", "ntn_", 20, concat!("n", "tn_AbCdEfGhIjKl1234AbCd")),
+    token("Figma token", "figd_", 16, concat!("fi", "gd_AbCdEfGhIjKl1234")),
+    token("Tailscale key", "tskey-", 16, concat!("ts", "key-auth-AbCdEfGh1234")),
     Pattern {
         name: "JSON web token",
         shape: Shape::Jwt,
@@ -99,6 +114,7 @@ pub const PATTERNS: &[Pattern] = &[
 /// Names whose value is nobody's business, at the end of what stands before `=` or `:`.
 const NAMES: &[&str] = &[
     "password",
+    "passcode",
     "passwd",
     "passphrase",
     "pwd",
@@ -178,7 +194,11 @@ fn tokens(text: &str, prefix: &str, min: usize) -> Vec<Range<usize>> {
         !text[..*at].chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
     });
     let whole = starts.map(|(at, _)| at..token_end(text, at + prefix.len()).max(at + prefix.len()));
-    whole.filter(|range| range.len() >= prefix.len() + min).collect()
+    // A name may begin like a key; only keys have digits in them.
+    let is_key = |range: &Range<usize>| {
+        text[range.start + prefix.len()..range.end].bytes().any(|byte| byte.is_ascii_digit())
+    };
+    whole.filter(|range| range.len() >= prefix.len() + min && is_key(range)).collect()
 }
 
 fn is_jwt(token: &str) -> bool {
@@ -236,30 +256,45 @@ fn bearers(text: &str) -> Vec<Range<usize>> {
 }
 
 fn assigned(text: &str) -> Vec<Range<usize>> {
+    let signs = text.char_indices().filter(|(_, c)| matches!(c, '=' | ':' | '：' | '是' | '为'));
+    let mut places: Vec<(usize, usize, bool)> =
+        signs.map(|(at, sign)| (at, at + sign.len_utf8(), matches!(sign, '是' | '为'))).collect();
+    // `the password is …`, `--password …`
+    places.extend(text.match_indices(" is ").map(|(at, sign)| (at, at + sign.len(), false)));
+    places.extend(
+        text.match_indices("--password ").map(|(at, sign)| (at + sign.len() - 1, at + sign.len(), false)),
+    );
     let mut found = Vec::new();
-    for (at, sign) in text.char_indices().filter(|(_, c)| matches!(c, '=' | ':' | '：' | '是' | '为')) {
+    for (at, behind, is_han) in places {
         let name = text[..at].trim_end_matches([' ', '"', '\'', '`', ')', ']']);
-        let is_han = matches!(sign, '是' | '为');
         let matched = NAMES.iter().find(|known| ends_with_ignore_case(name, known));
         let Some(matched) = matched.filter(|known| !is_han || !known.is_ascii()) else { continue };
-        let behind = at + sign.len_utf8();
-        let skipped: usize = text[behind..]
-            .chars()
-            .take_while(|c| matches!(c, ' ' | '"' | '\'' | '`' | '=' | ':'))
-            .map(char::len_utf8)
-            .sum();
+        let skip = |c: &char| matches!(c, ' ' | '"' | '\'' | '`' | '=' | ':' | '>');
+        let skipped: usize = text[behind..].chars().take_while(skip).map(char::len_utf8).sum();
         let start = behind + skipped;
         let end_at = |c: char| {
-            c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | ')' | '，' | '。' | '；' | '）')
+            c.is_whitespace()
+                || matches!(c, '"' | '\'' | '`' | ',' | ';' | ')' | '，' | '。' | '；' | '）' | '<')
         };
         let end = text[start..].find(end_at).map_or(text.len(), |len| start + len);
         let value = &text[start..end];
         let shortest = if matched.is_ascii() { 6 } else { 4 };
-        if value.chars().count() >= shortest && looks_random(value) && !is_placeholder(value) {
+        // `PGPASSWORD=correcthorse` has no digit in it, and nothing else to be.
+        let is_bare = skipped == 0
+            && text[at..].starts_with('=')
+            && value.len() >= 8
+            && matched.starts_with("pass")
+            && is_word(value);
+        let is_secret = is_bare || (value.chars().count() >= shortest && looks_random(value));
+        if is_secret && !is_placeholder(value) {
             found.push(start..end);
         }
     }
     found
+}
+
+fn is_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 fn ends_with_ignore_case(text: &str, end: &str) -> bool {
@@ -267,22 +302,33 @@ fn ends_with_ignore_case(text: &str, end: &str) -> bool {
         && text.get(text.len() - end.len()..).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
-/// `password: required` is prose; a secret has digits, signs or capitals in it.
+/// `password: required` is prose, `token: OAuth2` a name, `pwd=/work` a path: a secret mixes letters with digits or signs.
 fn looks_random(value: &str) -> bool {
-    value.chars().any(|c| c.is_ascii_digit())
-        || value.chars().any(|c| c.is_ascii_uppercase()) && value.chars().any(|c| c.is_ascii_lowercase())
-        || value.chars().any(|c| c.is_ascii_punctuation() && !matches!(c, '_' | '-' | '.' | '|' | '(' | '['))
+    let has_letter = value.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let has_sign = value.contains(['!', '@', '#', '$', '%', '^', '&', '*', '~', '+', '?', '=']);
+    let is_code = value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '|'])
+        || value.contains("::")
+        || value.starts_with(['/', '.']);
+    // `SHA256`, `OAuth2.0`, `RSA2048`
+    let tail = value.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_name = value.starts_with(|c: char| c.is_ascii_uppercase())
+        && tail.len() < value.len()
+        && tail.len() <= 6
+        && tail.bytes().all(|byte| byte.is_ascii_alphabetic());
+    has_letter && (has_digit || has_sign) && value.is_ascii() && !is_code && !is_name
 }
 
 /// Where the secret would stand, but does not.
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
-    value.starts_with(['$', '<', '{', '%', '[', '*'])
+    value.starts_with(['<', '{', '%', '[', '*'])
+        || value
+            .strip_prefix('$')
+            .is_some_and(|name| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
         || value.contains("${")
         || value.contains("(")
-        || ["process.env", "os.environ", "env.", "xxx", "your", "string", "null", "none", "true", "false"]
-            .iter()
-            .any(|start| lower.starts_with(start))
+        || ["process.env", "os.environ", "env.", "xxx", "your"].iter().any(|start| lower.starts_with(start))
         || value.chars().all(|c| c == 'x' || c == '*' || c == '.')
 }
 
@@ -309,6 +355,10 @@ mod tests {
             ("\"apiKey\": \"0a1b2c3d4e\",", "\"apiKey\": \"[masked: password]\","),
             ("数据库密码是 hunter2，别忘了", "数据库密码是 [masked: password]，别忘了"),
             ("密码：abc123。", "密码：[masked: password]。"),
+            ("the password is Tr0ub4dor&3 now", "the password is [masked: password] now"),
+            ("PGPASSWORD=correcthorse psql", "PGPASSWORD=[masked: password] psql"),
+            ("run --password S3cretPass1 now", "run --password [masked: password] now"),
+            ("password => 'S3cretPass1'", "password => '[masked: password]'"),
         ];
         for (text, want) in cases {
             assert_eq!(mask(text).0, want);
@@ -336,6 +386,20 @@ mod tests {
             "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
             "使用 JWT 认证，密钥从环境变量读取",
             "bearer of good news and of bad ones",
+            "Use token: OAuth2",
+            "let token: AccessToken = x;",
+            "token: Option<String>",
+            "pwd=/home/dev/app",
+            "max_token: 4096000",
+            "api_key: Settings.API_KEY",
+            "secret: secretKeyRef",
+            "invalid token: Unexpected",
+            "密码为 SHA256 加盐存储",
+            "密码：至少8位",
+            "刷新令牌：7天有效",
+            "sk-button-primary-large-rounded-shadow",
+            "npm_config_registry_url_something_long_x",
+            "export PASSWORD=$DB_PASSWORD",
         ] {
             assert_eq!(mask(text).0, text);
         }

@@ -99,6 +99,7 @@ pub struct Payload {
     /// Why a session ends, and how long it was.
     pub reason: Option<String>,
     pub duration_ms: Option<i64>,
+    pub error: Option<String>,
     /// How full the context is, before a compaction.
     pub usage_percent: Option<i64>,
     pub message_count: Option<i64>,

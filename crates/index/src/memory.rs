@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use crate::Result;
 
 /// Raised whenever the tables or the making of terms change: an index of another version is thrown away.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// One memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,6 +81,12 @@ pub struct MemoryFilter {
     pub all: bool,
 }
 
+impl MemoryFilter {
+    fn has_wish(&self) -> bool {
+        self.letter.is_some() || self.session.is_some() || self.since.is_some() || self.until.is_some()
+    }
+}
+
 pub struct MemoryIndex {
     db: Connection,
 }
@@ -96,12 +102,14 @@ CREATE TABLE records(
 CREATE INDEX recent ON records(kind, hidden, at);
 CREATE INDEX same ON records(same);
 CREATE INDEX of_file ON records(file);
-CREATE TABLE marks(target TEXT PRIMARY KEY, at INTEGER NOT NULL, hidden INTEGER NOT NULL, by TEXT NOT NULL, file TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE marks(seq INTEGER PRIMARY KEY, target TEXT NOT NULL, file TEXT NOT NULL, hidden INTEGER NOT NULL, by TEXT NOT NULL);
+CREATE INDEX of_target ON marks(target, file, seq);
+CREATE INDEX of_mark_file ON marks(file);
 CREATE VIRTUAL TABLE terms USING fts5(body, content='', contentless_delete=1, tokenize=\"unicode61 remove_diacritics 0 tokenchars '_'\");
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'row');
 CREATE TABLE vectors(n INTEGER PRIMARY KEY, v BLOB NOT NULL);
 CREATE TABLE model(id TEXT NOT NULL);
-INSERT INTO meta VALUES('docs', 0), ('length', 0);
+INSERT INTO meta VALUES('docs', 0), ('length', 0), ('twice', 0);
 ";
 
 const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
@@ -128,6 +136,11 @@ impl MemoryIndex {
         let index = MemoryIndex { db: Connection::open_with_flags(path, flags).ok()? };
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
         (index.version() == Some(VERSION)).then_some(index)
+    }
+
+    /// Waits no longer than this for another writer.
+    pub fn set_patience(&self, patience: std::time::Duration) -> Result<()> {
+        Ok(self.db.busy_timeout(patience)?)
     }
 
     pub fn in_memory() -> Result<MemoryIndex> {
@@ -214,8 +227,14 @@ impl MemoryIndex {
             .execute("DELETE FROM terms WHERE rowid IN (SELECT n FROM records WHERE file = ?1)", [name])?;
         self.db.execute("DELETE FROM vectors WHERE n IN (SELECT n FROM records WHERE file = ?1)", [name])?;
         self.db.execute("DELETE FROM records WHERE file = ?1", [name])?;
+        let mut query = self.db.prepare("SELECT DISTINCT target FROM marks WHERE file = ?1")?;
+        let targets: Vec<String> =
+            query.query_map([name], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
         self.db.execute("DELETE FROM marks WHERE file = ?1", [name])?;
         self.db.execute("DELETE FROM files WHERE name = ?1", [name])?;
+        for target in &targets {
+            self.apply_marks(target)?;
+        }
         self.grow(-docs, -length)
     }
 
@@ -231,8 +250,7 @@ impl MemoryIndex {
         let mut query = self.db.prepare_cached(
             "INSERT OR IGNORE INTO records(id, file, kind, letter, content, entities, confidence, at, stamp, session, \
              speaker, more, same, len, words, asks, hidden, replaced_by) \
-             VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16, \
-             coalesce((SELECT hidden FROM marks WHERE target = ?1), 0), coalesce((SELECT by FROM marks WHERE target = ?1), ''))",
+             VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16, 0, '')",
         )?;
         let added = query.execute(params![
             row.id,
@@ -253,28 +271,52 @@ impl MemoryIndex {
             row.asks,
         ])?;
         if added == 0 {
+            // If the other one goes, this one has to be read again.
+            self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'twice'", [])?;
             return Ok(false);
         }
         let n = self.db.last_insert_rowid();
         let mut query = self.db.prepare_cached("INSERT INTO terms(rowid, body) VALUES(?1, ?2)")?;
         query.execute(params![n, encode_all(terms)])?;
         self.grow(1, terms.len() as i64)?;
+        self.apply_marks(&row.id)?;
         Ok(true)
     }
 
-    /// Hides a record or shows it again; the latest word counts.
-    pub fn mark(&self, target: &str, at: i64, hidden: bool, by: &str, file: &str) -> Result<()> {
+    /// Hides a record or shows it again. The last word counts: of the latest file, and in it the last.
+    pub fn mark(&self, target: &str, hidden: bool, by: &str, file: &str) -> Result<()> {
+        let mut query =
+            self.db.prepare_cached("INSERT INTO marks(target, file, hidden, by) VALUES(?1, ?2, ?3, ?4)")?;
+        query.execute(params![target, file, hidden, by])?;
+        self.apply_marks(target)
+    }
+
+    fn apply_marks(&self, target: &str) -> Result<()> {
         let mut query = self.db.prepare_cached(
-            "INSERT INTO marks VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET at = excluded.at, \
-             hidden = excluded.hidden, by = excluded.by, file = excluded.file WHERE excluded.at >= at",
+            "SELECT hidden, by FROM marks WHERE target = ?1 ORDER BY file DESC, seq DESC LIMIT 1",
         )?;
-        query.execute(params![target, at, hidden, by, file])?;
-        let mut query = self.db.prepare_cached(
-            "UPDATE records SET hidden = (SELECT hidden FROM marks WHERE target = ?1), \
-             replaced_by = (SELECT by FROM marks WHERE target = ?1) WHERE id = ?1",
-        )?;
-        query.execute([target])?;
+        let last: Option<(bool, String)> =
+            query.query_row([target], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let (hidden, by) = last.unwrap_or_default();
+        let mut query =
+            self.db.prepare_cached("UPDATE records SET hidden = ?2, replaced_by = ?3 WHERE id = ?1")?;
+        query.execute(params![target, hidden, if hidden { by } else { String::new() }])?;
         Ok(())
+    }
+
+    /// Everything goes, to be read again.
+    pub fn clear(&self) -> Result<()> {
+        self.batch(
+            "DELETE FROM terms; DELETE FROM records; DELETE FROM marks; DELETE FROM files; DELETE FROM vectors; \
+             UPDATE meta SET value = 0;",
+        )
+    }
+
+    /// Whether some id was found more than once.
+    pub fn has_twins(&self) -> Result<bool> {
+        let twice: i64 =
+            self.db.query_row("SELECT value FROM meta WHERE key = 'twice'", [], |row| row.get(0))?;
+        Ok(twice > 0)
     }
 
     /// How many memories there are, and how many terms on average.
@@ -295,16 +337,19 @@ impl MemoryIndex {
 
     /// The memories that have all terms of one of these groups, best first. Without a wish that has to be looked up for each of them,
     /// what is hidden is among them too.
-    pub fn candidates(&self, groups: &[Vec<&str>], filter: &MemoryFilter, limit: usize) -> Result<Vec<i64>> {
+    pub fn candidates(
+        &self,
+        groups: &[Vec<&str>],
+        filter: &MemoryFilter,
+        is_strict: bool,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
         let all_of = |group: &Vec<&str>| {
             let terms: Vec<String> = group.iter().map(|term| format!("\"{}\"", encode(term))).collect();
             format!("({})", terms.join(" AND "))
         };
         let wanted: Vec<String> = groups.iter().map(all_of).collect();
-        let has_wish = filter.letter.is_some()
-            || filter.session.is_some()
-            || filter.since.is_some()
-            || filter.until.is_some();
+        let has_wish = is_strict || filter.has_wish();
         let (conditions, mut values) = if has_wish { conditions(filter) } else { Default::default() };
         let join = if has_wish { "JOIN records ON records.n = terms.rowid" } else { "" };
         let sql = format!(
@@ -352,11 +397,16 @@ impl MemoryIndex {
     }
 
     /// The newest that have a term, for one that is everywhere.
-    pub fn newest_with(&self, term: &str, limit: usize) -> Result<Vec<i64>> {
-        let sql = "SELECT rowid FROM terms WHERE terms MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
-        let mut query = self.db.prepare_cached(sql)?;
-        let rows =
-            query.query_map(params![format!("\"{}\"", encode(term)), limit as i64], |row| row.get(0))?;
+    pub fn newest_with(&self, term: &str, filter: &MemoryFilter, limit: usize) -> Result<Vec<i64>> {
+        let (conditions, mut values) = conditions(filter);
+        let sql = format!(
+            "SELECT terms.rowid FROM terms JOIN records ON records.n = terms.rowid WHERE terms MATCH ? {conditions} \
+             ORDER BY terms.rowid DESC LIMIT ?"
+        );
+        values.insert(0, Value::from(format!("\"{}\"", encode(term))));
+        values.push(Value::from(limit as i64));
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
@@ -367,7 +417,7 @@ impl MemoryIndex {
 
     /// What says the same and still counts.
     pub fn find_same(&self, same: i64) -> Result<Vec<MemoryRow>> {
-        let sql = format!("SELECT {COLUMNS} FROM records WHERE same = ?1 AND hidden = 0");
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE same = ?1 AND hidden = 0 AND kind = 'fact'");
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map([same], read)?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
@@ -541,16 +591,20 @@ mod tests {
         assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "known already");
         assert!(index.insert(&row("b", 3), &terms("缓存")).unwrap());
         let found = |term: &str| {
-            let numbers = index.candidates(&[vec![term]], &MemoryFilter::default(), 10).unwrap();
+            let numbers = index.candidates(&[vec![term]], &MemoryFilter::default(), false, 10).unwrap();
             index.rows(&numbers).unwrap().into_iter().filter(|row| !row.hidden).count()
         };
         assert_eq!((found("c++"), found("缓存"), found("user-auth"), found("c")), (1, 2, 1, 0));
         assert_eq!((index.frequency("缓存").unwrap(), index.frequency("none").unwrap()), (2, 0));
         assert_eq!(index.collection().unwrap(), (2, 2.0));
-        index.mark("b", 5, true, "", "f").unwrap();
-        index.mark("b", 4, false, "", "f").unwrap();
-        assert_eq!(found("缓存"), 1, "the later word counts");
-        index.mark("later", 5, true, "", "f").unwrap();
+        index.mark("b", false, "", "day-1").unwrap();
+        index.mark("b", true, "", "day-2").unwrap();
+        index.mark("b", false, "", "day-1").unwrap();
+        assert_eq!(found("缓存"), 1, "the latest file's word counts");
+        index.drop_file("day-2").unwrap();
+        assert_eq!(found("缓存"), 2, "and goes with it");
+        index.mark("b", true, "", "day-1").unwrap();
+        index.mark("later", true, "", "f").unwrap();
         index.insert(&row("later", 9), &terms("缓存")).unwrap();
         assert!(index.find("later").unwrap().unwrap().hidden, "forgotten before it was read");
         index.drop_file("f").unwrap();

@@ -235,6 +235,13 @@ fn clock(text: &str) -> Option<(i8, i8)> {
     ((0..24).contains(&hour) && (0..60).contains(&minute)).then_some((hour, minute))
 }
 
+/// The beginning of a day that is named by a word, such as yesterday.
+pub fn day_start(text: &str, now: Millis) -> Option<Millis> {
+    let day = relative(text, now).into_iter().next()?;
+    let date = Date::new(day.year?, day.month?, day.day?).ok()?;
+    date.at(0, 0, 0, 0).to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond())
+}
+
 /// RFC 3339 in UTC, as records carry it.
 pub fn iso(at: Millis) -> String {
     Timestamp::from_millisecond(at)

@@ -80,14 +80,45 @@ impl Folder {
         Ok(Lock::exclusive(&self.dir.join(".lock"))?)
     }
 
+    /// A link could lead anywhere, and a pipe waits for somebody: neither is ours.
+    fn check(&self, path: &Path) -> Result<()> {
+        let odd = |what: &str| Err(Error::io(path)(std::io::Error::other(what.to_owned())));
+        match std::fs::symlink_metadata(path) {
+            Ok(meta) if meta.file_type().is_symlink() => odd("a symbolic link, which is not followed"),
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => odd("not a regular file"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether everything that is written to is really here.
+    pub fn is_sound(&self) -> bool {
+        [self.dir.clone(), self.dir.join("daily"), self.index(), self.sessions(), self.memory_md()]
+            .iter()
+            .all(|path| self.check(path).is_ok())
+            && self.dir.parent().is_none_or(|above| !fs::is_link(above))
+    }
+
+    /// The file of today, or a later one that is there already: what is said last stands last, whatever the clock says.
+    pub fn latest_daily(&self, now: Millis) -> PathBuf {
+        let today = self.daily(now);
+        let entries = std::fs::read_dir(self.dir.join("daily")).into_iter().flatten().flatten();
+        let last = entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .map(|entry| entry.path());
+        last.filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .max()
+            .unwrap_or_default()
+            .max(today)
+    }
+
     /// Appends whole lines. A line that somebody left torn costs itself alone. Call it under the lock.
     pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, durable: Durable) -> Result<()> {
+        self.check(&self.dir)?;
         if let Some(dir) = path.parent() {
+            self.check(dir)?;
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }
-        if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            return Err(Error::io(path)(std::io::Error::other("not a regular file")));
-        }
+        self.check(path)?;
         let work = || -> std::io::Result<()> {
             let mut options = std::fs::OpenOptions::new();
             options.read(true).append(true).create(true);
@@ -154,7 +185,7 @@ impl Folder {
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut files = Vec::new();
         let old = self.dir.join("facts.jsonl");
-        if old.is_file() {
+        if old.is_file() && !fs::is_link(&old) {
             files.push((String::from("facts.jsonl"), old));
         }
         let daily = self.dir.join("daily");
@@ -166,12 +197,14 @@ impl Folder {
             .into_iter()
             .flatten()
             .flatten()
+            // Neither folders nor links nor pipes: one of those costs itself alone.
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| name.ends_with(".jsonl"))
             .collect();
         days.sort();
         files.extend(days.into_iter().map(|name| (format!("daily/{name}"), daily.join(name))));
-        if self.sessions().is_file() {
+        if self.sessions().is_file() && !fs::is_link(&self.sessions()) {
             files.push((String::from("sessions.jsonl"), self.sessions()));
         }
         Ok(files)

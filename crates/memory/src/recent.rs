@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use tanmi_base::{Millis, fs};
+use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, ReadFile};
 
 use crate::folder::Folder;
@@ -40,11 +40,11 @@ const FOUND: usize = 5;
 const TAIL: u64 = 256 << 10;
 const DAY: Millis = 86_400_000;
 /// A core that is longer is cut anyway.
-const MAX_CORE: u64 = 1 << 20;
+const MAX_CORE: u64 = 64 << 10;
 
 pub fn load(folder: &Folder, wanted: &Wanted<'_>) -> Recent {
     let index = folder.index().is_file().then(|| MemoryIndex::peek(&folder.index())).flatten();
-    let core = fs::read_limited(&folder.memory_md(), MAX_CORE).ok().flatten().unwrap_or_default();
+    let core = head(&folder.memory_md());
     let mut recent = Recent { core: String::from_utf8_lossy(&core).trim().to_owned(), ..Recent::default() };
     let (from, sure) = (wanted.now - i64::from(wanted.days) * DAY, wanted.now - SURE_DAYS * DAY);
     let fresh = Fresh::read(folder, index.as_ref(), wanted);
@@ -106,7 +106,7 @@ impl Fresh {
     fn read(folder: &Folder, index: Option<&MemoryIndex>, wanted: &Wanted<'_>) -> Fresh {
         let known: Vec<ReadFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
         // With an index only today's and yesterday's files can have grown; without one, all recent days count.
-        let days = if index.is_some() { 1 } else { i64::from(wanted.days) };
+        let days = if index.is_some() { 1 } else { i64::from(wanted.days).max(SURE_DAYS) };
         let mut files: Vec<(String, std::path::PathBuf)> = (0..=days)
             .rev()
             .map(|back| folder.daily(wanted.now - back * DAY))
@@ -140,10 +140,20 @@ impl Fresh {
     }
 }
 
+/// The beginning of a file: more than fits anywhere, and no more than that.
+fn head(path: &Path) -> Vec<u8> {
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    let mut bytes = Vec::new();
+    if let Some(file) = is_file.then(|| std::fs::File::open(path).ok()).flatten() {
+        let _ = file.take(MAX_CORE).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
 /// Whole lines from `from` on, the last [`TAIL`] bytes of them.
 fn tail(path: &Path, from: u64) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
-        let meta = std::fs::metadata(path)?;
+        let meta = std::fs::symlink_metadata(path)?;
         if !meta.is_file() || meta.len() <= from {
             return Ok(Vec::new());
         }

@@ -92,9 +92,14 @@ impl Summary {
     }
 }
 
-/// A word about another record.
-pub fn mark_line(kind: &str, target: &str, at: Millis, by: &str) -> String {
-    json!({"type": kind, "target": target, "timestamp": dates::iso(at), "source": {"by": by}}).to_string()
+/// A word about another record; `by` names what replaces it.
+pub fn mark_line(kind: &str, target: &str, by: &str, at: Millis, writer: &str) -> String {
+    let mut line =
+        json!({"type": kind, "target": target, "timestamp": dates::iso(at), "source": {"by": writer}});
+    if !by.is_empty() {
+        line["by"] = json!(by);
+    }
+    line.to_string()
 }
 
 /// A session's start or end, for the daily file.
@@ -115,8 +120,8 @@ pub enum Line {
     },
     Mark {
         target: String,
-        at: Millis,
         hidden: bool,
+        by: String,
     },
     /// A session began or ended.
     Session,
@@ -130,10 +135,10 @@ pub fn read_line(line: &[u8], file: &str) -> Line {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let at = time(&fields);
     match text("type") {
-        "forget" | "tombstone" | "restore" => Line::Mark {
+        "forget" | "tombstone" | "restore" | "replace" => Line::Mark {
             target: text("target").to_owned(),
-            at: at.unwrap_or_default(),
             hidden: text("type") != "restore",
+            by: text("by").to_owned(),
         },
         "session_start" | "session_end" => Line::Session,
         "summary" => summary(&fields, line, file, at),
@@ -184,7 +189,7 @@ fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Milli
         kind: if is_turn { "turn" } else { "fact" }.to_owned(),
         letter: letter.to_owned(),
         content: content.to_owned(),
-        entities: strings(fields.get("entities")).join(", "),
+        entities: strings(fields.get("entities")).join("\n"),
         confidence,
         at,
         stamp: text("timestamp").to_owned(),
@@ -232,14 +237,21 @@ fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
     }
 }
 
-/// Equal for texts that say the same: case, spaces and signs at the end do not count.
+/// Equal for texts that say the same: case does not count, nor spaces beside Chinese, nor the sign at the end.
 pub fn same(content: &str) -> i64 {
-    let plain: String = content
-        .chars()
-        .filter(|c| c.is_alphanumeric() || matches!(c, '+' | '#' | '-' | '_' | '.' | '/' | '%'))
-        .flat_map(char::to_lowercase)
-        .collect();
-    let plain = plain.trim_end_matches(['.', '-']);
+    let chars: Vec<char> =
+        content.trim().trim_end_matches(['.', '。', '!', '！', ';', '；']).chars().collect();
+    let is_wide = |at: Option<usize>| {
+        at.and_then(|at| chars.get(at)).is_some_and(|c| !c.is_ascii() && c.is_alphanumeric())
+    };
+    let mut plain = String::with_capacity(content.len());
+    for (at, c) in chars.iter().enumerate() {
+        if !c.is_whitespace() {
+            plain.extend(c.to_lowercase());
+        } else if !plain.ends_with(' ') && !is_wide(at.checked_sub(1)) && !is_wide(Some(at + 1)) {
+            plain.push(' ');
+        }
+    }
     let digest = hash::md5_hex(plain.as_bytes());
     i64::from_str_radix(&digest[..15], 16).unwrap_or_default()
 }
@@ -287,8 +299,8 @@ mod tests {
         for bad in ["", "{", "[]", "7", "{}", r#"{"content":" "}"#, "{\"content\":\"x\"", "\u{fffd}"] {
             assert!(matches!(read_line(bad.as_bytes(), "f"), Line::Bad), "{bad}");
         }
-        let forget = read_line(mark_line("forget", "a", 5000, "cli").as_bytes(), "f");
-        assert!(matches!(forget, Line::Mark { hidden: true, at: 5000, .. }), "{forget:?}");
+        let forget = read_line(mark_line("forget", "a", "", 5000, "cli").as_bytes(), "f");
+        assert!(matches!(forget, Line::Mark { hidden: true, .. }), "{forget:?}");
         let start = session_line("session_start", "s", 0, json!({"platform": "cursor"}));
         assert!(matches!(read_line(start.as_bytes(), "f"), Line::Session) && start.contains("cursor"));
         let old = read_line(br#"{"topic":"t","summary":"s"}"#, "sessions.jsonl");
@@ -300,6 +312,10 @@ mod tests {
         assert_eq!(same("Use Redis for caching."), same("use  redis for caching"));
         assert_eq!(same("使用 JWT 认证。"), same("使用JWT认证"));
         assert_ne!(same("C++"), same("C"));
-        assert_ne!(same("24 小时"), same("25 小时"));
+        for (a, b) in
+            [("24 小时", "25 小时"), ("> 5", "< 5"), ("x == y", "x != y"), ("1,5", "15"), ("👍", "👎")]
+        {
+            assert_ne!(same(a), same(b), "{a} {b}");
+        }
     }
 }

@@ -125,14 +125,27 @@ fn by_words(
         question.terms.iter().map(|term| index.frequency(term)).collect::<Result<Vec<_>, _>>()?;
     let groups = groups(&question.terms, &frequencies, docs);
     let wide = CANDIDATES.max(limit * 4);
-    let found = match (groups.is_empty(), rarest(&question.terms, &frequencies)) {
-        (false, _) => index.candidates(&groups, filter, wide)?,
-        // Everywhere, and alone: the newest of them.
-        (true, Some(term)) => index.newest_with(term, wide)?,
-        (true, None) => return Ok(Vec::new()),
-    };
+    let Some(_) = rarest(&question.terms, &frequencies) else { return Ok(Vec::new()) };
+    let mut found =
+        if groups.is_empty() { Vec::new() } else { index.candidates(&groups, filter, false, wide)? };
+    let mut alone = index.outlines(&found)?;
+    if !filter.all && alone.iter().filter(|outline| outline.hidden).count() * 4 > alone.len() {
+        // Mostly what was forgotten: then each is asked for what it is.
+        found = index.candidates(&groups, filter, true, wide)?;
+    }
+    if found.len() < wide / 4 {
+        // Terms that never meet bring nothing together; then each of the rarest brings its newest.
+        let mut known: Vec<(u64, &String)> =
+            frequencies.iter().copied().zip(&question.terms).filter(|(df, _)| *df > 0).collect();
+        known.sort_unstable();
+        for (_, term) in known.into_iter().take(3) {
+            found.extend(index.newest_with(term, filter, wide / 2)?);
+        }
+        found.sort_unstable();
+        found.dedup();
+    }
+    alone = index.outlines(&found)?;
     let collection = Collection { docs, length, frequencies };
-    let alone = index.outlines(&found)?;
     let mut order = ranked(&question, &collection, &alone, filter);
     order.truncate(CLOSER.max(limit * 2));
     let near = neighbourhood(&order, &alone);

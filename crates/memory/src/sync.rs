@@ -24,8 +24,8 @@ pub struct Synced {
 
 /// So many bytes of the end of a file tell whether it is still the same up to there.
 const TAIL: u64 = 256;
-/// Records per transaction, so that a stop in the middle loses little.
-const BATCH: usize = 20_000;
+/// Read at a time, so that a stop in the middle loses little and a giant costs no memory.
+const CHUNK: u64 = 4 << 20;
 
 /// `progress` hears of bytes read and bytes there are to read.
 pub fn sync(
@@ -36,8 +36,29 @@ pub fn sync(
 ) -> Result<Synced> {
     let known = index.files()?;
     let mut synced = Synced::default();
-    for gone in known.iter().filter(|file| !files.iter().any(|(name, _)| *name == file.name)) {
-        index.transaction(|index| index.drop_file(&gone.name).map_err(Error::from))?;
+    let mut known = known;
+    let is_gone = |file: &ReadFile| !files.iter().any(|(name, _)| *name == file.name);
+    let is_rewritten = |file: &ReadFile| {
+        let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);
+        path.is_some_and(|path| {
+            let sig = FileSig::of(path).ok().flatten().unwrap_or_default();
+            !is_same(file, &sig) && !grew(file, path, &sig)
+        })
+    };
+    let lost: Vec<String> = known
+        .iter()
+        .filter(|file| is_gone(file) || is_rewritten(file))
+        .map(|file| file.name.clone())
+        .collect();
+    if !lost.is_empty() && index.has_twins()? {
+        // A record that is there twice was read once: from which file is not known any more.
+        index.transaction(|index| index.clear().map_err(Error::from))?;
+        known.clear();
+    }
+    let lost = if known.is_empty() { Vec::new() } else { lost };
+    for name in &lost {
+        index.transaction(|index| index.drop_file(name).map_err(Error::from))?;
+        known.retain(|file| file.name != *name);
     }
     let mut due = Vec::new();
     for (name, path) in files {
@@ -56,11 +77,8 @@ pub fn sync(
             synced.is_partial = true;
             break;
         }
-        let from = known.filter(|known| grew(known, path, &sig));
-        if from.is_none() && known.is_some() {
-            index.transaction(|index| index.drop_file(name).map_err(Error::from))?;
-        }
-        read_file(index, name, path, from, &mut synced, &mut |bytes| {
+        let _ = sig;
+        synced.is_partial |= !read_file(index, name, path, known, deadline, &mut synced, &mut |bytes| {
             done += bytes;
             progress(done, total);
         })?;
@@ -87,57 +105,66 @@ fn tail(path: &Path, size: u64) -> std::io::Result<String> {
     Ok(hash::md5_hex(&bytes))
 }
 
+/// Whether it got to the end before time was up.
 fn read_file(
     index: &MemoryIndex,
     name: &str,
     path: &Path,
     from: Option<&ReadFile>,
+    deadline: Option<Instant>,
     synced: &mut Synced,
     progress: &mut dyn FnMut(u64),
-) -> Result<()> {
-    let start = from.map_or(0, |file| file.size);
+) -> Result<bool> {
+    let mut at = from.map_or(0, |file| file.size);
     let mut bad_lines = from.map_or(0, |file| file.bad_lines);
-    let bytes = read_from(path, start).map_err(Error::io(path))?;
-    // A last line without its end is still being written.
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines: Vec<&[u8]> =
-        bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
-    let size = start + whole as u64;
-    let mut batches = lines.chunks(BATCH).peekable();
     loop {
-        let batch = batches.next();
-        let is_last = batches.peek().is_none();
+        let bytes = read_chunk(path, at).map_err(Error::io(path))?;
+        let is_last = (bytes.len() as u64) < CHUNK;
+        let whole = whole_lines(&bytes, is_last);
+        let next = at + whole as u64;
         index.transaction(|index| -> Result<()> {
-            for line in batch.unwrap_or_default() {
-                progress(line.len() as u64 + 1);
+            for line in
+                bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
+            {
                 bad_lines += u64::from(!read_one(index, name, line, synced)?);
             }
-            if is_last {
-                let sig = FileSig::of(path).map_err(Error::io(path))?.unwrap_or_default();
-                let tail = tail(path, size).map_err(Error::io(path))?;
-                // Only what was read counts as read: with more behind it the file differs and is read on.
-                let mtime_ns = if sig.size == size { sig.mtime_ns } else { 0 };
-                let file =
-                    ReadFile { name: name.to_owned(), inode: sig.inode, mtime_ns, size, tail, bad_lines };
-                index.put_file(&file)?;
-            }
-            Ok(())
+            progress(whole as u64);
+            let sig = FileSig::of(path).map_err(Error::io(path))?.unwrap_or_default();
+            let tail = tail(path, next).map_err(Error::io(path))?;
+            // Only what was read counts as read: with more behind it the file differs and is read on.
+            let mtime_ns = if sig.size == next { sig.mtime_ns } else { 0 };
+            let file =
+                ReadFile { name: name.to_owned(), inode: sig.inode, mtime_ns, size: next, tail, bad_lines };
+            Ok(index.put_file(&file)?)
         })?;
+        at = next;
         if is_last {
             synced.bad_lines += bad_lines;
-            return Ok(());
+            return Ok(true);
+        }
+        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            return Ok(false);
         }
     }
 }
 
-fn read_from(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
+/// Up to the end of the last line. A last line without its end counts if it is complete; a line that fills a whole chunk
+/// is none of ours.
+fn whole_lines(bytes: &[u8], is_last: bool) -> usize {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let rest = &bytes[end..];
+    match is_last {
+        true if serde_json::from_slice::<serde::de::IgnoredAny>(rest).is_ok() => bytes.len(),
+        false if end == 0 => bytes.len(),
+        _ => end,
     }
+}
+
+fn read_chunk(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(CHUNK).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -146,12 +173,12 @@ fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut Synced) -
     match record::read_line(line, file) {
         Line::Bad => return Ok(false),
         Line::Session => {}
-        Line::Mark { target, at, hidden } => index.mark(&target, at, hidden, "", file)?,
+        Line::Mark { target, hidden, by } => index.mark(&target, hidden, &by, file)?,
         Line::Record { row, supersedes } => {
             let terms = rank::body_terms(&doc_of(&row));
             synced.added += usize::from(index.insert(&row, &terms)?);
             for target in supersedes {
-                index.mark(&target, row.at.unwrap_or_default(), true, &row.id, file)?;
+                index.mark(&target, true, &row.id, file)?;
             }
         }
     }

@@ -29,6 +29,7 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
             || fields.flag("stop_hook_active"),
         reason: fields.text("reason"),
         duration_ms: fields.number("duration_ms"),
+        error: fields.text("error_message"),
         usage_percent: fields.number("context_usage_percent"),
         message_count: fields.number("message_count"),
         transcript: fields.path("transcript_path").map(Into::into),

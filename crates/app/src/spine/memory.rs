@@ -41,9 +41,11 @@ pub fn load(
     if !folder.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
     }
-    let trust = Trust::new(caller.home);
-    if !trust.has_project(project) && !trust.has_project(folder.dir()) {
+    if !is_trusted(caller, project, &folder) {
         return Err(("项目未被信任：tanmi trust", "the project is not trusted: tanmi trust"));
+    }
+    if !folder.is_sound() {
+        return Err(("记忆文件夹含有符号链接", "the memory folder has symbolic links in it"));
     }
     let about = bound.and_then(|peek| peek.node.as_ref()).filter(|node| !node.id.is_root());
     let about =
@@ -61,6 +63,11 @@ pub fn load(
         recent: recent.facts.iter().map(fact).collect(),
         found: recent.found.iter().map(fact).collect(),
     })
+}
+
+fn is_trusted(caller: &Caller<'_>, project: &Path, folder: &Folder) -> bool {
+    let trust = Trust::new(caller.home);
+    trust.has_project(project) || trust.has_project(folder.dir())
 }
 
 fn fact(row: &MemoryRow) -> FactLine {
@@ -92,7 +99,8 @@ pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option
     };
     let Some(project) = project.filter(|_| config.memory) else { return };
     let folder = Folder::of(project);
-    if !folder.exists() {
+    // What came from elsewhere is left alone, and what leads elsewhere is not followed.
+    if !folder.exists() || !folder.is_sound() || !is_trusted(caller, project, &folder) {
         return;
     }
     let payload = &event.payload;
@@ -101,6 +109,7 @@ pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option
         EventKind::SessionStart => json!({"platform": event.platform.id, "workspace": project}),
         _ => json!({
             "platform": event.platform.id, "reason": payload.reason, "status": ended, "duration_ms": payload.duration_ms,
+            "error": payload.error,
         }),
     };
     let line = session_line(kind, &event.session, caller.now, more);
@@ -134,12 +143,11 @@ fn end(
     is_completed: bool,
 ) {
     let deadline = Instant::now() + END;
-    if let Some(path) =
-        event.payload.transcript.as_deref().filter(|path| config.ingest_transcripts && path.is_file())
+    let transcript = event.payload.transcript.as_deref();
+    if let Some(path) = transcript.filter(|path| config.ingest_transcripts && transcripts::is_quick(path))
+        && let Err(error) = transcripts::ingest(caller.home, project, path, &mut Ingested::default())
     {
-        if let Err(error) = transcripts::ingest(caller.home, project, path, &mut Ingested::default()) {
-            note(caller, &format!("transcript: {error}"));
-        }
+        note(caller, &format!("transcript: {error}"));
     }
     App::sync_until(caller.home, folder, project, deadline);
     if is_completed && Instant::now() < deadline {

@@ -58,7 +58,7 @@ fn every_dependency_is_declared_once() {
                 && !line.starts_with("name")
                 && !line.starts_with("path");
             let is_lint = line.starts_with("workspace = true") || line.starts_with("unsafe_code");
-            assert!(!is_entry || is_lint || line.contains(".workspace = true"), "{root}: {line}");
+            assert!(!is_entry || is_lint || line.contains("workspace = true"), "{root}: {line}");
         }
     }
 }
