@@ -1,23 +1,25 @@
 //! Use cases of memory: saving, finding, keeping house.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use tanmi_base::{Millis, fs, hash, id, secrets, text};
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
-use tanmi_memory::record::{self, Line};
+use tanmi_memory::record;
 use tanmi_memory::search::{self, Hit};
 use tanmi_memory::sync::{self, Synced};
-use tanmi_memory::vectors::Model;
 use tanmi_memory::{Durable, Fact, Folder, MemoryType, Summary, dates};
 use tanmi_session::States;
 
 use crate::App;
 use crate::error::{Error, Result};
 use crate::trust::Trust;
+
+mod import;
+mod model;
+
+pub use import::Imported;
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -118,16 +120,6 @@ pub struct MemoryQuery {
     pub all: bool,
     pub limit: usize,
     pub skip: usize,
-}
-
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Imported {
-    pub added: usize,
-    /// Ids that were there already.
-    pub known: usize,
-    pub bad_lines: usize,
-    pub masked: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -325,47 +317,6 @@ impl App {
         Ok(Results { results, total: None })
     }
 
-    fn model_file(&self) -> PathBuf {
-        self.home().join("model.json")
-    }
-
-    /// The model that the user brought, if it can still be used: without it search goes on by words.
-    fn memory_model(&self) -> Option<Model> {
-        let bytes = fs::read_optional(&self.model_file()).ok()??;
-        let value: Value = serde_json::from_slice(&bytes).ok()?;
-        Model::load(std::path::Path::new(value["dir"].as_str()?)).ok()
-    }
-
-    /// From now on search also goes by meaning.
-    pub fn memory_model_add(&self, dir: &std::path::Path) -> Result<Value> {
-        let dir = dir.canonicalize().map_err(Error::io(dir))?;
-        let model = Model::load(&dir)?;
-        fs::create_private_dir(self.home()).map_err(Error::io(self.home()))?;
-        let text = json!({"dir": dir}).to_string();
-        fs::write_private(&self.model_file(), text.as_bytes()).map_err(Error::io(self.model_file()))?;
-        Ok(json!({"dir": dir, "dimensions": model.dimensions}))
-    }
-
-    /// Whether there was one.
-    pub fn memory_model_remove(&self) -> Result<bool> {
-        match std::fs::remove_file(self.model_file()) {
-            Ok(()) => Ok(true),
-            Err(error) if fs::is_absent(&error) => Ok(false),
-            Err(error) => Err(Error::io(self.model_file())(error)),
-        }
-    }
-
-    /// What is in use; null for nothing.
-    pub fn memory_model_show(&self) -> Value {
-        let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
-        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let Some(dir) = value["dir"].as_str() else { return Value::Null };
-        match Model::load(std::path::Path::new(dir)) {
-            Ok(model) => json!({"dir": dir, "dimensions": model.dimensions}),
-            Err(error) => json!({"dir": dir, "error": error.to_string()}),
-        }
-    }
-
     pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<Results> {
         self.memory_enabled()?;
         let filter = filter(wanted, self.now())?;
@@ -425,60 +376,6 @@ impl App {
         rows.iter().map(|row| Ok(Memory::of(&find(&index, &row.id)?, None))).collect()
     }
 
-    /// Takes JSON lines. Ids are kept, and what is known already stays as it is.
-    pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<Imported> {
-        let folder = self.memory_begin()?;
-        let lock = folder.lock()?;
-        let (index, _) = self.memory_index(&folder, |_, _| {})?;
-        let mut imported = Imported::default();
-        let mut seen = BTreeSet::new();
-        let mut days: BTreeMap<PathBuf, String> = BTreeMap::new();
-        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
-            let Line::Record { mut row, supersedes } = record::read_line(line.as_bytes(), "import") else {
-                imported.bad_lines += 1;
-                continue;
-            };
-            if !seen.insert(row.id.clone())
-                || index.find(&row.id).map_err(tanmi_memory::Error::from)?.is_some()
-            {
-                imported.known += 1;
-                continue;
-            }
-            if row.content.contains('\0') {
-                imported.bad_lines += 1;
-                continue;
-            }
-            imported.masked += mask_row(&mut row);
-            let path = if row.kind == "summary" {
-                folder.sessions()
-            } else {
-                folder.daily(row.at.unwrap_or(self.now()))
-            };
-            let day = days.entry(path).or_default();
-            day.push_str(&imported_line(&row, &supersedes, self.now()));
-            day.push('\n');
-            imported.added += 1;
-        }
-        for (path, text) in &days {
-            folder.append(&lock, path, text, Durable::No)?;
-        }
-        // One sync for all of them: thousands of days would otherwise be thousands of waits.
-        let dir = std::fs::File::open(folder.dir()).map_err(Error::io(folder.dir()))?;
-        fs::sync_file_system(&dir).map_err(Error::io(folder.dir()))?;
-        drop(index);
-        self.memory_index(&folder, &mut progress)?;
-        Ok(imported)
-    }
-
-    /// Every record as it would be imported, the oldest first.
-    pub fn memory_export(&self, all: bool) -> Result<Vec<String>> {
-        let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
-        let filter = MemoryFilter { all, ..MemoryFilter::default() };
-        let mut rows = index.newest(None, &filter, usize::MAX >> 1, 0).map_err(tanmi_memory::Error::from)?;
-        rows.reverse();
-        Ok(rows.iter().map(|row| imported_line(row, &[], self.now())).collect())
-    }
-
     pub fn memory_sync(&self, progress: impl FnMut(u64, u64)) -> Result<Synced> {
         let folder = self.memory_folder();
         let (_, synced) = self.memory_index(&folder, progress)?;
@@ -524,71 +421,6 @@ impl App {
 fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     let found = index.find(id).map_err(tanmi_memory::Error::from)?;
     found.ok_or_else(|| Error::MemoryNotFound { id: text::fit(id, 80) })
-}
-
-fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String {
-    if row.kind == "summary" {
-        let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
-        let mut line = json!({
-            "id": row.id, "type": "summary", "timestamp": dates::iso(row.at.unwrap_or(now)),
-            "source": {"session": row.session},
-        });
-        if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
-            line.extend(more);
-        }
-        return line.to_string();
-    }
-    let is_turn = row.kind == "turn" || !row.speaker.is_empty();
-    let mut line = json!({
-        "id": row.id, "type": if is_turn { "turn" } else { "fact" }, "content": row.content,
-        "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},
-    });
-    if !is_turn {
-        line["memory_type"] = json!(row.letter);
-    }
-    let entities: Vec<&str> = row.entities.split('\n').filter(|one| !one.is_empty()).collect();
-    let fields: [(&str, bool, Value); 4] = [
-        ("entities", !entities.is_empty(), json!(entities)),
-        ("speaker", !row.speaker.is_empty(), json!(row.speaker)),
-        ("confidence", row.confidence.is_some(), json!(row.confidence)),
-        ("supersedes", !supersedes.is_empty(), json!(supersedes)),
-    ];
-    for (key, is_there, value) in fields {
-        if is_there {
-            line[key] = value;
-        }
-    }
-    line.to_string()
-}
-
-/// Takes the secrets out of everything that is going to be written; says how many.
-fn mask_row(row: &mut MemoryRow) -> usize {
-    let mut count = 0;
-    let mut clean = |text: &str| {
-        let (text, masked) = secrets::mask(text);
-        count += masked.len();
-        text.into_owned()
-    };
-    row.content = clean(&row.content);
-    row.entities = clean(&row.entities);
-    row.speaker = clean(&row.speaker);
-    if let Ok(Value::Object(mut more)) = serde_json::from_str::<Value>(&row.more) {
-        for value in more.values_mut() {
-            match value {
-                Value::String(text) => *text = clean(text),
-                Value::Array(list) => {
-                    for item in list.iter_mut() {
-                        if let Value::String(text) = item {
-                            *text = clean(text);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        row.more = Value::Object(more).to_string();
-    }
-    count
 }
 
 fn memory_type(word: &str) -> Result<MemoryType> {

@@ -1,10 +1,10 @@
 //! The text of a bound session's context, and the hash that tells whether it changed.
 
-use tanmi_base::{Lang, hash, text};
+use tanmi_base::{Lang, hash};
 use tanmi_event::ActionKind;
 
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
-use crate::neutral::neutral;
+use crate::page::Page;
 
 /// Of everything that makes a context another one: not status, progress, log or problem, which move all the time. One
 /// half for the workspace, one for the node, so that either can be compared alone.
@@ -43,11 +43,8 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         Lang::En => format!("{en}: "),
     };
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
-    let mut body = Body {
-        text: String::new(),
-        left: cap - ActionKind::InjectContext.overhead() - pointer.len() - RESERVED,
-        is_cut: false,
-    };
+    let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - RESERVED;
+    let mut body = Page::new(room);
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
     body.line(&label("目标", "Goal"), &workspace.goal);
@@ -76,39 +73,5 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         body.line(&label("文档", "Docs"), " ");
         workspace.docs.iter().for_each(|doc| body.line("- ", doc));
     }
-    let pointer = if body.is_cut { pointer } else { "" };
-    format!("{}{pointer}", body.text).trim_end().to_owned()
-}
-
-struct Body {
-    text: String,
-    left: usize,
-    is_cut: bool,
-}
-
-impl Body {
-    /// One labelled text, if there is one and room for some of it.
-    fn line(&mut self, label: &str, value: &str) {
-        if value.is_empty() {
-            return;
-        }
-        let line = format!("{label}{}", neutral(value));
-        let line = line.trim_end();
-        let kept = if line.len() < self.left {
-            line.to_owned()
-        } else {
-            text::cut(line, self.left.saturating_sub(1))
-        };
-        if kept.len() < line.len() {
-            self.is_cut = true;
-            // A label with nothing behind it says nothing.
-            if self.left < label.len() + 40 {
-                self.left = 0;
-                return;
-            }
-        }
-        self.left -= kept.len() + 1;
-        self.text.push_str(&kept);
-        self.text.push('\n');
-    }
+    body.finish(pointer)
 }

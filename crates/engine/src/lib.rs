@@ -10,6 +10,7 @@ mod custom;
 mod decide;
 mod facts;
 mod neutral;
+mod page;
 
 pub use builtin::{BUILTIN, Builtin, Why};
 pub use context_text::{ContextHash, context_text};

@@ -9,6 +9,9 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 
 use crate::Result;
 
+mod files;
+mod vectors;
+
 /// Raised whenever the tables or the making of terms change: an index of another version is thrown away.
 const VERSION: i64 = 2;
 
@@ -185,57 +188,6 @@ impl MemoryIndex {
 
     fn batch(&self, sql: &str) -> Result<()> {
         Ok(self.db.execute_batch(sql)?)
-    }
-
-    pub fn files(&self) -> Result<Vec<ReadFile>> {
-        let mut query = self.db.prepare_cached("SELECT name, inode, mtime_ns, size, tail, bad FROM files")?;
-        let rows = query.query_map([], |row| {
-            Ok(ReadFile {
-                name: row.get(0)?,
-                inode: row.get::<_, i64>(1)? as u64,
-                mtime_ns: row.get(2)?,
-                size: row.get::<_, i64>(3)? as u64,
-                tail: row.get(4)?,
-                bad_lines: row.get::<_, i64>(5)? as u64,
-            })
-        })?;
-        Ok(rows.collect::<std::result::Result<_, _>>()?)
-    }
-
-    pub fn put_file(&self, file: &ReadFile) -> Result<()> {
-        let mut query =
-            self.db.prepare_cached("INSERT OR REPLACE INTO files VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
-        query.execute(params![
-            file.name,
-            file.inode as i64,
-            file.mtime_ns,
-            file.size as i64,
-            file.tail,
-            file.bad_lines as i64
-        ])?;
-        Ok(())
-    }
-
-    /// Forgets a file and everything that was read from it.
-    pub fn drop_file(&self, name: &str) -> Result<()> {
-        let (docs, length): (i64, i64) = self.db.query_row(
-            "SELECT count(*), coalesce(sum(len), 0) FROM records WHERE file = ?1",
-            [name],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        self.db
-            .execute("DELETE FROM terms WHERE rowid IN (SELECT n FROM records WHERE file = ?1)", [name])?;
-        self.db.execute("DELETE FROM vectors WHERE n IN (SELECT n FROM records WHERE file = ?1)", [name])?;
-        self.db.execute("DELETE FROM records WHERE file = ?1", [name])?;
-        let mut query = self.db.prepare("SELECT DISTINCT target FROM marks WHERE file = ?1")?;
-        let targets: Vec<String> =
-            query.query_map([name], |row| row.get(0))?.collect::<std::result::Result<_, _>>()?;
-        self.db.execute("DELETE FROM marks WHERE file = ?1", [name])?;
-        self.db.execute("DELETE FROM files WHERE name = ?1", [name])?;
-        for target in &targets {
-            self.apply_marks(target)?;
-        }
-        self.grow(-docs, -length)
     }
 
     fn grow(&self, docs: i64, length: i64) -> Result<()> {
@@ -458,41 +410,6 @@ impl MemoryIndex {
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map(params![recent, sure.min(recent), confidence, limit as i64], read)?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
-    }
-
-    /// Vectors of another model are nobody's.
-    pub fn use_model(&self, id: &str) -> Result<()> {
-        let known: Option<String> =
-            self.db.query_row("SELECT id FROM model", [], |row| row.get(0)).optional()?;
-        if known.as_deref() != Some(id) {
-            self.db.execute_batch("DELETE FROM vectors; DELETE FROM model;")?;
-            self.db.execute("INSERT INTO model VALUES(?1)", [id])?;
-        }
-        Ok(())
-    }
-
-    /// Memories that have no vector yet: their numbers and contents.
-    pub fn without_vector(&self, limit: usize) -> Result<Vec<(i64, String)>> {
-        let sql = "SELECT n, content FROM records WHERE n NOT IN (SELECT n FROM vectors) ORDER BY n LIMIT ?1";
-        let mut query = self.db.prepare_cached(sql)?;
-        let rows = query.query_map([limit as i64], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<std::result::Result<_, _>>()?)
-    }
-
-    pub fn put_vector(&self, n: i64, vector: &[u8]) -> Result<()> {
-        let mut query = self.db.prepare_cached("INSERT OR REPLACE INTO vectors VALUES(?1, ?2)")?;
-        query.execute(params![n, vector])?;
-        Ok(())
-    }
-
-    /// Every vector, one after the other.
-    pub fn each_vector(&self, mut visit: impl FnMut(i64, &[u8])) -> Result<()> {
-        let mut query = self.db.prepare_cached("SELECT n, v FROM vectors")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            visit(row.get(0)?, row.get_ref(1)?.as_blob().unwrap_or_default());
-        }
-        Ok(())
     }
 
     pub fn count(&self, kind: Option<&str>, filter: &MemoryFilter) -> Result<u64> {

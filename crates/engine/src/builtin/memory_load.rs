@@ -5,7 +5,7 @@ use tanmi_event::{ActionKind, EventKind};
 
 use super::{Builtin, Ctx, Said, Why};
 use crate::facts::{FactLine, MemoryFacts};
-use crate::neutral;
+use crate::page::Page;
 
 pub const RULE: Builtin = Builtin {
     id: "memory-load",
@@ -31,11 +31,11 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
 /// At most `room` bytes; what matters most comes first and is cut last.
 fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
     let pointer = lang.pick("（更多：memory_search）", "(more: memory_search)");
-    let mut page = Page { text: String::new(), left: room.saturating_sub(pointer.len() + 1), is_cut: false };
+    let mut page = Page::new(room.saturating_sub(pointer.len() + 1));
     if !memory.core.is_empty() {
         page.heading(lang.pick("核心记忆", "Core memory"));
         // A document of the person's own keeps its lines; only what looks like a tag is not one.
-        page.put(&neutral(&memory.core));
+        page.line("", &memory.core);
     }
     if let Some(summary) = &memory.summary {
         page.heading(lang.pick("上次会话", "Last session"));
@@ -47,7 +47,7 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
         ];
         for (label, texts) in parts {
             for text in texts.iter().filter(|text| !text.trim().is_empty()) {
-                page.put(&format!("- {label}{}", quoted(text)));
+                page.line(&format!("- {label}"), &text::one_line(text));
             }
         }
     }
@@ -57,51 +57,13 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
     ] {
         if !facts.is_empty() {
             page.heading(heading);
-            facts.iter().for_each(|fact| page.put(&fact_line(fact)));
+            facts.iter().for_each(|fact| fact_line(&mut page, fact));
         }
     }
-    if page.is_cut {
-        page.text.push_str(pointer);
-    }
-    page.text.trim_end().to_owned()
-}
-
-fn fact_line(fact: &FactLine) -> String {
-    format!("- [{}][{}] {}", fact.day, fact.letter, quoted(&fact.content))
+    page.finish(pointer)
 }
 
 /// Data on one line: no newline, heading or tag in it can be anything else.
-fn quoted(content: &str) -> String {
-    neutral(&text::one_line(content))
-}
-
-struct Page {
-    text: String,
-    left: usize,
-    is_cut: bool,
-}
-
-impl Page {
-    fn heading(&mut self, title: &str) {
-        let gap = if self.text.is_empty() { "" } else { "\n" };
-        self.put(&format!("{gap}## {title}\n"));
-    }
-
-    fn put(&mut self, line: &str) {
-        let kept = if line.len() < self.left {
-            line.to_owned()
-        } else {
-            text::cut(line, self.left.saturating_sub(1))
-        };
-        if kept.len() < line.len() {
-            self.is_cut = true;
-            if self.left < 80 {
-                self.left = 0;
-                return;
-            }
-        }
-        self.left = self.left.saturating_sub(kept.len() + 1);
-        self.text.push_str(&kept);
-        self.text.push('\n');
-    }
+fn fact_line(page: &mut Page, fact: &FactLine) {
+    page.line(&format!("- [{}][{}] ", fact.day, fact.letter), &text::one_line(&fact.content));
 }

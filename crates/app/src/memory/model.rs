@@ -1,0 +1,53 @@
+//! The model that a user brings, for search by meaning.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tanmi_base::fs;
+use tanmi_memory::vectors::Model;
+
+use crate::App;
+use crate::error::{Error, Result};
+
+impl App {
+    fn model_file(&self) -> PathBuf {
+        self.home().join("model.json")
+    }
+
+    /// The model that the user brought, if it can still be used: without it search goes on by words.
+    pub(super) fn memory_model(&self) -> Option<Model> {
+        let bytes = fs::read_optional(&self.model_file()).ok()??;
+        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        Model::load(Path::new(value["dir"].as_str()?)).ok()
+    }
+
+    /// From now on search also goes by meaning.
+    pub fn memory_model_add(&self, dir: &Path) -> Result<Value> {
+        let dir = dir.canonicalize().map_err(Error::io(dir))?;
+        let model = Model::load(&dir)?;
+        fs::create_private_dir(self.home()).map_err(Error::io(self.home()))?;
+        let text = json!({"dir": dir}).to_string();
+        fs::write_private(&self.model_file(), text.as_bytes()).map_err(Error::io(self.model_file()))?;
+        Ok(json!({"dir": dir, "dimensions": model.dimensions}))
+    }
+
+    /// Whether there was one.
+    pub fn memory_model_remove(&self) -> Result<bool> {
+        match std::fs::remove_file(self.model_file()) {
+            Ok(()) => Ok(true),
+            Err(error) if fs::is_absent(&error) => Ok(false),
+            Err(error) => Err(Error::io(self.model_file())(error)),
+        }
+    }
+
+    /// What is in use; null for nothing.
+    pub fn memory_model_show(&self) -> Value {
+        let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let Some(dir) = value["dir"].as_str() else { return Value::Null };
+        match Model::load(Path::new(dir)) {
+            Ok(model) => json!({"dir": dir, "dimensions": model.dimensions}),
+            Err(error) => json!({"dir": dir, "error": error.to_string()}),
+        }
+    }
+}

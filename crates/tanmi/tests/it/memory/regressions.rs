@@ -1,0 +1,238 @@
+//! A model somebody brings, and what went wrong with memory once.
+
+use serde_json::{Value, json};
+
+use super::{DAY, folder, found, save};
+use crate::agent::Agent;
+use crate::env::TestEnv;
+
+/// A model of six words in two dimensions, as small as one can be.
+fn tiny_model(env: &TestEnv) -> String {
+    let dir = env.root().join("model");
+    std::fs::create_dir_all(&dir).unwrap();
+    let words = ["[UNK]", "car", "automobile", "banana", "fruit", "repair"];
+    let vectors: [[f32; 2]; 6] = [[0.0, 0.0], [1.0, 0.0], [0.98, 0.05], [0.0, 1.0], [0.05, 0.98], [0.7, 0.2]];
+    let vocab: serde_json::Map<String, Value> =
+        words.iter().enumerate().map(|(at, word)| ((*word).to_owned(), json!(at))).collect();
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": {"type": "Lowercase"},
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
+    });
+    env.write(&dir.join("tokenizer.json"), tokenizer.to_string().as_bytes());
+    env.write(&dir.join("config.json"), json!({"normalize": true}).to_string().as_bytes());
+    let data: Vec<u8> = vectors.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
+    let header =
+        json!({"embeddings": {"dtype": "F32", "shape": [6, 2], "data_offsets": [0, data.len()]}}).to_string();
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend_from_slice(header.as_bytes());
+    file.extend_from_slice(&data);
+    env.write(&dir.join("model.safetensors"), &file);
+    dir.display().to_string()
+}
+
+#[test]
+fn a_model_finds_what_words_do_not() {
+    let env = TestEnv::new();
+    save(&env, "the automobile needs oil");
+    save(&env, "a banana a day");
+    assert_eq!(found(&env, "car"), [""; 0], "no word in common");
+    assert_eq!(env.json(&["memory", "model", "show"]), Value::Null);
+    assert_eq!(env.error(&["memory", "model", "add", &env.root().display().to_string()])["code"], "IO");
+    let dir = tiny_model(&env);
+    assert_eq!(env.json(&["memory", "model", "add", &dir])["dimensions"], 2);
+    assert_eq!(found(&env, "car")[0], "the automobile needs oil");
+    save(&env, "fruit for everybody");
+    assert_eq!(found(&env, "banana")[0], "a banana a day", "words count for more than meaning");
+    assert!(found(&env, "banana").contains(&"fruit for everybody".to_owned()));
+    let id = env.json(&["memory", "search", "car"])["results"][0]["id"].as_str().unwrap().to_owned();
+    env.ok(&["memory", "forget", &id]);
+    assert!(!found(&env, "car").contains(&"the automobile needs oil".to_owned()));
+    std::fs::rename(&dir, env.root().join("gone")).unwrap();
+    assert_eq!(found(&env, "banana"), ["a banana a day"], "a model that is gone costs nothing");
+    assert_eq!(env.json(&["memory", "model", "remove"])["removed"], true);
+}
+
+#[test]
+fn an_import_keeps_no_secret_anywhere() {
+    let env = TestEnv::new();
+    let key = concat!("gh", "p_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789");
+    let lines = [
+        json!({"id": "s1", "type": "summary", "topic": format!("t {key}"), "summary": key, "decisions": [key], "todos": []}),
+        json!({"id": "f1", "content": "x", "entities": [key]}),
+    ];
+    let file = env.root().join("in.jsonl");
+    env.write(&file, lines.map(|line| line.to_string()).join("\n").as_bytes());
+    env.ok(&["memory", "import", &file.display().to_string()]);
+    env.ok(&["memory", "stats"]);
+    let text = format!("{}{}", env.ok(&["memory", "export"]), env.ok(&["memory", "list", "--json"]));
+    assert!(!text.contains(key) && text.contains("masked"), "{text}");
+    let index = std::fs::read(folder(&env).join("index.sqlite")).unwrap();
+    assert!(!String::from_utf8_lossy(&index).contains(key));
+}
+
+/// A cloned project cannot make a hook write where it likes.
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed_and_strangers_are_left_alone() {
+    use std::os::unix::fs::symlink;
+    let env = TestEnv::new();
+    let (profile, day) = (env.root().join("home/.profile"), folder(&env).join("daily/2025-12-11.jsonl"));
+    env.write(&profile, b"mine\n");
+    std::fs::create_dir_all(folder(&env).join("daily")).unwrap();
+    symlink(&profile, &day).unwrap();
+    let agent = Agent::claude(&env, "s");
+    env.init();
+    agent.start("startup");
+    agent.send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
+    assert!(
+        !folder(&env).join("index.sqlite").exists() && !folder(&env).join(".lock").exists(),
+        "not ours: left alone"
+    );
+    env.ok(&["trust", "--yes"]);
+    agent.start("startup");
+    assert_eq!(env.error(&["memory", "save-fact", "x"])["code"], "IO");
+    assert_eq!(std::fs::read(&profile).unwrap(), b"mine\n");
+    std::fs::remove_file(&day).unwrap();
+    symlink("/etc/passwd", folder(&env).join("MEMORY.md")).unwrap();
+    assert!(!agent.start("startup").contains("root:"));
+}
+
+#[test]
+fn common_words_and_forgotten_crowds_hide_nothing() {
+    let env = TestEnv::new();
+    let lines: Vec<String> = (0..4000)
+        .map(|n| {
+            let word = if n % 2 == 0 { "alpha" } else { "beta" };
+            let kind = if n % 500 == 0 { "B" } else { "W" };
+            json!({"id": format!("a{n}"), "content": format!("{word} module project item number{n}"), "memory_type": kind,
+                "type": "fact", "session": format!("s{}", n / 100), "timestamp": 1_700_000_000 + n * 60})
+            .to_string()
+        })
+        .collect();
+    let file = env.root().join("in.jsonl");
+    env.write(&file, lines.join("\n").as_bytes());
+    env.ok(&["memory", "import", &file.display().to_string()]);
+    let count = |args: &[&str]| {
+        env.json(&[&["memory", "search"], args].concat())["results"].as_array().unwrap().len()
+    };
+    assert_eq!(count(&["alpha beta"]), 10, "words that never meet");
+    assert_eq!(count(&["project", "--session", "s3"]), 10, "a filter on a word that is everywhere");
+    assert_eq!(count(&["project", "--type", "B"]), 8);
+    let forgotten: Vec<String> = (0..300).map(|n| format!("a{n}")).collect();
+    let mut args = vec!["memory", "forget"];
+    args.extend(forgotten.iter().map(String::as_str));
+    env.ok(&args);
+    save(&env, "alpha module project item of a special kind");
+    assert!(found(&env, "alpha module project special")[0].ends_with("special kind"));
+}
+
+#[test]
+fn the_last_word_counts_whatever_the_clock_says() {
+    let env = TestEnv::new();
+    let id = save(&env, "the port is 80")["id"].as_str().unwrap().to_owned();
+    env.tick(10 * DAY);
+    env.ok(&["memory", "forget", &id]);
+    env.tick(-5 * DAY);
+    env.ok(&["memory", "restore", &id]);
+    assert_eq!(found(&env, "port").len(), 1);
+    let _ = std::fs::remove_file(folder(&env).join("index.sqlite"));
+    assert_eq!(found(&env, "port").len(), 1, "a new index says the same");
+    let other = save(&env, "the port is 81")["id"].as_str().unwrap().to_owned();
+    let edited = env.json(&["memory", "edit", &id, "the port is 81"]);
+    assert_eq!((&edited["duplicate"], &edited["id"]), (&json!(true), &json!(other)));
+    assert_eq!(found(&env, "port"), ["the port is 81"], "replaced by the one that was there");
+    assert_eq!(env.error(&["memory", "edit", &id, "the port is 82"])["code"], "NOT_CURRENT");
+    for (one, two) in [("timeout > 5", "timeout < 5"), ("limit 1,5", "limit 15")] {
+        save(&env, one);
+        assert!(save(&env, two).get("duplicate").is_none(), "{two}");
+    }
+}
+
+#[test]
+fn an_index_made_anew_says_the_same() {
+    let env = TestEnv::new();
+    let id = save(&env, "first words")["id"].as_str().unwrap().to_owned();
+    env.tick(2 * DAY);
+    env.ok(&["memory", "forget", &id]);
+    env.tick(DAY);
+    env.ok(&["memory", "restore", &id]);
+    env.ok(&["memory", "sync"]);
+    let days = |name: &str| folder(&env).join("daily").join(name);
+    let both = |env: &TestEnv| {
+        let before = found(env, "first words");
+        let _ = std::fs::remove_file(folder(env).join("index.sqlite"));
+        assert_eq!(found(env, "first words"), before);
+        before.len()
+    };
+    assert_eq!(both(&env), 1);
+    std::fs::remove_file(days("2025-12-14.jsonl")).unwrap();
+    assert_eq!(both(&env), 0, "without the restore");
+    std::fs::remove_file(days("2025-12-13.jsonl")).unwrap();
+    assert_eq!(both(&env), 1, "without the forgetting");
+    let text = std::fs::read_to_string(days("2025-12-11.jsonl")).unwrap();
+    std::io::Write::write_all(
+        &mut std::fs::OpenOptions::new().write(true).open(days("2025-12-11.jsonl")).unwrap(),
+        text.replace("first", "other").as_bytes(),
+    )
+    .unwrap();
+    assert_eq!(found(&env, "other words"), ["other words"], "an edit in place is seen");
+}
+
+#[cfg(unix)]
+#[test]
+fn odd_files_in_the_folder_cost_themselves_alone() {
+    let env = TestEnv::new();
+    save(&env, "sound");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(folder(&env).join("daily/2020-01-01.jsonl"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::fs::create_dir(folder(&env).join("daily/2020-01-02.jsonl")).unwrap();
+    env.write(&folder(&env).join("facts.jsonl"), b"{\"content\":\"a\"}\n{\"content\":\"penguin\"}");
+    assert_eq!(found(&env, "sound"), ["sound"]);
+    assert_eq!(found(&env, "penguin"), ["penguin"], "a last line without its end");
+    env.write(&folder(&env).join("MEMORY.md"), "core words\n".repeat(200_000).as_bytes());
+    let agent = Agent::claude(&env, "s");
+    assert!(agent.start("startup").contains("core words"));
+    agent.send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
+}
+
+#[test]
+fn conversations_do_not_get_in_each_other_s_way() {
+    let env = TestEnv::new();
+    // What stands beside it in the conversation is found with it.
+    let has = |word: &str| found(&env, word).iter().any(|text| text.contains(word));
+    let turn = |text: &str, cwd: &str| {
+        json!({"type": "user", "cwd": cwd, "message": {"role": "user", "content": text}}).to_string()
+    };
+    let put = |path: &std::path::Path, lines: &[String]| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        env.write(path, lines.join("\n").as_bytes());
+    };
+    let (a, b) = (env.root().join("a/x.jsonl"), env.root().join("b/x.jsonl"));
+    put(&a, &[turn("redis it is", "/a"), turn("continue", "/a"), turn("continue", "/a")]);
+    put(&b, &[turn("<div> is not centred", "/b")]);
+    for path in [&a, &b] {
+        env.ok(&["memory", "ingest", &path.display().to_string()]);
+    }
+    assert!(has("redis") && has("centred"));
+    put(&a, &[turn("a badger, and a longer text than what was there before it", "/a")]);
+    env.ok(&["memory", "ingest", &a.display().to_string()]);
+    assert!(has("redis") && has("badger"), "what was taken stays");
+    let slug: String = env
+        .project
+        .display()
+        .to_string()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let own = env.root().join("home/.claude/projects").join(slug);
+    put(&own.join("mine.jsonl"), &[turn("an otter", &env.project.display().to_string())]);
+    put(&own.join("other.jsonl"), &[turn("a giraffe", "/somewhere/else")]);
+    env.ok(&["memory", "ingest"]);
+    assert!(has("otter") && !has("giraffe"));
+}
