@@ -53,7 +53,7 @@ fn is_cjk(c: char) -> bool {
 
 /// Inside a word: what joins the parts of an identifier.
 fn joins(c: char) -> bool {
-    matches!(c, '_' | '-' | '.' | '/' | '\\' | ':' | '@' | '\'' | '’')
+    matches!(c, '_' | '-' | '.' | '/' | '\\' | ':' | '@' | '\'')
 }
 
 fn runs(text: &str) -> Vec<Run> {
@@ -96,6 +96,7 @@ fn fold(c: char) -> char {
     match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         '\u{3000}' => ' ',
+        '’' => '\'',
         _ => c,
     }
 }
@@ -107,13 +108,31 @@ fn cjk(chars: &[char], out: &mut Vec<String>) {
 
 fn word_terms(word: &str, stemmer: &Stemmer, out: &mut Vec<String>) {
     // A possessive is the word itself.
-    let word = ["'s", "’s"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+    let word = word.strip_suffix("'s").unwrap_or(word);
     let parts = parts(word);
     let whole = word.to_lowercase();
     if parts.len() != 1 || parts[0].to_lowercase() != whole {
+        // `sha-256` is also written `sha256`, and `user_service` `userservice`.
+        let joined: String = whole.chars().filter(|c| c.is_alphanumeric()).collect();
+        out.extend(without_number(&joined, stemmer));
+        if parts.len() > 1 && joined != whole && joined.len() <= 30 {
+            out.push(joined);
+        }
         out.push(whole);
     }
-    out.extend(parts.iter().map(|part| stem(&part.to_lowercase(), stemmer).into_owned()));
+    for part in &parts {
+        let part = part.to_lowercase();
+        out.extend(without_number(&part, stemmer));
+        out.push(stem(&part, stemmer).into_owned());
+    }
+}
+
+/// `OAuth2` is about oauth.
+fn without_number(word: &str, stemmer: &Stemmer) -> Option<String> {
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_name =
+        name.len() > 2 && name.len() < word.len() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_name.then(|| stem(name, stemmer).into_owned())
 }
 
 fn stem<'a>(word: &'a str, stemmer: &Stemmer) -> Cow<'a, str> {
@@ -365,8 +384,13 @@ mod tests {
     fn words_identifiers_and_characters() {
         let cases: &[(&str, &[&str])] = &[
             ("Testing tests", &["test", "test"]),
-            ("user-auth", &["user-auth", "user", "auth"]),
-            ("app.config.ts", &["app.config.ts", "app", "config", "ts"]),
+            ("user-auth", &["userauth", "user-auth", "user", "auth"]),
+            ("app.config.ts", &["appconfigts", "app.config.ts", "app", "config", "ts"]),
+            (
+                "OAuth2 SHA-256",
+                &["oauth", "oauth2", "o", "auth", "auth2", "sha", "sha256", "sha-256", "sha", "256"],
+            ),
+            ("don’t", &["dont", "don't", "don", "t"]),
             ("parseJSONFile", &["parsejsonfile", "pars", "json", "file"]),
             ("C++ C# v10", &["c++", "c", "c#", "c", "v10"]),
             ("JWT认证", &["jwt", "认", "证", "认证"]),
