@@ -57,6 +57,12 @@ const BOUND: Why = ("会话已绑定工作区", "the session is bound");
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;
 
+/// The end of a command that somebody may run as it stands: only a plain id goes into it.
+fn session_flag(id: &str) -> String {
+    let is_plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
+    if is_plain && !id.is_empty() { format!(" --session {id}") } else { String::new() }
+}
+
 /// Not the same again for three minutes.
 fn quiet(key: &str, rule: &str) -> Throttle {
     Throttle { key: key.to_owned(), ttl: QUIET, rule: rule.to_owned() }

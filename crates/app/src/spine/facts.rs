@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::{Lang, paths};
+use tanmi_base::{Lang, paths, text};
 use tanmi_engine::{Children, ContextHash, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
@@ -19,7 +19,7 @@ pub fn of(
     config: &Config,
     bound: Option<(&Binding, &Peek)>,
 ) -> Facts {
-    let text = match bound {
+    let words = match bound {
         Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
         None => event.payload.prompt.clone().unwrap_or_default(),
     };
@@ -29,9 +29,10 @@ pub fn of(
     }
     Facts {
         now: caller.now,
-        lang: config.language.or_else(|| Lang::of_text(&text)).unwrap_or(caller.locale),
+        lang: config.language.or_else(|| Lang::of_text(&words)).unwrap_or(caller.locale),
         session: SessionFacts {
-            id: event.session.clone(),
+            // Shown to the agent: a line of its own, whatever a client calls its sessions.
+            id: text::one_line(&event.session),
             seen: state.seen.clone(),
             prompts: state.prompts,
             all_prompts: state.all_prompts,

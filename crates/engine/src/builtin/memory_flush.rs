@@ -4,8 +4,7 @@
 
 use tanmi_event::{ActionKind, CLAUDE_CODE, EventKind, StartSource};
 
-use super::{Builtin, Ctx, Said, Why};
-use crate::neutral;
+use super::{Builtin, Ctx, Said, Why, session_flag};
 
 pub const RULE: Builtin = Builtin {
     id: "memory-flush",
@@ -36,12 +35,12 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     }
     let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
     let (usage, messages) = (show(&event.payload.usage_percent), show(&event.payload.message_count));
-    let session = neutral(&facts.session.id);
+    let session = session_flag(&facts.session.id);
     let zh = format!(
         "[Memory Flush]\n\n\
          上下文即将压缩（当前使用率 {usage}%，消息数 {messages}）。请回顾当前对话，将关键事实保存到记忆。\n\n\
          写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）\n\n\
-         写入方式：每条事实调用一次 memory_save，或在终端执行 tanmi memory save-fact \"事实内容\" --type W --entities \"相关实体\" --confidence 0.9 --session {session}\n\n\
+         写入方式：每条事实调用一次 memory_save，或在终端执行 tanmi memory save-fact \"事实内容\" --type W --entities \"相关实体\" --confidence 0.9{session}\n\n\
          类型：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)\n\n\
          注意：无需保存则不操作；静默继续，不向用户报告；不重复 MEMORY.md 已有内容"
     );
@@ -49,7 +48,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         "[Memory Flush]\n\n\
          The context is about to be compacted ({usage} % in use, {messages} messages). Please look back over this conversation and save its key facts to memory.\n\n\
          What: key facts (technical decisions, architecture), preferences of the user (style, tools), history of the project (milestones, important changes)\n\n\
-         How: one memory_save per fact, or in a terminal tanmi memory save-fact \"the fact\" --type W --entities \"what it is about\" --confidence 0.9 --session {session}\n\n\
+         How: one memory_save per fact, or in a terminal tanmi memory save-fact \"the fact\" --type W --entities \"what it is about\" --confidence 0.9{session}\n\n\
          Types: W (of the world) / B (history of the project) / O (preference, needs a confidence)\n\n\
          Note: do nothing if there is nothing to save; go on silently, without a report to the user; do not repeat what MEMORY.md has"
     );

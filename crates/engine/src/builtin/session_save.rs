@@ -2,8 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, Why};
-use crate::neutral;
+use super::{Builtin, Ctx, Said, Why, session_flag};
 
 pub const RULE: Builtin = Builtin {
     id: "session-save",
@@ -33,17 +32,17 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if session.all_prompts < PROMPTS && session.steps == 0 && session.saves == 0 {
         return Err(("内容太少", "too little happened"));
     }
-    let id = neutral(&session.id);
+    let id = session_flag(&session.id);
     let zh = format!(
         "[Session Save]\n\n\
-         任务已完成。请生成本次会话的摘要并保存：调用 memory_summary，或在终端执行 tanmi memory save-summary --topic \"主题\" --summary \"摘要内容\" --decisions \"决策1\" --todos \"待办1\" --session {id}\n\n\
+         任务已完成。请生成本次会话的摘要并保存：调用 memory_summary，或在终端执行 tanmi memory save-summary --topic \"主题\" --summary \"摘要内容\" --decisions \"决策1\" --todos \"待办1\"{id}\n\n\
          摘要要求：主题（一句话）、摘要（100-200 字）、关键决策（列表）、待办事项（如有）\n\n\
          同时：若有尚未保存的关键事实，请用 memory_save 一并保存\n\n\
          注意：内容太少则不操作；完成后不向用户报告"
     );
     let en = format!(
         "[Session Save]\n\n\
-         The task is done. Please sum up this session and save it: call memory_summary, or in a terminal tanmi memory save-summary --topic \"topic\" --summary \"summary\" --decisions \"decision\" --todos \"to do\" --session {id}\n\n\
+         The task is done. Please sum up this session and save it: call memory_summary, or in a terminal tanmi memory save-summary --topic \"topic\" --summary \"summary\" --decisions \"decision\" --todos \"to do\"{id}\n\n\
          The summary has: a topic (one sentence), a summary (60 to 120 words), key decisions (a list), what is left to do (if anything)\n\n\
          Also: save key facts that were not saved yet with memory_save\n\n\
          Note: do nothing if there is too little to tell; no report to the user is needed afterwards"
