@@ -76,6 +76,11 @@ pub struct Memory {
     pub entities: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// What was said before and after it, for a turn of a conversation.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub before: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub after: String,
     /// Forgotten or replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -97,6 +102,8 @@ impl Memory {
             speaker: row.speaker.clone(),
             entities: row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect(),
             confidence: row.confidence,
+            before: String::new(),
+            after: String::new(),
             hidden: row.hidden,
             replaced_by: row.replaced_by.clone(),
         }
@@ -313,7 +320,7 @@ impl App {
             }
             None => search::search(&index, query, &filter, wanted.limit, self.now())?,
         };
-        let results = hits.iter().map(|Hit { row, score }| Memory::of(row, Some(*score))).collect();
+        let results = with_neighbours(&index, &hits)?;
         Ok(Results { results, total: None })
     }
 
@@ -417,6 +424,34 @@ impl App {
         }
     }
 }
+
+/// A turn says more with what stands around it.
+fn with_neighbours(index: &MemoryIndex, hits: &[Hit]) -> Result<Vec<Memory>> {
+    let turns = hits.iter().filter(|hit| hit.row.kind == "turn");
+    let numbers: Vec<i64> = turns.flat_map(|hit| [hit.row.n - 1, hit.row.n + 1]).collect();
+    let around = if numbers.is_empty() {
+        Vec::new()
+    } else {
+        index.rows(&numbers).map_err(tanmi_memory::Error::from)?
+    };
+    let beside = |hit: &Hit, step: i64| {
+        let near = around
+            .iter()
+            .find(|row| row.n == hit.row.n + step && row.session == hit.row.session && !row.hidden);
+        near.filter(|_| hit.row.kind == "turn" && !hit.row.session.is_empty())
+            .map(|row| text::fit(&text::one_line(&row.content), NEAR_COLUMNS))
+            .unwrap_or_default()
+    };
+    let memory = |hit: &Hit| Memory {
+        before: beside(hit, -1),
+        after: beside(hit, 1),
+        ..Memory::of(&hit.row, Some(hit.score))
+    };
+    Ok(hits.iter().map(memory).collect())
+}
+
+/// Of each neighbour.
+const NEAR_COLUMNS: usize = 200;
 
 fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     let found = index.find(id).map_err(tanmi_memory::Error::from)?;

@@ -430,6 +430,7 @@ fn conversations_are_taken_in_without_their_secrets() {
     assert_eq!(env.json(&["memory", "ingest", &name])["turns"], 1);
     let hit = env.json(&["memory", "search", "gateway port"])["results"][0].clone();
     assert_eq!((&hit["type"], &hit["speaker"]), (&json!("T"), &json!("user")));
+    assert!(hit["after"].as_str().unwrap().contains("8443"), "with what was said next: {hit}");
     assert!(!env.project.join(".tanmi-workspace").exists(), "never in the project");
     assert!(!env.files(&env.home_store()).contains("0a1b2c3d4e"));
 }
