@@ -1,7 +1,6 @@
 //! Use cases of memory: saving, finding, keeping house.
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tanmi_base::{Millis, fs, hash, id, secrets, text};
@@ -100,7 +99,7 @@ impl Memory {
             timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
             session: row.session.clone(),
             speaker: row.speaker.clone(),
-            entities: row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect(),
+            entities: entities(row),
             confidence: row.confidence,
             before: String::new(),
             after: String::new(),
@@ -185,11 +184,8 @@ impl App {
         Ok((index, synced))
     }
 
-    /// The project's own files, and the conversations of it that are kept in the home folder.
-    pub(crate) fn memory_files(&self, folder: &Folder) -> Result<Vec<(String, PathBuf)>> {
-        let mut files = folder.files()?;
-        files.extend(crate::transcripts::files(self.home(), self.project()));
-        Ok(files)
+    fn memory_files(&self, folder: &Folder) -> Result<Vec<(String, PathBuf)>> {
+        Ok(files(folder, self.home(), self.project())?)
     }
 
     pub fn memory_save(&self, new: NewFact) -> Result<Saved> {
@@ -351,7 +347,7 @@ impl App {
         self.memory_save(NewFact {
             content,
             memory_type: Some(old.letter.clone()),
-            entities: old.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect(),
+            entities: entities(&old),
             confidence: old.confidence.or_else(|| (old.letter == "O").then_some(0.8)),
             session: None,
             supersedes: vec![old.id],
@@ -408,21 +404,21 @@ impl App {
             index_bytes: fs::FileSig::of(&folder.index()).ok().flatten().map_or(0, |sig| sig.size),
         })
     }
+}
 
-    /// For the end of a session: what is new is read, for as long as there is time.
-    pub(crate) fn sync_until(
-        home: &std::path::Path,
-        folder: &Folder,
-        project: &std::path::Path,
-        deadline: Instant,
-    ) {
-        let Ok(mut files) = folder.files() else { return };
-        files.extend(crate::transcripts::files(home, project));
-        if let Ok(index) = MemoryIndex::open(&folder.index()) {
-            let _ = index.set_patience(std::time::Duration::from_millis(200));
-            let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
-        }
-    }
+/// The project's own files, and the conversations of it that are kept in the home folder.
+pub(crate) fn files(
+    folder: &Folder,
+    home: &Path,
+    project: &Path,
+) -> tanmi_memory::Result<Vec<(String, PathBuf)>> {
+    let mut files = folder.files()?;
+    files.extend(crate::transcripts::files(home, project));
+    Ok(files)
+}
+
+fn entities(row: &MemoryRow) -> Vec<String> {
+    row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect()
 }
 
 /// A turn says more with what stands around it.
@@ -551,7 +547,7 @@ fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> {
 }
 
 /// A name for a project's folder in the home store.
-pub(crate) fn project_key(project: &std::path::Path) -> String {
+pub(crate) fn project_key(project: &Path) -> String {
     let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned()
 }

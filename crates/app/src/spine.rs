@@ -1,14 +1,15 @@
 //! The one line on which everything that speaks to an agent runs: load what the rules need, decide, record.
 //!
 //! Hooks come here straight from the binary; tools, the command line and the page by way of [`crate::App`]. Nothing here
-//! may fail its agent. Only the bound workspace, the node in question, the rules files and the session's own files are
-//! read; nothing is locked but the session's state, nothing is scanned.
+//! may fail its agent. At a prompt only the bound workspace, the node in question, settings, rules files and the session's
+//! own files are read, and only the session's state is locked; a start and an end also read and note memory. Nothing is
+//! scanned but at an end, which has its own time limit.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
-use tanmi_engine::{BUILTIN, ContextHash, CustomRule, Facts, Judged, Verdict, decide_with, judge};
+use tanmi_engine::{BUILTIN, ContextHash, CustomRule, Facts, Judged, Verdict, decide, judge};
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, wording};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
@@ -130,7 +131,7 @@ fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) 
 }
 
 fn run(event: &Event, loaded: &Loaded, complaints: &mut Vec<String>) -> Decision {
-    decide_with(event, &loaded.facts, BUILTIN, &loaded.rules, &mut |id, verdict| {
+    decide(event, &loaded.facts, BUILTIN, &loaded.rules, &mut |id, verdict| {
         if let Verdict::ConditionFailed(reason) = verdict {
             complaints.push(format!("rule {id}: {reason}"));
         }
@@ -214,10 +215,9 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     } else {
         Vec::new()
     };
-    let mut facts =
-        facts::of(caller, event, state, &config, bound.as_ref().map(|(binding, peek)| (*binding, peek)));
-    let peek = bound.as_ref().map(|(_, peek)| peek);
-    facts.memory = memory::load(caller, event, &config, project.as_deref(), peek);
+    let bound = bound.as_ref().map(|(binding, peek)| (*binding, peek));
+    let memory = memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, peek)| peek));
+    let facts = facts::of(caller, event, state, &config, bound, memory);
     Loaded { facts, rules: rules::flatten(&files), config, files, project }
 }
 
@@ -260,9 +260,4 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: 
     if let Err(error) = Ledger::new(caller.home).append(entry, &text) {
         note(caller, &format!("ledger: {error}"));
     }
-}
-
-/// Where a user's own rules are.
-pub fn global_rules(user: &Path) -> PathBuf {
-    user.join(tanmi_base::paths::PROJECT_DIR).join("rules.json")
 }

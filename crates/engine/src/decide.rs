@@ -66,13 +66,8 @@ pub fn is_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
     event.source == Source::Mcp && event.platform.has_hook_for(event.kind) && seen(event.kind)
 }
 
-/// Pure: the same event, facts and rules always give the same decision.
-pub fn decide(event: &Event, facts: &Facts, builtin: &[Builtin], custom: &[CustomRule]) -> Decision {
-    run(event, facts, builtin, custom, &mut |_, _| {})
-}
-
-/// As [`decide`], and `note` hears what became of every rule.
-pub fn decide_with(
+/// Pure: the same event, facts and rules always give the same decision. `note` hears what became of every rule.
+pub fn decide(
     event: &Event,
     facts: &Facts,
     builtin: &[Builtin],

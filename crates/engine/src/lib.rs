@@ -15,7 +15,7 @@ mod page;
 pub use builtin::{BUILTIN, Builtin, Why};
 pub use context_text::{ContextHash, context_text};
 pub use custom::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
-pub use decide::{Judged, Trace, Verdict, decide, decide_with, is_told, judge};
+pub use decide::{Judged, Trace, Verdict, decide, is_told, judge};
 pub use facts::{
     Children, FactLine, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts,
     WorkspaceFacts,

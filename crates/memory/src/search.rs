@@ -123,28 +123,28 @@ fn by_words(
     let (docs, length) = index.collection()?;
     let frequencies =
         question.terms.iter().map(|term| index.frequency(term)).collect::<Result<Vec<_>, _>>()?;
-    let groups = groups(&question.terms, &frequencies, docs);
+    let known = rarest_first(&question.terms, &frequencies);
+    if known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let groups = groups(&known, docs);
     let wide = CANDIDATES.max(limit * 4);
-    let Some(_) = rarest(&question.terms, &frequencies) else { return Ok(Vec::new()) };
-    let mut found =
-        if groups.is_empty() { Vec::new() } else { index.candidates(&groups, filter, false, wide)? };
-    let mut alone = index.outlines(&found)?;
+    let mut alone = match groups.is_empty() {
+        true => Vec::new(),
+        false => index.outlines(&index.candidates(&groups, filter, false, wide)?)?,
+    };
     if !filter.all && alone.iter().filter(|outline| outline.hidden).count() * 4 > alone.len() {
         // Mostly what was forgotten: then each is asked for what it is.
-        found = index.candidates(&groups, filter, true, wide)?;
+        alone = index.outlines(&index.candidates(&groups, filter, true, wide)?)?;
     }
-    if found.len() < wide / 4 {
+    if alone.len() < wide / 4 {
         // Terms that never meet bring nothing together; then each of the rarest brings its newest.
-        let mut known: Vec<(u64, &String)> =
-            frequencies.iter().copied().zip(&question.terms).filter(|(df, _)| *df > 0).collect();
-        known.sort_unstable();
-        for (_, term) in known.into_iter().take(3) {
-            found.extend(index.newest_with(term, filter, wide / 2)?);
+        let mut numbers: BTreeSet<i64> = alone.iter().map(|outline| outline.n).collect();
+        for (_, term) in known.iter().take(3) {
+            numbers.extend(index.newest_with(term, filter, wide / 2)?);
         }
-        found.sort_unstable();
-        found.dedup();
+        alone = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
     }
-    alone = index.outlines(&found)?;
     let collection = Collection { docs, length, frequencies };
     let mut order = ranked(&question, &collection, &alone, filter);
     order.truncate(CLOSER.max(limit * 2));
@@ -155,25 +155,25 @@ fn by_words(
     Ok(order)
 }
 
-fn rarest<'a>(terms: &'a [String], frequencies: &[u64]) -> Option<&'a str> {
-    let known = terms.iter().zip(frequencies).filter(|(_, df)| **df > 0);
-    known.min_by_key(|(_, df)| **df).map(|(term, _)| term.as_str())
-}
-
-/// Which terms, or which of them together, bring candidates: as few together as the size of the collection allows.
-fn groups<'a>(terms: &'a [String], frequencies: &[u64], docs: u64) -> Vec<Vec<&'a str>> {
+/// The terms that occur at all, with how often.
+fn rarest_first<'a>(terms: &'a [String], frequencies: &[u64]) -> Vec<(u64, &'a str)> {
     let mut known: Vec<(u64, &str)> = terms
         .iter()
         .zip(frequencies)
         .filter(|(_, df)| **df > 0)
         .map(|(term, df)| (*df, term.as_str()))
         .collect();
+    known.sort_unstable();
+    known
+}
+
+/// Which terms, or which of them together, bring candidates: as few together as the size of the collection allows.
+fn groups<'a>(known: &[(u64, &'a str)], docs: u64) -> Vec<Vec<&'a str>> {
     let total: u64 = known.iter().map(|(df, _)| df).sum();
     if (total as f64) < TOUCHED {
-        return known.into_iter().map(|(_, term)| vec![term]).collect();
+        return known.iter().map(|(_, term)| vec![*term]).collect();
     }
-    known.sort_unstable();
-    known.truncate(GROUPED);
+    let known = &known[..known.len().min(GROUPED)];
     let docs = docs.max(1) as f64;
     let mut left = TOUCHED;
     let mut chosen: Vec<u32> = Vec::new();

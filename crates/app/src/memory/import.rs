@@ -58,10 +58,11 @@ impl App {
             day.push('\n');
             imported.added += 1;
         }
+        // One sync for all of them where the system can: thousands of days would otherwise be thousands of waits.
+        let durable = if cfg!(target_os = "linux") { Durable::No } else { Durable::Yes };
         for (path, text) in &days {
-            folder.append(&lock, path, text, Durable::No)?;
+            folder.append(&lock, path, text, durable)?;
         }
-        // One sync for all of them: thousands of days would otherwise be thousands of waits.
         let dir = std::fs::File::open(folder.dir()).map_err(Error::io(folder.dir()))?;
         fs::sync_file_system(&dir).map_err(Error::io(folder.dir()))?;
         drop(index);
@@ -99,7 +100,7 @@ fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String 
     if !is_turn {
         line["memory_type"] = json!(row.letter);
     }
-    let entities: Vec<&str> = row.entities.split('\n').filter(|one| !one.is_empty()).collect();
+    let entities = super::entities(row);
     let fields: [(&str, bool, Value); 4] = [
         ("entities", !entities.is_empty(), json!(entities)),
         ("speaker", !row.speaker.is_empty(), json!(row.speaker)),

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use tanmi_base::{Lang, paths, text};
-use tanmi_engine::{Children, ContextHash, Facts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
+use tanmi_engine::{
+    Children, ContextHash, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, Why, WorkspaceFacts,
+};
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
@@ -18,6 +20,7 @@ pub fn of(
     state: &SessionState,
     config: &Config,
     bound: Option<(&Binding, &Peek)>,
+    memory: Result<MemoryFacts, Why>,
 ) -> Facts {
     let words = match bound {
         Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
@@ -50,7 +53,7 @@ pub fn of(
         has_workspaces: true,
         refresh_every: config.context_refresh,
         muted: muted(config),
-        memory: Err(("", "")),
+        memory,
         memory_on: config.memory,
     }
 }

@@ -7,14 +7,13 @@ use serde_json::json;
 use tanmi_base::clock;
 use tanmi_engine::{FactLine, MemoryFacts, SummaryFacts, Why};
 use tanmi_event::{Event, EventKind};
-use tanmi_index::MemoryRow;
+use tanmi_index::{MemoryIndex, MemoryRow};
 use tanmi_memory::recent::{self, Wanted};
 use tanmi_memory::record::session_line;
-use tanmi_memory::{Durable, Folder};
+use tanmi_memory::{Durable, Folder, sync};
 use tanmi_workspace::store::Peek;
 
 use super::{Caller, note};
-use crate::App;
 use crate::config::Config;
 use crate::transcripts::{self, Ingested};
 use crate::trust::Trust;
@@ -149,11 +148,20 @@ fn end(
     {
         note(caller, &format!("transcript: {error}"));
     }
-    App::sync_until(caller.home, folder, project, deadline);
+    sync_until(caller, folder, project, deadline);
     if is_completed && Instant::now() < deadline {
         let oldest = caller.now - i64::from(config.log_retain_days) * 86_400_000;
         if let Err(error) = folder.drop_session_lines(oldest) {
             note(caller, &format!("memory: {error}"));
         }
+    }
+}
+
+/// What is new is read, for as long as there is time; the next search reads the rest.
+fn sync_until(caller: &Caller<'_>, folder: &Folder, project: &Path, deadline: Instant) {
+    let Ok(files) = crate::memory::files(folder, caller.home, project) else { return };
+    if let Ok(index) = MemoryIndex::open(&folder.index()) {
+        let _ = index.set_patience(Duration::from_millis(200));
+        let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
     }
 }

@@ -42,7 +42,7 @@ pub fn places(
     if let (Some(project), Some(id)) = (project, workspace) {
         places.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
     }
-    let global = caller.user.map(super::global_rules);
+    let global = caller.user.map(|user| user.join(PROJECT_DIR).join("rules.json"));
     let own = project.map(|project| project.join(PROJECT_DIR).join("rules.json"));
     // A home folder that is a project too has one file for both, and it is the user's own.
     places.extend(own.filter(|own| Some(own) != global.as_ref()).map(|path| (RuleSource::Project, path)));

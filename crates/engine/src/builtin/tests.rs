@@ -56,7 +56,7 @@ fn bound(lang: Lang) -> Facts {
 }
 
 fn run(event: &Event, facts: &Facts) -> Decision {
-    decide(event, facts, BUILTIN, &[])
+    decide(event, facts, BUILTIN, &[], &mut |_, _| {})
 }
 
 fn said(event: &Event, facts: &Facts) -> String {

@@ -6,7 +6,7 @@ use tanmi_event::{API, CLAUDE_CODE, Event, Payload, Source};
 
 use super::*;
 use crate::facts::{Facts, NodeFacts, SessionFacts, WorkspaceFacts};
-use crate::{BUILTIN, Verdict, decide, judge};
+use crate::{BUILTIN, Verdict, judge};
 
 const SEED: &str = include_str!("seed-rules.json");
 
@@ -45,7 +45,7 @@ fn rules(list: serde_json::Value) -> Vec<CustomRule> {
 }
 
 fn say(kind: EventKind, facts: &Facts, custom: &[CustomRule]) -> Vec<String> {
-    let decision = decide(&event(kind), facts, &[], custom);
+    let decision = judge(&event(kind), facts, &[], custom).decision;
     decision.actions.into_iter().map(|action| action.content).collect()
 }
 
@@ -248,7 +248,11 @@ fn rules_get_on_with_each_other() {
 fn throttles_of_custom_rules() {
     let mut facts = facts("x", None, &[]);
     let ttl = |kind, facts: &Facts, rule: serde_json::Value| {
-        decide(&event(kind), facts, &[], &rules(json!([rule]))).throttle.first().map(|throttle| throttle.ttl)
+        judge(&event(kind), facts, &[], &rules(json!([rule])))
+            .decision
+            .throttle
+            .first()
+            .map(|throttle| throttle.ttl)
     };
     let plain = json!({"id": "r", "action": {"content": "x"}});
     assert_eq!(ttl(EventKind::PromptSubmit, &facts, plain.clone()), Some(180_000));
@@ -279,7 +283,7 @@ fn words_of_rules_are_data_too() {
     assert!(!said[0].contains('<'), "{said:?}");
     let mut claude = event(EventKind::PromptSubmit);
     claude.platform = &CLAUDE_CODE;
-    assert!(decide(&claude, &facts("x", None, &[]), &[], &hostile).should_respond);
+    assert!(judge(&claude, &facts("x", None, &[]), &[], &hostile).decision.should_respond);
 }
 
 proptest::proptest! {
@@ -298,7 +302,7 @@ proptest::proptest! {
         for condition in [parts.concat(), random] {
             let _ = check_condition(&condition);
             let rule = CustomRule { condition: Some(condition), ..rules(json!([{"id": "r", "action": {"content": "x"}}])).remove(0) };
-            decide(&event(EventKind::PromptSubmit), &facts("x", None, &["a"]), &[], &[rule]);
+            judge(&event(EventKind::PromptSubmit), &facts("x", None, &["a"]), &[], &[rule]);
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, hook};
-use crate::env::{NOW, TestEnv};
+use crate::env::TestEnv;
 use crate::mcp::Client;
 
 mod regressions;
@@ -484,5 +484,4 @@ fn a_crowd_that_remembers() {
         (&stats["facts"], &stats["hidden"], &stats["badLines"]),
         (&json!(4021), &json!(20), &json!(0))
     );
-    let _ = NOW;
 }
