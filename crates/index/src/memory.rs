@@ -13,7 +13,10 @@ mod files;
 mod vectors;
 
 /// Raised whenever the tables or the making of terms change: an index of another version is thrown away.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
+
+/// A term in more memories than this is counted once and for all.
+const COMMON: i64 = 2_000;
 
 /// One memory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,10 +112,11 @@ CREATE TABLE marks(seq INTEGER PRIMARY KEY, target TEXT NOT NULL, file TEXT NOT 
 CREATE INDEX of_target ON marks(target, file, seq);
 CREATE INDEX of_mark_file ON marks(file);
 CREATE VIRTUAL TABLE terms USING fts5(body, content='', contentless_delete=1, tokenize=\"unicode61 remove_diacritics 0 tokenchars '_'\");
+CREATE TABLE common(term TEXT PRIMARY KEY, doc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'row');
 CREATE TABLE vectors(n INTEGER PRIMARY KEY, v BLOB NOT NULL);
 CREATE TABLE model(id TEXT NOT NULL);
-INSERT INTO meta VALUES('docs', 0), ('length', 0), ('twice', 0);
+INSERT INTO meta VALUES('docs', 0), ('length', 0), ('twice', 0), ('counted', 0);
 ";
 
 const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
@@ -260,54 +264,67 @@ impl MemoryIndex {
     pub fn clear(&self) -> Result<()> {
         self.batch(
             "DELETE FROM terms; DELETE FROM records; DELETE FROM marks; DELETE FROM files; DELETE FROM vectors; \
-             UPDATE meta SET value = 0;",
+             DELETE FROM common; UPDATE meta SET value = 0;",
         )
     }
 
     /// Whether some id was found more than once.
     pub fn has_twins(&self) -> Result<bool> {
-        let twice: i64 =
-            self.db.query_row("SELECT value FROM meta WHERE key = 'twice'", [], |row| row.get(0))?;
-        Ok(twice > 0)
+        Ok(self.meta("twice")? > 0)
     }
 
     /// How many memories there are, and how many terms on average.
     pub fn collection(&self) -> Result<(u64, f32)> {
-        let value = |key: &str| -> Result<i64> {
-            Ok(self.db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))?)
-        };
-        let (docs, length) = (value("docs")?, value("length")?);
+        let (docs, length) = (self.meta("docs")?, self.meta("length")?);
         Ok((docs.max(0) as u64, length as f32 / docs.max(1) as f32))
     }
 
-    /// In how many memories a term occurs.
-    pub fn frequency(&self, term: &str) -> Result<u64> {
-        let mut query = self.db.prepare_cached("SELECT doc FROM vocabulary WHERE term = ?1")?;
-        let count: Option<i64> = query.query_row([encode(term)], |row| row.get(0)).optional()?;
-        Ok(count.unwrap_or(0) as u64)
+    fn meta(&self, key: &str) -> Result<i64> {
+        let mut query = self.db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+        Ok(query.query_row([key], |row| row.get(0))?)
     }
 
-    /// The memories that have all terms of one of these groups, best first. Without a wish that has to be looked up for each of them,
-    /// what is hidden is among them too.
-    pub fn candidates(
+    /// In how many memories a term occurs. For one that is in very many, as many as there were when they were counted.
+    pub fn frequency(&self, term: &str) -> Result<u64> {
+        let term = encode(term);
+        for table in ["common", "vocabulary"] {
+            let mut query = self.db.prepare_cached(&format!("SELECT doc FROM {table} WHERE term = ?1"))?;
+            if let Some(count) = query.query_row([&term], |row| row.get::<_, i64>(0)).optional()? {
+                return Ok(count as u64);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Counts the terms that are in very many memories, each time these have doubled: SQLite finds out how many there are of
+    /// a term by walking along all of them.
+    pub fn count_common(&self) -> Result<()> {
+        let (docs, counted) = (self.meta("docs")?, self.meta("counted")?);
+        if docs < COMMON * 4 || docs < counted * 2 {
+            return Ok(());
+        }
+        self.db.execute("DELETE FROM common", [])?;
+        self.db.execute("INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1", [COMMON])?;
+        self.db.execute("UPDATE meta SET value = ?1 WHERE key = 'counted'", [docs])?;
+        Ok(())
+    }
+
+    /// The newest memories that have all of these terms. Unless it is asked for, whether they are hidden is not looked up.
+    pub fn having(
         &self,
-        groups: &[Vec<&str>],
+        terms: &[&str],
         filter: &MemoryFilter,
         is_strict: bool,
         limit: usize,
     ) -> Result<Vec<i64>> {
-        let all_of = |group: &Vec<&str>| {
-            let terms: Vec<String> = group.iter().map(|term| format!("\"{}\"", encode(term))).collect();
-            format!("({})", terms.join(" AND "))
-        };
-        let wanted: Vec<String> = groups.iter().map(all_of).collect();
+        let quoted: Vec<String> = terms.iter().map(|term| format!("\"{}\"", encode(term))).collect();
         let has_wish = is_strict || filter.has_wish();
         let (conditions, mut values) = if has_wish { conditions(filter) } else { Default::default() };
         let join = if has_wish { "JOIN records ON records.n = terms.rowid" } else { "" };
         let sql = format!(
-            "SELECT terms.rowid FROM terms {join} WHERE terms MATCH ? {conditions} ORDER BY terms.rank LIMIT ?"
+            "SELECT terms.rowid FROM terms {join} WHERE terms MATCH ? {conditions} ORDER BY terms.rowid DESC LIMIT ?"
         );
-        values.insert(0, Value::from(wanted.join(" OR ")));
+        values.insert(0, Value::from(quoted.join(" AND ")));
         values.push(Value::from(limit as i64));
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
@@ -348,14 +365,20 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The newest that have a term, for one that is everywhere.
-    pub fn newest_with(&self, term: &str, filter: &MemoryFilter, limit: usize) -> Result<Vec<i64>> {
+    /// The newest that contain a text as it stands, among the last so many.
+    pub fn containing(
+        &self,
+        text: &str,
+        filter: &MemoryFilter,
+        among: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
         let (conditions, mut values) = conditions(filter);
         let sql = format!(
-            "SELECT terms.rowid FROM terms JOIN records ON records.n = terms.rowid WHERE terms MATCH ? {conditions} \
-             ORDER BY terms.rowid DESC LIMIT ?"
+            "SELECT n FROM records WHERE n > (SELECT max(n) FROM records) - ? \
+             AND instr(lower(content), lower(?)) > 0 {conditions} ORDER BY n DESC LIMIT ?"
         );
-        values.insert(0, Value::from(format!("\"{}\"", encode(term))));
+        values.splice(0..0, [Value::from(among), Value::from(text.to_owned())]);
         values.push(Value::from(limit as i64));
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
@@ -508,7 +531,7 @@ mod tests {
         assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "known already");
         assert!(index.insert(&row("b", 3), &terms("缓存")).unwrap());
         let found = |term: &str| {
-            let numbers = index.candidates(&[vec![term]], &MemoryFilter::default(), false, 10).unwrap();
+            let numbers = index.having(&[term], &MemoryFilter::default(), false, 10).unwrap();
             index.rows(&numbers).unwrap().into_iter().filter(|row| !row.hidden).count()
         };
         assert_eq!((found("c++"), found("缓存"), found("user-auth"), found("c")), (1, 2, 1, 0));

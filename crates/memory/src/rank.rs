@@ -166,6 +166,13 @@ impl Hasher for Quick {
     }
 }
 
+/// What a term says that is in so many of the memories.
+pub fn idf(df: u64, docs: u64) -> f32 {
+    let n = docs.max(1) as f32;
+    let df = (df as f32).min(n);
+    (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
+}
+
 struct Scale<'a> {
     index: HashMap<&'a str, usize, BuildHasherDefault<Quick>>,
     idf: Vec<f32>,
@@ -177,12 +184,7 @@ struct Scale<'a> {
 
 impl<'a> Scale<'a> {
     fn new(question: &'a Question, collection: &Collection, weights: &'a Weights) -> Scale<'a> {
-        let n = collection.docs.max(1) as f32;
-        let idf = |df: &u64| {
-            let df = (*df as f32).min(n);
-            (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
-        };
-        let idf: Vec<f32> = collection.frequencies.iter().map(idf).collect();
+        let idf: Vec<f32> = collection.frequencies.iter().map(|df| idf(*df, collection.docs)).collect();
         let best = idf.iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
         Scale { index, idf, best, length: collection.length.max(1.0), weights }

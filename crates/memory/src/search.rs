@@ -3,7 +3,7 @@
 //! The index brings candidates, of which the better ones are looked at with their neighbours. In a large collection terms
 //! that are everywhere bring candidates only together: one of them alone would bring half of everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, Outline};
@@ -24,7 +24,11 @@ const CANDIDATES: usize = 120;
 /// Looked at among their neighbours.
 const CLOSER: usize = 24;
 /// How many memories a question may touch in the index.
-const TOUCHED: f64 = 1_500.0;
+const TOUCHED: f64 = 4_000.0;
+/// How many of the newest memories are read through for a text that no term finds.
+const LOOKED_THROUGH: i64 = 50_000;
+/// The score of one found so.
+const AS_IT_STANDS: f32 = 0.1;
 /// Terms that are put together into groups, the rarest.
 const GROUPED: usize = 6;
 
@@ -35,7 +39,12 @@ pub fn search(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<Hit>> {
-    let order = by_words(index, query, filter, limit, now)?;
+    let mut order = by_words(index, query, filter, limit, now)?;
+    if order.is_empty() && !query.trim().is_empty() {
+        // Words that are in everything, or a part of a word: then the text as it stands.
+        let found = index.containing(query.trim(), filter, LOOKED_THROUGH, limit)?;
+        order = found.into_iter().map(|n| (n, AS_IT_STANDS)).collect();
+    }
     hits(index, order, limit)
 }
 
@@ -127,21 +136,17 @@ fn by_words(
     if known.is_empty() {
         return Ok(Vec::new());
     }
-    let groups = groups(&known, docs);
     let wide = CANDIDATES.max(limit * 4);
-    let mut alone = match groups.is_empty() {
-        true => Vec::new(),
-        false => index.outlines(&index.candidates(&groups, filter, false, wide)?)?,
-    };
+    let mut alone = index.outlines(&candidates(index, &known, docs, filter, false, wide)?)?;
     if !filter.all && alone.iter().filter(|outline| outline.hidden).count() * 4 > alone.len() {
         // Mostly what was forgotten: then each is asked for what it is.
-        alone = index.outlines(&index.candidates(&groups, filter, true, wide)?)?;
+        alone = index.outlines(&candidates(index, &known, docs, filter, true, wide)?)?;
     }
     if alone.len() < wide / 4 {
         // Terms that never meet bring nothing together; then each of the rarest brings its newest.
         let mut numbers: BTreeSet<i64> = alone.iter().map(|outline| outline.n).collect();
         for (_, term) in known.iter().take(3) {
-            numbers.extend(index.newest_with(term, filter, wide / 2)?);
+            numbers.extend(index.having(&[term], filter, true, wide / 2)?);
         }
         alone = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
     }
@@ -167,30 +172,55 @@ fn rarest_first<'a>(terms: &'a [String], frequencies: &[u64]) -> Vec<(u64, &'a s
     known
 }
 
+/// Memories with the most and the rarest of the terms, as far as their groups tell; among equals the newest.
+fn candidates(
+    index: &MemoryIndex,
+    known: &[(u64, &str)],
+    docs: u64,
+    filter: &MemoryFilter,
+    is_strict: bool,
+    limit: usize,
+) -> Result<Vec<i64>> {
+    let mut found: HashMap<i64, u64> = HashMap::new();
+    for group in groups(known, docs) {
+        let terms: Vec<&str> = members(group).map(|at| known[at].1).collect();
+        for n in index.having(&terms, filter, is_strict, TOUCHED as usize)? {
+            *found.entry(n).or_default() |= group;
+        }
+    }
+    let weigh = |set: u64| members(set).map(|at| rank::idf(known[at].0, docs)).sum::<f32>();
+    let mut order: Vec<(f32, i64)> = found.into_iter().map(|(n, set)| (weigh(set), n)).collect();
+    order.sort_by(|(one, a), (two, b)| two.total_cmp(one).then(b.cmp(a)));
+    Ok(order.into_iter().take(limit).map(|(_, n)| n).collect())
+}
+
+/// Places of the terms in a set of them.
+fn members(set: u64) -> impl Iterator<Item = usize> {
+    (0..u64::BITS as usize).filter(move |at| set & (1 << at) != 0)
+}
+
 /// Which terms, or which of them together, bring candidates: as few together as the size of the collection allows.
-fn groups<'a>(known: &[(u64, &'a str)], docs: u64) -> Vec<Vec<&'a str>> {
+fn groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
+    let known = &known[..known.len().min(u64::BITS as usize)];
     let total: u64 = known.iter().map(|(df, _)| df).sum();
     if (total as f64) < TOUCHED {
-        return known.iter().map(|(_, term)| vec![*term]).collect();
+        return (0..known.len()).map(|at| 1 << at).collect();
     }
     let known = &known[..known.len().min(GROUPED)];
     let docs = docs.max(1) as f64;
     let mut left = TOUCHED;
-    let mut chosen: Vec<u32> = Vec::new();
-    let mut subsets: Vec<u32> = (1..1u32 << known.len()).collect();
+    let mut chosen: Vec<u64> = Vec::new();
+    let mut subsets: Vec<u64> = (1..1u64 << known.len()).collect();
     subsets.sort_by_key(|set| (set.count_ones(), *set));
     for set in subsets {
-        let members = || (0..known.len()).filter(|at| set & (1 << at) != 0);
-        let expected = members().map(|at| known[at].0 as f64 / docs).product::<f64>() * docs;
+        let expected = members(set).map(|at| known[at].0 as f64 / docs).product::<f64>() * docs;
         // A group within this one brings everything that this one would.
         if expected <= left && !chosen.iter().any(|other| other & set == *other) {
             left -= expected;
             chosen.push(set);
         }
     }
-    let terms_of =
-        |set: &u32| (0..known.len()).filter(|at| set & (1 << at) != 0).map(|at| known[at].1).collect();
-    chosen.iter().map(terms_of).collect()
+    chosen
 }
 
 /// The numbers of what is wanted among these, with their scores, best first.

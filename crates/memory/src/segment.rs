@@ -63,10 +63,16 @@ fn runs(text: &str) -> Vec<Run> {
     while at < chars.len() {
         let start = at;
         if is_cjk(chars[at]) {
-            while at < chars.len() && is_cjk(chars[at]) {
-                at += 1;
+            // A line that was wrapped, or a space for looks, does not part two characters of one word.
+            let mut run = Vec::new();
+            while let Some(next) = chars[at..].iter().position(|c| !c.is_whitespace())
+                && next <= 1
+                && is_cjk(chars[at + next])
+            {
+                run.push(chars[at + next]);
+                at += next + 1;
             }
-            out.push(Run::Cjk(chars[start..at].to_vec()));
+            out.push(Run::Cjk(run));
         } else if chars[at].is_alphanumeric() {
             while at < chars.len() && is_word_at(&chars, at) {
                 at += 1;
@@ -201,6 +207,9 @@ const QUESTIONS: &[&str] = &[
     "他们",
 ];
 
+/// Characters on its two sides make no pair.
+const PARTED: &str = ",";
+
 fn without_questions(text: &str) -> String {
     let mut text = text.to_owned();
     if !text.chars().any(is_han) {
@@ -208,7 +217,7 @@ fn without_questions(text: &str) -> String {
     }
     for phrase in QUESTIONS {
         if text.contains(phrase) {
-            text = text.replace(phrase, " ");
+            text = text.replace(phrase, PARTED);
         }
     }
     text
@@ -396,6 +405,8 @@ mod tests {
             ("JWT认证", &["jwt", "认", "证", "认证"]),
             ("ＪＷＴ　Caroline's", &["jwt", "carolin"]),
             ("库", &["库"]),
+            ("数据\n库 表", &["数", "据", "库", "表", "数据", "据库", "库表"]),
+            ("数据  库", &["数", "据", "数据", "库"]),
             ("…!?", &[]),
             ("end. Next", &["end", "next"]),
         ];

@@ -83,6 +83,9 @@ pub fn sync(
             progress(done, total);
         })?;
     }
+    if synced.added > 0 && !synced.is_partial {
+        index.transaction(|index| index.count_common().map_err(Error::from))?;
+    }
     Ok(synced)
 }
 

@@ -32,12 +32,15 @@ pub fn saved(saved: &Saved, lang: Lang) -> String {
             "something like it (no longer true? --supersedes ID):",
         );
         let _ = writeln!(out, "{}", paint(out::DIM, hint));
-        out.push_str(&table::render(&saved.similar.iter().map(row).collect::<Vec<_>>(), 80));
+        out.push_str(&table::render(
+            &saved.similar.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(),
+            80,
+        ));
     }
     out
 }
 
-fn row(memory: &Memory) -> Vec<table::Cell> {
+fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
     let day = memory.timestamp.as_deref().map_or("", |stamp| text::prefix(stamp, 10));
     let mut row = vec![
         styled(out::DIM, day),
@@ -45,6 +48,11 @@ fn row(memory: &Memory) -> Vec<table::Cell> {
         styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content),
         styled(out::DIM, &memory.id),
     ];
+    if memory.hidden {
+        let is_replaced = !memory.replaced_by.is_empty();
+        let (zh, en) = if is_replaced { ("被替换", "replaced") } else { ("已忘记", "forgotten") };
+        row.push(styled(out::DIM, lang.pick(zh, en)));
+    }
     if let Some(score) = memory.score {
         row.insert(0, styled(out::GREEN, format!("{score:.2}")));
     }
@@ -55,7 +63,8 @@ pub fn results(results: &Results, lang: Lang) -> String {
     if results.results.is_empty() {
         return format!("{}\n", paint(out::DIM, lang.pick("（没有找到）", "(nothing found)")));
     }
-    let mut out = table::render(&results.results.iter().map(row).collect::<Vec<_>>(), 90);
+    let mut out =
+        table::render(&results.results.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(), 90);
     if let Some(total) = results.total.filter(|total| *total > results.results.len() as u64) {
         let shown = results.results.len();
         let (zh, en) = (format!("显示 {shown} / {total}"), format!("{shown} of {total} shown"));

@@ -370,6 +370,7 @@ fn questions_of_every_kind() {
         "数据库选用 PostgreSQL，缓存使用 Redis",
         "C++ builds need clang 18",
         "the user-auth service reads app.config.ts",
+        "Whoever is on call: what is it for?",
     ] {
         save(&env, text);
     }
@@ -387,6 +388,9 @@ fn questions_of_every_kind() {
         ("为什么选择 Redis？", "Redis"),
         ("building with clang", "clang"),
         ("ｊｗｔ", "JWT"),
+        ("缓 存", "Redis"),
+        ("What is it", "on call"),
+        ("hoever", "Whoever"),
     ] {
         assert!(
             found(&env, query).first().is_some_and(|first| first.contains(part)),
