@@ -67,7 +67,9 @@ pub fn handle(caller: &Caller<'_>, event: &Event) -> Decision {
         return respond(caller, event, &states, &mut SessionState::default());
     }
     let decided = states.update(&event.session, |state| respond(caller, event, &states, state));
-    if let Some(client) = caller.client.as_ref().filter(|_| event.source == Source::Hook) {
+    // A subagent's process is its session's, whoever of them asks.
+    let is_session = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
+    if let Some(client) = caller.client.as_ref().filter(|_| is_session) {
         let _ = states.register(client, &event.session);
     }
     // A disk that takes no writes costs the memory of what was said, not the answer.
@@ -165,7 +167,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
     }
     loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
     let judged = judge(event, &loaded.facts, BUILTIN, &loaded.rules);
-    let text = wording(&judged.decision);
+    let text = wording(&judged.decision, event.platform);
     let silenced = is_silenced(caller);
     Explained { judged, facts: loaded.facts, files: loaded.files, text, silenced }
 }
@@ -241,7 +243,7 @@ fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> 
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {
     let text = match event.source {
-        Source::Hook => wording(decision),
+        Source::Hook => wording(decision, event.platform),
         Source::Mcp | Source::Api => decision.text_of(ActionKind::ALL).unwrap_or_default(),
     };
     let entry = LedgerEntry {

@@ -14,6 +14,7 @@ mod reminders;
 mod session_info;
 mod session_save;
 mod smart_reminder;
+mod subagent_context;
 mod task_complete;
 
 pub struct Builtin {
@@ -73,6 +74,7 @@ pub const BUILTIN: &[Builtin] = &[
     context_inject::RULE,
     context_refresh::RULE,
     memory_load::RULE,
+    subagent_context::RULE,
     plan_confirm::RULE,
     smart_reminder::RULE,
     task_complete::RULE,

@@ -106,6 +106,11 @@ pub struct Payload {
     /// The conversation as the client keeps it.
     pub transcript: Option<PathBuf>,
     pub cwd: Option<String>,
+    /// The subagent that starts.
+    pub agent_id: Option<String>,
+    pub agent_type: Option<String>,
+    /// What the subagent is called with, as JSON, where its prompt is the only way to tell it something.
+    pub tool_input: Option<String>,
 }
 
 /// Why a session starts.

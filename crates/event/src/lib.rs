@@ -7,5 +7,8 @@ mod wording;
 
 pub use decision::{Action, ActionKind, Decision, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
-pub use platform::{API, CLAUDE_CODE, CURSOR, Capabilities, PLATFORMS, Platform, WEB, find_platform};
+pub use platform::{
+    API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, Compaction, GEMINI_CLI, PLATFORMS, Platform,
+    WEB, find_platform,
+};
 pub use wording::{CONTEXT_RULES, fit, wording};

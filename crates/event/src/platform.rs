@@ -12,6 +12,22 @@ pub struct Platform {
     pub capabilities: Capabilities,
     /// Bytes of one injected text.
     pub cap: usize,
+    /// Texts are set apart by tags. A client that escapes those gets headings.
+    pub tags: bool,
+    /// A start or a compaction may go unseen here: context comes again with every so many prompts.
+    pub refreshes: bool,
+    /// The hook of the first prompt may run before the one of the start.
+    pub starts_late: bool,
+    pub compaction: Compaction,
+}
+
+/// Who gets a text that is said before a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// Whoever writes the summary.
+    Summariser,
+    Person,
+    Nobody,
 }
 
 #[derive(Debug)]
@@ -41,33 +57,58 @@ const CAP: usize = 10_000;
 const LIFE: &[EventKind] = &[
     EventKind::SessionStart,
     EventKind::PromptSubmit,
+    EventKind::SubagentStart,
     EventKind::PreCompact,
     EventKind::Stop,
     EventKind::SessionEnd,
 ];
 
-pub static CLAUDE_CODE: Platform = Platform {
-    id: "claude-code",
-    aliases: &["claude"],
-    hook_events: LIFE,
-    capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
-    cap: CAP,
-};
-
-pub static CURSOR: Platform = Platform {
-    id: "cursor",
+/// What most agents are like; each says where it differs.
+const AGENT: Platform = Platform {
+    id: "",
     aliases: &[],
     hook_events: LIFE,
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
+    tags: true,
+    refreshes: false,
+    starts_late: false,
+    compaction: Compaction::Nobody,
 };
+
+pub static CLAUDE_CODE: Platform =
+    Platform { id: "claude-code", aliases: &["claude"], compaction: Compaction::Summariser, ..AGENT };
+
+pub static CURSOR: Platform =
+    Platform { id: "cursor", refreshes: true, compaction: Compaction::Person, ..AGENT };
+
+pub static CODEX: Platform = Platform { id: "codex", aliases: &["codex-cli"], ..AGENT };
+
+/// It reports a compaction before every turn, also where nothing is compacted.
+pub static GEMINI_CLI: Platform = Platform {
+    id: "gemini-cli",
+    aliases: &["gemini"],
+    hook_events: &[
+        EventKind::SessionStart,
+        EventKind::PromptSubmit,
+        EventKind::SubagentStart,
+        EventKind::Stop,
+        EventKind::SessionEnd,
+    ],
+    tags: false,
+    refreshes: true,
+    ..AGENT
+};
+
+pub static COPILOT_CLI: Platform =
+    Platform { id: "copilot-cli", aliases: &["copilot"], starts_late: true, ..AGENT };
 
 pub static WEB: Platform = Platform {
     id: "web",
     aliases: &["web-chat"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: false, user_message: false, system_prompt: true },
-    cap: CAP,
+    ..AGENT
 };
 
 pub static API: Platform = Platform {
@@ -75,10 +116,10 @@ pub static API: Platform = Platform {
     aliases: &["cli"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: true, user_message: false, system_prompt: false },
-    cap: CAP,
+    ..AGENT
 };
 
-pub static PLATFORMS: &[&Platform] = &[&CLAUDE_CODE, &CURSOR, &WEB, &API];
+pub static PLATFORMS: &[&Platform] = &[&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI, &WEB, &API];
 
 pub fn find_platform(name: &str) -> Option<&'static Platform> {
     PLATFORMS.iter().copied().find(|platform| platform.id == name || platform.aliases.contains(&name))

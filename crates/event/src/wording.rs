@@ -2,6 +2,7 @@
 
 use crate::decision::{Action, ActionKind, Decision};
 use crate::event::{Event, Source};
+use crate::platform::Platform;
 
 /// Takes out what does not fit, with everything that follows from having said it, and names the rules that lost their
 /// words. What the agent is told of its workspace comes before reminders, and those before anything else.
@@ -49,8 +50,17 @@ fn rank(action: &Action) -> u8 {
 }
 
 /// The text of a decision that fits.
-pub fn wording(decision: &Decision) -> String {
-    decision.actions.iter().map(tagged).collect::<Vec<_>>().join("\n")
+pub fn wording(decision: &Decision, platform: &Platform) -> String {
+    let set_apart = if platform.tags { tagged } else { headed };
+    decision.actions.iter().map(set_apart).collect::<Vec<_>>().join("\n")
+}
+
+/// Never longer than with tags.
+fn headed(action: &Action) -> String {
+    match action.kind.tag() {
+        Some(tag) => format!("## {tag}\n{}\n", action.content),
+        None => action.content.clone(),
+    }
 }
 
 fn tagged(action: &Action) -> String {
@@ -65,7 +75,7 @@ mod tests {
     use super::*;
     use crate::decision::Throttle;
     use crate::event::{EventKind, Payload};
-    use crate::platform::CURSOR;
+    use crate::platform::{CURSOR, GEMINI_CLI};
 
     fn action(rule: &str, kind: ActionKind, content: &str) -> Action {
         Action { kind, content: content.into(), priority: 1, rule: rule.into() }
@@ -85,15 +95,18 @@ mod tests {
     #[test]
     fn each_action_has_its_tag_and_nothing_exceeds_the_cap() {
         let short = action("r", ActionKind::Reminder, "看");
-        let text = wording(&fitted(vec![short.clone()]).0);
+        let text = wording(&fitted(vec![short.clone()]).0, &CURSOR);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
+        let text = wording(&fitted(vec![short.clone()]).0, &GEMINI_CLI);
+        assert_eq!(text, "## tanmi-smart-reminder\n看\n", "tags would be escaped");
         for kind in ActionKind::ALL {
             assert_eq!(tagged(&action("r", *kind, "")).len(), kind.overhead());
+            assert!(headed(&action("r", *kind, "")).len() <= kind.overhead());
         }
         let room = CURSOR.cap - ActionKind::InjectContext.overhead();
         let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(room));
         let (decision, dropped) = fitted(vec![short, long]);
-        assert_eq!(wording(&decision).len(), 10_000);
+        assert_eq!(wording(&decision, &CURSOR).len(), 10_000);
         assert_eq!(
             (dropped, decision.throttle.len()),
             (vec![String::from("r")], 1),

@@ -11,20 +11,19 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     if fields.has("conversation_id") || fields.has("cursor_version") {
         return crate::cursor::event(name, &fields);
     }
-    let kind = match fields.text("hook_event_name").as_deref().or(name)? {
-        "SessionStart" => EventKind::SessionStart,
-        "UserPromptSubmit" => EventKind::PromptSubmit,
-        "PreCompact" => EventKind::PreCompact,
-        "Stop" => EventKind::Stop,
-        "SessionEnd" => EventKind::SessionEnd,
-        _ => return None,
-    };
+    // And only Copilot has this one, which runs those of a project's.
+    if fields.has("timestamp") {
+        return crate::copilot_cli::event(name, &fields);
+    }
+    let kind = kind(fields.text("hook_event_name").as_deref().or(name)?)?;
     let prompt = fields.text("prompt");
     // The result of a background agent arrives as a prompt that nobody typed.
     let is_report =
         prompt.as_deref().is_some_and(|prompt| prompt.trim_start().starts_with("<task-notification>"));
-    // A subagent is not the session of a person.
-    if fields.id("agent_id").is_some() || is_report {
+    let agent = (fields.id("agent_id"), fields.id("agent_type"));
+    let is_subagent = kind == EventKind::SubagentStart;
+    // A subagent is not the session of a person; and one without a type is the client's own, at a compaction.
+    if is_report || agent.0.is_some() != is_subagent || is_subagent && agent.1.is_none() {
         return None;
     }
     let start = StartSource::from_word(&fields.text("source").unwrap_or_default());
@@ -36,16 +35,32 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
         reason: fields.text("reason"),
         transcript: fields.path("transcript_path").map(Into::into),
         cwd: fields.path("cwd"),
+        agent_id: agent.0,
+        agent_type: agent.1.filter(|_| is_subagent),
         ..Payload::default()
     };
     let session = fields.id("session_id")?;
     Some(Event { source: Source::Hook, platform: &CLAUDE_CODE, kind, session, payload })
 }
 
+/// Codex has the same names.
+pub fn kind(name: &str) -> Option<EventKind> {
+    Some(match name {
+        "SessionStart" => EventKind::SessionStart,
+        "UserPromptSubmit" => EventKind::PromptSubmit,
+        "SubagentStart" => EventKind::SubagentStart,
+        "PreCompact" => EventKind::PreCompact,
+        "Stop" => EventKind::Stop,
+        "SessionEnd" => EventKind::SessionEnd,
+        _ => return None,
+    })
+}
+
 pub fn write(event: &Event, text: &str) -> Option<String> {
     let name = match event.kind {
         EventKind::SessionStart => "SessionStart",
         EventKind::PromptSubmit => "UserPromptSubmit",
+        EventKind::SubagentStart => "SubagentStart",
         // Plain text goes to whoever writes the summary.
         EventKind::PreCompact => return Some(text.to_owned()),
         EventKind::Stop => return Some(json!({"decision": "block", "reason": text}).to_string()),

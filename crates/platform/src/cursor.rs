@@ -3,7 +3,7 @@
 use serde_json::json;
 use tanmi_event::{CURSOR, Event, EventKind, Payload, Source, StartSource};
 
-use crate::{Fields, MAX_PATH, filled};
+use crate::{Fields, MAX_PATH, extended, filled};
 
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     event(name, &Fields::parse(bytes)?)
@@ -13,6 +13,7 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
     let kind = match fields.text("hook_event_name").as_deref().or(name)? {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "beforeSubmitPrompt" | "UserPromptSubmit" => EventKind::PromptSubmit,
+        "preToolUse" | "PreToolUse" if is_agent_tool(fields) => EventKind::SubagentStart,
         "preCompact" | "PreCompact" => EventKind::PreCompact,
         "stop" | "Stop" => EventKind::Stop,
         "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
@@ -20,6 +21,7 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
     };
     // A list as documented; whatever else it may be is nobody's folder.
     let root = fields.0.get("workspace_roots").and_then(|roots| roots.get(0)?.as_str().map(String::from));
+    let input = fields.0.get("tool_input").filter(|_| kind == EventKind::SubagentStart);
     let payload = Payload {
         prompt: fields.text("prompt"),
         prompt_id: fields.id("generation_id"),
@@ -34,10 +36,18 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         message_count: fields.number("message_count"),
         transcript: fields.path("transcript_path").map(Into::into),
         cwd: filled(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
+        agent_id: fields.id("tool_use_id").filter(|_| kind == EventKind::SubagentStart),
+        agent_type: input.and_then(|input| input.get("subagent_type")?.as_str().map(String::from)),
+        tool_input: input.map(ToString::to_string),
         ..Payload::default()
     };
     let session = fields.id("conversation_id").or_else(|| fields.id("session_id"))?;
     Some(Event { source: Source::Hook, platform: &CURSOR, kind, session, payload })
+}
+
+/// Nothing that is said when a subagent starts reaches it; what it is called with does.
+fn is_agent_tool(fields: &Fields) -> bool {
+    matches!(fields.text("tool_name").as_deref(), Some("Task" | "Agent"))
 }
 
 /// Both the field that is delivered and the one the specification names.
@@ -46,6 +56,9 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
         EventKind::SessionStart => Some(json!({"additional_context": text}).to_string()),
         EventKind::PromptSubmit => {
             Some(json!({"continue": true, "additional_context": text, "agent_message": text}).to_string())
+        }
+        EventKind::SubagentStart => {
+            Some(json!({"updated_input": extended(event, "prompt", text)?}).to_string())
         }
         // Shown to the person; the agent never gets it.
         EventKind::PreCompact => Some(json!({"user_message": text}).to_string()),

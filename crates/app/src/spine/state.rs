@@ -19,7 +19,11 @@ pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bo
     if event.source != Source::Hook {
         return true;
     }
-    let prompt = event.payload.prompt_id.clone().filter(|_| event.kind == EventKind::PromptSubmit);
+    let prompt = match event.kind {
+        EventKind::PromptSubmit => event.payload.prompt_id.clone(),
+        EventKind::SubagentStart => event.payload.agent_id.clone(),
+        _ => None,
+    };
     let claim = Claim { via: caller.via.to_owned(), prompt, at: caller.now };
     let before = state.claims.get(event.kind.as_str());
     let is_taken = before.is_some_and(|before| match (&before.prompt, &claim.prompt) {

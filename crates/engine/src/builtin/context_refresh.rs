@@ -1,9 +1,9 @@
 //! A bound session gets its context again at a prompt, when it is no longer the one it was told.
 //!
-//! Everywhere: when its content changed or was compacted away. On Cursor, whose start may go unseen, also at the first
-//! prompt, and every so many prompts.
+//! Everywhere: when its content changed or was compacted away. Where a start or a compaction may go unseen, also every so
+//! many prompts.
 
-use tanmi_event::{ActionKind, CURSOR, EventKind};
+use tanmi_event::{ActionKind, EventKind};
 
 use super::{Builtin, Ctx, Said, UNBOUND, Why};
 use crate::context_text::{ContextHash, context_text};
@@ -19,9 +19,12 @@ pub const RULE: Builtin = Builtin {
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
+    if ctx.event.platform.starts_late && !facts.session.hooks_seen.contains(&EventKind::SessionStart) {
+        return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
+    }
     let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
     let changed = facts.session.seen.as_deref() != Some(&hash);
-    let periodic = *ctx.event.platform == CURSOR
+    let periodic = ctx.event.platform.refreshes
         && match facts.refresh_every {
             0 => false,
             1 => true,

@@ -2,7 +2,7 @@
 //!
 //! No client lets an agent act before it compacts, so nothing depends on that: facts can be saved at any time.
 
-use tanmi_event::{ActionKind, CLAUDE_CODE, EventKind, StartSource};
+use tanmi_event::{ActionKind, Compaction, EventKind, StartSource};
 
 use super::{Builtin, Ctx, Said, Why, session_flag};
 
@@ -27,8 +27,10 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         let en = "The conversation was just compacted. If the summary holds decisions or preferences that were not saved yet, save them with memory_save; if not, do nothing. No report to the user is needed.";
         return Said::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
     }
-    // Claude Code gives this text to whoever writes the summary.
-    if *event.platform == CLAUDE_CODE {
+    if event.platform.compaction == Compaction::Nobody {
+        return Err(("该平台在压缩前不接受文本", "this client takes no text before a compaction"));
+    }
+    if event.platform.compaction == Compaction::Summariser {
         let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
         let en = "Keep in the summary: decisions with their reasons, what the user prefers, open problems and next steps, the ids of the workspace and node at hand.";
         return Said::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());

@@ -93,6 +93,10 @@ fn every_row_of_the_behaviour_tables() {
                 "prompt, unbound, keyword, nothing to bind to",
                 said(&prompt("continue the workspace"), &none),
             );
+            let mut subagent = event(platform, EventKind::SubagentStart, "");
+            subagent.payload.agent_type = Some("Explore".into());
+            show("subagent, bound", said(&subagent, &bound(lang)));
+            show("subagent, unbound", said(&subagent, &unbound(lang)));
             show("prompt, unbound, ordinary", said(&prompt("list 和 tuple 有什么区别？"), &unbound(lang)));
         }
     }

@@ -1,0 +1,47 @@
+//! A subagent of a bound session gets the goal, the rules and the node in focus, and how its result comes into the tree.
+
+use tanmi_event::{ActionKind, EventKind};
+
+use super::{Builtin, Ctx, Said, UNBOUND, Why};
+use crate::context_text::context_text;
+use crate::neutral;
+
+pub const RULE: Builtin = Builtin {
+    id: "subagent-context",
+    about: ("子代理开始时注入工作区上下文", "gives a subagent its session's context"),
+    priority: 14,
+    events: &[EventKind::SubagentStart],
+    run,
+};
+
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    let (facts, lang) = (ctx.facts, ctx.facts.lang);
+    let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
+    let kind = ctx.event.payload.agent_type.as_deref().map(neutral).unwrap_or_default();
+    let kind = tanmi_base::text::fit(&tanmi_base::text::one_line(&kind), 60);
+    let (zh, en) = match kind.is_empty() {
+        true => (String::from("你是子代理。"), String::from("You are a subagent.")),
+        false => (format!("你是子代理（{kind}）。"), format!("You are a subagent ({kind}).")),
+    };
+    let who = lang.pick(zh, en);
+    let back = match &facts.node {
+        Some(node) => {
+            let id = &node.id;
+            let zh = format!(
+                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主代理流转；只有主代理把某个节点交给你时，才对该节点 start 与 complete（附 conclusion）。"
+            );
+            let en = format!(
+                "Handing back: keep the log of node {id} with log_append; end with an answer that names the conclusion, the files you changed and what is open. The main agent moves nodes on; start and complete (with a conclusion) only a node that it gave to you."
+            );
+            lang.pick(zh, en)
+        }
+        None => {
+            let zh = "交回结果：最后的回答里写明结论、改动的文件和未解决的问题。";
+            let en = "Handing back: end with an answer that names the conclusion, the files you changed and what is open.";
+            lang.pick(zh, en).to_owned()
+        }
+    };
+    let cap = ctx.event.platform.cap - who.len() - back.len() - 2;
+    let context = context_text(facts, workspace, cap);
+    Said::always(ActionKind::InjectContext, format!("{who}\n{}\n{back}", context.trim_end()))
+}

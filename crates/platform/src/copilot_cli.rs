@@ -1,0 +1,54 @@
+//! Copilot CLI: camel case in, flat fields back. It also runs the hooks of a project's Claude Code settings, in that
+//! client's case and names, and then too takes the flat field alone.
+
+use serde_json::json;
+use tanmi_event::{COPILOT_CLI, Event, EventKind, Payload, Source, StartSource};
+
+use crate::Fields;
+
+pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
+    event(name, &Fields::parse(bytes)?)
+}
+
+pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
+    let kind = match fields.text("hook_event_name").as_deref().or(name)? {
+        "sessionStart" | "SessionStart" => EventKind::SessionStart,
+        "userPromptSubmitted" | "UserPromptSubmit" => EventKind::PromptSubmit,
+        "subagentStart" | "SubagentStart" => EventKind::SubagentStart,
+        "preCompact" | "PreCompact" => EventKind::PreCompact,
+        "agentStop" | "Stop" => EventKind::Stop,
+        "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
+        _ => return None,
+    };
+    let either = |camel: &str, snake: &str| fields.id(camel).or_else(|| fields.id(snake));
+    let agent_id = either("agentId", "agent_id");
+    // A subagent reports its prompts and stops as a session of its own.
+    if agent_id.is_some() && kind != EventKind::SubagentStart {
+        return None;
+    }
+    let start = StartSource::from_word(&fields.text("source").unwrap_or_default());
+    let transcript = fields.path("transcriptPath").or_else(|| fields.path("transcript_path"));
+    let payload = Payload {
+        prompt: fields.text("prompt"),
+        start: (kind == EventKind::SessionStart).then_some(start),
+        in_loop: fields.flag("stop_hook_active"),
+        reason: fields.text("reason"),
+        transcript: transcript.map(Into::into),
+        cwd: fields.path("cwd"),
+        agent_id,
+        agent_type: either("agentType", "agent_type"),
+        ..Payload::default()
+    };
+    let session = either("sessionId", "session_id")?;
+    Some(Event { source: Source::Hook, platform: &COPILOT_CLI, kind, session, payload })
+}
+
+pub fn write(event: &Event, text: &str) -> Option<String> {
+    match event.kind {
+        EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart => {
+            Some(json!({"additionalContext": text}).to_string())
+        }
+        EventKind::Stop => Some(json!({"decision": "block", "reason": text}).to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,157 @@
+//! Payloads as clients sent them, and worse ones.
+
+use tanmi_event::{Action, ActionKind, EventKind, StartSource};
+
+use super::*;
+
+const AGENTS: [&Platform; 5] = [&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI];
+
+fn fixture(platform: &str, name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/fixtures/{platform}/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Every recorded payload is taken, as an event or as nobody's business, and answered in its client's words.
+#[test]
+fn recorded_payloads_and_their_answers() {
+    let mut seen = Vec::new();
+    for platform in AGENTS {
+        let dir = format!("{}/fixtures/{}", env!("CARGO_MANIFEST_DIR"), platform.id);
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            let bytes = std::fs::read(entry.path()).unwrap();
+            let Some(event) = read(platform, name.split('.').next(), &bytes) else { continue };
+            assert!(!event.session.is_empty() && event.payload.cwd.is_some(), "{name}");
+            let answer = write(&event, &decision("a\"b\nc")).unwrap_or_else(|| String::from("(nothing)"));
+            let start = event.payload.start.map_or(String::new(), |start| format!(" ({})", start.as_str()));
+            let agent =
+                event.payload.agent_type.as_ref().map_or(String::new(), |agent| format!(" [{agent}]"));
+            seen.push(format!("{} {name}: {}{start}{agent}\n    {answer}", platform.id, event.kind.as_str()));
+        }
+    }
+    seen.sort();
+    insta::assert_snapshot!(seen.join("\n"));
+}
+
+fn decision(text: &str) -> Decision {
+    Decision {
+        should_respond: true,
+        actions: vec![Action {
+            kind: ActionKind::Reminder,
+            content: text.into(),
+            priority: 1,
+            rule: "r".into(),
+        }],
+        throttle: vec![],
+    }
+}
+
+#[test]
+fn what_nobody_typed_is_no_prompt() {
+    assert!(
+        read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit.task-notification")).is_none()
+    );
+    let in_subagent =
+        br#"{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"x","agent_id":"a"}"#;
+    assert!(read(&CLAUDE_CODE, None, in_subagent).is_none());
+}
+
+/// Cursor also runs the hooks of Claude Code's files, with its own payloads.
+#[test]
+fn cursor_s_payloads_are_cursor_s_whoever_they_are_handed_to() {
+    let bytes = fixture("cursor", "beforeSubmitPrompt");
+    let (direct, by_claude) =
+        (read(&CURSOR, None, &bytes).unwrap(), read(&CLAUDE_CODE, None, &bytes).unwrap());
+    assert_eq!((by_claude.platform.id, &by_claude.session), ("cursor", &direct.session));
+    let renamed =
+        br#"{"session_id":"s","cursor_version":"3","hook_event_name":"UserPromptSubmit","prompt":"x"}"#;
+    let event = read(&CLAUDE_CODE, Some("UserPromptSubmit"), renamed).unwrap();
+    assert_eq!((event.platform.id, event.kind), ("cursor", EventKind::PromptSubmit));
+}
+
+#[test]
+fn odd_payloads_are_nobody_s_business() {
+    for bytes in [&b""[..], b"{", b"[]", b"null", b"7", b"{}", b"\xff\xfe", br#"{"session_id":7}"#] {
+        for platform in AGENTS {
+            assert!(read(platform, Some("SessionStart"), bytes).is_none());
+            assert!(read(platform, Some("sessionStart"), bytes).is_none());
+        }
+    }
+    for roots in ["null", "\"/x\"", "[]", "[7]", "{}"] {
+        let bytes = format!(r#"{{"conversation_id":"c","workspace_roots":{roots}}}"#);
+        let event = read(&CURSOR, Some("sessionStart"), bytes.as_bytes()).unwrap();
+        assert_eq!(event.payload.cwd, None, "{roots}");
+    }
+    let named = read(&CLAUDE_CODE, Some("SessionStart"), br#"{"session_id":"s"}"#).unwrap();
+    assert_eq!((named.kind, named.payload.start), (EventKind::SessionStart, Some(StartSource::Startup)));
+}
+
+#[test]
+fn what_is_wrong_in_one_field_costs_that_field() {
+    let prompt = |text: &str| read(&CLAUDE_CODE, Some("UserPromptSubmit"), text.as_bytes()).unwrap().payload;
+    let cut = prompt(r#"{"session_id":"s","prompt":"cut \ud83d"}"#);
+    assert_eq!(cut.prompt.as_deref(), Some("cut \u{fffd}"));
+    assert_eq!(
+        prompt(r#"{"session_id":"s","prompt":"\\ud83d \ud83d\ude00 \ude00"}"#).prompt.as_deref(),
+        Some("\\ud83d 😀 \u{fffd}")
+    );
+    let odd = prompt(r#"{"session_id":"s","prompt":["x"],"cwd":7,"prompt_id":"","cwd":"/p"}"#);
+    assert_eq!((odd.prompt, odd.cwd.as_deref(), odd.prompt_id), (None, Some("/p"), None));
+    let long = format!(r#"{{"session_id":"s","cwd":"{}"}}"#, "/a".repeat(5000));
+    assert_eq!(prompt(&long).cwd, None);
+    let id = format!(r#"{{"session_id":"{}"}}"#, "s".repeat(600));
+    assert!(read(&CLAUDE_CODE, Some("UserPromptSubmit"), id.as_bytes()).is_none());
+}
+
+#[test]
+fn answers_in_each_client_s_words() {
+    let claude = read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit")).unwrap();
+    assert_eq!(
+        write(&claude, &decision("a\"b")).unwrap(),
+        concat!(
+            r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"#,
+            r#""<tanmi-smart-reminder>\na\"b\n</tanmi-smart-reminder>"}}"#
+        )
+    );
+    let cursor = read(&CURSOR, None, &fixture("cursor", "beforeSubmitPrompt")).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&write(&cursor, &decision("x")).unwrap()).unwrap();
+    assert_eq!((&answer["continue"], answer.as_object().unwrap().len()), (&true.into(), 3));
+    assert_eq!(answer["additional_context"], answer["agent_message"]);
+    assert_eq!(write(&cursor, &Decision::default()), None);
+}
+
+/// Copilot also runs the hooks of a project's Claude Code settings, with its own payloads.
+#[test]
+fn copilot_s_payloads_are_copilot_s_whoever_they_are_handed_to() {
+    let event =
+        read(&CLAUDE_CODE, Some("SessionStart"), &fixture("copilot-cli", "SessionStart.new")).unwrap();
+    assert_eq!(event.platform.id, "copilot-cli");
+    assert!(write(&event, &decision("x")).unwrap().starts_with(r#"{"additionalContext":"#));
+}
+
+#[test]
+fn a_prompt_is_what_was_typed() {
+    let event = read(&GEMINI_CLI, None, &fixture("gemini-cli", "BeforeAgent")).unwrap();
+    assert_eq!(event.payload.prompt.as_deref(), Some("HELLO-MAIN go"));
+}
+
+/// Clients replace what a tool is called with: all of it has to be there.
+#[test]
+fn a_subagent_is_called_with_everything_it_was_called_with() {
+    let gemini = br#"{"session_id":"s","cwd":"/p","hook_event_name":"BeforeTool","tool_name":"invoke_agent","tool_input":{"agent_name":"generalist","prompt":"do it","x":[1]}}"#;
+    let event = read(&GEMINI_CLI, None, gemini).unwrap();
+    assert_eq!(
+        (event.kind, event.payload.agent_type.as_deref()),
+        (EventKind::SubagentStart, Some("generalist"))
+    );
+    let answer: serde_json::Value = serde_json::from_str(&write(&event, &decision("x")).unwrap()).unwrap();
+    let input = &answer["hookSpecificOutput"]["tool_input"];
+    assert_eq!((&input["agent_name"], &input["x"][0]), (&"generalist".into(), &1.into()));
+    assert!(input["prompt"].as_str().unwrap().starts_with("do it\n\n## tanmi-smart-reminder\nx"));
+    for tool in [r#""prompt":7"#, r#""x":1"#] {
+        let bytes = format!(
+            r#"{{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"invoke_agent","tool_input":{{{tool}}}}}"#
+        );
+        let event = read(&GEMINI_CLI, None, bytes.as_bytes()).unwrap();
+        assert_eq!(write(&event, &decision("x")), None, "never a part of it");
+    }
+}
