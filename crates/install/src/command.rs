@@ -1,0 +1,133 @@
+//! Command lines of hooks: written so that a shell takes them as they are meant, and told apart from everybody else's.
+
+use std::path::{Path, PathBuf};
+
+/// A path as one word of a shell.
+pub fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if cfg!(windows) { format!("\"{word}\"") } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// One of our own hooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ours {
+    pub program: String,
+    pub platform: String,
+}
+
+/// Whether a command is one that we wrote: `…/tanmi hook PLATFORM [EVENT]` and nothing else. Whatever a person made of it
+/// is theirs.
+pub fn ours(command: &str) -> Option<Ours> {
+    let words = words(command.strip_prefix("& ").unwrap_or(command))?;
+    let [program, verb, platform] = words.get(..3)? else { return None };
+    let is_ours = is_tanmi(program) && verb == "hook" && words.len() <= 4;
+    let is_event = words.get(3).is_none_or(|event| event.chars().all(|c| c.is_ascii_alphanumeric()));
+    (is_ours && is_event && tanmi_event::find_platform(platform).is_some())
+        .then(|| Ours { program: program.clone(), platform: platform.clone() })
+}
+
+/// By its name alone: it may have moved.
+pub fn is_tanmi(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    matches!(name, "tanmi" | "tanmi.exe")
+}
+
+/// The words of a simple command. `None` if a shell would do more with it than take it apart.
+fn words(command: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = command.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        c => word.push(c),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        '$' | '`' => return None,
+                        '\\' if !cfg!(windows) => word.push(chars.next()?),
+                        c => word.push(c),
+                    }
+                }
+            }
+            '\\' if !cfg!(windows) => word.get_or_insert_default().push(chars.next()?),
+            ';' | '&' | '|' | '<' | '>' | '$' | '`' | '(' | ')' | '\n' | '\r' | '#' => return None,
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// The path under which this program will be found again. A link in a folder of programs outlives an upgrade; what it
+/// points to may not.
+pub fn find_self(path: Option<&std::ffi::OsStr>) -> std::io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let real = own.canonicalize().unwrap_or_else(|_| own.clone());
+    let name = if cfg!(windows) { "tanmi.exe" } else { "tanmi" };
+    let is_own =
+        |found: &PathBuf| found.is_absolute() && found.canonicalize().is_ok_and(|found| found == real);
+    let listed = path.and_then(|path| {
+        std::env::split_paths(path).map(|dir: PathBuf| Path::new(&dir).join(name)).find(is_own)
+    });
+    Ok(listed.unwrap_or(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_and_what_is_not() {
+        for (command, is_ours) in [
+            ("/usr/bin/tanmi hook claude-code SessionStart", true),
+            ("tanmi hook cursor", true),
+            ("'/a b/tanmi' hook codex Stop", true),
+            ("\"/a b/tanmi\" hook codex Stop", true),
+            (r"/a\ b/tanmi hook codex Stop", true),
+            ("& '/a b/tanmi' hook copilot-cli agentStop", true),
+            ("/usr/bin/tanmi hook claude-code SessionStart; notify", false),
+            ("/usr/bin/tanmi hook claude-code SessionStart && x", false),
+            ("/usr/bin/tanmi hook claude-code SessionStart extra words", false),
+            ("/usr/bin/tanmi hook claude-code $EVENT", false),
+            ("/usr/bin/tanmi-other hook claude-code SessionStart", false),
+            ("/opt/tanmi/bin/run hook claude-code", false),
+            ("tanmi mcp", false),
+            ("tanmi hook", false),
+            ("tanmi hook nobody", false),
+            ("'tanmi hook cursor", false),
+            ("", false),
+        ] {
+            assert_eq!(ours(command).is_some(), is_ours, "{command}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_quoted_path_is_one_word_again() {
+        for path in
+            ["/usr/bin/tanmi", "/a b/tanmi", "/it's/tanmi", "/用户/tanmi", "/$x;`y`/tanmi", "/a\"b/tanmi"]
+        {
+            let command = format!("{} hook cursor stop", quote(path));
+            assert_eq!(ours(&command).unwrap().program, path);
+            let out = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quote(path))])
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8_lossy(&out.stdout), path);
+        }
+    }
+}

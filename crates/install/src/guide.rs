@@ -1,0 +1,178 @@
+//! What an agent should know of us that no hook tells it: when to offer a workspace, when to keep quiet, when to save.
+
+use tanmi_base::Lang;
+
+use crate::agent::GuideFile;
+
+const BEGIN: &str = "<!-- tanmi:begin -->";
+const END: &str = "<!-- tanmi:end -->";
+/// In files that are ours as a whole.
+const OWN: &str = "<!-- written by tanmi install; tanmi uninstall takes it away -->";
+
+const ZH: &str = "## Tanmi 使用指南
+
+### 何时询问是否使用工作区
+
+当用户请求涉及以下情况时，主动询问是否需要工作区（workspace_list 查看已有的，workspace_init 新建，session_bind 绑定）：
+
+1. 复杂的多步骤任务（预计超过 3 个步骤）
+2. 用户提及“继续之前的任务”“上次做到哪了”
+3. 涉及项目规划、架构设计、重构
+4. 用户主动提及“工作区”
+
+### 何时不要打扰用户
+
+以下情况直接回答，不提工作区：
+
+1. 简单问答（概念解释、语法问题）
+2. 单文件的小修改
+3. 用户明确说“快速帮我看一下”
+4. 已经解绑工作区后的对话
+
+### 绑定工作区后的行为
+
+1. 开始任务前：调用 node_transition(action='start')
+2. 重要进展时：调用 log_append 记录
+3. 完成任务后：调用 node_transition(action='complete', conclusion='...')
+4. 遇到问题时：调用 problem_update 记录，解决后 problem_clear
+
+### 记忆
+
+1. 用户问到以前的决定、偏好或经过时，先用 memory_search 查找，再回答
+2. 做出技术决策、得知用户偏好、完成里程碑时，用 memory_save 保存一条事实（W 客观事实 / B 项目经历 / O 用户偏好，需 confidence）
+3. 收到 [Memory Flush]：把尚未保存的关键事实逐条用 memory_save 保存，不向用户报告
+4. 收到 [Session Save]：用 memory_summary 保存本次会话的主题、摘要、决策和待办；内容太少则不操作
+";
+
+const EN: &str = "## Working with Tanmi
+
+### When to offer a workspace
+
+Ask whether a workspace is wanted (workspace_list shows those there are, workspace_init makes one, session_bind binds this session) when the request is about:
+
+1. work of many steps (more than three)
+2. going on with earlier work (\"where were we?\")
+3. planning, architecture, refactoring
+4. a workspace, by name
+
+### When not to disturb
+
+Answer right away, without a word about workspaces, for:
+
+1. simple questions (concepts, syntax)
+2. small changes in one file
+3. a person who wants a quick look
+4. a conversation that was unbound from its workspace
+
+### With a workspace bound
+
+1. before a task: node_transition(action='start')
+2. at each step that matters: log_append
+3. after a task: node_transition(action='complete', conclusion='...')
+4. when something is in the way: problem_update, and problem_clear once it is solved
+
+### Memory
+
+1. asked about an earlier decision, preference or event, search with memory_search before answering
+2. after a technical decision, a stated preference or a milestone, save one fact with memory_save (W of the world / B history of the project / O preference, with a confidence)
+3. [Memory Flush] asks you to save each key fact that was not saved yet with memory_save; no report to the user is needed
+4. [Session Save] asks you to save topic, summary, decisions and to-dos of this session with memory_summary; do nothing if there is too little to tell
+";
+
+pub fn text(lang: Lang) -> &'static str {
+    lang.pick(ZH, EN)
+}
+
+/// A file of our own as its client wants it.
+fn whole(file: &GuideFile, lang: Lang) -> Option<String> {
+    let GuideFile::Whole(path) = file else { return None };
+    let about = lang.pick(
+        "工作区（任务树）与记忆的使用时机：多步骤任务、继续之前的工作、查找或保存以前的决定与偏好",
+        "When to use workspaces (a tree of planned work) and memory: work of many steps, going on with earlier work, finding or saving decisions and preferences",
+    );
+    let head = if path.extension().is_some_and(|extension| extension == "mdc") {
+        format!("---\ndescription: {about}\nalwaysApply: true\n---\n")
+    } else {
+        format!("---\nname: tanmi\ndescription: {about}\n---\n")
+    };
+    Some(format!("{head}\n{OWN}\n\n{}", text(lang)))
+}
+
+/// The file with our guide in it. `None` if it is somebody else's.
+pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Option<String> {
+    if let Some(whole) = whole(file, lang) {
+        return before.is_none_or(|before| before.contains(OWN)).then_some(whole);
+    }
+    let before = before.unwrap_or_default();
+    let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
+    let block = format!("{BEGIN}\n{}{END}\n", text(lang)).replace('\n', line_end);
+    if let Some((head, tail)) = around(before) {
+        return Some(format!("{head}{block}{tail}"));
+    }
+    let gap = match before {
+        "" => "",
+        _ if before.ends_with(&line_end.repeat(2)) => "",
+        _ if before.ends_with('\n') => line_end,
+        _ => &line_end.repeat(2),
+    };
+    Some(format!("{before}{gap}{block}"))
+}
+
+/// What stands before and after our block.
+fn around(text: &str) -> Option<(&str, &str)> {
+    let start = text.find(BEGIN)?;
+    let end = start + text[start..].find(END)? + END.len();
+    let tail = &text[end..];
+    let tail = tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix('\n')).unwrap_or(tail);
+    Some((&text[..start], tail))
+}
+
+/// The file without our guide: `Some(None)` if nothing is left of it, `None` if there is none of ours in it.
+pub fn take(file: &GuideFile, now: &str) -> Option<Option<String>> {
+    if let GuideFile::Whole(_) = file {
+        return now.contains(OWN).then_some(None);
+    }
+    let (head, tail) = around(now)?;
+    // The gap before it was ours too.
+    let line_end = if now.contains("\r\n") { "\r\n" } else { "\n" };
+    let head = match tail.is_empty() && head.ends_with(&line_end.repeat(2)) {
+        true => &head[..head.len() - line_end.len()],
+        false => head,
+    };
+    let left = format!("{head}{tail}");
+    Some(Some(left).filter(|left| !left.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_comes_changes_and_goes() {
+        let file = GuideFile::Block("AGENTS.md".into());
+        for before in ["", "# Mine\n", "# Mine", "# Mine\n\n", "# Mine\r\n", "# 我的\n\n- a\n"] {
+            let with = put(&file, Some(before), Lang::En).unwrap();
+            assert_eq!(with.matches(BEGIN).count(), 1);
+            assert!(
+                with.starts_with(before)
+                    && !before.contains("\r\n") | !with.replace("\r\n", "").contains('\n')
+            );
+            assert_eq!(put(&file, Some(&with), Lang::En).unwrap(), with, "once");
+            let zh = put(&file, Some(&with), Lang::Zh).unwrap();
+            assert!(zh.contains("使用指南") && !zh.contains("Working with") && zh.starts_with(before));
+            let left = take(&file, &zh).unwrap();
+            assert_eq!(left.unwrap_or_default().trim_end(), before.trim_end());
+        }
+        let more = format!("{}after\n", put(&file, Some("# Mine\n"), Lang::En).unwrap());
+        assert_eq!(take(&file, &more).unwrap().unwrap(), "# Mine\n\nafter\n");
+        assert_eq!(take(&file, "# Mine"), None);
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_s_is_left_alone() {
+        let file = GuideFile::Whole("SKILL.md".into());
+        let ours = put(&file, None, Lang::Zh).unwrap();
+        assert!(put(&file, Some("# Mine"), Lang::Zh).is_none() && take(&file, "# Mine").is_none());
+        assert_eq!(take(&file, &ours), Some(None));
+    }
+}

@@ -1,0 +1,118 @@
+//! Puts hooks, the MCP server and the guide into agents' own files, and takes them out again. The files are people's:
+//! what is not ours stays as it is, byte by byte; what cannot be done safely is refused with the line it stands in.
+//!
+//! What an agent's files look like is data, in [`agent`]. Nothing here knows workspaces or memory.
+
+use std::path::PathBuf;
+
+use tanmi_base::Lang;
+
+pub mod agent;
+mod apply;
+mod command;
+mod doc;
+pub mod guide;
+mod hooks;
+mod json;
+mod plan;
+pub mod probe;
+mod receipt;
+#[cfg(test)]
+mod tests;
+mod toml;
+
+pub use agent::{AGENTS, Agent, Scope};
+pub use apply::{Done, apply, remove};
+pub use command::{Ours, find_self, ours, quote};
+pub use plan::{Outcome, Place, Planned, Wish, plan, plan_removal, survey};
+pub use receipt::Receipts;
+
+/// Why a file is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It cannot be understood.
+    Broken {
+        line: usize,
+        column: usize,
+        message: String,
+    },
+    /// A key has a value of another type than its client knows.
+    WrongType {
+        line: usize,
+        key: String,
+        expected: &'static str,
+    },
+    /// A key is there twice, and which of them counts is up to its client.
+    Twice {
+        line: usize,
+        key: String,
+    },
+    /// Somebody else's server has our name.
+    NameTaken {
+        line: usize,
+        key: String,
+    },
+    ReadOnly,
+    NotUtf8,
+    TooLarge,
+    /// A link to nowhere, a folder, or a file that kept changing.
+    Unusable(String),
+}
+
+impl Refusal {
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Refusal::Broken { line, .. }
+            | Refusal::WrongType { line, .. }
+            | Refusal::Twice { line, .. }
+            | Refusal::NameTaken { line, .. } => Some(*line),
+            _ => None,
+        }
+    }
+
+    pub fn message(&self, lang: Lang) -> String {
+        match self {
+            Refusal::Broken { column, message, .. } => lang.pick(
+                format!("无法解析（第 {column} 列：{message}）；请先修正该文件"),
+                format!("it cannot be understood (column {column}: {message}); mend it first"),
+            ),
+            Refusal::WrongType { key, expected, .. } => lang.pick(
+                format!("`{key}` 应为 {expected}；请先修正"),
+                format!("`{key}` should be {expected}; mend it first"),
+            ),
+            Refusal::Twice { key, .. } => lang.pick(
+                format!("`{key}` 出现两次；请先合并"),
+                format!("`{key}` is there twice; make it one first"),
+            ),
+            Refusal::NameTaken { key, .. } => lang.pick(
+                format!("`{key}` 已被其他程序使用；请先改名或删除它"),
+                format!("`{key}` belongs to another program; rename or remove it first"),
+            ),
+            Refusal::ReadOnly => lang.pick(
+                String::from("文件只读；请先改为可写，或用 `tanmi install --print` 手动加入"),
+                String::from("it is read-only; make it writable, or add what `tanmi install --print` shows"),
+            ),
+            Refusal::NotUtf8 => {
+                lang.pick(String::from("不是 UTF-8 文本"), String::from("it is not UTF-8 text"))
+            }
+            Refusal::TooLarge => lang.pick(String::from("文件过大"), String::from("it is too large")),
+            Refusal::Unusable(reason) => reason.clone(),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{path}: {error}")]
+    Io { path: PathBuf, error: std::io::Error },
+    #[error("another tanmi is installing right now")]
+    Busy,
+}
+
+impl Error {
+    fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        move |error| Error::Io { path: path.to_owned(), error }
+    }
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

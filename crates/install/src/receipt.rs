@@ -1,0 +1,149 @@
+//! What was written where, and what was there before: so that taking it out gives back every byte.
+//!
+//! `install/receipts.json` in the home store, with the originals beside it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tanmi_base::{Millis, fs, hash};
+
+use crate::plan::Before;
+use crate::{Error, Result};
+
+const VERSION: u32 = 1;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    files: BTreeMap<String, Receipt>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The copy of what was there; `None` if nothing was.
+    before: Option<String>,
+    /// Digest of what was written.
+    after: String,
+    /// Folders that had to be made.
+    #[serde(default)]
+    folders: Vec<PathBuf>,
+    pub agent: String,
+    /// Which version of the program wrote it, and when.
+    pub tanmi: String,
+    pub at: Millis,
+}
+
+pub struct Receipts {
+    dir: PathBuf,
+    file: File,
+}
+
+impl Receipts {
+    /// A file that cannot be read costs exactness, not the uninstall.
+    pub fn load(home: &Path) -> Receipts {
+        let dir = home.join("install");
+        let bytes = fs::read_optional(&dir.join("receipts.json")).ok().flatten();
+        let file = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        Receipts { dir, file }
+    }
+
+    fn get(&self, path: &Path) -> Option<&Receipt> {
+        self.file.files.get(&key(path))
+    }
+
+    pub fn has(&self, path: &Path) -> bool {
+        self.get(path).is_some()
+    }
+
+    /// What was there, if nobody wrote to it since. `Some(None)`: nothing was.
+    pub(crate) fn original(&self, path: &Path, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
+        let receipt = self.get(path)?;
+        if hash::sha256_hex(bytes) != receipt.after {
+            return None;
+        }
+        match self.before(path) {
+            Before::Unknown => None,
+            Before::Absent => Some(None),
+            Before::Bytes(bytes) => Some(Some(bytes)),
+        }
+    }
+
+    pub(crate) fn before(&self, path: &Path) -> Before {
+        match self.get(path).map(|receipt| &receipt.before) {
+            None => Before::Unknown,
+            Some(None) => Before::Absent,
+            Some(Some(copy)) => match fs::read_limited(&self.dir.join(copy), u64::MAX) {
+                Ok(Some(bytes)) => Before::Bytes(bytes),
+                _ => Before::Unknown,
+            },
+        }
+    }
+
+    /// Noted before the file is written: a receipt too many does no harm.
+    pub(crate) fn note(
+        &mut self,
+        path: &Path,
+        agent: &str,
+        before: Option<&[u8]>,
+        after: &[u8],
+        folders: Vec<PathBuf>,
+        now: Millis,
+    ) -> Result<()> {
+        let copy = match before {
+            None => None,
+            Some(bytes) => {
+                let name = format!("{}.before", &hash::sha256_hex(key(path).as_bytes())[..16]);
+                let to = self.dir.join(&name);
+                fs::write_private(&to, bytes).map_err(Error::io(&to))?;
+                Some(name)
+            }
+        };
+        let mut folders = folders;
+        folders.extend(self.get(path).map(|receipt| receipt.folders.clone()).unwrap_or_default());
+        let receipt = Receipt {
+            before: copy,
+            after: hash::sha256_hex(after),
+            folders,
+            agent: agent.to_owned(),
+            tanmi: String::from(env!("CARGO_PKG_VERSION")),
+            at: now,
+        };
+        self.file.files.insert(key(path), receipt);
+        self.save()
+    }
+
+    /// The file is as it was: the folders that were made for it go, as far as they are empty.
+    pub(crate) fn forget(&mut self, path: &Path) -> Result<()> {
+        let Some(receipt) = self.file.files.remove(&key(path)) else { return Ok(()) };
+        for folder in &receipt.folders {
+            let _ = std::fs::remove_dir(folder);
+        }
+        if let Some(copy) = receipt.before {
+            let _ = std::fs::remove_file(self.dir.join(copy));
+        }
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<()> {
+        let path = self.dir.join("receipts.json");
+        if self.file.files.is_empty() {
+            let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(self.dir.join("lock"));
+            let _ = std::fs::remove_dir(&self.dir);
+            return Ok(());
+        }
+        self.file.version = VERSION;
+        let text = serde_json::to_string_pretty(&self.file).unwrap_or_default();
+        fs::write_private(&path, format!("{text}\n").as_bytes()).map_err(Error::io(&path))
+    }
+
+    /// The copy of what a file was before us.
+    pub fn copy_of(&self, path: &Path) -> Option<PathBuf> {
+        Some(self.dir.join(self.get(path)?.before.as_ref()?))
+    }
+}
+
+fn key(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,466 @@
+//! Files of every shape, in and out again: what is not ours stays, byte by byte.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tanmi_base::Lang;
+use tempfile::TempDir;
+
+use crate::agent::{Folders, Shape};
+use crate::plan::{Place, places};
+use crate::*;
+
+struct World {
+    dir: TempDir,
+    folders: Folders,
+}
+
+impl World {
+    fn new() -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let (user, project) = (dir.path().join("user"), dir.path().join("project"));
+        std::fs::create_dir_all(&user).unwrap();
+        std::fs::create_dir_all(&project).unwrap();
+        let folders = Folders::new(user, project, |_| None);
+        World { dir, folders }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    fn places(&self, agent: &'static Agent, scope: Scope) -> Vec<Place> {
+        places(agent, scope, &self.folders, Some(&wish("/opt/tanmi")))
+    }
+
+    fn install(&self, agent: &'static Agent, scope: Scope, program: &str) -> Vec<Done> {
+        let wish = wish(program);
+        let plans = self.places(agent, scope).into_iter().map(|place| plan(place, &wish)).collect();
+        apply(&self.home(), plans, &wish, 1).unwrap()
+    }
+
+    fn uninstall(&self, agent: &'static Agent, scope: Scope) -> Vec<Done> {
+        let receipts = Receipts::load(&self.home());
+        let places = places(agent, scope, &self.folders, None).into_iter();
+        let plans = places.filter_map(|place| plan_removal(place, &receipts)).collect();
+        remove(&self.home(), plans).unwrap()
+    }
+
+    /// Every file, but for the store's own.
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        fn walk(dir: &Path, out: &mut Vec<(PathBuf, Vec<u8>)>) {
+            for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    walk(&path, out)
+                } else {
+                    out.push((path.clone(), std::fs::read(path).unwrap()))
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.folders.user, &mut out);
+        walk(&self.folders.project, &mut out);
+        out.sort();
+        out
+    }
+}
+
+fn wish(program: &str) -> Wish {
+    Wish { program: program.to_owned(), lang: Lang::En, hooks: true, server: true, guide: true }
+}
+
+#[allow(clippy::disallowed_methods)] // a person's editor
+fn write(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn parsed(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).unwrap();
+    crate::json::Json::parse(text.trim_start_matches('\u{feff}')).unwrap().value()
+}
+
+fn event(agent: &Agent) -> &'static str {
+    agent.hooks[0].event
+}
+
+/// A handler of somebody else's, as this agent writes them.
+fn foreign(agent: &Agent, command: &str) -> Value {
+    match agent.shape {
+        Shape::Groups => json!({"matcher": "startup", "hooks": [{"type": "command", "command": command}]}),
+        Shape::Flat => json!({"command": command}),
+        Shape::Shells => json!({"type": "command", "bash": command}),
+    }
+}
+
+/// Files that people have, of an agent; and whether they can be taken.
+fn nasty(agent: &Agent) -> Vec<(&'static str, String, bool)> {
+    let event = event(agent);
+    let other = foreign(agent, "/opt/other/tanmi-like hook claude-code SessionStart");
+    let with_other = json!({"version": 1, "model": "x", "hooks": {event: [other], "Else": []}});
+    let pretty = serde_json::to_string_pretty(&with_other).unwrap();
+    vec![
+        ("nothing in it", String::new(), true),
+        ("blank", String::from(" \n\n"), true),
+        ("an empty object without a line end", String::from("{}"), true),
+        ("one line", with_other.to_string(), true),
+        ("pretty", format!("{pretty}\n"), true),
+        ("tabs", pretty.replace("  ", "\t"), true),
+        ("lines of Windows", pretty.replace('\n', "\r\n"), true),
+        ("a byte order mark", format!("\u{feff}{pretty}"), true),
+        (
+            "comments and trailing commas",
+            format!(
+                "// mine\n{{\n    /* keep */ \"a\": [1, 2,], // here\n    \"hooks\": {{ // there\n        \"{event}\": [\n            {other}, // theirs\n        ],\n    }},\n}}\n// end"
+            ),
+            true,
+        ),
+        ("an empty list", format!("{{\"hooks\": {{\"{event}\": []}}}}"), true),
+        ("empty hooks", String::from("{\"hooks\": {}, \"mcpServers\": {}}\n"), true),
+        ("Chinese", String::from("{\"说明\": \"保留\", \"emoji\": \"😀\"}\n"), true),
+        (
+            "numbers as they are",
+            String::from("{\"n\": 1.0e5, \"big\": 123456789012345678901234567890}\n"),
+            true,
+        ),
+        ("invalid", String::from("{\n  \"a\": 1\n  \"b\": 2\n}\n"), false),
+        ("cut off", String::from("{\"hooks\": {"), false),
+        ("a list", String::from("[]"), false),
+        ("hooks as a list", String::from("{\n  \"x\": 1,\n  \"hooks\": []\n}"), false),
+        ("an event as an object", format!("{{\"hooks\": {{\n\"{event}\": {{}}}}}}"), false),
+        ("hooks twice", String::from("{\"hooks\": {},\n\"hooks\": {}}"), false),
+        ("no text", String::from("\u{0}\u{1}"), false),
+    ]
+}
+
+#[test]
+fn nasty_files_come_through_byte_by_byte() {
+    for agent in AGENTS {
+        for scope in Scope::ALL {
+            for (what, text, is_taken) in nasty(agent) {
+                let world = World::new();
+                let file = agent.hooks_file(scope, &world.folders);
+                write(&file, &text);
+                let before = world.files();
+                let context = format!("{} {}: {what}", agent.id(), scope.as_str());
+                let done = world.install(agent, scope, "/opt/my tools/tanmi");
+                let outcome =
+                    &done.iter().find(|done| done.planned.place.path == file).unwrap().planned.outcome;
+                if !is_taken {
+                    assert!(matches!(outcome, Outcome::Refused(_)), "{context}: {outcome:?}");
+                    assert_eq!(std::fs::read(&file).unwrap(), text.as_bytes(), "{context}");
+                    world.uninstall(agent, scope);
+                    assert_eq!(world.files(), before, "{context}");
+                    continue;
+                }
+                assert_eq!(*outcome, Outcome::Change, "{context}");
+                check_installed(agent, &file, &context);
+                let again = world.install(agent, scope, "/opt/my tools/tanmi");
+                assert!(
+                    again.iter().all(|done| done.planned.outcome == Outcome::Unchanged),
+                    "{context}: twice"
+                );
+                world.uninstall(agent, scope);
+                assert_eq!(world.files(), before, "{context}");
+                assert!(!world.home().join("install").exists(), "{context}: nothing is left");
+            }
+        }
+    }
+}
+
+/// Every event has us once, and what was there is still there.
+fn check_installed(agent: &Agent, file: &Path, context: &str) {
+    let now = parsed(file);
+    for hook in agent.hooks {
+        let list = now["hooks"][hook.event].as_array().unwrap_or_else(|| panic!("{context}: {now}"));
+        let text = Value::from(list.clone()).to_string();
+        assert_eq!(
+            text.matches("/opt/my tools/tanmi").count(),
+            if agent.shape == Shape::Shells { 2 } else { 1 }
+        );
+    }
+    if now.get("model").is_some() {
+        assert_eq!((&now["model"], &now["hooks"]["Else"]), (&json!("x"), &json!([])), "{context}");
+        assert_eq!(now["hooks"][event(agent)].as_array().unwrap().len(), 2, "{context}: theirs and ours");
+    }
+}
+
+#[test]
+fn servers_come_and_go_and_other_people_s_stay() {
+    for agent in AGENTS {
+        let world = World::new();
+        let Some(file) = agent.mcp_file(Scope::User, &world.folders) else { continue };
+        let is_toml = agent.id() == "codex";
+        let theirs = match is_toml {
+            true => "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other\" # keep\n",
+            false => {
+                "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"other\"}},\n  \"z\": 1\n}\n"
+            }
+        };
+        for text in
+            [theirs.to_owned(), theirs.replace('\n', "\r\n"), format!("\u{feff}{theirs}"), String::new()]
+        {
+            write(&file, &text);
+            world.install(agent, Scope::User, "/a/tanmi");
+            let now = std::fs::read_to_string(&file).unwrap();
+            assert!(
+                now.contains("/a/tanmi") && now.contains("other") | text.is_empty(),
+                "{}: {now}",
+                agent.id()
+            );
+            assert_eq!(text.contains('\r'), now.contains('\r'), "{}: {now:?}", agent.id());
+            assert!(
+                !text.contains('\r') || !now.replace("\r\n", "").contains('\n'),
+                "{}: {now:?}",
+                agent.id()
+            );
+            // Moved: brought up to date in place, with whatever the person added to it.
+            write(&file, now.replace("\"mcp\"", "\"mcp\" "));
+            world.install(agent, Scope::User, "/b/tanmi");
+            let now = std::fs::read_to_string(&file).unwrap();
+            assert!(now.contains("/b/tanmi") && !now.contains("/a/tanmi"), "{now}");
+            world.uninstall(agent, Scope::User);
+            let left = std::fs::read_to_string(&file).unwrap_or_default();
+            assert!(!left.contains("tanmi"), "{left}");
+            assert_eq!(left.contains("# keep") || left.contains("// mine"), !text.is_empty(), "{left}");
+            let _ = std::fs::remove_file(&file);
+        }
+        let taken = match is_toml {
+            true => "[mcp_servers.tanmi]\ncommand = \"somebody\"\n",
+            false => "{\"mcpServers\": {\n\"tanmi\": {\"command\": \"somebody\"}}}",
+        };
+        write(&file, taken);
+        let done = world.install(agent, Scope::User, "/a/tanmi");
+        let refused = done.iter().find(|done| done.planned.place.path == file).unwrap();
+        let Outcome::Refused(Refusal::NameTaken { line, .. }) = &refused.planned.outcome else {
+            panic!("{}: {:?}", agent.id(), refused.planned.outcome)
+        };
+        assert_eq!(*line, if is_toml { 1 } else { 2 }, "{}", agent.id());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), taken);
+    }
+}
+
+#[test]
+fn refusals_name_the_line() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.hooks_file(Scope::User, &world.folders);
+    for (text, line) in [
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", 2),
+        ("{\n\n  \"hooks\": []\n}", 3),
+        ("{\"hooks\": {\n  \"Stop\": [],\n  \"SessionStart\": 7\n}}", 3),
+        ("{\"hooks\": {},\n\"hooks\": {}}", 2),
+    ] {
+        write(&file, text);
+        let planned = plan(world.places(agent, Scope::User).remove(0), &wish("/t/tanmi"));
+        let Outcome::Refused(refusal) = &planned.outcome else { panic!("{text}") };
+        assert_eq!(refusal.line(), Some(line), "{text}: {refusal:?}");
+    }
+}
+
+/// An older version wrote hours for seconds, left out resumed sessions, and stood there twice.
+#[test]
+fn an_older_entry_is_brought_up_to_date_in_place() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.hooks_file(Scope::User, &world.folders);
+    let old = json!({"hooks": {"SessionStart": [
+        {"matcher": "startup|clear|compact", "hooks": [
+            {"type": "command", "command": "/old/tanmi hook claude-code SessionStart", "timeout": 10000}]},
+        {"hooks": [{"type": "command", "command": "theirs"}]},
+        {"hooks": [
+            {"type": "command", "command": "also theirs"},
+            {"type": "command", "command": "tanmi hook claude-code"}]}]}});
+    write(&file, serde_json::to_string_pretty(&old).unwrap());
+    world.install(agent, Scope::User, "/new/tanmi");
+    assert_eq!(
+        parsed(&file)["hooks"]["SessionStart"],
+        json!([
+            {"hooks": [{"type": "command", "command": "/new/tanmi hook claude-code SessionStart", "timeout": 10}]},
+            {"hooks": [{"type": "command", "command": "theirs"}]},
+            {"hooks": [{"type": "command", "command": "also theirs"}]}])
+    );
+    world.uninstall(agent, Scope::User);
+    let left = json!([{"hooks": [{"type": "command", "command": "theirs"}]}, {"hooks": [{"type": "command", "command": "also theirs"}]}]);
+    assert_eq!(parsed(&file)["hooks"]["SessionStart"], left, "and only that is ours");
+}
+
+#[test]
+fn what_a_person_changed_since_stays() {
+    for agent in AGENTS {
+        let world = World::new();
+        let file = agent.hooks_file(Scope::Project, &world.folders);
+        write(&file, "{\n  \"keep\": true\n}\n");
+        world.install(agent, Scope::Project, "/t/tanmi");
+        let edited = std::fs::read_to_string(&file)
+            .unwrap()
+            .replace("\"keep\": true", "\"keep\": false, \"more\": [1]");
+        write(&file, &edited);
+        // Installing again must not make the older state the one that is given back.
+        world.install(agent, Scope::Project, "/u/tanmi");
+        world.uninstall(agent, Scope::Project);
+        assert_eq!(parsed(&file), json!({"keep": false, "more": [1]}), "{}", agent.id());
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("tanmi"));
+    }
+}
+
+#[test]
+fn without_receipts_our_entries_still_go() {
+    for agent in AGENTS {
+        let world = World::new();
+        world.install(agent, Scope::User, "/t/tanmi");
+        assert!(!world.files().is_empty());
+        tanmi_base::fs::remove_tree(&world.home()).unwrap();
+        world.uninstall(agent, Scope::User);
+        for (path, bytes) in world.files() {
+            assert!(!String::from_utf8_lossy(&bytes).contains("tanmi"), "{}", path.display());
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_modes_kept_and_read_only_files_left_alone() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let (file, real) =
+        (agent.hooks_file(Scope::User, &world.folders), world.dir.path().join("dotfiles/settings.json"));
+    write(&real, "{}\n");
+    std::fs::set_permissions(&real, PermissionsExt::from_mode(0o640)).unwrap();
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    symlink(&real, &file).unwrap();
+    world.install(agent, Scope::User, "/t/tanmi");
+    assert!(tanmi_base::fs::is_link(&file), "still a link");
+    assert!(parsed(&real)["hooks"]["Stop"].is_array());
+    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    world.uninstall(agent, Scope::User);
+    assert_eq!(std::fs::read_to_string(&real).unwrap(), "{}\n");
+    std::fs::set_permissions(&real, PermissionsExt::from_mode(0o440)).unwrap();
+    let outcome = |world: &World| world.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
+    assert_eq!(outcome(&world), Outcome::Refused(Refusal::ReadOnly));
+    std::fs::remove_file(&real).unwrap();
+    assert!(matches!(outcome(&world), Outcome::Refused(Refusal::Unusable(_))), "a link to nowhere");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(matches!(outcome(&world), Outcome::Refused(Refusal::Unusable(_))), "a folder");
+}
+
+/// An agent rewrites its file all the time; neither loses what the other wrote.
+#[test]
+fn an_agent_that_rewrites_its_file_loses_nothing() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.mcp_file(Scope::User, &world.folders).unwrap();
+    write(&file, "{\"n\": 0}");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mut last = 0;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut n = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                // As the client does it: read, change, rename; and then it rests.
+                let mut value = parsed(&file);
+                n = value["n"].as_i64().unwrap() + 1;
+                value["n"] = n.into();
+                let temp = file.with_extension("tmp");
+                write(&temp, value.to_string());
+                std::fs::rename(&temp, &file).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(3));
+            }
+            n
+        });
+        for round in 0..20 {
+            world.install(agent, Scope::User, &format!("/{round}/tanmi"));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        last = writer.join().unwrap();
+    });
+    assert!(parsed(&file)["n"].as_i64().unwrap() >= last - 1);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("\\PC{0,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// JSON in some person's style.
+fn styled(value: &Value, style: u8) -> String {
+    let text = match style % 4 {
+        0 => value.to_string(),
+        1 => serde_json::to_string_pretty(value).unwrap(),
+        2 => serde_json::to_string_pretty(value).unwrap().replace('\n', "\r\n"),
+        _ => format!("// a comment\n{} // and another\n", serde_json::to_string_pretty(value).unwrap()),
+    };
+    if style & 4 == 0 { text } else { format!("\u{feff}{text}\n") }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Whatever a file has in it, whichever agent it is of: in and out leaves no trace, and refusing touches nothing.
+    #[test]
+    fn any_file_comes_through(
+        fields in prop::collection::btree_map("[a-z]{1,6}|hooks|mcpServers|version", any_json(), 0..5),
+        events in prop::collection::vec((0usize..6, any_json()), 0..4),
+        style in any::<u8>(),
+        which in 0usize..5,
+        is_edited in any::<bool>(),
+    ) {
+        let agent = &AGENTS[which];
+        let mut value = Value::Object(fields.into_iter().collect());
+        if !events.is_empty() {
+            value["hooks"] = json!({});
+            for (at, entry) in events {
+                value["hooks"][agent.hooks[at % agent.hooks.len()].event] = json!([entry]);
+            }
+        }
+        let world = World::new();
+        let file = agent.hooks_file(Scope::User, &world.folders);
+        write(&file, styled(&value, style));
+        let before = world.files();
+        let done = world.install(agent, Scope::User, "/t/tanmi");
+        if matches!(done[0].planned.outcome, Outcome::Refused(_)) {
+            prop_assert_eq!(std::fs::read(&file).unwrap(), styled(&value, style).into_bytes());
+        }
+        if is_edited {
+            // Without the exact way back: our entries are found and taken out one by one.
+            tanmi_base::fs::remove_tree(&world.home()).unwrap();
+        }
+        world.uninstall(agent, Scope::User);
+        if is_edited {
+            let mut left = parsed(&file);
+            let mut wanted = value.clone();
+            for value in [&mut left, &mut wanted] {
+                prune(value);
+            }
+            prop_assert_eq!(left, wanted);
+        } else {
+            prop_assert_eq!(world.files(), before);
+        }
+    }
+}
+
+/// Without a receipt nobody knows whether an empty list was there before.
+fn prune(value: &mut Value) {
+    if let Some(hooks) = value.get_mut("hooks").and_then(Value::as_object_mut) {
+        hooks.retain(|_, list| *list != json!([]));
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|key, value| !(matches!(key.as_str(), "hooks" | "mcpServers") && *value == json!({})));
+        object.retain(|key, value| !(key == "version" && *value == json!(1)));
+    }
+}
