@@ -44,6 +44,13 @@ pub enum Error {
         candidates: Vec<String>,
     },
     NothingToChange,
+    /// None was named, and none was found.
+    NoAgents {
+        known: Vec<&'static str>,
+    },
+    NoHome,
+    /// Another process is changing agents' files.
+    Installing,
     /// Somebody has to agree to this, and nobody is there to be asked.
     NeedsYes {
         what: Value,
@@ -91,6 +98,9 @@ impl Error {
             Error::NoSession => "NO_SESSION",
             Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
+            Error::NoAgents { .. } => "NO_AGENTS",
+            Error::NoHome => "NO_HOME",
+            Error::Installing => "BUSY",
             Error::NeedsYes { .. } => "CONFIRMATION_REQUIRED",
             Error::UnknownKey { .. } => "UNKNOWN_KEY",
             Error::BadValue { .. } => "INVALID_ARGUMENT",
@@ -147,6 +157,17 @@ impl Error {
             Error::AmbiguousSession { candidates } => (
                 format!("此客户端有 {} 个活动的会话", candidates.len()),
                 format!("this client has {} live sessions", candidates.len()),
+            ),
+            Error::NoAgents { known } => (
+                format!("没有发现任何代理；用 --platform 指定：{}", known.join("、")),
+                format!("no agent was found here; name one with --platform: {}", known.join(", ")),
+            ),
+            Error::NoHome => {
+                (String::from("没有主目录：请设置 HOME"), String::from("there is no home folder: set HOME"))
+            }
+            Error::Installing => (
+                String::from("另一个 tanmi 正在修改代理的文件；稍后再试"),
+                String::from("another tanmi is changing agents' files; try again in a moment"),
             ),
             Error::NothingToChange => {
                 (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))

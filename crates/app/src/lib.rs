@@ -14,6 +14,7 @@ use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod config;
+pub mod doctor;
 pub mod error;
 mod import;
 pub mod ledger;

@@ -76,6 +76,13 @@ pub fn temp_path(dir: &Path) -> PathBuf {
     dir.join(format!("tmp-{}-{n}-{}", std::process::id(), crate::id::random(6)))
 }
 
+/// Whether a file of this name was left by a process that is no more. Where nobody can tell, none was.
+pub fn is_leftover(name: &str) -> bool {
+    let pid = name.strip_prefix("tmp-").and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    let processes = Path::new("/proc");
+    pid.is_some_and(|pid| processes.join("self").exists() && !processes.join(pid.to_string()).exists())
+}
+
 /// Whether the bytes must be on the disk before the call returns, or may follow from a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {

@@ -10,11 +10,23 @@ pub use memory::{MemoryFilter, MemoryIndex, MemoryRow, Outline, ReadFile};
 pub use nodes::{NodeIndex, Opened, Position, Row, Tally};
 
 /// Deletes an index with everything SQLite puts beside it; what cannot be deleted will fail to open and say so.
-fn discard(path: &std::path::Path) {
+pub fn discard(path: &std::path::Path) {
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         let _ = tanmi_base::fs::remove_tree(std::path::Path::new(&name));
+    }
+}
+
+/// Whether SQLite finds nothing wrong in it. One that others are writing to counts as sound.
+pub fn is_sound(path: &std::path::Path) -> bool {
+    use rusqlite::{Connection, OpenFlags};
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let checked = Connection::open_with_flags(path, flags)
+        .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
+    match checked {
+        Ok(answer) => answer == "ok",
+        Err(error) => !IndexError(error).is_lost(),
     }
 }
 

@@ -24,7 +24,7 @@ mod toml;
 pub use agent::{AGENTS, Agent, Scope};
 pub use apply::{Done, apply, remove};
 pub use command::{Ours, find_self, ours, quote};
-pub use plan::{Outcome, Place, Planned, Wish, plan, plan_removal, survey};
+pub use plan::{Found, Outcome, Place, Planned, What, Wish, places, plan, plan_removal, snippet, survey};
 pub use receipt::Receipts;
 
 /// Why a file is left as it is.

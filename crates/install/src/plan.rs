@@ -192,6 +192,11 @@ pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<V
     Ok(text.with(&body))
 }
 
+/// What belongs into a file that has nothing of ours.
+pub fn snippet(place: &Place, wish: &Wish) -> String {
+    with(place, None, wish).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
 /// What a file is written in.
 enum Format<'a> {
     Markdown(&'a GuideFile),

@@ -40,6 +40,24 @@ pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     }
 }
 
+/// What a client sent when a session started, as it was recorded: to see whether a hook answers.
+pub fn sample(platform: &Platform) -> Option<(&'static str, &'static str)> {
+    Some(match platform {
+        p if *p == CLAUDE_CODE => {
+            ("SessionStart", include_str!("../fixtures/claude-code/SessionStart.startup.json"))
+        }
+        p if *p == CURSOR => ("sessionStart", include_str!("../fixtures/cursor/sessionStart.json")),
+        p if *p == CODEX => ("SessionStart", include_str!("../fixtures/codex/SessionStart.startup.json")),
+        p if *p == GEMINI_CLI => {
+            ("SessionStart", include_str!("../fixtures/gemini-cli/SessionStart.startup.json"))
+        }
+        p if *p == COPILOT_CLI => {
+            ("sessionStart", include_str!("../fixtures/copilot-cli/sessionStart.new.json"))
+        }
+        _ => return None,
+    })
+}
+
 /// A payload as its fields, forgiving: of two fields of one name the last counts, and a field of another type is none.
 struct Fields(serde_json::Map<String, serde_json::Value>);
 

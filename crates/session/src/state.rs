@@ -145,6 +145,26 @@ impl States {
         self.registered(client).iter().rev().map(|session| self.read(session)).collect()
     }
 
+    /// The latest sign of life and whose it was, the files that cannot be read and have not changed since `settled`, and
+    /// how many sessions have shown no sign of life since `old`.
+    pub fn survey(&self, old: Millis, settled: Millis) -> (Option<(Millis, String)>, Vec<PathBuf>, usize) {
+        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let (mut latest, mut broken, mut over) = (None, Vec::new(), 0);
+        for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
+            let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
+            match read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok()) {
+                None if modified(&path) < settled => broken.push(path),
+                None => {}
+                Some(state) => {
+                    over += usize::from(state.alive_at < old);
+                    latest = latest
+                        .max(Some((state.alive_at, state.platform)).filter(|(_, name)| !name.is_empty()));
+                }
+            }
+        }
+        (latest, broken, over)
+    }
+
     /// Removes what has shown no sign of life since `before`.
     pub fn prune(&self, before: Millis) -> usize {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());

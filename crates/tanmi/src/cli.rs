@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+mod install;
 mod memory;
 mod rules;
 
+pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 
@@ -47,7 +49,13 @@ pub enum Command {
     /// Bind a session to a workspace, take it off, or show what it is bound to
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Answer an agent's hook (claude-code or cursor): its payload on standard input, the answer on standard output
+    /// Put hooks and the MCP server into the files of the agents that are here
+    Install(InstallArgs),
+    /// Take them out again, and give back what was there
+    Uninstall(UninstallArgs),
+    /// Tell whether everything is installed, runs and is in order, and what to do where it is not
+    Doctor(DoctorArgs),
+    /// Answer an agent's hook: its payload on standard input, the answer on standard output
     Hook { platform: String, event: Option<String> },
     /// Serve an MCP client on standard input and output
     Mcp,

@@ -15,6 +15,8 @@ use crate::{env, out};
 mod config;
 mod demo;
 mod diary;
+mod doctor;
+mod install;
 mod ledger;
 mod mcp;
 mod memory;
@@ -75,6 +77,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Ledger(args) => ledger::run(&context, args),
         Command::Pause { duration } => pause::pause(&context, duration.as_deref()),
         Command::Resume => pause::resume(&context),
+        Command::Install(args) => install::install(&context, &args),
+        Command::Uninstall(args) => install::uninstall(&context, &args),
+        Command::Doctor(args) => doctor::run(&context, &args),
         Command::Demo { keep } => demo::run(&context, keep),
         // Taken before: hooks by a look at the arguments, the server above.
         Command::Mcp | Command::Hook { .. } => Ok(()),

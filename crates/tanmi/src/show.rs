@@ -3,6 +3,8 @@
 pub mod check;
 pub mod config;
 pub mod diary;
+pub mod doctor;
+pub mod install;
 pub mod ledger;
 pub mod memory;
 pub mod node;

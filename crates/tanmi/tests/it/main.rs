@@ -17,6 +17,7 @@ mod house;
 mod ledger;
 mod mcp;
 mod memory;
+mod model;
 mod real_clients;
 mod rules;
 mod sessions;

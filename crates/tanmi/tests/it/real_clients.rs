@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::TestEnv;
+use crate::model::Model;
 
 fn client(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.clients/node_modules/.bin");
@@ -48,4 +49,224 @@ fn the_mcp_inspector_lists_and_calls_tools() {
     let refused = call("node_transition", &[&format!("nodeId={id}"), "action=retry"]);
     assert_eq!(refused["structuredContent"]["error"]["code"], "INVALID_TRANSITION");
     assert_eq!(env.status(&id), "implementing");
+}
+/// Claude Code, Codex, Gemini CLI and Copilot CLI, each in a scratch home, set up by `tanmi install` alone, with a
+/// scripted model of ours.
+struct Agent {
+    env: TestEnv,
+    model: Model,
+    id: &'static str,
+    program: PathBuf,
+    session: Option<String>,
+}
+
+/// What a person has in their files before us.
+fn settings(id: &str, port: u16, project: &str) -> Option<(&'static str, String)> {
+    match id {
+        "codex" => Some((
+            ".codex/config.toml",
+            format!(
+                "model = \"scripted\"\nmodel_provider = \"scripted\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n\
+                 check_for_update_on_startup = false\n\n[analytics]\nenabled = false\n\n[model_providers.scripted]\nname = \"scripted\"\n\
+                 base_url = \"http://127.0.0.1:{port}/v1\"\nenv_key = \"SCRIPTED_KEY\"\nwire_api = \"responses\"\n\n\
+                 [projects.\"{project}\"]\ntrust_level = \"trusted\"\n"
+            ),
+        )),
+        "gemini-cli" => Some((
+            ".gemini/settings.json",
+            json!({
+                "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
+                "privacy": {"usageStatisticsEnabled": false},
+                "general": {"enableAutoUpdate": false},
+                "telemetry": {"enabled": false},
+            })
+            .to_string(),
+        )),
+        _ => None,
+    }
+}
+
+impl Agent {
+    fn new(id: &'static str, program: PathBuf) -> Agent {
+        let env = TestEnv::new();
+        // Clients live now.
+        env.tick(tanmi_base::clock::now() - crate::env::NOW);
+        let model = Model::start();
+        let project = env.project.display().to_string();
+        if let Some((path, text)) = settings(id, model.port, &project) {
+            let path = env.root().join("home").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            env.write(&path, text.as_bytes());
+        }
+        env.ok(&["install", "--platform", id]);
+        let session = (id == "claude-code").then(|| String::from("0a1b2c3d-1111-4222-8333-444455556666"));
+        Agent { env, model, id, program, session }
+    }
+
+    /// One prompt in a process of its own; the second goes on with the session of the first.
+    fn turn(&mut self, prompt: &str, goes_on: bool) -> String {
+        let mut command = self.env.command_in(self.program.to_str().unwrap(), &self.env.project);
+        let base = format!("http://127.0.0.1:{}", self.model.port);
+        let session = self.session.clone().unwrap_or_default();
+        command.env_remove("TANMI_NOW").env("TERM", "dumb").env("TMPDIR", self.env.root());
+        match self.id {
+            "claude-code" => {
+                command.args(["-p", "--dangerously-skip-permissions"]);
+                command.args([if goes_on { "--resume" } else { "--session-id" }, &session, "--", prompt]);
+                command
+                    .env("ANTHROPIC_BASE_URL", base)
+                    .env("ANTHROPIC_API_KEY", "none")
+                    .env("IS_SANDBOX", "1");
+                for name in
+                    ["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER"]
+                {
+                    command.env(name, "1");
+                }
+            }
+            "codex" => {
+                command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]);
+                command.args(if goes_on { vec!["resume", &session, prompt] } else { vec![prompt] });
+                command.env("SCRIPTED_KEY", "none");
+            }
+            "gemini-cli" => {
+                command.arg("--yolo").args(if goes_on { vec!["--resume", "latest"] } else { vec![] });
+                command.args(["-p", prompt]);
+                command.env("GEMINI_API_KEY", "none").env("GOOGLE_GEMINI_BASE_URL", base);
+                command.env("GEMINI_TELEMETRY_ENABLED", "false").env("GEMINI_CLI_NO_RELAUNCH", "true");
+            }
+            _ => {
+                command.args(["-p", prompt, "--allow-all-tools", "--disable-builtin-mcps"]);
+                if goes_on {
+                    command.arg(format!("--resume={session}"));
+                }
+                command.env("COPILOT_OFFLINE", "true").env("COPILOT_AUTO_UPDATE", "false");
+                command
+                    .env("COPILOT_PROVIDER_BASE_URL", format!("{base}/v1"))
+                    .env("COPILOT_PROVIDER_API_KEY", "none");
+                command.env("COPILOT_MODEL", "gpt-4.1").env("COPILOT_PROVIDER_WIRE_API", "completions");
+            }
+        }
+        finish(command, self.id)
+    }
+
+    /// For a failure: of what the model saw, the lines that matter.
+    fn context(&self, said: &str, seen: &[String]) -> String {
+        let is_ours = |line: &&str| {
+            let words =
+                ["anmi", "SUBTASK", "Go on", "ubagent", "DONE", "ession", "roblem", "oal", "node-", "[["];
+            words.iter().any(|word| line.contains(word)) && line.len() < 2000
+        };
+        let mut out = format!("{}: told {:?}\nsaid {said}\n", self.id, self.told());
+        for text in seen {
+            let lines: Vec<&str> = text.lines().filter(is_ours).collect();
+            out.push_str(&format!("=== request\n{}\n", lines.join("\n")));
+        }
+        out
+    }
+
+    /// What our hooks said, as the ledger has it: event and session.
+    fn told(&self) -> Vec<(String, String)> {
+        let entries = self.env.json(&["ledger"])["entries"].as_array().cloned().unwrap_or_default();
+        let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let hooks = entries.iter().filter(|entry| entry["source"] == "hook");
+        hooks.map(|entry| (text(entry, "event"), text(entry, "session"))).collect()
+    }
+}
+
+/// Runs a client to its end; one that hangs is killed, and that is a failure.
+fn finish(mut command: std::process::Command, id: &str) -> String {
+    use std::io::Read;
+    let piped = || std::process::Stdio::piped();
+    let mut child = command.stdout(piped()).stderr(piped()).spawn().unwrap();
+    let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let errors = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = stderr.read_to_end(&mut text);
+        text
+    });
+    let pid = child.id();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if is_done.recv_timeout(std::time::Duration::from_secs(180)).is_err() {
+            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    });
+    let mut text = Vec::new();
+    let _ = stdout.read_to_end(&mut text);
+    let status = child.wait().unwrap();
+    let _ = done.send(());
+    watch.join().unwrap();
+    text.extend(errors.join().unwrap());
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(status.success(), "{id}: {status}\n{text}");
+    text
+}
+
+/// Everything that the hooks claim, in a client that people run.
+fn a_real_client(id: &'static str, program: &str) {
+    let Some(program) = client(program) else { return };
+    let mut agent = Agent::new(id, program);
+    let goal = "Replace sessions by tokens";
+    let made = agent.env.json(&["workspace", "init", "--name", "Auth", "--goal", goal]);
+    let workspace = made["workspaceId"].as_str().unwrap().to_owned();
+    let node = agent.env.node("root", "execution", "Check tokens");
+
+    let bind = json!({"workspaceId": workspace, "nodeId": node});
+    let said = agent.turn(&format!("How do I install node.js? [[tool session_bind {bind}]]"), false);
+    let seen = agent.model.seen();
+    let told = agent.told();
+    let context = agent.context(&said, &seen);
+    // Unbound: its id at the start, and nothing at an ordinary prompt.
+    let events: Vec<&str> = told.iter().map(|(event, _)| event.as_str()).collect();
+    assert_eq!(events, ["session_start"], "{context}");
+    let session = told[0].1.clone();
+    assert!(seen[0].contains(&session), "{context}");
+    // The tool was called without an id, and bound the session that the hooks know.
+    let status = agent.env.json(&["session", "status", "--session", &session]);
+    assert_eq!((&status["bound"], &status["workspace"]["id"]), (&json!(true), &json!(workspace)), "{context}");
+    let known = agent.session.get_or_insert_with(|| session.clone());
+    assert_eq!(*known, session, "{context}");
+
+    agent.env.ok(&["problem", "--node", &node, "The tests time out"]);
+    agent.model.forget();
+    let said = agent.turn("Go on. [[agent SUBTASK: look around]]", true);
+    let seen = agent.model.seen();
+    let context = agent.context(&said, &seen);
+    let is_subagent = |text: &&String| text.contains("SUBTASK") && text.contains("You are a subagent");
+    let subagent = seen.iter().find(|text| is_subagent(text) && !text.contains("Go on."));
+    assert!(
+        subagent.is_some_and(|text| text.contains(goal) && text.contains(&node)),
+        "a subagent is told: {context}"
+    );
+    let main = seen.iter().find(|text| text.contains("Go on.")).unwrap();
+    assert!(main.contains(goal), "bound context: {context}");
+    assert!(main.contains("The tests time out") && main.contains("problem_clear"), "a reminder: {context}");
+    assert!(!main.contains("You are a subagent"), "{context}");
+
+    // And out again: what the person had is what is left.
+    agent.env.ok(&["uninstall"]);
+    if let Some((path, text)) = settings(id, agent.model.port, &agent.env.project.display().to_string()) {
+        let left = std::fs::read_to_string(agent.env.root().join("home").join(path)).unwrap();
+        assert!(!left.contains("tanmi") && left.contains(text.split('"').nth(1).unwrap()), "{left}");
+    }
+}
+
+#[test]
+fn claude_code_is_told_and_binds_and_so_are_its_subagents() {
+    a_real_client("claude-code", "claude");
+}
+
+#[test]
+fn codex_is_told_and_binds_and_so_are_its_subagents() {
+    a_real_client("codex", "codex");
+}
+
+#[test]
+fn gemini_cli_is_told_and_binds_and_so_are_its_subagents() {
+    a_real_client("gemini-cli", "gemini");
+}
+
+#[test]
+fn copilot_cli_is_told_and_binds_and_so_are_its_subagents() {
+    a_real_client("copilot-cli", "copilot");
 }

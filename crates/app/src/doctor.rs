@@ -1,0 +1,414 @@
+//! Whether what is stored is in order, here and in the home store; and mending what has one answer.
+//!
+//! What is installed in agents' files is looked at elsewhere: nothing here knows any agent.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tanmi_base::paths::STORE_DIR;
+use tanmi_base::{Lang, Millis, fs};
+use tanmi_session::{Bindings, States, pause};
+use tanmi_workspace::store::Fix;
+
+use crate::{App, Result, config};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    Fine,
+    /// Worth knowing, nothing to do.
+    Note,
+    /// Would be mended with `--fix`.
+    Mendable,
+    Mended,
+    /// Only a person can.
+    ByHand,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Checkup {
+    pub check: &'static str,
+    pub health: Health,
+    pub text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub advice: String,
+}
+
+impl Checkup {
+    pub fn new(check: &'static str, health: Health, text: String) -> Checkup {
+        Checkup { check, health, text, advice: String::new() }
+    }
+
+    pub fn with(self, advice: String) -> Checkup {
+        Checkup { advice, ..self }
+    }
+}
+
+/// A session without a sign of life for so long is over.
+const OVER: Millis = 30 * 86_400_000;
+/// What is younger may be in the making.
+const SETTLED: Millis = 60_000;
+
+struct Doctor<'a> {
+    app: &'a App,
+    lang: Lang,
+    fix: bool,
+    out: Vec<Checkup>,
+}
+
+impl App {
+    /// Looks at everything that is stored. With `fix`, what has one answer is mended.
+    pub fn checkup(&self, fix: bool) -> Result<Vec<Checkup>> {
+        let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
+        doctor.silence();
+        doctor.settings();
+        doctor.permissions()?;
+        doctor.bindings()?;
+        doctor.sessions();
+        doctor.leftovers();
+        doctor.workspaces()?;
+        doctor.memory()?;
+        doctor.rules();
+        Ok(doctor.out)
+    }
+}
+
+impl Doctor<'_> {
+    fn say(&mut self, check: &'static str, health: Health, zh: String, en: String) {
+        self.out.push(Checkup::new(check, health, self.lang.pick(zh, en)));
+    }
+
+    fn advise(&mut self, zh: &str, en: &str) {
+        let advice = self.lang.pick(zh, en).to_owned();
+        if let Some(last) = self.out.last_mut() {
+            last.advice = advice;
+        }
+    }
+
+    /// Something with one answer: mended now, or waiting for `--fix`.
+    fn mend(
+        &mut self,
+        check: &'static str,
+        zh: String,
+        en: String,
+        mend: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let health = match self.fix {
+            true => mend().map(|()| Health::Mended)?,
+            false => Health::Mendable,
+        };
+        self.say(check, health, zh, en);
+        Ok(())
+    }
+
+    fn fine(&mut self, check: &'static str, zh: String, en: String) {
+        self.say(check, Health::Fine, zh, en);
+    }
+
+    fn silence(&mut self) {
+        if self.app.env.disabled {
+            self.say("silence", Health::ByHand, "TANMI_DISABLE 已设置".into(), "TANMI_DISABLE is set".into());
+            self.advise("取消该环境变量，代理才会收到内容", "unset it, or agents are told nothing");
+        } else if pause::paused_until(self.app.home(), self.app.now()).is_some() {
+            self.say("silence", Health::ByHand, "已暂停".into(), "paused".into());
+            self.advise("tanmi resume", "tanmi resume");
+        }
+    }
+
+    fn settings(&mut self) {
+        let (_, errors) = config::read_all(self.app.home(), Some(self.app.project()));
+        for error in &errors {
+            let message = error.message(self.lang);
+            self.say("settings", Health::ByHand, message.clone(), message);
+            self.advise("修正该文件，或 tanmi config set", "mend the file, or use tanmi config set");
+        }
+        if errors.is_empty() {
+            self.fine("settings", "设置可读".into(), "settings can be read".into());
+        }
+    }
+
+    /// What is in the home store is for its owner alone.
+    fn permissions(&mut self) -> Result<()> {
+        let home = self.app.home().to_owned();
+        let open = open_to_others(&home);
+        if !home.is_dir() {
+            self.fine("home", "尚未保存任何内容".into(), "nothing was saved yet".into());
+            return Ok(());
+        }
+        if open.is_empty() {
+            let shown = home.display();
+            self.fine("home", format!("{shown} 只有所有者可读"), format!("{shown} is its owner's alone"));
+            return Ok(());
+        }
+        let (zh, en) = (
+            format!("{} 下有 {} 项可被他人读取", home.display(), open.len()),
+            format!("{} things in {} can be read by others", open.len(), home.display()),
+        );
+        self.mend("home", zh, en, || {
+            for path in &open {
+                close(path).map_err(crate::Error::io(path))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn bindings(&mut self) -> Result<()> {
+        let bindings = Bindings::new(self.app.home());
+        if bindings.is_damaged()? {
+            let (zh, en) = (
+                "session-bindings.json 无法读取；将移到一旁",
+                "session-bindings.json cannot be read; it is set aside",
+            );
+            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.mend().map(|_| ())?))?;
+        }
+        let all = bindings.all()?;
+        let is_stale = |binding: &tanmi_session::Binding| {
+            !binding.project.join(STORE_DIR).join(&binding.workspace_id).is_dir()
+        };
+        let stale = all.iter().filter(|(_, binding)| is_stale(binding)).count();
+        if stale > 0 {
+            let (zh, en) = (
+                format!("{stale} 个会话绑定的工作区已不存在"),
+                format!("{stale} sessions are bound to a workspace that is gone"),
+            );
+            self.mend("bindings", zh, en, || {
+                Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
+            })?;
+        } else {
+            let count = all.len();
+            self.fine("bindings", format!("{count} 个会话绑定"), format!("{count} sessions are bound"));
+        }
+        Ok(())
+    }
+
+    fn sessions(&mut self) {
+        let states = States::new(self.app.home());
+        let now = self.app.now();
+        let (latest, broken, old) = states.survey(now - OVER, now - SETTLED);
+        match latest {
+            Some((at, platform)) => {
+                let when = tanmi_base::clock::local_stamp(at);
+                self.fine(
+                    "sessions",
+                    format!("最近一次会话：{platform}，{when}"),
+                    format!("last session seen: {platform}, {when}"),
+                );
+            }
+            None => {
+                self.say(
+                    "sessions",
+                    Health::Note,
+                    "尚未见到任何会话".into(),
+                    "no session was seen yet".into(),
+                );
+                self.advise(
+                    "安装后在代理中开始一个新会话",
+                    "after an install, start a new session in your agent",
+                );
+            }
+        }
+        if !broken.is_empty() {
+            let count = broken.len();
+            let (zh, en) =
+                (format!("{count} 个会话状态文件无法读取"), format!("{count} state files cannot be read"));
+            let _ = self.mend("sessions", zh, en, || {
+                broken.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                Ok(())
+            });
+        }
+        if old > 0 {
+            let (zh, en) = (format!("{old} 个会话早已结束"), format!("{old} sessions are long over"));
+            let _ = self.mend("sessions", zh, en, || {
+                states.prune(now - OVER);
+                Ok(())
+            });
+        }
+    }
+
+    /// Temporary files of processes that died.
+    fn leftovers(&mut self) {
+        let mut found = Vec::new();
+        for root in [self.app.home().to_owned(), self.app.project().join(STORE_DIR)] {
+            find_leftovers(&root, 6, &mut found);
+        }
+        if !found.is_empty() {
+            let count = found.len();
+            let (zh, en) =
+                (format!("{count} 个残留的临时文件"), format!("{count} temporary files were left behind"));
+            let _ = self.mend("leftovers", zh, en, || {
+                found.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                Ok(())
+            });
+        }
+    }
+
+    fn workspaces(&mut self) -> Result<()> {
+        let store = self.app.store(self.app.project());
+        let heads = store.heads()?;
+        for (id, _) in &heads {
+            let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
+            if index.exists() && !tanmi_index::is_sound(&index) {
+                let (zh, en) = (format!("{id} 的索引已损坏"), format!("the index of {id} is broken"));
+                self.mend("workspaces", zh, en, || {
+                    tanmi_index::discard(&index);
+                    Ok(())
+                })?;
+            }
+            let report = store.check(id, self.fix, self.app.now())?;
+            for finding in &report.findings {
+                let health = match finding.fix {
+                    Fix::Repaired => Health::Mended,
+                    Fix::Repairable => Health::Mendable,
+                    Fix::ByHand => Health::ByHand,
+                };
+                let place = finding.line.map_or(String::new(), |line| format!(":{line}"));
+                let flaw = finding.flaw.message(self.lang);
+                let text = format!("{}{place}: {flaw}", finding.path.display());
+                self.say("workspaces", health, text.clone(), text);
+                if health == Health::ByHand {
+                    self.advise("打开该文件修正", "open the file and mend it");
+                }
+            }
+            if report.findings.is_empty() {
+                let nodes = report.nodes;
+                self.fine(
+                    "workspaces",
+                    format!("{id}：{nodes} 个节点完好"),
+                    format!("{id}: {nodes} nodes in order"),
+                );
+            }
+        }
+        if heads.is_empty() {
+            self.fine("workspaces", "此项目没有工作区".into(), "no workspace in this project".into());
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self) -> Result<()> {
+        let folder = self.app.memory_folder();
+        if !folder.exists() {
+            self.fine("memory", "此项目没有记忆".into(), "no memory in this project".into());
+            return Ok(());
+        }
+        let index = folder.index();
+        if index.exists() && !tanmi_index::is_sound(&index) {
+            let (zh, en) = ("记忆索引已损坏", "the index of memory is broken");
+            self.mend("memory", zh.into(), en.into(), || {
+                tanmi_index::discard(&index);
+                Ok(())
+            })?;
+            if !self.fix {
+                return Ok(());
+            }
+        }
+        let stats = self.app.memory_stats()?;
+        if stats.bad_lines > 0 {
+            let count = stats.bad_lines;
+            let shown = folder.dir().display();
+            self.say(
+                "memory",
+                Health::ByHand,
+                format!("{shown} 中有 {count} 行无法理解"),
+                format!("{count} lines in {shown} cannot be understood"),
+            );
+            self.advise(
+                "这些行保留原样、不会被读取；可手动修正或删除",
+                "they stay as they are and are not read; mend or delete them by hand",
+            );
+        } else {
+            let (facts, summaries) = (stats.facts, stats.summaries);
+            self.fine(
+                "memory",
+                format!("{facts} 条事实，{summaries} 条摘要"),
+                format!("{facts} facts and {summaries} summaries"),
+            );
+        }
+        Ok(())
+    }
+
+    fn rules(&mut self) {
+        let is_wary = !self.app.is_trusted() && self.app.project().join(STORE_DIR).is_dir();
+        if is_wary {
+            let (zh, en) = (
+                "此项目来自别处，其记忆和声明不会告诉代理",
+                "this project came from elsewhere: its memory and texts are not told to agents",
+            );
+            self.say("trust", Health::ByHand, zh.into(), en.into());
+            self.advise("查看后 tanmi trust", "have a look, then tanmi trust");
+        }
+        for checked in self.app.rules_check(None) {
+            for flaw in &checked.flaws {
+                let text = format!("{}:{}: {}", checked.path, flaw.line, flaw.message);
+                self.say("rules", Health::ByHand, text.clone(), text);
+                self.advise("tanmi rules check", "tanmi rules check");
+            }
+            if !checked.trusted {
+                let path = &checked.path;
+                self.say(
+                    "rules",
+                    Health::ByHand,
+                    format!("{path} 尚未信任"),
+                    format!("{path} is not trusted yet"),
+                );
+                self.advise("查看后 tanmi rules trust", "have a look, then tanmi rules trust");
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn open_to_others(home: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = Vec::new();
+    let mut look = |path: &Path| {
+        let mode = std::fs::symlink_metadata(path).map(|meta| (meta.is_symlink(), meta.permissions().mode()));
+        if mode.is_ok_and(|(is_link, mode)| !is_link && mode & 0o077 != 0) {
+            found.push(path.to_owned());
+        }
+    };
+    if home.is_dir() {
+        // Behind a closed door nothing else can be read; a home store that is a project too has other files in it.
+        look(home);
+    }
+    for name in
+        ["session-bindings.json", "config.json", "trust.json", "registry.json", "state", "ledger", "install"]
+    {
+        let path = home.join(name);
+        if path.exists() {
+            look(&path);
+        }
+    }
+    found
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path) -> Vec<PathBuf> {
+    Vec::new()
+}
+
+#[cfg(unix)]
+fn close(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn find_leftovers(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| depth > 0) {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            find_leftovers(&path, depth - 1, found);
+        } else if fs::is_leftover(&name) {
+            found.push(path);
+        }
+    }
+}

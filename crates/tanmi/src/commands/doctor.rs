@@ -1,0 +1,249 @@
+//! `tanmi doctor`
+
+use std::path::Path;
+
+use serde_json::json;
+use tanmi_app::doctor::{Checkup, Health};
+use tanmi_base::Lang;
+use tanmi_install::agent::Folders;
+use tanmi_install::probe::{self, Trouble};
+use tanmi_install::{AGENTS, Agent, Found, Outcome, Scope, Wish};
+
+use super::install::{failed, folders, program};
+use super::{Context, Result};
+use crate::cli::DoctorArgs;
+use crate::show;
+
+pub fn run(context: &Context, args: &DoctorArgs) -> Result {
+    let folders = folders(context)?;
+    let mut checks = vec![version(context)?];
+    for agent in AGENTS {
+        checks.extend(agent_checks(context, agent, &folders, args.fix)?);
+    }
+    checks.extend(context.app.checkup(args.fix)?);
+    let is_well = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
+    if !is_well {
+        context.failed.set(true);
+    }
+    let lang = context.app.lang(None);
+    context.answer(&json!({"ok": is_well, "checks": checks}), |_| show::doctor::text(&checks, lang));
+    Ok(())
+}
+
+fn version(context: &Context) -> Result<Checkup> {
+    let (lang, version) = (context.app.lang(None), env!("CARGO_PKG_VERSION"));
+    let text = format!("tanmi {version}: {}", program()?);
+    let _ = lang;
+    Ok(Checkup::new("version", Health::Fine, text))
+}
+
+/// What is the matter with one agent in one scope.
+enum Ill {
+    /// Events that have no hook of ours.
+    Missing(Vec<&'static str>),
+    /// The program of a hook or of the server is not there.
+    Gone(String),
+    /// Another program of ours than this one.
+    Other(String),
+    Twice(Vec<String>),
+    NoServer,
+    Silent(Trouble),
+}
+
+fn agent_checks(
+    context: &Context,
+    agent: &'static Agent,
+    folders: &Folders,
+    fix: bool,
+) -> Result<Vec<Checkup>> {
+    let lang = context.app.lang(None);
+    let mut out = Vec::new();
+    let mut installed = Vec::new();
+    for scope in Scope::ALL {
+        let found = tanmi_install::survey(agent, scope, folders);
+        for file in &found {
+            if let Some(refusal) = &file.refusal {
+                let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
+                let text =
+                    format!("{}: {}{line}: {}", agent.name, file.path.display(), refusal.message(lang));
+                let advice = lang
+                    .pick("修正该文件；在此之前它保持原样", "mend the file; until then it stays as it is");
+                out.push(Checkup::new("install", Health::ByHand, text).with(advice.to_owned()));
+            }
+        }
+        let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
+        let has_server = found.iter().any(|file| file.server.is_some());
+        if !has_hooks && !has_server {
+            continue;
+        }
+        installed.push((scope, has_hooks));
+        let server = server_of(agent, folders);
+        let ills = diagnose(agent, &found, server.as_deref())?;
+        let is_mended = fix && !ills.is_empty() && reinstall(context, agent, scope, folders, has_hooks)?;
+        let after = match is_mended {
+            true => diagnose(
+                agent,
+                &tanmi_install::survey(agent, scope, folders),
+                server_of(agent, folders).as_deref(),
+            )?,
+            false => Vec::new(),
+        };
+        for ill in &ills {
+            let health = match (is_mended, after.is_empty()) {
+                (true, true) => Health::Mended,
+                (true, false) => Health::ByHand,
+                (false, _) => Health::Mendable,
+            };
+            let text = format!("{} ({}): {}", agent.name, scope.as_str(), ill.text(lang));
+            let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
+            let advice = if health == Health::Mended { String::new() } else { advice };
+            out.push(Checkup::new("install", health, text).with(advice));
+        }
+        if ills.is_empty() {
+            let (zh, en) = match has_hooks {
+                true => ("钩子已安装并正常应答", "hooks are installed and answer"),
+                false => ("MCP 服务器已安装，没有钩子", "the MCP server is installed, without hooks"),
+            };
+            let text = format!("{} ({}): {}", agent.name, scope.as_str(), lang.pick(zh, en));
+            out.push(Checkup::new("install", Health::Fine, text));
+        }
+    }
+    if installed.iter().filter(|(_, has_hooks)| *has_hooks).count() > 1 {
+        out.push(doubled(context, agent, folders, fix)?);
+    }
+    let is_here = agent.is_here(folders, std::env::var_os("PATH").as_deref());
+    if installed.is_empty() && is_here && out.is_empty() {
+        let (zh, en) = (format!("{}：未安装", agent.name), format!("{}: not installed", agent.name));
+        let advice = format!("tanmi install --platform {}", agent.id());
+        out.push(Checkup::new("install", Health::Note, lang.pick(zh, en)).with(advice));
+    }
+    Ok(out)
+}
+
+/// The server serves both scopes, wherever it stands.
+fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
+    Scope::ALL
+        .iter()
+        .flat_map(|scope| tanmi_install::survey(agent, *scope, folders))
+        .find_map(|file| file.server)
+}
+
+/// Installed for the user and for the project: everything would run twice.
+fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: bool) -> Result<Checkup> {
+    let lang = context.app.lang(None);
+    let (zh, en) = (
+        format!("{}：用户和项目都安装了钩子，会运行两次", agent.name),
+        format!("{}: hooks are installed for the user and for the project, and run twice", agent.name),
+    );
+    let mut health = Health::Mendable;
+    if fix {
+        let receipts = tanmi_install::Receipts::load(context.app.home());
+        let hooks = Wish { hooks: true, server: false, guide: false, program: String::new(), lang };
+        let places = tanmi_install::places(agent, Scope::Project, folders, Some(&hooks)).into_iter();
+        let plans = places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)).collect();
+        tanmi_install::remove(context.app.home(), plans).map_err(failed)?;
+        health = Health::Mended;
+    }
+    let advice = format!("tanmi uninstall --platform {} --scope project", agent.id());
+    let advice = if fix { String::new() } else { advice };
+    Ok(Checkup::new("install", health, lang.pick(zh, en)).with(advice))
+}
+
+fn reinstall(
+    context: &Context,
+    agent: &'static Agent,
+    scope: Scope,
+    folders: &Folders,
+    has_hooks: bool,
+) -> Result<bool> {
+    let lang = context.app.lang(None);
+    let wish = Wish { program: program()?, lang, hooks: has_hooks, server: true, guide: false };
+    let places = tanmi_install::places(agent, scope, folders, Some(&wish)).into_iter();
+    let plans = places.map(|place| tanmi_install::plan(place, &wish)).collect();
+    let done = tanmi_install::apply(context.app.home(), plans, &wish, context.app.now()).map_err(failed)?;
+    Ok(!done.iter().any(|done| matches!(done.planned.outcome, Outcome::Refused(_))))
+}
+
+fn diagnose(agent: &'static Agent, found: &[Found], server: Option<&str>) -> Result<Vec<Ill>> {
+    let mut ills = Vec::new();
+    let hooks: Vec<_> = found.iter().flat_map(|file| &file.hooks).collect();
+    let own = program()?;
+    let mut programs: Vec<&str> = hooks.iter().map(|(_, _, ours)| ours.program.as_str()).collect();
+    programs.extend(found.iter().filter_map(|file| file.server.as_deref()));
+    programs.sort_unstable();
+    programs.dedup();
+    for program in programs.into_iter().filter(|program| *program != own) {
+        // A bare name is looked up by whoever runs it.
+        let is_there = !program.contains(['/', '\\']) || Path::new(program).is_file();
+        ills.push(if is_there { Ill::Other(program.to_owned()) } else { Ill::Gone(program.to_owned()) });
+    }
+    // A bare name that runs is fine.
+    ills.retain(|ill| !matches!(ill, Ill::Other(program) if !program.contains(['/', '\\'])));
+    if !hooks.is_empty() {
+        let has = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
+        let events = || agent.hooks.iter().map(|hook| hook.event);
+        let missing: Vec<&'static str> = events().filter(|event| has(event) == 0).collect();
+        if !missing.is_empty() {
+            ills.push(Ill::Missing(missing));
+        }
+        let twice: Vec<String> = events().filter(|event| has(event) > 1).map(String::from).collect();
+        if !twice.is_empty() {
+            ills.push(Ill::Twice(twice));
+        }
+        if server.is_none() {
+            ills.push(Ill::NoServer);
+        }
+    }
+    if ills.is_empty() {
+        ills.extend(listen(agent, &hooks).map(Ill::Silent));
+    }
+    Ok(ills)
+}
+
+/// Runs the hook of a start as the agent would, and looks for the session's id in what it answers.
+fn listen(agent: &Agent, hooks: &[&(String, String, tanmi_install::Ours)]) -> Option<Trouble> {
+    let (event, payload) = tanmi_platform::sample(agent.platform)?;
+    let (_, command, _) = hooks.iter().find(|(known, _, _)| known == event)?;
+    let scratch = std::env::temp_dir().join(format!("tanmi-doctor-{}", std::process::id()));
+    let answer = probe::fire(command, payload, &scratch);
+    let _ = tanmi_base::fs::remove_tree(&scratch);
+    let id = tanmi_platform::read(agent.platform, Some(event), payload.as_bytes())?.session;
+    match answer {
+        Err(trouble) => Some(trouble),
+        Ok(answer) => {
+            let is_json = serde_json::from_str::<serde_json::Value>(&answer).is_ok();
+            (!is_json || !answer.contains(&id)).then(|| Trouble::Answer(tanmi_base::text::fit(&answer, 60)))
+        }
+    }
+}
+
+impl Ill {
+    fn text(&self, lang: Lang) -> String {
+        let (zh, en) = match self {
+            Ill::Missing(events) => {
+                (format!("缺少钩子：{}", events.join("、")), format!("no hook for {}", events.join(", ")))
+            }
+            Ill::Gone(program) => (format!("{program} 不存在"), format!("{program} is not there")),
+            Ill::Other(program) => {
+                (format!("运行的是另一个程序 {program}"), format!("another program is run: {program}"))
+            }
+            Ill::Twice(events) => (
+                format!("重复的钩子：{}", events.join("、")),
+                format!("more than one hook for {}", events.join(", ")),
+            ),
+            Ill::NoServer => (String::from("没有 MCP 服务器"), String::from("no MCP server")),
+            Ill::Silent(trouble) => {
+                let (zh, en) = match trouble {
+                    Trouble::Missing => (String::from("无法运行"), String::from("it cannot be run")),
+                    Trouble::Exit(code) => (format!("退出码 {code}"), format!("it exits with {code}")),
+                    Trouble::Slow => (String::from("太慢"), String::from("it takes too long")),
+                    Trouble::Answer(answer) => {
+                        (format!("应答不对：{answer}"), format!("it answers {answer:?}"))
+                    }
+                };
+                (format!("钩子没有应答：{zh}"), format!("the hook does not answer: {en}"))
+            }
+        };
+        lang.pick(zh, en)
+    }
+}

@@ -1,0 +1,221 @@
+//! `tanmi install` and `tanmi uninstall`
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tanmi_app::Error;
+use tanmi_app::registry::Registry;
+use tanmi_base::{fs, paths};
+use tanmi_event::find_platform;
+use tanmi_install::agent::Folders;
+use tanmi_install::{AGENTS, Agent, Done, Outcome, Planned, Receipts, Scope, Wish};
+
+use super::{Context, Result, confirm};
+use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
+use crate::show;
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Scope {
+        match scope {
+            ScopeArg::User => Scope::User,
+            ScopeArg::Project => Scope::Project,
+        }
+    }
+}
+
+pub fn folders(context: &Context) -> Result<Folders> {
+    let user = paths::user_home().ok_or(Error::NoHome)?;
+    // The folder itself, not a project above it: that is where an agent is started.
+    let project = context.app.project().to_owned();
+    Ok(Folders::new(user, project, |name| {
+        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }))
+}
+
+pub fn program() -> Result<String> {
+    let path = std::env::var_os("PATH");
+    let found = tanmi_install::find_self(path.as_deref()).map_err(Error::io("tanmi"))?;
+    Ok(found.to_string_lossy().into_owned())
+}
+
+/// Those that were named, or those that are found.
+fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
+    if names.is_empty() {
+        let path = std::env::var_os("PATH");
+        return Ok(AGENTS.iter().filter(|agent| agent.is_here(folders, path.as_deref())).collect());
+    }
+    if names.iter().any(|name| name == "all") {
+        return Ok(AGENTS.iter().collect());
+    }
+    let named = names.iter().map(|name| {
+        let agent = find_platform(name).and_then(tanmi_install::agent::find);
+        let ids: Vec<&str> = AGENTS.iter().map(Agent::id).chain(["all"]).collect();
+        let expected = ids.join(" | ");
+        agent.ok_or_else(|| Error::BadValue { key: "--platform", value: name.clone(), expected })
+    });
+    let mut agents: Vec<&'static Agent> = Vec::new();
+    for agent in named {
+        let agent = agent?;
+        if !agents.iter().any(|known| known.id() == agent.id()) {
+            agents.push(agent);
+        }
+    }
+    Ok(agents)
+}
+
+pub fn install(context: &Context, args: &InstallArgs) -> Result {
+    let folders = folders(context)?;
+    let lang = context.app.lang(None);
+    let scope: Scope = args.scope.into();
+    let wish =
+        Wish { program: program()?, lang, hooks: !args.no_hooks, server: !args.no_mcp, guide: args.guide };
+    if args.print {
+        let agents = match args.agents.platform.is_empty() {
+            true => AGENTS.iter().collect(),
+            false => chosen(&args.agents.platform, &folders)?,
+        };
+        return print(context, &agents, scope, &folders, &wish);
+    }
+    let agents = chosen(&args.agents.platform, &folders)?;
+    if agents.is_empty() {
+        return Err(Error::NoAgents { known: AGENTS.iter().map(Agent::id).collect() });
+    }
+    let mut notes = Vec::new();
+    let mut plans = Vec::new();
+    for agent in &agents {
+        let mut wish = wish.clone();
+        if scope == Scope::Project && has_hooks(agent, Scope::User, &folders) {
+            // Both would run, and some agents would be told everything twice.
+            wish.hooks = false;
+            notes.push(show::install::Note::AlreadyForUser(agent));
+        }
+        plans.extend(
+            tanmi_install::places(agent, scope, &folders, Some(&wish))
+                .into_iter()
+                .map(|place| tanmi_install::plan(place, &wish)),
+        );
+    }
+    let done = match args.agents.dry_run {
+        true => plans.into_iter().map(|planned| Done { planned, copy: None }).collect(),
+        false => tanmi_install::apply(context.app.home(), plans, &wish, context.app.now()).map_err(failed)?,
+    };
+    notes.extend(show::install::next(&agents, scope, &done, &folders, args.agents.dry_run));
+    report(context, &done, &notes, args.agents.dry_run);
+    Ok(())
+}
+
+fn has_hooks(agent: &'static Agent, scope: Scope, folders: &Folders) -> bool {
+    tanmi_install::survey(agent, scope, folders).iter().any(|found| !found.hooks.is_empty())
+}
+
+pub fn failed(error: tanmi_install::Error) -> Error {
+    match error {
+        tanmi_install::Error::Io { path, error } => Error::io(path)(error),
+        tanmi_install::Error::Busy => Error::Installing,
+    }
+}
+
+fn report(context: &Context, done: &[Done], notes: &[show::install::Note], is_dry: bool) {
+    let lang = context.app.lang(None);
+    if done.iter().any(|done| matches!(done.planned.outcome, Outcome::Refused(_))) {
+        context.failed.set(true);
+    }
+    let files: Vec<Value> = done.iter().map(|done| show::install::json(done, is_dry, lang)).collect();
+    let texts: Vec<String> = notes.iter().map(|note| note.text(lang)).collect();
+    let value = json!({"files": files, "dryRun": is_dry, "next": texts});
+    context.answer(&value, |_| show::install::text(done, &texts, is_dry, lang));
+}
+
+fn print(
+    context: &Context,
+    agents: &[&'static Agent],
+    scope: Scope,
+    folders: &Folders,
+    wish: &Wish,
+) -> Result {
+    let mut out = Vec::new();
+    for agent in agents {
+        for place in tanmi_install::places(agent, scope, folders, Some(wish)) {
+            let text = tanmi_install::snippet(&place, wish);
+            out.push((agent.name, place.path, text));
+        }
+    }
+    let guide = tanmi_install::guide::text(wish.lang);
+    let files: Vec<Value> =
+        out.iter().map(|(agent, path, text)| json!({"agent": agent, "path": path, "text": text})).collect();
+    context.answer(&json!({"files": files, "guide": guide}), |_| {
+        show::install::snippets(&out, guide, wish.lang)
+    });
+    Ok(())
+}
+
+pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
+    let folders = folders(context)?;
+    let home = context.app.home();
+    let receipts = Receipts::load(home);
+    // Agents that went away may have left their files.
+    let agents: Vec<&'static Agent> = match args.agents.platform.is_empty() {
+        true => AGENTS.iter().collect(),
+        false => chosen(&args.agents.platform, &folders)?,
+    };
+    let scopes: Vec<Scope> = args.scope.map_or(Scope::ALL.to_vec(), |scope| vec![scope.into()]);
+    let mut plans: Vec<Planned> = Vec::new();
+    for agent in &agents {
+        for scope in &scopes {
+            let places = tanmi_install::places(agent, *scope, &folders, None).into_iter();
+            plans.extend(places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)));
+        }
+    }
+    // One file may be of both scopes, where the home folder is the project.
+    let mut seen = BTreeSet::new();
+    plans.retain(|planned| seen.insert(planned.real.clone()));
+    let is_dry = args.agents.dry_run;
+    let purged = match args.purge && !is_dry {
+        true => Some(agreed_to_purge(context, args.yes)?),
+        false => None,
+    };
+    let done = match is_dry {
+        true => plans.into_iter().map(|planned| Done { planned, copy: None }).collect(),
+        false => tanmi_install::remove(home, plans).map_err(failed)?,
+    };
+    let mut notes = Vec::new();
+    match purged {
+        Some(Some(folders)) => {
+            for folder in folders {
+                fs::remove_tree(&folder).map_err(Error::io(&folder))?;
+                notes.push(show::install::Note::Purged(folder));
+            }
+        }
+        Some(None) => notes.push(show::install::Note::Kept(home.to_owned())),
+        None if !is_dry && home.is_dir() => notes.push(show::install::Note::Kept(home.to_owned())),
+        None => {}
+    }
+    report(context, &done, &notes, is_dry);
+    Ok(())
+}
+
+/// The folders that go, if the person agrees.
+fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBuf>>> {
+    let home = context.app.home();
+    let projects: BTreeSet<PathBuf> =
+        Registry::new(home).entries()?.into_iter().map(|(_, entry)| entry.project).collect();
+    let stores =
+        projects.iter().flat_map(|project| [project.join(".tanmi-workspace"), project.join(".tanmi")]);
+    let mut folders: Vec<PathBuf> = stores.chain([context.app.project().join(".tanmi-workspace")]).collect();
+    folders.push(home.to_owned());
+    folders.sort();
+    folders.dedup();
+    folders.retain(|folder| folder.is_dir());
+    let lang = context.app.lang(None);
+    let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();
+    let question = lang.pick(
+        format!("将永久删除以下文件夹及其中的一切：\n{}\n确定吗？", list.join("\n")),
+        format!(
+            "These folders and everything in them will be deleted for good:\n{}\nAre you sure?",
+            list.join("\n")
+        ),
+    );
+    let is_agreed = is_sure || confirm(&question, || json!({"delete": folders}))?;
+    Ok(is_agreed.then_some(folders))
+}

@@ -1,0 +1,260 @@
+//! What an install did, file by file, and what is left to the person.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tanmi_base::Lang;
+use tanmi_install::agent::Folders;
+use tanmi_install::{Agent, Done, Outcome, Scope, What};
+
+use super::table::{self, cell, styled};
+use crate::out::{self, paint};
+
+/// Something the person should know.
+pub enum Note {
+    AlreadyForUser(&'static Agent),
+    TrustInCodex,
+    ApproveServer,
+    EnableServer,
+    NoProjectServer(&'static Agent),
+    NoGuide(&'static Agent),
+    /// Cursor runs Claude Code's hooks too.
+    BothRun,
+    Doctor,
+    Kept(PathBuf),
+    Purged(PathBuf),
+}
+
+impl Note {
+    pub fn text(&self, lang: Lang) -> String {
+        let (zh, en) = match self {
+            Note::AlreadyForUser(agent) => (
+                format!("{}：已为用户安装钩子，项目中不再重复", agent.name),
+                format!(
+                    "{}: hooks are installed for you already, so the project gets none of its own",
+                    agent.name
+                ),
+            ),
+            Note::TrustInCodex => (
+                String::from("Codex：新的或改动过的钩子需先信任：启动 codex，输入 /hooks，信任 tanmi 的钩子"),
+                String::from(
+                    "Codex: new or changed hooks run only once you trust them: start codex, type /hooks, and trust those of tanmi",
+                ),
+            ),
+            Note::ApproveServer => (
+                String::from("Claude Code：首次启动时会询问是否启用 .mcp.json 中的服务器，请同意"),
+                String::from("Claude Code: it asks once whether to use the server in .mcp.json: agree"),
+            ),
+            Note::EnableServer => (
+                String::from("Cursor：在 Settings → MCP 中确认 tanmi 已启用"),
+                String::from("Cursor: see in Settings → MCP that tanmi is switched on"),
+            ),
+            Note::NoProjectServer(agent) => (
+                format!("{}：没有项目级的 MCP 配置；请用 --scope user 安装 MCP 服务器", agent.name),
+                format!(
+                    "{}: it has no MCP file for a project; install the server with --scope user",
+                    agent.name
+                ),
+            ),
+            Note::NoGuide(agent) => (
+                format!(
+                    "{}：此范围没有指南文件；请把 `tanmi install --print` 中的指南粘贴到其设置",
+                    agent.name
+                ),
+                format!(
+                    "{}: no file for a guide in this scope; paste the one that `tanmi install --print` shows into its settings",
+                    agent.name
+                ),
+            ),
+            Note::BothRun => (
+                String::from("Cursor 也会运行 Claude Code 的钩子；每个事件只有其中一个会发言"),
+                String::from("Cursor also runs Claude Code's hooks; for each event one of the two speaks"),
+            ),
+            Note::Doctor => (
+                String::from("新会话即可使用（正在运行的会话请重启）；`tanmi doctor` 检查一切是否正常"),
+                String::from(
+                    "new sessions have it (restart those that are running); `tanmi doctor` tells whether everything works",
+                ),
+            ),
+            Note::Kept(path) => (
+                format!("保存的数据仍在 {}；`tanmi uninstall --purge` 一并删除", path.display()),
+                format!(
+                    "what was saved is still in {}; `tanmi uninstall --purge` deletes it too",
+                    path.display()
+                ),
+            ),
+            Note::Purged(path) => {
+                (format!("已删除 {}", path.display()), format!("deleted {}", path.display()))
+            }
+        };
+        lang.pick(zh, en)
+    }
+}
+
+/// What is left to do after an install.
+pub fn next(
+    agents: &[&'static Agent],
+    scope: Scope,
+    done: &[Done],
+    folders: &Folders,
+    is_dry: bool,
+) -> Vec<Note> {
+    let changed = |id: &str, what: What| {
+        done.iter().any(|done| {
+            let place = &done.planned.place;
+            done.planned.is_change() && place.agent.id() == id && place.parts.contains(&what)
+        })
+    };
+    let has = |id: &str| agents.iter().any(|agent| agent.id() == id);
+    let wants_guide =
+        done.iter().any(|done| done.planned.place.parts.iter().any(|part| matches!(part, What::Guide(_))));
+    let mut notes = Vec::new();
+    for agent in agents {
+        if scope == Scope::Project && agent.mcp_file(scope, folders).is_none() {
+            notes.push(Note::NoProjectServer(agent));
+        }
+        if wants_guide && agent.guide_file(scope, folders).is_none() {
+            notes.push(Note::NoGuide(agent));
+        }
+    }
+    if changed("codex", What::Hooks) {
+        notes.push(Note::TrustInCodex);
+    }
+    if changed("claude-code", What::Server) && scope == Scope::Project {
+        notes.push(Note::ApproveServer);
+    }
+    if changed("cursor", What::Server) {
+        notes.push(Note::EnableServer);
+    }
+    if has("cursor") && has("claude-code") {
+        notes.push(Note::BothRun);
+    }
+    if !is_dry && done.iter().any(|done| done.planned.is_change()) {
+        notes.push(Note::Doctor);
+    }
+    notes
+}
+
+fn parts(done: &Done, lang: Lang) -> String {
+    let names = done.planned.place.parts.iter().map(|part| match part {
+        What::Hooks => lang.pick("钩子", "hooks"),
+        What::Server => lang.pick("MCP 服务器", "MCP server"),
+        What::Guide(_) => lang.pick("指南", "guide"),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn outcome(outcome: &Outcome, is_dry: bool) -> (&'static str, &'static str, &'static str) {
+    match (outcome, is_dry) {
+        (Outcome::Create, false) => ("created", "已创建", "created"),
+        (Outcome::Change, false) => ("changed", "已修改", "changed"),
+        (Outcome::Remove, false) => ("removed", "已删除", "removed"),
+        (Outcome::Create, true) => ("created", "将创建", "would be created"),
+        (Outcome::Change, true) => ("changed", "将修改", "would be changed"),
+        (Outcome::Remove, true) => ("removed", "将删除", "would be removed"),
+        (Outcome::Unchanged, _) => ("unchanged", "无需修改", "nothing to change"),
+        (Outcome::Refused(_), _) => ("refused", "未修改", "left as it is"),
+    }
+}
+
+pub fn json(done: &Done, is_dry: bool, lang: Lang) -> Value {
+    let planned = &done.planned;
+    let mut value = json!({
+        "platform": planned.place.agent.id(),
+        "scope": planned.place.scope.as_str(),
+        "path": planned.place.path,
+        "outcome": outcome(&planned.outcome, is_dry).0,
+    });
+    if let Outcome::Refused(refusal) = &planned.outcome {
+        value["line"] = refusal.line().into();
+        value["reason"] = refusal.message(lang).into();
+    }
+    if let Some(copy) = &done.copy {
+        value["copy"] = copy.display().to_string().into();
+    }
+    if is_dry && planned.is_change() {
+        value["diff"] = planned.diff().into();
+    }
+    value
+}
+
+pub fn text(done: &[Done], notes: &[String], is_dry: bool, lang: Lang) -> String {
+    if done.is_empty() && notes.is_empty() {
+        return format!("{}\n", lang.pick("没有需要移除的内容", "there is nothing to take out"));
+    }
+    let rows = done.iter().map(|done| {
+        let planned = &done.planned;
+        let (_, zh, en) = outcome(&planned.outcome, is_dry);
+        let style = match planned.outcome {
+            Outcome::Refused(_) => out::RED,
+            Outcome::Unchanged => out::DIM,
+            _ => out::GREEN,
+        };
+        vec![
+            styled(out::BOLD, planned.place.agent.name),
+            cell(parts(done, lang)),
+            styled(style, lang.pick(zh, en)),
+            cell(short(&planned.place.path)),
+        ]
+    });
+    let mut out = table::render(&rows.collect::<Vec<_>>(), 80);
+    for done in done {
+        let planned = &done.planned;
+        if let Outcome::Refused(refusal) = &planned.outcome {
+            let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
+            let label = paint(out::RED.bold(), lang.pick("未修改", "refused"));
+            let _ =
+                writeln!(out, "{label}: {}{line}: {}", planned.place.path.display(), refusal.message(lang));
+        }
+        if is_dry && planned.is_change() {
+            let _ = write!(out, "\n{}", coloured(&planned.diff()));
+        }
+    }
+    let copies: Vec<String> = done.iter().filter_map(|done| Some(short(done.copy.as_deref()?))).collect();
+    if let Some(dir) = copies.first().and_then(|copy| Path::new(copy).parent()) {
+        let (zh, en) = (
+            format!("原文件的副本在 {}", dir.display()),
+            format!("copies of what was there are in {}", dir.display()),
+        );
+        let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
+    }
+    for note in notes {
+        let _ = writeln!(out, "• {note}");
+    }
+    out
+}
+
+/// The home folder as people write it.
+fn short(path: &Path) -> String {
+    let home = tanmi_base::paths::user_home();
+    match home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+fn coloured(diff: &str) -> String {
+    diff.lines().fold(String::new(), |mut out, line| {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => out::GREEN,
+            Some(b'-') => out::RED,
+            _ => out::DIM,
+        };
+        let _ = writeln!(out, "{}", paint(style, line));
+        out
+    })
+}
+
+pub fn snippets(files: &[(&str, PathBuf, String)], guide: &str, lang: Lang) -> String {
+    let mut out = String::new();
+    for (agent, path, text) in files {
+        let _ = writeln!(out, "# {agent}: {}\n{}\n", short(path), text.trim_end());
+    }
+    let label = lang.pick(
+        "# 指南：放入 CLAUDE.md、AGENTS.md、GEMINI.md 或规则文件",
+        "# Guide: for CLAUDE.md, AGENTS.md, GEMINI.md or rules",
+    );
+    let _ = writeln!(out, "{label}\n{guide}");
+    out
+}
