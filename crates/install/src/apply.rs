@@ -121,6 +121,8 @@ pub fn remove(home: &Path, plans: Vec<Planned>) -> Result<Vec<Done>> {
     }
     drop(lock);
     let _ = std::fs::remove_dir(home.join("install"));
+    // Where nothing was ever saved, nothing is left either.
+    let _ = std::fs::remove_dir(home);
     Ok(done)
 }
 

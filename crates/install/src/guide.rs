@@ -91,9 +91,9 @@ fn whole(file: &GuideFile, lang: Lang) -> Option<String> {
         "When to use workspaces (a tree of planned work) and memory: work of many steps, going on with earlier work, finding or saving decisions and preferences",
     );
     let head = if path.extension().is_some_and(|extension| extension == "mdc") {
-        format!("---\ndescription: {about}\nalwaysApply: true\n---\n")
+        format!("---\ndescription: \"{about}\"\nalwaysApply: true\n---\n")
     } else {
-        format!("---\nname: tanmi\ndescription: {about}\n---\n")
+        format!("---\nname: tanmi\ndescription: \"{about}\"\n---\n")
     };
     Some(format!("{head}\n{OWN}\n\n{}", text(lang)))
 }

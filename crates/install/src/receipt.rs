@@ -116,8 +116,12 @@ impl Receipts {
     /// The file is as it was: the folders that were made for it go, as far as they are empty.
     pub(crate) fn forget(&mut self, path: &Path) -> Result<()> {
         let Some(receipt) = self.file.files.remove(&key(path)) else { return Ok(()) };
-        for folder in &receipt.folders {
-            let _ = std::fs::remove_dir(folder);
+        for folder in receipt.folders {
+            if std::fs::remove_dir(&folder).is_err() {
+                // Another file of ours is in it; it goes with the last of them.
+                let heir = self.file.files.iter_mut().find(|(path, _)| Path::new(path).starts_with(&folder));
+                heir.into_iter().for_each(|(_, heir)| heir.folders.push(folder.clone()));
+            }
         }
         if let Some(copy) = receipt.before {
             let _ = std::fs::remove_file(self.dir.join(copy));

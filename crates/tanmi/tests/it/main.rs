@@ -14,6 +14,7 @@ mod finding;
 mod hooks;
 mod hostile;
 mod house;
+mod install;
 mod ledger;
 mod mcp;
 mod memory;

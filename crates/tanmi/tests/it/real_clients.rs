@@ -223,7 +223,11 @@ fn a_real_client(id: &'static str, program: &str) {
     assert!(seen[0].contains(&session), "{context}");
     // The tool was called without an id, and bound the session that the hooks know.
     let status = agent.env.json(&["session", "status", "--session", &session]);
-    assert_eq!((&status["bound"], &status["workspace"]["id"]), (&json!(true), &json!(workspace)), "{context}");
+    assert_eq!(
+        (&status["bound"], &status["workspace"]["id"]),
+        (&json!(true), &json!(workspace)),
+        "{context}"
+    );
     let known = agent.session.get_or_insert_with(|| session.clone());
     assert_eq!(*known, session, "{context}");
 

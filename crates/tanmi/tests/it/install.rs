@@ -1,0 +1,291 @@
+//! `tanmi install`, `uninstall` and `doctor` as a person uses them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::env::{Run, TestEnv};
+
+fn user(env: &TestEnv, path: &str) -> PathBuf {
+    env.root().join("home").join(path)
+}
+
+fn make(env: &TestEnv, path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    env.write(path, text.as_bytes());
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Paths and versions differ from machine to machine.
+fn plain(env: &TestEnv, text: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_tanmi");
+    let text = text.replace(program, "TANMI").replace(&env.root().display().to_string(), "ROOT");
+    text.replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn what_people_see_of_an_install() {
+    let mut out = String::new();
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        for folder in [".claude", ".cursor", ".codex", ".gemini", ".copilot"] {
+            std::fs::create_dir_all(user(&env, folder)).unwrap();
+        }
+        make(&env, &user(&env, ".claude/settings.json"), "{\n  // mine\n  \"model\": \"opus\"\n}\n");
+        make(&env, &user(&env, ".cursor/hooks.json"), "{\n  \"hooks\": []\n}\n");
+        for args in [
+            &["doctor"][..],
+            &["install", "--platform", "claude-code", "--no-mcp", "--dry-run"],
+            &["install", "--guide"],
+            &["install"],
+            &["install", "--scope", "project", "--platform", "claude-code,copilot-cli"],
+            &["doctor"],
+            &["install", "--platform", "codex", "--print"],
+            &["uninstall", "--dry-run", "--platform", "codex"],
+            &["uninstall"],
+            &["uninstall"],
+            &["install", "--platform", "emacs"],
+        ] {
+            let run = env.run(args);
+            out.push_str(&format!("$ tanmi {}\n{}{}\n", args.join(" "), run.stdout, run.stderr));
+        }
+        out = plain(&env, &out);
+    }
+    insta::assert_snapshot!(out);
+}
+
+/// Cursor also runs the hooks of Claude Code's files.
+#[test]
+fn installed_for_two_that_share_a_file_one_speaks() {
+    let env = TestEnv::new();
+    let workspace = env.init();
+    env.ok(&["install", "--platform", "claude-code,cursor"]);
+    env.ok(&["session", "bind", "-w", &workspace, "--session", "c1"]);
+    let claude = read(&user(&env, ".claude/settings.json"));
+    let cursor = read(&user(&env, ".cursor/hooks.json"));
+    let command = |value: &Value| value["command"].as_str().unwrap().to_owned();
+    for (claude_event, cursor_event, extra) in [
+        ("SessionStart", "sessionStart", json!({})),
+        ("UserPromptSubmit", "beforeSubmitPrompt", json!({"prompt": "go", "generation_id": "g1"})),
+    ] {
+        let mut payload = json!({"conversation_id": "c1", "session_id": "c1", "cursor_version": "3.20.17", "hook_event_name": cursor_event, "workspace_roots": [env.project]});
+        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        env.ok(&["workspace", "update", "--add-rule", &format!("news before {cursor_event}")]);
+        let commands = [
+            command(&claude["hooks"][claude_event][0]["hooks"][0]),
+            command(&cursor["hooks"][cursor_event][0]),
+        ];
+        let answers: Vec<String> = commands.iter().map(|command| shell(&env, command, &payload)).collect();
+        let spoke = answers.iter().filter(|answer| answer.contains("JWT")).count();
+        assert_eq!(spoke, 1, "{cursor_event}: {answers:?}");
+    }
+}
+
+/// As an agent runs a hook.
+fn shell(env: &TestEnv, command: &str, payload: &Value) -> String {
+    use std::io::Write;
+    let mut shell = env.command_in("sh", &env.project);
+    shell.args(["-c", command]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_program_in_a_folder_with_a_space_is_run() {
+    let env = TestEnv::new();
+    let program = env.root().join("my 'tools'/tanmi");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tanmi"), &program).unwrap();
+    let mut command = env.command_in(program.to_str().unwrap(), &env.project);
+    command.env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()));
+    let run = Run::of(command.args(["install", "--platform", "claude-code"]).output().unwrap());
+    assert!(run.ok, "{}", run.stderr);
+    let settings = read(&user(&env, ".claude/settings.json"));
+    let hook = settings["hooks"]["SessionStart"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(hook.contains("my "), "the link outlives an upgrade: {hook}");
+    let payload = json!({"session_id": "s-1", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
+    assert!(shell(&env, hook, &payload).contains("s-1"));
+}
+
+#[test]
+fn a_purge_takes_everything_and_asks() {
+    let env = TestEnv::new();
+    let other = env.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    assert!(env.run_in(&other, &["workspace", "init", "--name", "o", "--goal", "g"]).ok);
+    env.init();
+    env.ok(&["memory", "save-fact", "a fact"]);
+    env.ok(&["install", "--platform", "cursor"]);
+    assert_eq!(env.error(&["uninstall", "--purge"])["code"], "CONFIRMATION_REQUIRED");
+    assert!(
+        env.home_store().exists() && user(&env, ".cursor/hooks.json").exists(),
+        "nobody was asked, nothing is done"
+    );
+    env.ok(&["uninstall", "--purge", "--yes"]);
+    for gone in [
+        env.home_store(),
+        env.project.join(".tanmi-workspace"),
+        other.join(".tanmi-workspace"),
+        user(&env, ".cursor"),
+    ] {
+        assert!(!gone.exists(), "{}", gone.display());
+    }
+}
+
+type Damage = (&'static str, fn(&TestEnv, &str, &str), &'static str);
+
+/// What can go wrong, and what of the doctor's words must name it.
+const DAMAGES: &[Damage] = &[
+    ("a program that went away", |env, _, _| edit(env, "/tanmi hook", "/gone/tanmi hook"), "is not there"),
+    ("an event without a hook", |env, _, _| remove_key(env, "Stop"), "no hook for Stop"),
+    ("a hook twice", |env, _, _| twice(env), "more than one hook for Stop"),
+    ("no server", |env, _, _| std::fs::remove_file(user(env, ".claude.json")).unwrap(), "no MCP server"),
+    (
+        "hooks for user and project",
+        |env, _, _| {
+            let settings = std::fs::read_to_string(user(env, ".claude/settings.json")).unwrap();
+            make(env, &env.project.join(".claude/settings.json"), &settings);
+        },
+        "run twice",
+    ),
+    (
+        "bindings that cannot be read",
+        |env, _, _| env.write(&env.home_store().join("session-bindings.json"), b"{"),
+        "session-bindings.json cannot be read",
+    ),
+    (
+        "a binding to a workspace that is gone",
+        |env, workspace, _| {
+            env.ok(&["session", "bind", "-w", workspace, "--session", "old"]);
+            env.edit(&env.home_store().join("session-bindings.json"), |text| {
+                text.replace(workspace, "ws-gone-123456")
+            });
+        },
+        "bound to a workspace that is gone",
+    ),
+    (
+        "a home store that others can read",
+        |env, _, _| {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(env.home_store(), PermissionsExt::from_mode(0o755)).unwrap();
+        },
+        "can be read by others",
+    ),
+    (
+        "a broken index of nodes",
+        |env, workspace, _| env.write(&env.workspace_dir(workspace).join(".local/index.sqlite"), &[7; 9000]),
+        "is broken",
+    ),
+    (
+        "a broken index of memory",
+        |env, _, _| env.write(&env.project.join(".tanmi-workspace/memory/index.sqlite"), &[7; 9000]),
+        "index of memory is broken",
+    ),
+    (
+        "a file that a dead process left",
+        |env, _, _| env.write(&env.home_store().join("tmp-4194304-0-abcdef"), b"x"),
+        "left behind",
+    ),
+    (
+        "a state that cannot be read",
+        |env, _, _| {
+            let path = env.home_store().join("state/torn.json");
+            make(env, &path, "{");
+            let hour_ago = std::time::SystemTime::UNIX_EPOCH;
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
+        },
+        "state files cannot be read",
+    ),
+    (
+        "a node whose status is none",
+        |env, workspace, node| {
+            env.edit(&env.node_md(workspace, node), |text| {
+                text.replace("status: pending", "status: nonsense")
+            });
+        },
+        "nonsense",
+    ),
+    (
+        "settings of an agent that cannot be read",
+        |env, _, _| env.write(&user(env, ".claude/settings.json"), b"{\n  \"hooks\": {,}\n}"),
+        "settings.json:2",
+    ),
+    (
+        "settings of ours that cannot be read",
+        |env, _, _| env.write(&env.home_store().join("config.json"), b"{"),
+        "config.json",
+    ),
+    (
+        "rules that nobody agreed to",
+        |env, _, _| make(env, &env.project.join(".tanmi/rules.json"), "{\"customRules\": []}"),
+        "is not trusted yet",
+    ),
+    ("a pause", |env, _, _| drop(env.ok(&["pause"])), "paused"),
+];
+
+fn edit(env: &TestEnv, from: &str, to: &str) {
+    env.edit(&user(env, ".claude/settings.json"), |text| text.replace(from, to));
+}
+
+fn remove_key(env: &TestEnv, event: &str) {
+    let path = user(env, ".claude/settings.json");
+    let mut settings = read(&path);
+    settings["hooks"].as_object_mut().unwrap().remove(event);
+    env.write(&path, settings.to_string().as_bytes());
+}
+
+fn twice(env: &TestEnv) {
+    let path = user(env, ".claude/settings.json");
+    let mut settings = read(&path);
+    let hook = settings["hooks"]["Stop"][0].clone();
+    settings["hooks"]["Stop"].as_array_mut().unwrap().push(hook);
+    env.write(&path, settings.to_string().as_bytes());
+}
+
+/// What only a person can mend, mended by a person.
+fn by_hand(env: &TestEnv, what: &str, workspace: &str, node: &str) {
+    match what {
+        "settings of an agent that cannot be read" => env.write(&user(env, ".claude/settings.json"), b"{}"),
+        "settings of ours that cannot be read" => {
+            std::fs::remove_file(env.home_store().join("config.json")).unwrap();
+        }
+        "rules that nobody agreed to" => drop(env.ok(&["rules", "trust", "--yes"])),
+        "a node whose status is none" => {
+            env.edit(&env.node_md(workspace, node), |text| {
+                text.replace("status: nonsense", "status: pending")
+            });
+        }
+        "a pause" => drop(env.ok(&["resume"])),
+        other => panic!("{other} should have been mended"),
+    }
+}
+
+#[test]
+fn the_doctor_names_every_damage_and_mends_what_it_may() {
+    for (what, damage, words) in DAMAGES {
+        let env = TestEnv::new();
+        let workspace = env.init();
+        let node = env.node("root", "execution", "t");
+        env.ok(&["memory", "save-fact", "a fact"]);
+        env.ok(&["install", "--platform", "claude-code"]);
+        let well = env.run(&["doctor", "--json"]);
+        assert!(well.ok, "{what}: well before: {}", well.stdout);
+        damage(&env, &workspace, &node);
+        let ill = env.run(&["doctor"]);
+        assert!(!ill.ok && ill.stdout.contains(words), "{what}: {}", ill.stdout);
+        let line = ill.stdout.lines().skip_while(|line| !line.contains(words)).nth(1).unwrap_or_default();
+        assert!(line.trim_start().starts_with('→'), "{what} says what to do: {}", ill.stdout);
+        let mended = env.run(&["doctor", "--fix"]);
+        if !mended.ok {
+            by_hand(&env, what, &workspace, &node);
+        }
+        let again = env.run(&["doctor"]);
+        assert!(again.ok, "{what}: {}\n---\n{}", mended.stdout, again.stdout);
+        assert_eq!(env.status(&node), "pending", "{what}");
+        assert_eq!(env.json(&["memory", "search", "fact"])["results"].as_array().unwrap().len(), 1, "{what}");
+    }
+}
