@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod dist;
 mod instructions;
+mod plugin;
 mod recall;
 
 #[derive(Parser)]
@@ -21,6 +23,10 @@ enum Task {
     Bench(bench::Options),
     /// Count the hook lane's instructions and compare them with the counts kept in the repository
     Instructions(instructions::Options),
+    /// Write the Claude Code plugin from the recipe of the install
+    Plugin,
+    /// Build what is handed out: a small static program with its man page and completions, packed
+    Dist(dist::Options),
     /// Recall of the ranking on labelled sets
     Recall(recall::Options),
     /// Run a command and print the peak of its resident memory in kilobytes (used by bench)
@@ -35,6 +41,8 @@ fn main() -> ExitCode {
     match Cli::parse().task {
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => return instructions::run(&options),
+        Task::Plugin => plugin::run(),
+        Task::Dist(options) => return dist::run(&options),
         Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }

@@ -177,7 +177,7 @@ impl Doctor<'_> {
             })?;
         } else {
             let count = all.len();
-            self.fine("bindings", format!("{count} 个会话绑定"), format!("{count} sessions are bound"));
+            self.fine("bindings", format!("{count} 个会话绑定"), format!("sessions that are bound: {count}"));
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ impl Doctor<'_> {
                 self.fine(
                     "workspaces",
                     format!("{id}：{nodes} 个节点完好"),
-                    format!("{id}: {nodes} nodes in order"),
+                    format!("{id} is in order, nodes: {nodes}"),
                 );
             }
         }
@@ -321,7 +321,7 @@ impl Doctor<'_> {
             self.fine(
                 "memory",
                 format!("{facts} 条事实，{summaries} 条摘要"),
-                format!("{facts} facts and {summaries} summaries"),
+                format!("memory is in order, facts: {facts}, summaries: {summaries}"),
             );
         }
         Ok(())

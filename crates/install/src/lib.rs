@@ -15,6 +15,7 @@ pub mod guide;
 mod hooks;
 mod json;
 mod plan;
+pub mod plugin;
 pub mod probe;
 mod receipt;
 #[cfg(test)]

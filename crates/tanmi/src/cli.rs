@@ -86,6 +86,17 @@ pub enum Command {
     /// Show and change settings
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print what a shell needs to complete `tanmi …`
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page, or write one for every command
+    Man {
+        /// Write `tanmi.1`, `tanmi-node.1`, … into this folder
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// Which workspace.

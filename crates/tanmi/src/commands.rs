@@ -21,6 +21,7 @@ mod ledger;
 mod mcp;
 mod memory;
 mod node;
+mod papers;
 mod pause;
 mod rules;
 mod session;
@@ -77,6 +78,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Ledger(args) => ledger::run(&context, args),
         Command::Pause { duration } => pause::pause(&context, duration.as_deref()),
         Command::Resume => pause::resume(&context),
+        Command::Completions { shell } => papers::completions(shell),
+        Command::Man { dir } => papers::man(dir.as_deref()),
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),

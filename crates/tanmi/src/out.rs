@@ -31,6 +31,12 @@ pub fn text(text: &str) {
     let _ = out.flush();
 }
 
+/// Bytes for another program.
+pub fn raw(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
 /// Not through the colour filter: it would take characters out of the data.
 pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {

@@ -320,11 +320,18 @@ fn call(request: &Request, step: &Step) -> Option<(String, Value)> {
         Step::Done => None,
         Step::Tool(tool, input) => Some(match find(tool) {
             Some(name) => (name, input.clone()),
-            // Its description is only fetched when it is asked for.
-            None => (
-                "ToolSearch".to_owned(),
-                json!({"query": format!("select:mcp__tanmi__{tool}"), "max_results": 5}),
-            ),
+            // Only named so far: what it takes is fetched when it is asked for.
+            None => {
+                let tail = format!("__{tool}");
+                let said = conversation(request);
+                let texts = said.iter().filter_map(|said| match said {
+                    Said::Text(text) => Some(text.as_str()),
+                    _ => None,
+                });
+                let name = texts.flat_map(str::split_whitespace).find(|word| word.ends_with(&tail));
+                let name = name.unwrap_or(tool);
+                ("ToolSearch".to_owned(), json!({"query": format!("select:{name}"), "max_results": 5}))
+            }
         }),
         Step::Wait => {
             let said = conversation(request);

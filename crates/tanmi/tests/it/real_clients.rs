@@ -58,6 +58,8 @@ struct Agent {
     id: &'static str,
     program: PathBuf,
     session: Option<String>,
+    /// More arguments for the client.
+    extra: Vec<String>,
 }
 
 /// What a person has in their files before us.
@@ -100,18 +102,22 @@ impl Agent {
         }
         env.ok(&["install", "--platform", id]);
         let session = (id == "claude-code").then(|| String::from("0a1b2c3d-1111-4222-8333-444455556666"));
-        Agent { env, model, id, program, session }
+        Agent { env, model, id, program, session, extra: Vec::new() }
     }
 
     /// One prompt in a process of its own; the second goes on with the session of the first.
     fn turn(&mut self, prompt: &str, goes_on: bool) -> String {
         let mut command = self.env.command_in(self.program.to_str().unwrap(), &self.env.project);
+        let own = PathBuf::from(env!("CARGO_BIN_EXE_tanmi"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(own.parent().unwrap().to_owned()).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(path).unwrap());
         let base = format!("http://127.0.0.1:{}", self.model.port);
         let session = self.session.clone().unwrap_or_default();
         command.env_remove("TANMI_NOW").env("TERM", "dumb").env("TMPDIR", self.env.root());
         match self.id {
             "claude-code" => {
-                command.args(["-p", "--dangerously-skip-permissions"]);
+                command.args(["-p", "--dangerously-skip-permissions"]).args(&self.extra);
                 command.args([if goes_on { "--resume" } else { "--session-id" }, &session, "--", prompt]);
                 command
                     .env("ANTHROPIC_BASE_URL", base)
@@ -253,6 +259,30 @@ fn a_real_client(id: &'static str, program: &str) {
         let left = std::fs::read_to_string(agent.env.root().join("home").join(path)).unwrap();
         assert!(!left.contains("tanmi") && left.contains(text.split('"').nth(1).unwrap()), "{left}");
     }
+}
+
+/// The plugin is a second way in; with both, everything is still said once.
+#[test]
+fn claude_code_with_the_plugin_is_told_once_with_an_install_and_without() {
+    let Some(program) = client("claude") else { return };
+    let mut agent = Agent::new("claude-code", program);
+    agent.env.ok(&["uninstall"]);
+    let plugin = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugin").canonicalize().unwrap();
+    agent.extra = vec![String::from("--plugin-dir"), plugin.display().to_string()];
+    let workspace = agent.env.init();
+    let bind = json!({"workspaceId": workspace});
+    let said = agent.turn(&format!("Hello. [[tool session_bind {bind}]]"), false);
+    let seen = agent.model.seen();
+    assert_eq!(agent.told().len(), 1, "{}", agent.context(&said, &seen));
+    let bound = agent.env.json(&["session", "status", "--session", agent.session.as_ref().unwrap()]);
+    assert_eq!(bound["bound"], true, "{}", agent.context(&said, &seen));
+
+    agent.env.ok(&["install", "--platform", "claude-code"]);
+    agent.model.forget();
+    let said = agent.turn("Go on.", true);
+    let seen = agent.model.seen();
+    let count = seen[0].matches("<tanmi-workspace-context>").count();
+    assert_eq!((count, agent.told().len()), (2, 2), "once in each turn: {}", agent.context(&said, &seen));
 }
 
 #[test]
