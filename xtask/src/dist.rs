@@ -15,6 +15,7 @@ fn run_in(root: &Path, command: &mut Command) -> bool {
     command.current_dir(root).status().is_ok_and(|status| status.success())
 }
 
+#[allow(clippy::disallowed_methods)] // a build folder, made anew each time
 pub fn run(options: &Options) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
     let target = options.target.as_str();

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrustFile {
+    version: u32,
     pub projects: BTreeMap<String, TrustedProject>,
     /// By where they are.
     pub rules: BTreeMap<String, TrustedRules>,
@@ -102,6 +103,7 @@ impl Trust {
         }
         let mut file = self.load();
         change(&mut file);
+        file.version = 1;
         let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
         text.push('\n');
         fs::write_private(&path, text.as_bytes()).map_err(Error::io(&path))

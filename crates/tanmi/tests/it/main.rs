@@ -15,6 +15,7 @@ mod hooks;
 mod hostile;
 mod house;
 mod install;
+mod layout;
 mod ledger;
 mod mcp;
 mod memory;

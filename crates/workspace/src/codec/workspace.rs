@@ -4,6 +4,9 @@ use super::document::{Document, Names, ParseError};
 use super::{DOCS, Effort, LOG, PROBLEM, list, read_diary, write_diary, write_list};
 use crate::model::{NodeId, Workspace, WorkspaceId, WorkspaceStatus};
 
+/// Raised when files are written in a way that older programs would misread. Files without it are older than the number.
+const FORMAT: i64 = 1;
+
 const RULES: Names = Names { canonical: "Rules", aliases: &["规则"] };
 const ORDER: &[Names] = &[RULES, DOCS, LOG, PROBLEM];
 
@@ -14,6 +17,12 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
         && written != id.as_str()
     {
         return Err(bad("id", format!("id is {written:?}, but the folder is called {id}")));
+    }
+    let format = doc.get_nullable("formatVersion").and_then(|format| format.parse::<i64>().ok());
+    if let Some(format) = format.filter(|format| *format > FORMAT) {
+        let reason =
+            format!("formatVersion {format} is a newer program's, this one knows {FORMAT}: upgrade tanmi");
+        return Err(bad("formatVersion", reason));
     }
     let status = doc.get_nullable("status").unwrap_or_else(|| String::from("active"));
     let status = WorkspaceStatus::from_word(&status).ok_or_else(|| {
@@ -59,6 +68,7 @@ fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Ef
     }
     if old.is_none() {
         doc.set("id", workspace.id.as_str());
+        doc.set("formatVersion", &FORMAT.to_string());
     }
     if changed(|a, b| a.name == b.name) {
         doc.set_text("name", &workspace.name);

@@ -1,0 +1,114 @@
+//! Files of other versions: older ones open, newer ones are left alone.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::env::TestEnv;
+
+fn make(env: &TestEnv, path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    env.write(path, text.as_bytes());
+}
+
+const WORKSPACE: &str = "---
+id: ws-old1-abcdef
+name: 旧工作区
+goal: 保持可用
+status: active
+rulesHash: \"\"
+focusedNodeId: node-old1-abcdef
+createdAt: 1700000000000
+updatedAt: 1700000000000
+---
+
+## 规则
+
+- 不要丢数据
+";
+
+const ROOT: &str = "---
+id: root
+type: planning
+title: 旧工作区
+parentId: null
+status: monitoring
+createdAt: 1700000000000
+updatedAt: 1700000000000
+---
+";
+
+const NODE: &str = "---
+id: node-old1-abcdef
+type: execution
+title: 旧任务
+parentId: root
+status: implementing
+isolated: false
+createdAt: 1700000000000
+updatedAt: 1700000000000
+---
+
+## 需求
+
+继续工作
+";
+
+/// As the first version of this program and the tools before it left a project: no format number, a project file of
+/// sessions, facts in one file, a registry and trust without versions.
+fn old_project(env: &TestEnv) {
+    let store = env.project.join(".tanmi-workspace");
+    make(env, &store.join("ws-old1-abcdef/Workspace.md"), WORKSPACE);
+    make(env, &store.join("ws-old1-abcdef/nodes/root/Node.md"), ROOT);
+    make(env, &store.join("ws-old1-abcdef/nodes/node-old1-abcdef/Node.md"), NODE);
+    let sessions = json!({"bindings": {"s-old": {"workspaceId": "ws-old1-abcdef", "focusedNodeId": "node-old1-abcdef", "boundAt": 1_700_000_000_000_i64}}});
+    make(env, &store.join("sessions.json"), &sessions.to_string());
+    make(
+        env,
+        &store.join("memory/facts.jsonl"),
+        "{\"content\": \"端口是 8080\", \"timestamp\": \"2025-12-01T00:00:00Z\"}\n",
+    );
+    let home = env.home_store();
+    let project = env.project.display().to_string();
+    make(
+        env,
+        &home.join("trust.json"),
+        &json!({"projects": {project.as_str(): {"at": 1, "how": "created"}}}).to_string(),
+    );
+    make(
+        env,
+        &home.join("registry.json"),
+        &json!({"workspaces": {"ws-old1-abcdef": {"project": project, "name": "旧工作区"}}}).to_string(),
+    );
+}
+
+#[test]
+fn an_older_layout_opens_and_goes_on() {
+    let env = TestEnv::new();
+    old_project(&env);
+    assert_eq!(env.status("node-old1-abcdef"), "implementing");
+    assert!(env.ok(&["memory", "search", "端口"]).contains("8080"));
+    assert!(env.ok(&["workspace", "list", "--all"]).contains("旧工作区"));
+    let bound = env.json(&["session", "status", "--session", "s-old"]);
+    assert_eq!(bound["focusedNode"]["id"], "node-old1-abcdef");
+    env.ok(&["node", "transition", "node-old1-abcdef", "--action", "submit"]);
+    let text = std::fs::read_to_string(env.workspace_dir("ws-old1-abcdef").join("Workspace.md")).unwrap();
+    assert!(text.contains("## 规则") && text.contains("- 不要丢数据"), "{text}");
+    assert!(env.run(&["doctor"]).ok, "{}", env.run(&["doctor"]).stdout);
+}
+
+#[test]
+fn a_newer_layout_is_left_alone() {
+    let env = TestEnv::new();
+    let workspace = env.init();
+    let path = env.workspace_dir(&workspace).join("Workspace.md");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("\nformatVersion: 1\n"));
+    env.edit(&path, |text| text.replace("formatVersion: 1", "formatVersion: 2"));
+    let newer = std::fs::read(&path).unwrap();
+    let error = env.error(&["node", "create", "--type", "execution", "--title", "t"]);
+    assert!(error["message"].as_str().unwrap().contains("upgrade tanmi"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), newer);
+    // A word of a person's own is no number of ours.
+    env.edit(&path, |text| text.replace("formatVersion: 2", "formatVersion: mine"));
+    env.node("root", "execution", "t");
+}
