@@ -88,8 +88,8 @@ pub const KEYS: &[Key] = &[
         name: "contextRefresh",
         kind: Kind::Prompts,
         default: "10",
-        zh: "在 Cursor 中每隔多少次提示重新注入完整上下文（always、never 或数字）",
-        en: "prompts between whole contexts in Cursor (always, never or a number)",
+        zh: "在 Cursor 和 Gemini CLI 中每隔多少次提示重新注入完整上下文（always、never 或数字）",
+        en: "prompts between whole contexts in Cursor and Gemini CLI (always, never or a number)",
     },
     Key {
         name: "ledger",
