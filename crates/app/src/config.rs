@@ -92,6 +92,13 @@ pub const KEYS: &[Key] = &[
         en: "prompts between whole contexts in Cursor and Gemini CLI (always, never or a number)",
     },
     Key {
+        name: "declaredContext",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "告知 context.json 声明的文件",
+        en: "tell sessions what context.json declares",
+    },
+    Key {
         name: "ledger",
         kind: Kind::Switch,
         default: "true",
@@ -169,6 +176,7 @@ pub struct Config {
     pub custom_rules: bool,
     /// 0 is never.
     pub context_refresh: u32,
+    pub declared_context: bool,
     pub ledger: bool,
     pub memory: bool,
     pub memory_max_bytes: usize,
@@ -220,6 +228,7 @@ impl Config {
                 "never" => 0,
                 _ => small("contextRefresh"),
             },
+            declared_context: is_on("declaredContext"),
             ledger: is_on("ledger"),
             memory: is_on("memory"),
             memory_max_bytes: number("memoryMaxBytes") as usize,

@@ -14,6 +14,7 @@ use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod config;
+pub mod declared;
 pub mod doctor;
 pub mod error;
 mod import;
@@ -51,6 +52,8 @@ pub struct Env {
     pub source: Source,
     /// Nothing is to be said to any agent.
     pub disabled: bool,
+    /// The declaration of the machine or container.
+    pub context: Option<PathBuf>,
     /// The session that the environment names, if it does.
     pub session: Option<String>,
     /// A program that stays compares all files once when it first opens a workspace.

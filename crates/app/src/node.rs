@@ -58,6 +58,8 @@ pub struct Step<'a> {
     pub session: Option<&'a str>,
     /// The session's binding, if it is bound to this workspace.
     pub bound: Option<&'a SessionBinding>,
+    /// The subagent that does it.
+    pub agent: Option<String>,
     /// Take the node even from a session that is at work on it.
     pub force: bool,
 }
@@ -172,6 +174,11 @@ impl App {
     pub fn node_transition(&self, step: Step<'_>) -> Result<In<Stepped>> {
         let id = NodeId::parse(step.node)?;
         let action = Action::parse("action", step.action)?;
+        let agent = step
+            .agent
+            .as_deref()
+            .map(|agent| tanmi_base::text::fit(&tanmi_base::text::one_line(agent.trim()), 80));
+        let agent = agent.filter(|agent| !agent.is_empty());
         let place = self.locate(step.workspace)?;
         if let Some(session) = step.session {
             // Before the step, so that whoever comes second finds the first alive.
@@ -183,6 +190,7 @@ impl App {
             let holder = tx.node(&id)?.and_then(|node| node.started_by);
             let starter = Starter {
                 session: step.session.map(String::from),
+                agent: agent.clone(),
                 force: step.force,
                 holder_is_live: holder.is_some_and(|holder| self.is_live(&holder)),
             };

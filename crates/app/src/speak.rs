@@ -26,6 +26,7 @@ impl App {
             via: self.env.source.as_str(),
             started: Instant::now(),
             disabled: self.env.disabled,
+            context: self.env.context.as_deref(),
         }
     }
 

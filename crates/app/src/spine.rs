@@ -17,6 +17,7 @@ use tanmi_workspace::store::{Depth, FileStore, Peek};
 
 use crate::config::Config;
 
+mod declared;
 mod facts;
 mod log;
 mod memory;
@@ -36,6 +37,8 @@ pub struct Caller<'a> {
     pub now: Millis,
     pub locale: Lang,
     pub client: Option<ClientProcess>,
+    /// The declaration of the machine or container, which the environment names.
+    pub context: Option<&'a Path>,
     /// The platform that the installed command names, which may be another than the one that runs it.
     pub via: &'a str,
     pub started: Instant,
@@ -110,7 +113,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
         loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
         decision = run(event, &loaded, &mut Vec::new());
     }
-    state::record(state, &decision, &loaded.facts);
+    state::record(state, event, &decision, &loaded.facts);
     if event.source == Source::Hook {
         memory::mark(caller, event, &loaded.config, loaded.project.as_deref());
     }
@@ -160,7 +163,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
         state.said = before.said;
     }
     state::advance(&mut state, event, caller);
-    let mut loaded = load(caller, event, &state, binding.as_ref());
+    let mut loaded = load(caller, event, &mut state, binding.as_ref());
     if let Some(path) = edited {
         rules::stand_in(&mut loaded.files, path);
         loaded.rules = rules::flatten(&loaded.files);
@@ -203,7 +206,7 @@ fn binding_for(
     (binding, before)
 }
 
-fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Option<&Binding>) -> Loaded {
+fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState, binding: Option<&Binding>) -> Loaded {
     let node = event.payload.node_id.as_deref();
     let bound = binding.and_then(|binding| look(event.kind, node, binding).map(|peek| (binding, peek)));
     let project = match &bound {
@@ -219,7 +222,8 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     };
     let bound = bound.as_ref().map(|(binding, peek)| (*binding, peek));
     let memory = memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, peek)| peek));
-    let facts = facts::of(caller, event, state, &config, bound, memory);
+    let declared = declared::load(caller, event, state, &config, project.as_deref());
+    let facts = facts::of(caller, event, state, &config, bound, memory, declared);
     Loaded { facts, rules: rules::flatten(&files), config, files, project }
 }
 

@@ -7,6 +7,7 @@ use crate::facts::Facts;
 mod binding_hint;
 mod context_inject;
 mod context_refresh;
+mod declared_context;
 mod memory_flush;
 mod memory_load;
 mod plan_confirm;
@@ -73,6 +74,7 @@ pub const BUILTIN: &[Builtin] = &[
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,
+    declared_context::RULE,
     memory_load::RULE,
     subagent_context::RULE,
     plan_confirm::RULE,

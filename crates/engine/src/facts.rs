@@ -18,6 +18,8 @@ pub struct Facts {
     pub node: Option<NodeFacts>,
     /// What is remembered, or why nothing is told of it. Looked at only when a session starts.
     pub memory: Result<MemoryFacts, Why>,
+    /// What is declared and has to be told, or why nothing has.
+    pub declared: Result<DeclaredFacts, Why>,
     /// Whether memory is in use at all.
     pub memory_on: bool,
     /// Whether there is anything to bind to.
@@ -59,6 +61,20 @@ pub struct MemoryFacts {
     pub recent: Vec<FactLine>,
     /// What fits the node in focus.
     pub found: Vec<FactLine>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeclaredFacts {
+    /// The nearest first.
+    pub files: Vec<DeclaredFile>,
+    /// Tells this state of the files from any other.
+    pub digest: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeclaredFile {
+    pub path: String,
+    pub text: String,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ pub use context_text::{ContextHash, context_text};
 pub use custom::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Judged, Trace, Verdict, decide, is_told, judge};
 pub use facts::{
-    Children, FactLine, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts,
-    WorkspaceFacts,
+    Children, DeclaredFacts, DeclaredFile, FactLine, Facts, MemoryFacts, NodeFacts, ParentFacts,
+    SessionFacts, SummaryFacts, WorkspaceFacts,
 };
 pub use neutral::neutral;

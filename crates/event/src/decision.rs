@@ -46,6 +46,8 @@ pub enum ActionKind {
     BindingHint,
     /// What is remembered.
     Memory,
+    /// What a person or a host declared.
+    Declared,
     /// Before a compaction.
     Flush,
     /// When the agent stops.
@@ -60,6 +62,7 @@ impl ActionKind {
         ActionKind::Reminder,
         ActionKind::BindingHint,
         ActionKind::Memory,
+        ActionKind::Declared,
         ActionKind::Flush,
         ActionKind::Save,
     ];
@@ -72,6 +75,7 @@ impl ActionKind {
             ActionKind::Reminder => "reminder",
             ActionKind::BindingHint => "binding_hint",
             ActionKind::Memory => "memory",
+            ActionKind::Declared => "declared",
             ActionKind::Flush => "flush",
             ActionKind::Save => "save",
         }
@@ -89,6 +93,7 @@ impl ActionKind {
             }
             ActionKind::SmartReminder | ActionKind::Reminder => Some("tanmi-smart-reminder"),
             ActionKind::Memory => Some("tanmi-memory"),
+            ActionKind::Declared => Some("tanmi-declared-context"),
             ActionKind::Flush | ActionKind::Save => None,
         }
     }

@@ -19,6 +19,8 @@ pub struct Platform {
     /// The hook of the first prompt may run before the one of the start.
     pub starts_late: bool,
     pub compaction: Compaction,
+    /// Files that it gives its model by itself: beside the working folder and above it, or below `~/`.
+    pub loads: &'static [&'static str],
 }
 
 /// Who gets a text that is said before a compaction.
@@ -74,15 +76,31 @@ const AGENT: Platform = Platform {
     refreshes: false,
     starts_late: false,
     compaction: Compaction::Nobody,
+    loads: &[],
 };
 
-pub static CLAUDE_CODE: Platform =
-    Platform { id: "claude-code", aliases: &["claude"], compaction: Compaction::Summariser, ..AGENT };
+pub static CLAUDE_CODE: Platform = Platform {
+    id: "claude-code",
+    aliases: &["claude"],
+    compaction: Compaction::Summariser,
+    loads: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
+    ..AGENT
+};
 
-pub static CURSOR: Platform =
-    Platform { id: "cursor", refreshes: true, compaction: Compaction::Person, ..AGENT };
+pub static CURSOR: Platform = Platform {
+    id: "cursor",
+    refreshes: true,
+    compaction: Compaction::Person,
+    loads: &["AGENTS.md"],
+    ..AGENT
+};
 
-pub static CODEX: Platform = Platform { id: "codex", aliases: &["codex-cli"], ..AGENT };
+pub static CODEX: Platform = Platform {
+    id: "codex",
+    aliases: &["codex-cli"],
+    loads: &["AGENTS.md", "AGENTS.override.md", "~/.codex/AGENTS.md"],
+    ..AGENT
+};
 
 /// It reports a compaction before every turn, also where nothing is compacted.
 pub static GEMINI_CLI: Platform = Platform {
@@ -97,11 +115,17 @@ pub static GEMINI_CLI: Platform = Platform {
     ],
     tags: false,
     refreshes: true,
+    loads: &["GEMINI.md", "~/.gemini/GEMINI.md"],
     ..AGENT
 };
 
-pub static COPILOT_CLI: Platform =
-    Platform { id: "copilot-cli", aliases: &["copilot"], starts_late: true, ..AGENT };
+pub static COPILOT_CLI: Platform = Platform {
+    id: "copilot-cli",
+    aliases: &["copilot"],
+    starts_late: true,
+    loads: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
+    ..AGENT
+};
 
 pub static WEB: Platform = Platform {
     id: "web",

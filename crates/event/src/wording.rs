@@ -44,7 +44,8 @@ fn rank(action: &Action) -> u8 {
         ActionKind::SmartReminder => 1,
         ActionKind::Reminder | ActionKind::BindingHint => 2,
         ActionKind::Flush | ActionKind::Save => 0,
-        ActionKind::InjectContext => 3,
+        ActionKind::InjectContext if action.rule == "subagent-context" => 0,
+        ActionKind::InjectContext | ActionKind::Declared => 3,
         ActionKind::Memory => 4,
     }
 }

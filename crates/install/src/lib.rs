@@ -10,6 +10,7 @@ use tanmi_base::Lang;
 pub mod agent;
 mod apply;
 mod command;
+pub mod context;
 mod doc;
 pub mod guide;
 mod hooks;

@@ -21,6 +21,9 @@ pub struct SessionState {
     /// Hash of the context that was last told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
+    /// Which declared context it was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
     /// What it was last told of each node that was in its focus.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+mod context;
 mod install;
 mod memory;
 mod rules;
 
+pub use context::{ContextCommand, ProvisionArgs};
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
@@ -62,6 +64,9 @@ pub enum Command {
     /// Save, search and keep what outlives a conversation
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// What is declared for every session: show it, build it, and provide it to users of containers
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// List and check the rules that decide what agents are told, agree to a project's, and explain what they do
     #[command(subcommand)]
     Rules(RulesCommand),
@@ -329,6 +334,9 @@ pub enum NodeCommand {
         /// Session that takes the step; known by itself inside an agent's shell
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+        /// The subagent that does it
+        #[arg(long, value_name = "TYPE")]
+        agent: Option<String>,
         /// Start it even if another session is at work on it
         #[arg(long)]
         force: bool,

@@ -13,6 +13,7 @@ use crate::cli::{Cli, Command};
 use crate::{env, out};
 
 mod config;
+mod context;
 mod demo;
 mod diary;
 mod doctor;
@@ -73,6 +74,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Config(command) => config::run(&context, command),
         Command::Session(command) => session::run(&context, command),
         Command::Memory(command) => memory::run(&context, command),
+        Command::Context(command) => context::run(&context, command),
         Command::Rules(command) => rules::run(&context, command),
         Command::Trust(args) => rules::trust(&context, &args),
         Command::Ledger(args) => ledger::run(&context, args),

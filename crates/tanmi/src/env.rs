@@ -10,6 +10,8 @@
 //! | `CLAUDE_CODE_SESSION_ID`, `CODEX_SESSION_ID`, `COPILOT_AGENT_SESSION_ID` | the session of the caller |
 //! | `CLAUDE_PID` | the client that runs a hook |
 //! | `TANMI_DISABLE` | nothing is said to any agent |
+//! | `TANMI_CONTEXT` | a `context.json` of the machine or container |
+//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `PATH` | where an install looks for agents |
 //! | `NO_COLOR`, `CLICOLOR_FORCE` | colour |
 
 use std::path::PathBuf;
@@ -42,6 +44,11 @@ pub fn is_disabled() -> bool {
     std::env::var_os("TANMI_DISABLE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+/// A declaration for everybody on this machine or in this container.
+pub fn context() -> Option<PathBuf> {
+    std::env::var_os("TANMI_CONTEXT").filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// `Err` says what is missing.
 pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
     let home = paths::home_store().ok_or("no home folder: set TANMI_HOME or HOME")?;
@@ -72,6 +79,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         user: paths::user_home(),
         source: tanmi_event::Source::Api,
         disabled: is_disabled(),
+        context: context(),
         session: session(),
         stays: false,
     })

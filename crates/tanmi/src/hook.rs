@@ -30,7 +30,11 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         return None;
     }
     let name = name.as_ref().and_then(|name| name.to_str());
-    if let Some(answer) = answer(&platform.to_string_lossy(), name) {
+    // For hosts that pipe prompts through: the payload comes back with the context before the prompt.
+    let rest: Vec<OsString> = args.collect();
+    let is_pipe = matches!(rest.as_slice(), [flag, format] if flag == "--format" && format == "prompt");
+    let answer = if is_pipe { pipe() } else { answer(&platform.to_string_lossy(), name) };
+    if let Some(answer) = answer {
         let mut out = std::io::stdout().lock();
         let _ =
             out.write_all(answer.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
@@ -60,7 +64,7 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         lock::set_patience(Duration::from_millis(200));
     }
     let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
-    let user = paths::user_home();
+    let (user, context) = (paths::user_home(), crate::env::context());
     let caller = Caller {
         home: &home,
         user: user.as_deref(),
@@ -71,8 +75,27 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         via,
         started,
         disabled: crate::env::is_disabled(),
+        context: context.as_deref(),
     };
     tanmi_platform::write(&event, &handle(&caller, &event))
+}
+
+/// What came in, with what is declared before its prompt; unchanged where there is nothing to put there, or it is there.
+fn pipe() -> Option<String> {
+    let input = String::from_utf8(read_input().ok()?).ok()?;
+    let input = input.trim_end_matches(['\n', '\r']).to_owned();
+    Some(piped(&input).unwrap_or(input))
+}
+
+fn piped(input: &str) -> Option<String> {
+    let mut payload: serde_json::Value = serde_json::from_str(input).ok()?;
+    let prompt = payload.get("prompt")?.as_str()?.to_owned();
+    let cwd = payload.get("cwd").and_then(|cwd| cwd.as_str()).map(Into::into);
+    let cwd = cwd.or_else(|| std::env::current_dir().ok())?;
+    let home = paths::home_store()?;
+    let text = tanmi_app::declared::for_prompt(&home, &cwd, crate::env::context().as_deref(), &prompt)?;
+    payload["prompt"] = format!("{text}\n\n{prompt}").into();
+    Some(payload.to_string())
 }
 
 /// One line for the person who wonders why nothing happened.

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod config;
+pub mod context;
 pub mod diary;
 pub mod doctor;
 pub mod install;

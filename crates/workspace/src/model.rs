@@ -63,6 +63,9 @@ pub struct Node {
     pub status_changed_at: Option<Millis>,
     /// The session that is at work on it.
     pub started_by: Option<String>,
+    /// The subagent of that session that it was given to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     #[serde(flatten)]
     pub diary: Diary,
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::{Lang, paths, text};
 use tanmi_engine::{
-    Children, ContextHash, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, Why, WorkspaceFacts,
+    Children, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, Why,
+    WorkspaceFacts,
 };
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
@@ -21,6 +22,7 @@ pub fn of(
     config: &Config,
     bound: Option<(&Binding, &Peek)>,
     memory: Result<MemoryFacts, Why>,
+    declared: Result<DeclaredFacts, Why>,
 ) -> Facts {
     let words = match bound {
         Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
@@ -54,6 +56,7 @@ pub fn of(
         refresh_every: config.context_refresh,
         muted: muted(config),
         memory,
+        declared,
         memory_on: config.memory,
     }
 }

@@ -40,6 +40,7 @@ pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bo
 pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     state.session.clone_from(&event.session);
     state.alive_at = caller.now;
+    super::declared::advance(state, event);
     match event.kind {
         EventKind::SessionStart => {
             state.prompts = 0;
@@ -78,12 +79,18 @@ pub fn knows(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
 }
 
 /// What the decision leaves behind.
-pub fn record(state: &mut SessionState, decision: &Decision, facts: &Facts) {
+pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, facts: &Facts) {
+    // What a subagent is told, its session is not.
+    let is_session = event.kind != EventKind::SubagentStart;
     state.said.retain(|_, at| facts.now - *at < FORGET_AFTER);
     for throttle in &decision.throttle {
         state.said.insert(throttle.key.clone(), facts.now);
     }
     state.asked |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
+    let is_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
+    if let Some(declared) = facts.declared.as_ref().ok().filter(|_| is_declared && is_session) {
+        state.declared = Some(declared.digest.clone());
+    }
     let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| is_told) {
         knows(

@@ -28,10 +28,10 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         Some(node) => {
             let id = &node.id;
             let zh = format!(
-                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主代理流转；只有主代理把某个节点交给你时，才对该节点 start 与 complete（附 conclusion）。"
+                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主代理流转；只有主代理把某个节点交给你时，才对该节点 start（附 agent）与 complete（附 conclusion）。"
             );
             let en = format!(
-                "Handing back: keep the log of node {id} with log_append; end with an answer that names the conclusion, the files you changed and what is open. The main agent moves nodes on; start and complete (with a conclusion) only a node that it gave to you."
+                "Handing back: keep the log of node {id} with log_append; end with an answer that names the conclusion, the files you changed and what is open. The main agent moves nodes on; start (naming yourself as agent) and complete (with a conclusion) only a node that it gave to you."
             );
             lang.pick(zh, en)
         }

@@ -26,6 +26,7 @@ fn unbound(lang: Lang) -> Facts {
         refresh_every: 10,
         muted: Vec::new(),
         memory: Err(("", "")),
+        declared: Err(("", "")),
         memory_on: true,
     }
 }

@@ -141,6 +141,7 @@ pub fn sample() -> Value {
         refresh_every: 0,
         muted: Vec::new(),
         memory: Err(("", "")),
+        declared: Err(("", "")),
         memory_on: false,
     };
     let event = Event {

@@ -33,6 +33,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         refresh_every: 10,
         muted: Vec::new(),
         memory: Err(("", "")),
+        declared: Err(("", "")),
         memory_on: true,
     }
 }

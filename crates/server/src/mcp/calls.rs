@@ -165,6 +165,7 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                 conclusion: p.owned("conclusion"),
                 session: session.as_deref(),
                 bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
+                agent: p.text("agent").map(String::from),
                 force: p.flag("force").unwrap_or(false),
             })?)
         }

@@ -203,6 +203,7 @@ pub const SPECS: &[Spec] = &[
             NODE,
             must("action", Kind::Word(Action::WORDS)),
             told(may("conclusion", TEXT), "needed by complete, fail and cancel"),
+            told(may("agent", LINE), "subagent that does it"),
             told(may("force", Kind::Flag), "start what another session is at work on"),
         ],
     },

@@ -91,7 +91,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
             });
         }
-        NodeCommand::Transition { at, action, conclusion, session, force } => {
+        NodeCommand::Transition { at, action, conclusion, session, agent, force } => {
             let conclusion = optional_text("conclusion", conclusion)?;
             let session = app.session_named(session.as_deref());
             let place = app.locate(at.at.workspace.as_deref())?;
@@ -103,6 +103,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 conclusion,
                 session: session.as_deref(),
                 bound: binding.as_ref().filter(|bound| bound.workspace_id == place.id.as_str()),
+                agent,
                 force,
             };
             // Its own step is nothing the session has to be told.

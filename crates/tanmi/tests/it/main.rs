@@ -8,6 +8,7 @@ mod bad_input;
 mod config;
 mod crowd;
 mod death;
+mod declared;
 mod demo;
 mod env;
 mod finding;

@@ -67,6 +67,7 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
         status_changed_at: doc.integer("statusChangedAt")?,
         started_by: doc.get_nullable("startedBy"),
+        agent: doc.get_nullable("startedByAgent"),
         diary: read_diary(doc)?,
     })
 }
@@ -123,6 +124,11 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
         node.status_changed_at,
     );
 
+    match &node.agent {
+        Some(agent) if changed(|a, b| a.agent == b.agent) => doc.set_text("startedByAgent", agent),
+        None if old.is_some_and(|old| old.agent.is_some()) => doc.unset("startedByAgent"),
+        _ => {}
+    }
     match &node.started_by {
         Some(session) if changed(|a, b| a.started_by == b.started_by) => doc.set_text("startedBy", session),
         None if old.is_some_and(|old| old.started_by.is_some()) => doc.unset("startedBy"),

@@ -28,6 +28,7 @@ fn sample() -> Node {
         updated_at: 2,
         status_changed_at: Some(2),
         started_by: Some("s: 会话 \"1\"".into()),
+        agent: None,
         diary: Diary {
             log: vec![LogEntry {
                 timestamp: "2024-01-01 10:00:00".into(),

@@ -62,6 +62,7 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Ve
         updated_at: act.now,
         status_changed_at: Some(act.now),
         started_by: None,
+        agent: None,
         diary: Diary::default(),
     };
     tx.put_node(node.clone())?;

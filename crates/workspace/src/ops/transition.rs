@@ -20,6 +20,8 @@ pub struct TransitionRequest {
 pub struct Starter {
     /// Nobody's, if a person without a session takes it.
     pub session: Option<String>,
+    /// The subagent that does it.
+    pub agent: Option<String>,
     /// Take the node even from a session that is at work on it.
     pub force: bool,
     /// Whether the session that started the node shows signs of life.
@@ -103,15 +105,17 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     node.status_changed_at = Some(act.now);
     node.updated_at = act.now;
     if step.to.is_done() {
-        node.started_by = None;
+        (node.started_by, node.agent) = (None, None);
     } else if action != Action::Submit {
-        node.started_by = starter.session;
+        (node.started_by, node.agent) = (starter.session, starter.agent);
     }
     // A step without a conclusion still has its reason, if one was given.
     let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
     if act.auto_log || remark.is_some() {
         let remark = remark.map(|text| format!(" — {text}")).unwrap_or_default();
-        let event = format!("{}: {from} → {}{remark}", action_word(action, lang), step.to);
+        let by = node.agent.as_ref().filter(|_| action != Action::Submit);
+        let by = by.map(|agent| format!(" ({agent})")).unwrap_or_default();
+        let event = format!("{}: {from} → {}{by}{remark}", action_word(action, lang), step.to);
         node.diary.log.push(LogEntry::new(act.now, act.operator, event));
     }
     if again {
@@ -166,7 +170,7 @@ fn take_over(
 ) -> Result<Transition> {
     let event = lang_of(workspace).pick("由另一个会话接手", "taken over by another session");
     node.diary.log.push(LogEntry::new(act.now, act.operator, event));
-    node.started_by = starter.session;
+    (node.started_by, node.agent) = (starter.session, starter.agent);
     node.updated_at = act.now;
     tx.put_node(node.clone())?;
     move_focus(tx, Some(node.id.clone()), act)?;

@@ -56,6 +56,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspac
         updated_at: act.now,
         status_changed_at: Some(act.now),
         started_by: None,
+        agent: None,
         diary: Diary::default(),
     };
     store.create(&workspace, &root)?;

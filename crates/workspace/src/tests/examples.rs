@@ -424,7 +424,7 @@ fn two_sessions_do_not_take_one_node() {
                 node_id: task.clone(),
                 action,
                 conclusion: Some("done".into()),
-                starter: Starter { session, force, holder_is_live },
+                starter: Starter { session, force, holder_is_live, ..Starter::default() },
             };
             b.change(|tx| transition(tx, request.clone(), &act))
                 .map(|done| done.to)

@@ -129,7 +129,7 @@ fn every_tool_with_good_and_bad_input() {
         ("node_move", json!({"workspaceId": ws, "nodeId": task, "parentId": plan})),
         (
             "node_transition",
-            json!({"workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null, "force": false}),
+            json!({"workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null, "agent": "Explore", "force": false}),
         ),
         (
             "node_reference",

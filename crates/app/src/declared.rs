@@ -1,0 +1,283 @@
+//! Declared context: `context.json` names files that every session is told, and `subagents/` holds what subagents are told
+//! besides, in general and by their type.
+//!
+//! There is one of the user's (`~/.tanmi/`), one of the project's (`<project>/.tanmi/`, only of a project that is trusted,
+//! and only files inside of it), and one of the machine's or container's, which the environment names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tanmi_base::fs::{self, FileSig};
+use tanmi_base::hash;
+use tanmi_base::paths::{self, PROJECT_DIR};
+use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
+
+use crate::spine::{self, Explained};
+use crate::trust::Trust;
+
+pub const FILE: &str = "context.json";
+/// Longer files are read up to here, and cut to what fits anyway.
+const MAX_TEXT: u64 = 8 << 20;
+const MARKS: &[&str] =
+    &["<!-- built by tanmi context build -->", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
+/// In a prompt that a host has already put the context into.
+pub const MARKER: &str = "## 工作区环境";
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Manifest {
+    /// Relative to the folder that `.tanmi` is in; `~/` is the home folder.
+    pub files: Vec<String>,
+    /// A prompt with this in it carries the context already.
+    pub marker: Option<String>,
+    /// What a client loads by itself, by platform, where the known list is wrong.
+    pub loaded_by_client: BTreeMap<String, Vec<String>>,
+}
+
+/// Whose declaration it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Project,
+    User,
+    Container,
+}
+
+impl Whose {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Whose::Project => "project",
+            Whose::User => "user",
+            Whose::Container => "container",
+        }
+    }
+}
+
+/// One declared file.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    pub whose: Whose,
+    /// As it was named.
+    pub name: String,
+    pub path: PathBuf,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Told(FileSig),
+    /// The client loads this very file by itself.
+    LoadedByClient,
+    Missing,
+    /// It leads out of the project.
+    Outside,
+    /// The project came from elsewhere.
+    Untrusted,
+}
+
+pub struct Asked<'a> {
+    pub user: Option<&'a Path>,
+    pub project: Option<&'a Path>,
+    pub is_trusted: bool,
+    /// Named by the environment.
+    pub container: Option<&'a Path>,
+    pub platform: &'static Platform,
+    pub cwd: Option<&'a Path>,
+    /// The type of a subagent; `None` for the session itself.
+    pub agent: Option<&'a str>,
+}
+
+#[derive(Debug, Default)]
+pub struct Declaration {
+    pub files: Vec<Declared>,
+    pub markers: Vec<String>,
+    /// Manifests that cannot be read, with why.
+    pub flaws: Vec<(PathBuf, String)>,
+}
+
+impl Declaration {
+    pub fn told(&self) -> impl Iterator<Item = (&Declared, FileSig)> {
+        self.files.iter().filter_map(|file| match file.fate {
+            Fate::Told(sig) => Some((file, sig)),
+            _ => None,
+        })
+    }
+
+    /// Another one as soon as any file is another.
+    pub fn digest(&self) -> String {
+        let mut all = String::new();
+        for (file, sig) in self.told() {
+            all.push_str(&format!("{}\0{} {} {}\0", file.path.display(), sig.mtime_ns, sig.size, sig.inode));
+        }
+        hash::md5_hex(all.as_bytes())
+    }
+}
+
+pub fn text(path: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    // Marks for the program that builds such files say nothing to a model.
+    let is_mark = |line: &str| MARKS.contains(&line.trim());
+    let lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !is_mark(line));
+    Some(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Everything that is declared here, with what becomes of it. Nothing but the manifests is read.
+pub fn find(asked: &Asked<'_>) -> Declaration {
+    let mut out = Declaration::default();
+    let user = asked.user.map(|user| user.join(PROJECT_DIR));
+    let project = asked.project.map(|project| project.join(PROJECT_DIR));
+    // A home folder that is a project too has one for both, and it is the user's own.
+    let project = project.filter(|project| Some(project) != user.as_ref());
+    for (whose, dir, base) in [(Whose::Project, &project, asked.project), (Whose::User, &user, asked.user)] {
+        if let (Some(dir), Some(base)) = (dir, base) {
+            subagents(asked, whose, dir, base, &mut out);
+            manifest(asked, whose, &dir.join(FILE), base, &mut out);
+        }
+    }
+    if let Some(path) = asked.container {
+        // Beside a `.tanmi` folder like the others, or wherever it is.
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        let base = if dir.ends_with(PROJECT_DIR) { dir.parent().unwrap_or(dir) } else { dir };
+        manifest(asked, Whose::Container, path, base, &mut out);
+    }
+    // Once; but what one may not tell, another may.
+    let mut seen = Vec::new();
+    out.files.retain(|file| {
+        let is_new = !seen.contains(&file.path);
+        if matches!(file.fate, Fate::Told(_) | Fate::LoadedByClient) {
+            seen.push(file.path.clone());
+        }
+        is_new
+    });
+    out
+}
+
+fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut Declaration) {
+    let bytes = match fs::read_limited(path, 1 << 20) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return,
+        Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
+    };
+    let manifest: Manifest = match serde_json::from_slice(&bytes) {
+        Ok(manifest) => manifest,
+        Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
+    };
+    for name in &manifest.files {
+        let path = match (name.strip_prefix("~/"), asked.user) {
+            (Some(rest), Some(user)) => user.join(rest),
+            _ => base.join(name),
+        };
+        let own = manifest.loaded_by_client.get(asked.platform.id);
+        let fate = fate(asked, whose, &path, base, own.map(Vec::as_slice));
+        out.files.push(Declared { whose, name: name.clone(), path, fate });
+    }
+    if !manifest.files.is_empty() {
+        out.markers.push(manifest.marker.unwrap_or_else(|| MARKER.to_owned()));
+    }
+}
+
+/// The part for every subagent, and the one for this type.
+fn subagents(asked: &Asked<'_>, whose: Whose, dir: &Path, base: &Path, out: &mut Declaration) {
+    let Some(agent) = asked.agent else { return };
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    // Types of plugins have a colon in them.
+    let agent: String = agent.chars().map(|c| if c == ':' { '-' } else { c }).collect();
+    let own = (!agent.is_empty() && !agent.starts_with('.') && agent.chars().all(is_plain)).then_some(agent);
+    for name in [own.as_deref().filter(|own| *own != "general"), Some("general")].into_iter().flatten() {
+        let name = format!("subagents/{name}.md");
+        let path = dir.join(&name);
+        if std::fs::symlink_metadata(&path).is_ok() {
+            let fate = fate(asked, whose, &path, base, None);
+            out.files.push(Declared { whose, name: format!("{PROJECT_DIR}/{name}"), path, fate });
+        }
+    }
+}
+
+fn fate(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, own: Option<&[String]>) -> Fate {
+    if whose == Whose::Project && !asked.is_trusted {
+        return Fate::Untrusted;
+    }
+    let Ok(real) = path.canonicalize() else { return Fate::Missing };
+    let is_inside = || base.canonicalize().is_ok_and(|base| real.starts_with(base));
+    if whose == Whose::Project && !is_inside() {
+        return Fate::Outside;
+    }
+    if is_loaded(asked, path, own) || is_loaded(asked, &real, own) {
+        return Fate::LoadedByClient;
+    }
+    match FileSig::of(&real) {
+        Ok(Some(sig)) if real.is_file() => Fate::Told(sig),
+        _ => Fate::Missing,
+    }
+}
+
+/// In its own places: beside the working folder and above it, and in the home folder.
+fn is_loaded(asked: &Asked<'_>, path: &Path, own: Option<&[String]>) -> bool {
+    let is_it = |name: &str| match name.strip_prefix("~/") {
+        Some(rest) => asked.user.is_some_and(|user| user.join(rest) == path),
+        None => asked.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| dir.join(name) == path)),
+    };
+    match own {
+        Some(own) => own.iter().any(|name| is_it(name)),
+        None => asked.platform.loads.iter().any(|name| is_it(name)),
+    }
+}
+
+/// What stands before a prompt that a host pipes through; `None` if nothing is declared or the prompt has it.
+pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &str) -> Option<String> {
+    let project = paths::project_root(cwd, home);
+    let user = paths::user_home();
+    let declaration = find(&Asked {
+        user: user.as_deref(),
+        project: Some(&project),
+        is_trusted: Trust::new(home).has_project(&project),
+        container,
+        // Nobody loads anything by itself in a pipe.
+        platform: &API,
+        cwd: Some(cwd),
+        agent: None,
+    });
+    let has_mark = |marker: &String| !marker.is_empty() && prompt.contains(marker.as_str());
+    if declaration.markers.iter().any(has_mark) {
+        return None;
+    }
+    let texts: Vec<String> = declaration.told().filter_map(|(file, _)| text(&file.path)).collect();
+    let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+impl crate::App {
+    /// What a session of this platform, or a subagent of this type, would be told when it starts. Writes nothing.
+    pub fn context_show(
+        &self,
+        platform: &'static Platform,
+        agent: Option<&str>,
+        session: Option<&str>,
+    ) -> (Declaration, Explained) {
+        let payload = Payload {
+            cwd: Some(self.project().display().to_string()),
+            start: agent.is_none().then_some(StartSource::Startup),
+            agent_type: agent.map(String::from),
+            // Where a subagent is told by its prompt, it has one.
+            tool_input: agent.map(|_| String::from("{\"prompt\":\"\"}")),
+            ..Payload::default()
+        };
+        let kind = if agent.is_some() { EventKind::SubagentStart } else { EventKind::SessionStart };
+        let session = session.unwrap_or("context-show").to_owned();
+        let event = Event { source: Source::Hook, platform, kind, session, payload };
+        let caller = self.caller();
+        let declaration = find(&Asked {
+            user: caller.user,
+            project: Some(self.project()),
+            is_trusted: self.is_trusted(),
+            container: caller.context,
+            platform,
+            cwd: Some(self.project()),
+            agent,
+        });
+        (declaration, spine::explain(&caller, &event, None))
+    }
+}

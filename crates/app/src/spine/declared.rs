@@ -1,0 +1,72 @@
+//! Declared context on the line: which files are told now. They are read only when they are going to be.
+
+use std::path::Path;
+
+use tanmi_engine::{DeclaredFacts, DeclaredFile, Why};
+use tanmi_event::{Event, EventKind, StartSource};
+use tanmi_session::SessionState;
+
+use super::Caller;
+use crate::config::Config;
+use crate::declared::{self, Asked};
+use crate::trust::Trust;
+
+/// What is to be told, or why nothing is.
+pub fn load(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &mut SessionState,
+    config: &Config,
+    project: Option<&Path>,
+) -> Result<DeclaredFacts, Why> {
+    let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
+    if !kinds.contains(&event.kind) {
+        return Err(("不是它的事件", "not one of its events"));
+    }
+    if !config.declared_context {
+        return Err(("声明的上下文已关闭", "declared context is switched off"));
+    }
+    let asked = Asked {
+        user: caller.user,
+        project,
+        is_trusted: project
+            .is_some_and(|project| has_any(project) && Trust::new(caller.home).has_project(project)),
+        container: caller.context,
+        platform: event.platform,
+        cwd: event.payload.cwd.as_deref().map(Path::new),
+        agent: (event.kind == EventKind::SubagentStart)
+            .then(|| event.payload.agent_type.as_deref().unwrap_or_default()),
+    };
+    let declaration = declared::find(&asked);
+    if declaration.told().next().is_none() {
+        return Err(("没有声明的上下文", "nothing is declared"));
+    }
+    let digest = declaration.digest();
+    let is_session = event.kind != EventKind::SubagentStart;
+    // What a start forgets is what a start tells again; a resumed session has it in its history.
+    if is_session && state.declared.as_deref() == Some(&digest) {
+        return Err(("已告知且未变化", "it was told and has not changed"));
+    }
+    let prompt = event.payload.prompt.as_deref().unwrap_or_default();
+    if declaration.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str())) {
+        state.declared = Some(digest);
+        return Err(("提示词中已包含", "the prompt carries it already"));
+    }
+    let read = declaration.told().filter_map(|(file, _)| {
+        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
+    });
+    Ok(DeclaredFacts { files: read.collect(), digest })
+}
+
+/// Whether it is worth asking whom to trust.
+fn has_any(project: &Path) -> bool {
+    project.join(tanmi_base::paths::PROJECT_DIR).is_dir()
+}
+
+/// What an event does to what a session knows, before anything is decided.
+pub fn advance(state: &mut SessionState, event: &Event) {
+    let is_new = event.kind == EventKind::SessionStart && event.payload.start != Some(StartSource::Resume);
+    if is_new || event.kind == EventKind::PreCompact {
+        state.declared = None;
+    }
+}

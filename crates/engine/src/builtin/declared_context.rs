@@ -1,0 +1,89 @@
+//! What a person or a host declares that every session must know: told once, again when it changed or was compacted away,
+//! and to every subagent.
+
+use tanmi_base::text;
+use tanmi_event::{ActionKind, EventKind};
+
+use super::{Builtin, Ctx, Said, Why};
+use crate::facts::DeclaredFile;
+use crate::neutral;
+
+pub const RULE: Builtin = Builtin {
+    id: "declared-context",
+    about: ("注入声明的上下文文件", "tells what is declared in context files"),
+    priority: 12,
+    events: &[EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart],
+    run,
+};
+
+/// For a reminder beside it.
+const RESERVED: usize = 600;
+/// A subagent needs its node besides.
+const FOR_NODE: usize = 3_000;
+
+fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+    let event = ctx.event;
+    let is_early = event.kind == EventKind::PromptSubmit
+        && event.platform.starts_late
+        && !ctx.facts.session.hooks_seen.contains(&EventKind::SessionStart);
+    if is_early {
+        return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
+    }
+    let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
+    let is_node_to_come = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
+    let reserved = RESERVED + if is_node_to_come { FOR_NODE } else { 0 };
+    let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved);
+    let mut parts = Vec::new();
+    for file in &declared.files {
+        let more = ctx
+            .facts
+            .lang
+            .pick(format!("（其余内容见 {}）", file.path), format!("(the rest is in {})", file.path));
+        let part = sections(file, room, &more);
+        room = room.saturating_sub(part.len() + 2);
+        if !part.is_empty() {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() {
+        return Err(("声明的文件为空", "nothing is declared"));
+    }
+    Said::always(ActionKind::Declared, parts.join("\n\n"))
+}
+
+/// Whole sections as far as they fit; of the first at least its beginning.
+fn sections(file: &DeclaredFile, room: usize, more: &str) -> String {
+    let whole = neutral(file.text.trim());
+    if whole.len() <= room {
+        return whole;
+    }
+    let Some(room) = room.checked_sub(more.len() + 1) else { return String::new() };
+    let mut starts: Vec<usize> = whole.match_indices("\n#").map(|(at, _)| at + 1).collect();
+    starts.push(whole.len());
+    let fits = starts.iter().rev().find(|end| **end <= room && **end > 0);
+    let kept = match fits {
+        Some(end) => whole[..*end].trim_end().to_owned(),
+        None => text::cut(&whole, room),
+    };
+    format!("{}\n{more}", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_sections_are_kept_and_the_rest_is_pointed_to() {
+        let text = "# A\none\n\n## B\ntwo\n\n## C\nthree";
+        let file = DeclaredFile { path: "f.md".into(), text: text.into() };
+        assert_eq!(sections(&file, 100, "(more)"), text);
+        assert_eq!(sections(&file, 26, "(more)"), "# A\none\n\n## B\ntwo\n(more)");
+        assert_eq!(sections(&file, 17, "(more)"), "# A\none\n(more)");
+        assert_eq!(sections(&file, 3, "(more)"), "");
+        let long = DeclaredFile { path: "f.md".into(), text: "很长。".repeat(500) };
+        let cut = sections(&long, 200, "(more)");
+        assert!(cut.len() <= 200 && cut.ends_with("(more)") && cut.starts_with("很长"), "{cut}");
+        let hostile = DeclaredFile { path: "f.md".into(), text: "</tanmi-declared-context>".into() };
+        assert!(!sections(&hostile, 100, "").contains("</tanmi"));
+    }
+}

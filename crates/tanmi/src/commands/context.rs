@@ -1,0 +1,104 @@
+//! `tanmi context`
+
+use serde_json::{Value, json};
+use tanmi_app::Error;
+use tanmi_base::fs::{self, Durability};
+use tanmi_event::find_platform;
+use tanmi_install::context::{self, Job, Recipe, Report};
+
+use super::{Context, Result};
+use crate::cli::{ContextCommand, ProvisionArgs};
+use crate::out::progress::Progress;
+use crate::show;
+
+pub fn run(context: &Context, command: ContextCommand) -> Result {
+    match command {
+        ContextCommand::Show { platform, agent, session, text } => {
+            show(context, &platform, agent.as_deref(), session.as_deref(), text)
+        }
+        ContextCommand::Build { check } => build(context, check),
+        ContextCommand::Provision(args) => provision(context, &args),
+    }
+}
+
+fn show(context: &Context, platform: &str, agent: Option<&str>, session: Option<&str>, text: bool) -> Result {
+    let app = &context.app;
+    let found = find_platform(platform).ok_or_else(|| Error::BadValue {
+        key: "--platform",
+        value: platform.to_owned(),
+        expected: String::from("claude-code | cursor | codex | gemini-cli | copilot-cli"),
+    })?;
+    let (declaration, explained) = app.context_show(found, agent, session);
+    let lang = app.lang(None);
+    let value = show::context::json(&declaration, &explained, text);
+    context.answer(&value, |_| show::context::tree(found, agent, &declaration, &explained, text, lang));
+    Ok(())
+}
+
+fn build(context: &Context, check: bool) -> Result {
+    let base = context.app.project();
+    let recipe = Recipe::load(&base.join(".tanmi/context.json")).map_err(|remark| Error::BadFile {
+        path: remark.path.clone().into(),
+        line: 0,
+        reason: remark.reason,
+    })?;
+    let built = context::build(base, &recipe);
+    let is_current = built.is_current();
+    if check && !is_current {
+        context.failed.set(true);
+    }
+    if !check && !is_current {
+        let dir = built.path.parent().unwrap_or(base).to_owned();
+        std::fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
+        fs::write_atomic(&built.path, built.text.as_bytes(), &dir, Durability::Synced)
+            .map_err(Error::io(&built.path))?;
+    }
+    let value = json!({
+        "path": built.path, "current": is_current, "written": !check && !is_current, "bytes": built.text.len(),
+        "agents": built.agents, "skills": built.skills, "commands": built.commands, "remarks": built.remarks,
+    });
+    let lang = context.app.lang(None);
+    context.answer(&value, |_| show::context::built(&built, check, lang));
+    Ok(())
+}
+
+fn provision(context: &Context, args: &ProvisionArgs) -> Result {
+    let lang = context.app.lang(None);
+    let users = match args.all {
+        true => context::users(&args.root).map_err(super::install::failed)?,
+        false => args.users.clone(),
+    };
+    if users.is_empty() {
+        return Err(Error::BadValue {
+            key: "--user",
+            value: String::new(),
+            expected: lang.pick("--user ID 或 --all", "--user ID or --all").to_owned(),
+        });
+    }
+    let job = Job {
+        root: args.root.clone(),
+        extensions: args.extensions.clone(),
+        manifest: args.manifest.clone(),
+        program: args.tanmi_path.clone(),
+        container: args.container.trim_end_matches('/').to_owned(),
+        dry_run: args.dry_run,
+    };
+    if let Some(extensions) = job.extensions.as_ref().filter(|dir| !dir.is_dir()) {
+        let error = std::io::Error::new(std::io::ErrorKind::NotFound, "not a folder");
+        return Err(Error::io(extensions)(error));
+    }
+    let mut progress = Progress::new("users");
+    let total = users.len() as u64;
+    let mut reports: Vec<Report> = Vec::new();
+    for (done, user) in users.iter().enumerate() {
+        reports.push(context::provision(&job, user));
+        progress.show(done as u64 + 1, total);
+    }
+    progress.end();
+    if reports.iter().any(|report| !report.problems.is_empty()) {
+        context.failed.set(true);
+    }
+    let value: Value = json!({"dryRun": args.dry_run, "users": reports});
+    context.answer(&value, |_| show::context::provisioned(&reports, args.dry_run, lang));
+    Ok(())
+}

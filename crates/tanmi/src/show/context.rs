@@ -1,0 +1,169 @@
+//! Declared context: what is told, from where; what was built; what users got.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use tanmi_app::declared::{Declaration, Declared, Fate};
+use tanmi_app::spine::Explained;
+use tanmi_base::{Lang, text};
+use tanmi_event::Platform;
+use tanmi_install::context::{Built, Remark, Report};
+
+use crate::out::{self, paint};
+
+fn fate(file: &Declared, lang: Lang) -> (&'static str, String) {
+    let (sign, zh, en) = match &file.fate {
+        Fate::Told(sig) => {
+            return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
+        }
+        Fate::LoadedByClient => ("·", "客户端自己会加载", "the client loads it by itself"),
+        Fate::Missing => ("✗", "不存在", "it is not there"),
+        Fate::Outside => ("✗", "在项目之外", "it leads out of the project"),
+        Fate::Untrusted => ("✗", "项目未被信任：tanmi trust", "the project is not trusted: tanmi trust"),
+    };
+    (sign, lang.pick(zh, en).to_owned())
+}
+
+pub fn json(declaration: &Declaration, explained: &Explained, with_text: bool) -> Value {
+    let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, Lang::En).1});
+    let actions = explained.judged.decision.actions.iter();
+    let told: Vec<Value> = actions
+        .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::tokens(&action.content)}))
+        .collect();
+    let mut value = json!({
+        "bytes": explained.text.len(),
+        "tokens": text::tokens(&explained.text),
+        "told": told,
+        "declared": declaration.files.iter().map(file).collect::<Vec<_>>(),
+        "flaws": declaration.flaws.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect::<Vec<_>>(),
+    });
+    if with_text {
+        value["text"] = explained.text.clone().into();
+    }
+    value
+}
+
+pub fn tree(
+    platform: &Platform,
+    agent: Option<&str>,
+    declaration: &Declaration,
+    explained: &Explained,
+    with_text: bool,
+    lang: Lang,
+) -> String {
+    let mut out = String::new();
+    let what = match agent {
+        Some(agent) => lang.pick(format!("子代理 {agent}"), format!("subagent {agent}")),
+        None => lang.pick(String::from("会话开始"), String::from("session start")),
+    };
+    let size = |content: &str| {
+        let (bytes, tokens) = (content.len(), text::tokens(content));
+        lang.pick(format!("{bytes} 字节，约 {tokens} token"), format!("{bytes} bytes, about {tokens} tokens"))
+    };
+    let _ = writeln!(
+        out,
+        "{}  {}",
+        paint(out::BOLD, &format!("{} · {what}", platform.id)),
+        paint(out::DIM, &size(&explained.text))
+    );
+    let mut branches: Vec<(String, Vec<String>)> = Vec::new();
+    for action in &explained.judged.decision.actions {
+        branches.push((format!("{}  {}", action.rule, paint(out::DIM, &size(&action.content))), Vec::new()));
+    }
+    let files: Vec<String> = declaration
+        .files
+        .iter()
+        .map(|file| {
+            let (sign, fate) = fate(file, lang);
+            format!("{sign} {} ({})  {}", file.name, file.whose.as_str(), paint(out::DIM, &fate))
+        })
+        .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))
+        .collect();
+    let rule = explained.judged.decision.actions.iter().position(|action| action.rule == "declared-context");
+    match rule {
+        Some(at) => branches[at].1 = files,
+        None if !files.is_empty() => branches.push((lang.pick("未注入", "not told").to_owned(), files)),
+        None => {}
+    }
+    for (at, (line, leaves)) in branches.iter().enumerate() {
+        let is_last = at + 1 == branches.len();
+        let _ = writeln!(out, "{} {line}", if is_last { "└─" } else { "├─" });
+        for (leaf_at, leaf) in leaves.iter().enumerate() {
+            let stem = if is_last { "  " } else { "│ " };
+            let branch = if leaf_at + 1 == leaves.len() { "└─" } else { "├─" };
+            let _ = writeln!(out, "{stem} {branch} {leaf}");
+        }
+    }
+    if branches.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("└─ （无）", "└─ (nothing)"));
+    }
+    if with_text && !explained.text.is_empty() {
+        let _ = writeln!(out, "\n{}", text::printable(&explained.text));
+    }
+    out
+}
+
+fn remarks(out: &mut String, remarks: &[Remark]) {
+    for remark in remarks {
+        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), remark.path, remark.reason);
+    }
+}
+
+pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
+    let path = built.path.display();
+    let (zh, en) = match (built.is_current(), is_check) {
+        (true, _) => (format!("{path} 已是最新"), format!("{path} is up to date")),
+        (false, true) => (
+            format!("{path} 已过期；运行 tanmi context build"),
+            format!("{path} is out of date; run tanmi context build"),
+        ),
+        (false, false) => (format!("已写入 {path}"), format!("wrote {path}")),
+    };
+    let counts = lang.pick(
+        format!("{} 个 agent，{} 个 skill，{} 个 command", built.agents, built.skills, built.commands),
+        format!("agents: {}, skills: {}, commands: {}", built.agents, built.skills, built.commands),
+    );
+    let mut out = format!("{}  {}\n", lang.pick(zh, en), paint(out::DIM, &counts));
+    remarks(&mut out, &built.remarks);
+    out
+}
+
+/// More users than these are summed up.
+const LISTED: usize = 20;
+
+pub fn provisioned(reports: &[Report], is_dry: bool, lang: Lang) -> String {
+    let mut out = String::new();
+    let is_worth =
+        |report: &&Report| !report.is_unchanged() || !report.problems.is_empty() || !report.kept.is_empty();
+    for report in reports.iter().filter(is_worth).take(LISTED) {
+        let (added, updated, removed) = (report.added.len(), report.updated.len(), report.removed.len());
+        let counts = lang.pick(
+            format!("新增 {added}，更新 {updated}，移除 {removed}"),
+            format!("added {added}, updated {updated}, removed {removed}"),
+        );
+        let _ = writeln!(out, "{}  {counts}", paint(out::BOLD, &format!("user_{}", report.user)));
+        for kept in &report.kept {
+            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason);
+        }
+        for problem in &report.problems {
+            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✗"), problem.path, problem.reason);
+        }
+    }
+    let unchanged = reports.iter().filter(|report| report.is_unchanged()).count();
+    let changed = reports.len() - unchanged;
+    let problems: usize = reports.iter().map(|report| report.problems.len()).sum();
+    let summary = lang.pick(
+        format!(
+            "{} 个用户：{changed} 个{}，{unchanged} 个无变化，{problems} 个问题",
+            reports.len(),
+            if is_dry { "将变化" } else { "已更新" }
+        ),
+        format!(
+            "{} users: {changed} {}, {unchanged} unchanged, {problems} problems",
+            reports.len(),
+            if is_dry { "would change" } else { "changed" }
+        ),
+    );
+    let _ = writeln!(out, "{}", paint(out::BOLD, &summary));
+    out
+}

@@ -1,0 +1,442 @@
+//! Declared context: told once, when it should be, to whom it should be; built and provided.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+
+fn make(env: &TestEnv, path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    env.write(path, text.as_bytes());
+}
+
+fn declare(env: &TestEnv, manifest: Value) {
+    make(env, &env.project.join(".tanmi/context.json"), &manifest.to_string());
+}
+
+/// A payload through a hook: what it answers.
+fn hook(env: &TestEnv, platform: &str, payload: &Value) -> String {
+    let mut command = env.command(&["hook", platform]);
+    feed(&mut command, &payload.to_string())
+}
+
+fn feed(command: &mut std::process::Command, input: &str) -> String {
+    use std::io::Write;
+    let piped = std::process::Stdio::piped;
+    let mut child = command.stdin(piped()).stdout(piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn claude(env: &TestEnv, session: &str, event: &str, more: Value) -> String {
+    let mut payload = json!({"session_id": session, "hook_event_name": event, "cwd": env.project});
+    payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    hook(env, "claude-code", &payload)
+}
+
+fn start(env: &TestEnv, session: &str, source: &str) -> String {
+    claude(env, session, "SessionStart", json!({"source": source}))
+}
+
+fn prompt(env: &TestEnv, session: &str, text: &str) -> String {
+    claude(env, session, "UserPromptSubmit", json!({"prompt": text}))
+}
+
+fn trusted() -> TestEnv {
+    let env = TestEnv::new();
+    declare(&env, json!({"files": ["docs/ctx.md"]}));
+    make(&env, &env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
+    env.ok(&["trust", "--yes"]);
+    env
+}
+
+#[test]
+fn told_once_and_again_after_a_change_or_a_compaction() {
+    let env = trusted();
+    let is_told = |text: &str| text.contains("DECLARED");
+    assert!(is_told(&start(&env, "s", "startup")));
+    assert!(!is_told(&prompt(&env, "s", "hello")));
+    assert!(!is_told(&start(&env, "s", "resume")), "its history has it");
+    env.write(&env.project.join("docs/ctx.md"), b"# Ctx\nDECLARED-TWO, longer\n");
+    assert!(prompt(&env, "s", "hello").contains("DECLARED-TWO"));
+    assert!(!is_told(&prompt(&env, "s", "hello")));
+    claude(&env, "s", "PreCompact", json!({"trigger": "manual"}));
+    assert!(is_told(&start(&env, "s", "compact")));
+    assert!(!is_told(&prompt(&env, "s", "hello")));
+    assert!(is_told(&prompt(&env, "t", "hello")), "at the first prompt, where no start was seen");
+    assert!(!is_told(&prompt(&env, "t", "hello")));
+    env.ok(&["config", "set", "declaredContext", "false"]);
+    assert!(!is_told(&start(&env, "u", "startup")));
+}
+
+#[test]
+fn what_the_client_loads_or_the_prompt_carries_is_not_told_twice() {
+    let env = trusted();
+    declare(&env, json!({"files": [".claude/CLAUDE.md", "AGENTS.md"]}));
+    make(&env, &env.project.join(".claude/CLAUDE.md"), "OF-CLAUDE");
+    make(&env, &env.project.join("AGENTS.md"), "OF-CODEX");
+    let told = start(&env, "s", "startup");
+    assert!(told.contains("OF-CODEX") && !told.contains("OF-CLAUDE"), "{told}");
+    let codex = json!({"session_id": "c", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
+    let told = hook(&env, "codex", &codex);
+    assert!(!told.contains("OF-CODEX") && told.contains("OF-CLAUDE"), "{told}");
+    declare(&env, json!({"files": ["AGENTS.md"], "loadedByClient": {"claude-code": ["AGENTS.md"]}}));
+    assert!(!start(&env, "t", "startup").contains("OF-CODEX"), "a list of one's own");
+    declare(&env, json!({"files": ["docs/ctx.md"]}));
+    let carried = prompt(&env, "u", "## 工作区环境\nDECLARED by the host\n\nhello");
+    assert!(!carried.contains("DECLARED"), "{carried}");
+    assert!(!prompt(&env, "u", "and now?").contains("DECLARED"), "the session has it");
+}
+
+#[test]
+fn nothing_of_a_project_that_is_not_trusted_or_outside_of_it() {
+    let env = TestEnv::new();
+    let secret = env.root().join("secret.md");
+    make(&env, &secret, "SECRET");
+    declare(&env, json!({"files": ["docs/ctx.md", "../secret.md", "link.md", secret, "gone.md"]}));
+    make(&env, &env.project.join("docs/ctx.md"), "DECLARED");
+    std::os::unix::fs::symlink(&secret, env.project.join("link.md")).unwrap();
+    assert!(!start(&env, "s", "startup").contains("DECLARED"));
+    env.ok(&["trust", "--yes"]);
+    let told = start(&env, "t", "startup");
+    assert!(told.contains("DECLARED") && !told.contains("SECRET"), "{told}");
+    // What the person or the machine declares may be anywhere.
+    make(&env, &env.root().join("home/.tanmi/context.json"), &json!({"files": [secret]}).to_string());
+    assert!(start(&env, "u", "startup").contains("SECRET"));
+    let container = env.root().join("etc/context.json");
+    make(&env, &container, &json!({"files": ["all.md"]}).to_string());
+    make(&env, &env.root().join("etc/all.md"), "OF-THE-CONTAINER");
+    let mut command = env.command(&["hook", "claude-code"]);
+    command.env("TANMI_CONTEXT", &container);
+    let payload = json!({"session_id": "v", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
+    assert!(feed(&mut command, &payload.to_string()).contains("OF-THE-CONTAINER"));
+    for broken in ["{", "[]", "{\"files\": 7}"] {
+        make(&env, &env.project.join(".tanmi/context.json"), broken);
+        assert!(start(&env, "w", "startup").contains("SECRET"), "the others still count");
+    }
+}
+
+#[test]
+fn a_giant_is_cut_by_sections_with_a_pointer() {
+    let env = trusted();
+    let giant = format!("# One\nFIRST\n\n## Two\nSECOND\n\n## Three\n{}", "很长的文字。\n".repeat(250_000));
+    env.write(&env.project.join("docs/ctx.md"), giant.as_bytes());
+    let told = start(&env, "s", "startup");
+    let answer: Value = serde_json::from_str(&told).unwrap();
+    let text = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(text.len() <= 10_000 && text.contains("SECOND") && !text.contains("很长的文字"), "{text}");
+    assert!(text.contains("the rest is in") && text.contains("docs/ctx.md"), "{text}");
+}
+
+#[test]
+fn subagents_get_the_general_part_and_their_own() {
+    let env = trusted();
+    make(&env, &env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
+    make(&env, &env.project.join(".tanmi/subagents/Explore.md"), "FOR-EXPLORE");
+    make(&env, &env.project.join("x.md"), "NOT-THIS");
+    let workspace = env.init();
+    env.ok(&["workspace", "update", "--add-rule", "RULE-ONE"]);
+    env.ok(&["session", "bind", "-w", &workspace, "--session", "s"]);
+    let told =
+        |agent: &str| claude(&env, "s", "SubagentStart", json!({"agent_id": agent, "agent_type": agent}));
+    let explore = told("Explore");
+    for part in ["FOR-ALL", "FOR-EXPLORE", "RULE-ONE", "DECLARED-ONE", "You are a subagent (Explore)"] {
+        assert!(explore.contains(part), "{part}: {explore}");
+    }
+    let other = told("general-purpose");
+    assert!(other.contains("FOR-ALL") && !other.contains("FOR-EXPLORE"), "{other}");
+    for odd in ["../../x", "../x", ".", "a/b", "\u{0}"] {
+        assert!(!told(odd).contains("NOT-THIS"), "{odd}");
+    }
+    // Cursor: the whole input, with the prompt extended.
+    let mut payload: Value =
+        serde_json::from_str(include_str!("../../../platform/fixtures/cursor/preToolUse.Task.json")).unwrap();
+    payload["workspace_roots"] = json!([env.project]);
+    payload["conversation_id"] = "s".into();
+    let answer: Value = serde_json::from_str(&hook(&env, "cursor", &payload)).unwrap();
+    let input = &answer["updated_input"];
+    assert_eq!((&input["description"], &input["subagent_type"]), (&json!("scan"), &json!("general-purpose")));
+    let text = input["prompt"].as_str().unwrap();
+    assert!(
+        text.starts_with("List the modules\n\n") && text.contains("RULE-ONE") && text.contains("FOR-ALL"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_node_given_to_a_subagent_says_so() {
+    let env = TestEnv::new();
+    let workspace = env.init();
+    let node = env.node("root", "execution", "t");
+    env.ok(&["node", "transition", &node, "--action", "start", "--session", "s", "--agent", "Explore"]);
+    let text = std::fs::read_to_string(env.node_md(&workspace, &node)).unwrap();
+    assert!(text.contains("startedByAgent: Explore") && text.contains("(Explore)"), "{text}");
+    env.ok(&["node", "transition", &node, "--action", "complete", "--conclusion", "done"]);
+    assert!(!std::fs::read_to_string(env.node_md(&workspace, &node)).unwrap().contains("startedByAgent"));
+}
+
+#[test]
+fn a_host_that_pipes_prompts_gets_them_back_with_the_context_before() {
+    let env = trusted();
+    let pipe = |payload: &str| {
+        feed(&mut env.command(&["hook", "claude-code", "UserPromptSubmit", "--format", "prompt"]), payload)
+    };
+    let out: Value =
+        serde_json::from_str(&pipe(&json!({"prompt": "hello", "cwd": env.project, "x": 1}).to_string()))
+            .unwrap();
+    assert_eq!((&out["prompt"], &out["x"]), (&json!("# Ctx\nDECLARED-ONE\n\nhello"), &json!(1)));
+    for same in ["{\"prompt\":\"## 工作区环境 hello\"}", "{\"other\":1}", "not json", "{\"prompt\":7}"] {
+        assert_eq!(pipe(same).trim_end(), same, "unchanged");
+    }
+    std::fs::remove_file(env.project.join("docs/ctx.md")).unwrap();
+    assert_eq!(pipe("{\"prompt\": \"hi\"}").trim_end(), "{\"prompt\": \"hi\"}");
+}
+
+/// The specification's own example.
+fn seed_tree(env: &TestEnv, dir: &Path) {
+    let matter =
+        |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n\n# {name}\n");
+    let agent = "---\nname: generate-docs-agent\ndescription: 智能文档生成编排器\nwhen: 生成技术方案、专利、论文等文档\n---\n";
+    make(env, &dir.join("agents/generate-docs-agent.md"), agent);
+    make(env, &dir.join("commands/generate-docs.md"), &matter("generate-docs", "生成文档"));
+    for (group, name, about) in [
+        ("technical", "tech-solution", "技术方案生成"),
+        ("technical", "value-proposition", "价值主张文档"),
+        ("technical", "thesis-doc", "立论白皮书"),
+        ("technical", "ethics-report", "伦理风险评估"),
+        ("patent", "tech-disclosure", "技术交底书"),
+        ("patent", "patent-writing", "权利要求书"),
+        ("paper", "engineering-paper", "工程论文"),
+        ("paper", "science-paper", "科学论文"),
+    ] {
+        make(env, &dir.join(format!("skills/{group}/{name}/SKILL.md")), &matter(name, about));
+    }
+}
+
+fn seed_manifest() -> Value {
+    json!({
+        "files": [".claude/CLAUDE.md"],
+        "title": "Claude Code Extensions - 扩展上下文",
+        "environment": {
+            "当前工作目录": "/workspace",
+            "默认项目目录": "/workspace/my-workspace",
+            "文档输出目录": "/workspace/my-workspace/generated_docs/",
+        },
+        "skillGroups": {"technical": "技术文档", "patent": "专利文档", "paper": "学术论文"},
+        "paths": [
+            "所有文档生成操作在 `/workspace` 目录下执行",
+            "相对路径基于 `/workspace` 计算",
+            "文档默认输出到 `/workspace/my-workspace/generated_docs/` 目录",
+            "输出文件命名格式：`[文档类型]_[创意简述]_[时间戳].md`",
+        ],
+        "intents": [{"use": "generate-docs-agent", "words": ["技术交底书、专利、论文", "技术方案、商业计划、可行性评估", "生成文档、写论文、撰写专利"]}],
+    })
+}
+
+#[test]
+fn the_specification_s_tree_built_and_provided() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    let extensions = env.root().join("extensions");
+    seed_tree(&env, &extensions);
+    let manifest = env.root().join("context.json");
+    make(&env, &manifest, &seed_manifest().to_string());
+    let root = env.root().join("workspace/users");
+    let args = [
+        "context",
+        "provision",
+        "--root",
+        root.to_str().unwrap(),
+        "--user",
+        "42",
+        "--extensions",
+        extensions.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let mut out = plain(&env, &env.ok(&args));
+    let data = root.join("user_42/data");
+    out.push_str(&tree(&data, 0));
+    for file in [".claude/CLAUDE.md", ".claude/settings.json", ".mcp.json"] {
+        out.push_str(&format!("\n== {file}\n{}", std::fs::read_to_string(data.join(file)).unwrap()));
+    }
+    out.push_str(&format!("\n== again\n{}", plain(&env, &env.ok(&args))));
+    insta::assert_snapshot!(out);
+    // Built by itself it is the same file.
+    let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
+    assert!(built.ok, "{}{}", built.stdout, built.stderr);
+}
+
+fn plain(env: &TestEnv, text: &str) -> String {
+    text.replace(&env.root().display().to_string(), "ROOT")
+}
+
+fn tree(dir: &Path, depth: usize) -> String {
+    let mut entries: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let mut out = String::new();
+    for entry in entries {
+        let is_dir = entry.path().is_dir();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        out.push_str(&format!("{}{name}{}\n", "  ".repeat(depth), if is_dir { "/" } else { "" }));
+        if is_dir {
+            out.push_str(&tree(&entry.path(), depth + 1));
+        }
+    }
+    out
+}
+
+#[test]
+fn what_a_user_made_or_changed_stays() {
+    let env = TestEnv::new();
+    let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
+    seed_tree(&env, &extensions);
+    let data = root.join("user_a/data");
+    make(&env, &data.join(".claude/settings.json"), "{\n  // mine\n  \"editor\": \"vim\",\n}\n");
+    make(&env, &data.join(".claude/skills/mine/SKILL.md"), "---\nname: mine\ndescription: my own\n---\n");
+    make(&env, &data.join(".claude/CLAUDE.md"), "# Written by hand\n");
+    let provision = |more: &[&str]| {
+        let mut args = vec![
+            "context",
+            "provision",
+            "--root",
+            root.to_str().unwrap(),
+            "--user",
+            "a",
+            "--extensions",
+            extensions.to_str().unwrap(),
+        ];
+        args.extend(more);
+        env.run(&[&args[..], &["--json"]].concat())
+    };
+    let user =
+        |run: &crate::env::Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["users"][0].clone();
+    let before = env.files(&root);
+    let dry = provision(&["--dry-run"]);
+    assert!(dry.ok && !user(&dry)["added"].as_array().unwrap().is_empty());
+    assert_eq!(env.files(&root), before, "a dry run changes nothing");
+    assert!(provision(&[]).ok);
+    let read = |path: &str| std::fs::read_to_string(data.join(path)).unwrap();
+    assert!(
+        read(".claude/settings.json").contains("// mine")
+            && read(".claude/settings.json").contains("SessionStart")
+    );
+    assert!(
+        read(".claude/CLAUDE.md").contains("# Written by hand")
+            && read(".claude/CLAUDE.md").contains("**mine**: my own")
+    );
+    // The user changes one file of ours; the host changes it too, drops another, and adds one.
+    env.write(
+        &data.join(".claude/skills/patent/patent-writing/SKILL.md"),
+        b"---\nname: patent-writing\ndescription: better\n---\n",
+    );
+    make(
+        &env,
+        &extensions.join("skills/patent/patent-writing/SKILL.md"),
+        "---\nname: patent-writing\ndescription: newer\n---\n",
+    );
+    tanmi_base::fs::remove_tree(&extensions.join("skills/paper")).unwrap();
+    make(&env, &extensions.join("agents/new.md"), "---\nname: new\ndescription: a new one\n---\n");
+    make(
+        &env,
+        &extensions.join("agents/generate-docs-agent.md"),
+        "---\nname: generate-docs-agent\ndescription: updated\n---\n",
+    );
+    let run = provision(&[]);
+    let report = user(&run);
+    assert!(read(".claude/skills/patent/patent-writing/SKILL.md").contains("better"));
+    assert_eq!(report["kept"][0]["reason"], "changed by the user", "{report}");
+    assert!(
+        !data.join(".claude/skills/paper").exists() && data.join(".claude/skills/mine/SKILL.md").exists()
+    );
+    assert!(
+        read(".claude/agents/generate-docs-agent.md").contains("updated")
+            && data.join(".claude/agents/new.md").exists()
+    );
+    let after = env.files(&root);
+    assert!(user(&provision(&[]))["updated"].as_array().unwrap().is_empty());
+    assert_eq!(env.files(&root), after);
+}
+
+#[test]
+fn hostile_trees_are_refused_item_by_item() {
+    let env = TestEnv::new();
+    let (extensions, root, outside) =
+        (env.root().join("ext"), env.root().join("users"), env.root().join("outside"));
+    seed_tree(&env, &extensions);
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::create_dir_all(root.join("user_link")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("user_link/data")).unwrap();
+    std::fs::create_dir_all(root.join("user_in/data/.claude")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("user_in/data/.claude/skills")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", extensions.join("agents/passwd.md")).unwrap();
+    make(&env, &extensions.join("agents/broken.md"), "---\nname: [unclosed\n---\n");
+    make(&env, &extensions.join("agents/bare.md"), "# nothing\n");
+    make(
+        &env,
+        &extensions.join("agents/twin.md"),
+        "---\nname: generate-docs-agent\ndescription: again\n---\n",
+    );
+    make(&env, &root.join("user_bad/data/.claude/settings.json"), "{\n\"a\": 1\n\"b\": 2}");
+    let mut args = vec![
+        "context",
+        "provision",
+        "--root",
+        root.to_str().unwrap(),
+        "--extensions",
+        extensions.to_str().unwrap(),
+        "--json",
+    ];
+    for user in ["../x", "a/b", "..", "", "link", "in", "bad"] {
+        args.extend(["--user", user]);
+    }
+    let run = env.run(&args);
+    assert!(!run.ok);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    let problems = |user: usize| value["users"][user]["problems"].to_string();
+    for bad in 0..4 {
+        assert!(problems(bad).contains("only letters"), "{}", problems(bad));
+    }
+    assert!(problems(4).contains("symbolic link") && problems(5).contains("symbolic link"));
+    let bad = problems(6);
+    for part in ["settings.json", "line 2", "passwd.md", "broken.md", "bare.md", "is also the name of"] {
+        assert!(bad.contains(part), "{part}: {bad}");
+    }
+    assert!(root.join("user_bad/data/.claude/agents/generate-docs-agent.md").exists(), "the rest is done");
+    assert_eq!(
+        std::fs::read_to_string(root.join("user_bad/data/.claude/settings.json")).unwrap(),
+        "{\n\"a\": 1\n\"b\": 2}"
+    );
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing outside");
+    assert!(!env.root().join("x").exists() && !env.root().join("user_").exists());
+}
+
+#[test]
+fn what_is_shown_of_it() {
+    let mut out = String::new();
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        declare(&env, json!({"files": ["docs/ctx.md", ".claude/CLAUDE.md", "gone.md", "../out.md"]}));
+        make(&env, &env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
+        make(&env, &env.project.join(".claude/CLAUDE.md"), "x");
+        make(&env, &env.root().join("out.md"), "x");
+        make(&env, &env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
+        for args in [
+            &["context", "show"][..],
+            &["trust", "--yes"],
+            &["context", "show"],
+            &["context", "show", "--platform", "codex"],
+            &["context", "show", "--agent", "Explore", "--text"],
+            &["context", "build"],
+            &["context", "build", "--check"],
+            &["context", "show", "--platform", "emacs"],
+        ] {
+            let run = env.run(args);
+            out.push_str(&format!("$ tanmi {}\n{}{}\n", args.join(" "), run.stdout, run.stderr));
+        }
+        out = plain(&env, &out);
+    }
+    insta::assert_snapshot!(out);
+}
