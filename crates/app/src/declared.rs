@@ -250,15 +250,18 @@ pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &st
 }
 
 impl crate::App {
-    /// What a session of this platform, or a subagent of this type, would be told when it starts. Writes nothing.
+    /// What a session of this platform, or a subagent of this type, would be told when it starts, here or in the folder of
+    /// a user. Writes nothing.
     pub fn context_show(
         &self,
         platform: &'static Platform,
         agent: Option<&str>,
         session: Option<&str>,
+        folder: Option<&Path>,
     ) -> (Declaration, Explained) {
+        let project = folder.unwrap_or(self.project());
         let payload = Payload {
-            cwd: Some(self.project().display().to_string()),
+            cwd: Some(project.display().to_string()),
             start: agent.is_none().then_some(StartSource::Startup),
             agent_type: agent.map(String::from),
             // Where a subagent is told by its prompt, it has one.
@@ -268,14 +271,17 @@ impl crate::App {
         let kind = if agent.is_some() { EventKind::SubagentStart } else { EventKind::SessionStart };
         let session = session.unwrap_or("context-show").to_owned();
         let event = Event { source: Source::Hook, platform, kind, session, payload };
-        let caller = self.caller();
+        let mut caller = self.caller();
+        // A user's folder is what its container names.
+        let own = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
+        caller.context = own.as_deref().or(caller.context);
         let declaration = find(&Asked {
             user: caller.user,
-            project: Some(self.project()),
-            is_trusted: self.is_trusted(),
+            project: Some(project),
+            is_trusted: Trust::new(self.home()).has_project(project),
             container: caller.context,
             platform,
-            cwd: Some(self.project()),
+            cwd: Some(project),
             agent,
         });
         (declaration, spine::explain(&caller, &event, None))

@@ -17,6 +17,12 @@ pub enum ContextCommand {
         /// A session that is known, with what it is bound to
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+        /// In the folder of this user instead of the project
+        #[arg(long, value_name = "ID", conflicts_with = "session")]
+        user: Option<String>,
+        /// The folder that has `user_ID/data` in it
+        #[arg(long, value_name = "DIR", default_value = "workspace/users", requires = "user")]
+        root: PathBuf,
         /// Also print the text
         #[arg(long)]
         text: bool,

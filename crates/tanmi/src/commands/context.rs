@@ -1,5 +1,7 @@
 //! `tanmi context`
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_base::fs::{self, Durability};
@@ -13,22 +15,40 @@ use crate::show;
 
 pub fn run(context: &Context, command: ContextCommand) -> Result {
     match command {
-        ContextCommand::Show { platform, agent, session, text } => {
-            show(context, &platform, agent.as_deref(), session.as_deref(), text)
+        ContextCommand::Show { platform, agent, session, user, root, text } => {
+            let folder = user.map(|user| user_folder(&root, &user)).transpose()?;
+            show(context, &platform, agent.as_deref(), session.as_deref(), folder.as_deref(), text)
         }
         ContextCommand::Build { check } => build(context, check),
         ContextCommand::Provision(args) => provision(context, &args),
     }
 }
 
-fn show(context: &Context, platform: &str, agent: Option<&str>, session: Option<&str>, text: bool) -> Result {
+fn user_folder(root: &Path, user: &str) -> Result<PathBuf> {
+    context::check_user(user).map_err(|expected| Error::BadValue {
+        key: "--user",
+        value: user.to_owned(),
+        expected,
+    })?;
+    let folder = root.join(format!("user_{user}")).join("data");
+    folder.canonicalize().map_err(Error::io(folder))
+}
+
+fn show(
+    context: &Context,
+    platform: &str,
+    agent: Option<&str>,
+    session: Option<&str>,
+    folder: Option<&Path>,
+    text: bool,
+) -> Result {
     let app = &context.app;
     let found = find_platform(platform).ok_or_else(|| Error::BadValue {
         key: "--platform",
         value: platform.to_owned(),
         expected: String::from("claude-code | cursor | codex | gemini-cli | copilot-cli"),
     })?;
-    let (declaration, explained) = app.context_show(found, agent, session);
+    let (declaration, explained) = app.context_show(found, agent, session, folder);
     let lang = app.lang(None);
     let value = show::context::json(&declaration, &explained, text);
     context.answer(&value, |_| show::context::tree(found, agent, &declaration, &explained, text, lang));

@@ -264,6 +264,18 @@ fn the_specification_s_tree_built_and_provided() {
     }
     out.push_str(&format!("\n== again\n{}", plain(&env, &env.ok(&args))));
     insta::assert_snapshot!(out);
+    let shown = env.json(&[
+        "context",
+        "show",
+        "--root",
+        root.to_str().unwrap(),
+        "--user",
+        "42",
+        "--platform",
+        "codex",
+    ]);
+    assert_eq!(shown["declared"][0]["whose"], "project", "{shown}");
+    assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
     // Built by itself it is the same file.
     let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
     assert!(built.ok, "{}{}", built.stdout, built.stderr);

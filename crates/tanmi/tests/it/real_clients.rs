@@ -261,6 +261,81 @@ fn a_real_client(id: &'static str, program: &str) {
     }
 }
 
+/// Several prompts in one process, so that there is something to compact.
+fn conversation(agent: &Agent, prompts: &[&str]) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let mut command = agent.env.command_in(agent.program.to_str().unwrap(), &agent.env.project);
+    command.env_remove("TANMI_NOW").env("ANTHROPIC_API_KEY", "none").env("IS_SANDBOX", "1");
+    command.env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", agent.model.port));
+    command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+    command.args([
+        "-p",
+        "--dangerously-skip-permissions",
+        "--verbose",
+        "--session-id",
+        agent.session.as_ref().unwrap(),
+    ]);
+    command.args(["--input-format", "stream-json", "--output-format", "stream-json"]);
+    let piped = std::process::Stdio::piped;
+    let mut child =
+        command.stdin(piped()).stdout(piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut out = String::new();
+    for prompt in prompts {
+        let message = json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}});
+        writeln!(stdin, "{message}").unwrap();
+        for line in lines.by_ref().map_while(Result::ok) {
+            let is_end = line.contains("\"type\":\"result\"");
+            out.push_str(&line);
+            out.push('\n');
+            if is_end {
+                break;
+            }
+        }
+    }
+    drop(stdin);
+    lines.for_each(drop);
+    assert!(child.wait().unwrap().success(), "{out}");
+    out
+}
+
+/// Declared context: once at the start, once after a compaction, and not again at the next prompt. A subagent gets the part
+/// of its type; its parent does not.
+#[test]
+fn claude_code_gets_what_is_declared_once_and_again_after_a_compaction() {
+    let Some(program) = client("claude") else { return };
+    let agent = Agent::new("claude-code", program);
+    let write = |path: &str, text: &str| {
+        let path = agent.env.project.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        agent.env.write(&path, text.as_bytes());
+    };
+    write(".tanmi/context.json", r#"{"files": ["docs/ctx.md"]}"#);
+    write("docs/ctx.md", "DECLARED-FOR-ALL");
+    write(".tanmi/subagents/general-purpose.md", "ONLY-FOR-THIS-TYPE");
+    agent.env.ok(&["trust", "--yes"]);
+    let workspace = agent.env.init();
+    agent.env.ok(&["workspace", "update", "--add-rule", "RULE-OF-THE-WORKSPACE"]);
+    agent.env.ok(&["session", "bind", "-w", &workspace, "--session", agent.session.as_ref().unwrap()]);
+    let said = conversation(&agent, &["ALPHA", "BRAVO", "/compact", "CHARLIE", "DELTA [[agent SUBTASK]]"]);
+    let seen = agent.model.seen();
+    let context = agent.context(&said, &seen);
+    let last = |word: &str| {
+        seen.iter().rfind(|text| text.contains(word) && !text.contains("You are a subagent")).unwrap()
+    };
+    let count = |text: &str| text.matches("DECLARED-FOR-ALL").count();
+    assert_eq!(count(last("BRAVO")), 1, "once at the start, not again at the next prompt: {context}");
+    let after = last("DELTA");
+    assert!(!after.contains("ALPHA"), "it was compacted: {context}");
+    assert_eq!(count(after), 1, "once after the compaction: {context}");
+    assert!(!after.contains("ONLY-FOR-THIS-TYPE"), "the parent does not have it: {context}");
+    let subagent = seen.iter().find(|text| text.contains("You are a subagent")).unwrap();
+    for part in ["RULE-OF-THE-WORKSPACE", "ONLY-FOR-THIS-TYPE", "DECLARED-FOR-ALL"] {
+        assert!(subagent.contains(part), "{part}: {context}");
+    }
+}
+
 /// The plugin is a second way in; with both, everything is still said once.
 #[test]
 fn claude_code_with_the_plugin_is_told_once_with_an_install_and_without() {
