@@ -78,7 +78,8 @@ pub enum Fate {
 pub struct Asked<'a> {
     pub user: Option<&'a Path>,
     pub project: Option<&'a Path>,
-    pub is_trusted: bool,
+    /// Where it is known which projects are trusted; asked only for what is there.
+    pub home: &'a Path,
     /// Named by the environment.
     pub container: Option<&'a Path>,
     pub platform: &'static Platform,
@@ -197,7 +198,9 @@ fn subagents(asked: &Asked<'_>, whose: Whose, dir: &Path, base: &Path, out: &mut
 }
 
 fn fate(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, own: Option<&[String]>) -> Fate {
-    if whose == Whose::Project && !asked.is_trusted {
+    if whose == Whose::Project
+        && !asked.project.is_some_and(|project| Trust::new(asked.home).has_project(project))
+    {
         return Fate::Untrusted;
     }
     let Ok(real) = path.canonicalize() else { return Fate::Missing };
@@ -233,7 +236,7 @@ pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &st
     let declaration = find(&Asked {
         user: user.as_deref(),
         project: Some(&project),
-        is_trusted: Trust::new(home).has_project(&project),
+        home,
         container,
         // Nobody loads anything by itself in a pipe.
         platform: &API,
@@ -278,7 +281,7 @@ impl crate::App {
         let declaration = find(&Asked {
             user: caller.user,
             project: Some(project),
-            is_trusted: Trust::new(self.home()).has_project(project),
+            home: self.home(),
             container: caller.context,
             platform,
             cwd: Some(project),

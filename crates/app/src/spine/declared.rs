@@ -9,7 +9,6 @@ use tanmi_session::SessionState;
 use super::Caller;
 use crate::config::Config;
 use crate::declared::{self, Asked};
-use crate::trust::Trust;
 
 /// What is to be told, or why nothing is.
 pub fn load(
@@ -29,8 +28,7 @@ pub fn load(
     let asked = Asked {
         user: caller.user,
         project,
-        is_trusted: project
-            .is_some_and(|project| has_any(project) && Trust::new(caller.home).has_project(project)),
+        home: caller.home,
         container: caller.context,
         platform: event.platform,
         cwd: event.payload.cwd.as_deref().map(Path::new),
@@ -56,11 +54,6 @@ pub fn load(
         Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
     });
     Ok(DeclaredFacts { files: read.collect(), digest })
-}
-
-/// Whether it is worth asking whom to trust.
-fn has_any(project: &Path) -> bool {
-    project.join(tanmi_base::paths::PROJECT_DIR).is_dir()
 }
 
 /// What an event does to what a session knows, before anything is decided.
