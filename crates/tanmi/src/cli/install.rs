@@ -18,6 +18,9 @@ pub struct AgentArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Do not ask; only a purge ever does
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -50,9 +53,6 @@ pub struct UninstallArgs {
     /// Also delete everything that was saved, here and in every project this machine knows. Asks first
     #[arg(long)]
     pub purge: bool,
-    /// Do not ask
-    #[arg(long, requires = "purge")]
-    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -172,7 +172,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     plans.retain(|planned| seen.insert(planned.real.clone()));
     let is_dry = args.agents.dry_run;
     let purged = match args.purge && !is_dry {
-        true => Some(agreed_to_purge(context, args.yes)?),
+        true => Some(agreed_to_purge(context, args.agents.yes)?),
         false => None,
     };
     let done = match is_dry {

@@ -62,7 +62,7 @@ fn what_people_see_of_an_install() {
 fn installed_for_two_that_share_a_file_one_speaks() {
     let env = TestEnv::new();
     let workspace = env.init();
-    env.ok(&["install", "--platform", "claude-code,cursor"]);
+    env.ok(&["install", "--platform", "claude-code,cursor", "--scope", "user", "--yes"]);
     env.ok(&["session", "bind", "-w", &workspace, "--session", "c1"]);
     let claude = read(&user(&env, ".claude/settings.json"));
     let cursor = read(&user(&env, ".cursor/hooks.json"));
