@@ -9,6 +9,7 @@ mod dist;
 mod instructions;
 mod plugin;
 mod recall;
+mod torture;
 
 #[derive(Parser)]
 #[command(about = "Tasks of the repository")]
@@ -27,6 +28,8 @@ enum Task {
     Plugin,
     /// Build what is handed out: a small static program with its man page and completions, packed
     Dist(dist::Options),
+    /// Many processes of every kind on one project, killed at any moment; then every promise is checked
+    Torture(torture::Options),
     /// Recall of the ranking on labelled sets
     Recall(recall::Options),
     /// Run a command and print the peak of its resident memory in kilobytes (used by bench)
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Instructions(options) => return instructions::run(&options),
         Task::Plugin => plugin::run(),
         Task::Dist(options) => return dist::run(&options),
+        Task::Torture(options) => return torture::run(&options),
         Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }

@@ -5,12 +5,13 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::paths::STORE_DIR;
+use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
 use tanmi_base::{Lang, Millis, fs};
 use tanmi_session::{Bindings, States, pause};
 use tanmi_workspace::store::Fix;
 
-use crate::{App, Result, config};
+use crate::trust::Trust;
+use crate::{App, Result, config, declared};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,24 +60,37 @@ struct Doctor<'a> {
 
 impl App {
     /// Looks at everything that is stored. With `fix`, what has one answer is mended.
-    pub fn checkup(&self, fix: bool) -> Result<Vec<Checkup>> {
+    pub fn checkup(&self, fix: bool) -> Vec<Checkup> {
         let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
         doctor.silence();
         doctor.settings();
-        doctor.permissions()?;
-        doctor.bindings()?;
         doctor.sessions();
         doctor.leftovers();
-        doctor.workspaces()?;
-        doctor.memory()?;
         doctor.rules();
-        Ok(doctor.out)
+        // What one cannot look at is one finding, and the others are looked at all the same.
+        let outcome = doctor.permissions();
+        doctor.or_say("home", outcome);
+        let outcome = doctor.bindings();
+        doctor.or_say("bindings", outcome);
+        let outcome = doctor.workspaces();
+        doctor.or_say("workspaces", outcome);
+        let outcome = doctor.memory();
+        doctor.or_say("memory", outcome);
+        doctor.out
     }
 }
 
 impl Doctor<'_> {
     fn say(&mut self, check: &'static str, health: Health, zh: String, en: String) {
         self.out.push(Checkup::new(check, health, self.lang.pick(zh, en)));
+    }
+
+    fn or_say(&mut self, check: &'static str, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            let message = error.message(self.lang);
+            self.say(check, Health::ByHand, message.clone(), message);
+            self.advise("检查该文件及其权限", "look at that file and who may read it");
+        }
     }
 
     fn advise(&mut self, zh: &str, en: &str) {
@@ -328,7 +342,12 @@ impl Doctor<'_> {
     }
 
     fn rules(&mut self) {
-        let is_wary = !self.app.is_trusted() && self.app.project().join(STORE_DIR).is_dir();
+        let (project, trust) = (self.app.project(), Trust::new(self.app.home()));
+        let memory = self.app.memory_folder();
+        let declares =
+            [declared::FILE, "subagents"].iter().any(|name| project.join(PROJECT_DIR).join(name).exists());
+        let is_wary =
+            !trust.has_project(project) && (declares || memory.exists() && !trust.has_project(memory.dir()));
         if is_wary {
             let (zh, en) = (
                 "此项目来自别处，其记忆和声明不会告诉代理",

@@ -78,7 +78,10 @@ pub fn temp_path(dir: &Path) -> PathBuf {
 
 /// Whether a file of this name was left by a process that is no more. Where nobody can tell, none was.
 pub fn is_leftover(name: &str) -> bool {
-    let pid = name.strip_prefix("tmp-").and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    let parts: Vec<&str> = name.strip_prefix("tmp-").unwrap_or_default().split('-').collect();
+    let [pid, count, random] = parts.as_slice() else { return false };
+    let is_ours = count.parse::<u32>().is_ok() && random.len() == 6;
+    let pid = pid.parse::<u32>().ok().filter(|_| is_ours);
     let processes = Path::new("/proc");
     pid.is_some_and(|pid| processes.join("self").exists() && !processes.join(pid.to_string()).exists())
 }
@@ -98,9 +101,8 @@ pub fn write_atomic(
     durability: Durability,
 ) -> io::Result<FileSig> {
     let temp = temp_path(temp_dir);
-    let written = write_new(&temp, bytes, durability)
-        .and_then(|sig| keep_mode(path, &temp).map(|()| sig))
-        .and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
+    let written =
+        write_like(path, &temp, bytes, durability).and_then(|sig| std::fs::rename(&temp, path).map(|()| sig));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }
@@ -122,17 +124,92 @@ pub fn replace_if(
     expected: FileSig,
 ) -> io::Result<Option<FileSig>> {
     let temp = temp_path(temp_dir);
-    let written = write_new(&temp, bytes, durability).and_then(|sig| keep_mode(path, &temp).map(|()| sig));
+    let written = write_like(path, &temp, bytes, durability);
     let swapped = written.and_then(|sig| Ok((sig, exchange(&temp, path)?)));
     let outcome = match swapped {
         Err(error) => Err(error),
         // No such call here: the look before this one has to do.
         Ok((sig, false)) => return std::fs::rename(&temp, path).map(|()| Some(sig)),
         Ok((sig, true)) if FileSig::of(&temp)? == Some(expected) => Ok(Some(sig)),
-        Ok((_, true)) => exchange(&temp, path).map(|_| None),
+        Ok((sig, true)) => put_back(&temp, path, sig).map(|()| None),
     };
     let _ = std::fs::remove_file(&temp);
     outcome
+}
+
+/// Somebody else's file was there: it goes back. If yet another one came in between, that one is the latest and stays.
+fn put_back(temp: &Path, path: &Path, own: FileSig) -> io::Result<()> {
+    exchange(temp, path)?;
+    if FileSig::of(temp)?.is_some_and(|sig| sig.inode != own.inode) {
+        exchange(temp, path)?;
+    }
+    Ok(())
+}
+
+/// Creates a file in one step, if there is none. `false` if somebody was quicker.
+pub fn create_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Durability) -> io::Result<bool> {
+    let temp = temp_path(temp_dir);
+    // A second name for a file cannot take the place of another file.
+    let made = write_new(&temp, bytes, durability).and_then(|_| match std::fs::hard_link(&temp, path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        // No second names on this file system.
+        Err(_) if !path.exists() => std::fs::rename(&temp, path).map(|()| true),
+        Err(_) => Ok(false),
+    });
+    let _ = std::fs::remove_file(&temp);
+    if durability == Durability::Synced
+        && let Some(parent) = path.parent()
+    {
+        sync_dir(parent);
+    }
+    made
+}
+
+/// Removes a file, if it is still this one. `false` if it is another, which stays.
+pub fn remove_if(path: &Path, temp_dir: &Path, expected: FileSig) -> io::Result<bool> {
+    let temp = temp_path(temp_dir);
+    std::fs::rename(path, &temp)?;
+    if FileSig::of(&temp)? == Some(expected) {
+        return std::fs::remove_file(&temp).map(|()| true);
+    }
+    // Back under its name, unless there is a newer one by now.
+    if std::fs::hard_link(&temp, path).is_err() && !path.exists() {
+        return std::fs::rename(&temp, path).map(|()| false);
+    }
+    std::fs::remove_file(&temp).map(|()| false)
+}
+
+/// A new file that is as private as the one it is going to replace, from its first byte on, and belongs to the same owner.
+fn write_like(old: &Path, new: &Path, bytes: &[u8], durability: Durability) -> io::Result<FileSig> {
+    let mut file = open_like(old, new)?;
+    file.write_all(bytes)?;
+    keep_mode(old, new)?;
+    if durability == Durability::Synced {
+        file.sync_data()?;
+    }
+    Ok(FileSig::from_metadata(&file.metadata()?))
+}
+
+#[cfg(unix)]
+fn open_like(old: &Path, new: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let Ok(meta) = std::fs::metadata(old) else {
+        return OpenOptions::new().write(true).create_new(true).open(new);
+    };
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(meta.mode() & 0o777 | 0o600).open(new)?;
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
+        // Only root can, and only root needs to.
+        let _ = std::os::unix::fs::chown(new, Some(meta.uid()), Some(meta.gid()));
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_like(_: &Path, new: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(new)
 }
 
 /// Swaps two files in one step. `false` where the system or the file system cannot.
@@ -301,6 +378,43 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_else_s_file_is_replaced_or_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        assert!(create_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap());
+        assert!(!create_atomic(&path, b"two", dir.path(), Durability::Journaled).unwrap(), "it is there");
+        let read = FileSig::of(&path).unwrap().unwrap();
+        write_atomic(&path, b"theirs", dir.path(), Durability::Journaled).unwrap();
+        assert_eq!(replace_if(&path, b"ours", dir.path(), Durability::Journaled, read).unwrap(), None);
+        assert!(!remove_if(&path, dir.path(), read).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+        // Theirs was swapped out; before it is put back, they write once more.
+        let (temp, own) =
+            (dir.path().join("t"), write_new(&dir.path().join("o"), b"ours", Durability::Journaled).unwrap());
+        std::fs::rename(&path, &temp).unwrap();
+        write_new(&path, b"newest", Durability::Journaled).unwrap();
+        put_back(&temp, &path, own).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"newest");
+        let now = FileSig::of(&path).unwrap().unwrap();
+        assert!(remove_if(&path, dir.path(), now).unwrap() && !path.exists());
+    }
+
+    #[test]
+    fn names_that_dead_processes_leave() {
+        assert!(is_leftover("tmp-4194304-0-abcdef"));
+        assert!(!is_leftover(&temp_path(Path::new("/")).file_name().unwrap().to_string_lossy()), "alive");
+        for name in [
+            "tmp-notes",
+            "tmp-4194304",
+            "tmp-4194304-x-abcdef",
+            "tmp-4194304-0-abc",
+            "x-tmp-4194304-0-abcdef",
+        ] {
+            assert!(!is_leftover(name), "{name}");
+        }
+    }
 
     #[test]
     fn write_atomic_replaces_and_leaves_no_temp() {

@@ -21,6 +21,10 @@ pub fn discard(path: &std::path::Path) {
 /// Whether SQLite finds nothing wrong in it. One that others are writing to counts as sound.
 pub fn is_sound(path: &std::path::Path) -> bool {
     use rusqlite::{Connection, OpenFlags};
+    // Whatever else has its name is not opened: a pipe would wait for its writer.
+    if !path.is_file() {
+        return false;
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let checked = Connection::open_with_flags(path, flags)
         .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));

@@ -174,6 +174,15 @@ impl Folders {
         Folders { named: named.collect(), user, project }
     }
 
+    /// Whether the project is the home folder itself: then there is one scope, the user's.
+    pub fn is_home(&self) -> bool {
+        self.user.canonicalize().ok() == self.project.canonicalize().ok()
+    }
+
+    pub fn scopes(&self) -> &'static [Scope] {
+        if self.is_home() { &Scope::ALL[..1] } else { &Scope::ALL }
+    }
+
     fn named(&self, agent: &Agent) -> Option<&Path> {
         let name = agent.folder_variable?;
         self.named.iter().find(|(known, _)| *known == name).map(|(_, path)| path.as_path())

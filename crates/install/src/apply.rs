@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::fs::{self, Durability};
+use tanmi_base::fs::{self, Durability, FileSig};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
@@ -20,21 +20,56 @@ pub struct Done {
     pub copy: Option<PathBuf>,
 }
 
+/// One at a time. A lock file that was deleted while we waited for it is nobody's any more.
 fn hold(home: &Path) -> Result<Lock> {
     let dir = home.join("install");
-    fs::create_private_dir(&dir).map_err(Error::io(&dir))?;
-    Lock::exclusive(&dir.join("lock")).map_err(|error| match error {
-        lock::LockError::Busy { .. } => Error::Busy,
-        lock::LockError::Io { path, source } => Error::Io { path, error: source },
-    })
+    let path = dir.join("lock");
+    for _ in 0..TRIES {
+        fs::create_private_dir(&dir).map_err(Error::io(&dir))?;
+        let lock = match Lock::exclusive(&path) {
+            Ok(lock) => lock,
+            Err(lock::LockError::Busy { .. }) => return Err(Error::Busy),
+            Err(lock::LockError::Io { source, .. }) if fs::is_absent(&source) => continue,
+            Err(lock::LockError::Io { path, source }) => return Err(Error::Io { path, error: source }),
+        };
+        let own =
+            lock.file().and_then(|file| file.metadata().ok()).map(|meta| FileSig::from_metadata(&meta).inode);
+        if own == FileSig::of(&path).ok().flatten().map(|sig| sig.inode) {
+            return Ok(lock);
+        }
+    }
+    Err(Error::Busy)
+}
+
+/// What a process that was killed left beside the files.
+fn sweep(plans: &[Planned], home: &Path) {
+    let store = home.join("install");
+    let dirs = plans.iter().filter_map(|planned| planned.real.parent()).chain([store.as_path(), home]);
+    for entry in dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()) {
+        if fs::is_leftover(&entry.file_name().to_string_lossy()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// One file that cannot be written costs that file.
+fn or_refused(place: Planned, outcome: Result<Planned>) -> Result<Planned> {
+    match outcome {
+        Err(Error::Io { path, error }) => {
+            let reason = format!("{}: {error}", path.display());
+            Ok(Planned { outcome: Outcome::Refused(Refusal::Unusable(reason)), ..place })
+        }
+        other => other,
+    }
 }
 
 pub fn apply(home: &Path, plans: Vec<Planned>, wish: &Wish, now: Millis) -> Result<Vec<Done>> {
     let lock = hold(home)?;
+    sweep(&plans, home);
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
-        let planned = put(planned, &mut receipts, wish, now)?;
+        let planned = or_refused(planned.clone(), put(planned, &mut receipts, wish, now))?;
         let copy = receipts.copy_of(&planned.real).filter(|_| planned.is_change());
         done.push(Done { planned, copy });
     }
@@ -49,18 +84,25 @@ fn put(mut planned: Planned, receipts: &mut Receipts, wish: &Wish, now: Millis) 
         }
         let Some(after) = planned.after.clone() else { return Ok(planned) };
         let original = original(&planned, receipts);
-        let folders = make_folders(&planned.real)?;
-        let agent = planned.place.agent.id();
-        receipts.note(&planned.real, agent, original.as_deref(), &after, folders, now)?;
+        let place = (planned.place.agent.id(), planned.place.project.as_deref());
+        // Noted before they are made: whoever is killed in between leaves nothing that nobody knows of.
+        let folders = missing_folders(&planned.real);
+        receipts.note(&planned.real, place, original.as_deref(), &after, folders, now)?;
+        if let Some(dir) = planned.real.parent() {
+            std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
+        }
         if write(&planned, &after)? {
             return Ok(planned);
         }
         // Somebody else was quicker: once more, with what they wrote.
         planned = plan::plan(planned.place, wish);
     }
-    planned.outcome =
-        Outcome::Refused(Refusal::Unusable(String::from("it keeps changing; close its agent first")));
-    Ok(planned)
+    Ok(restless(planned))
+}
+
+fn restless(planned: Planned) -> Planned {
+    let reason = String::from("it keeps changing; close its agent first");
+    Planned { outcome: Outcome::Refused(Refusal::Unusable(reason)), ..planned }
 }
 
 /// The file without anything of ours, which is what an uninstall gives back.
@@ -77,16 +119,10 @@ fn original(planned: &Planned, receipts: &Receipts) -> Option<Vec<u8>> {
     }
 }
 
-/// Names those that were not there, the innermost first.
-fn make_folders(path: &Path) -> Result<Vec<PathBuf>> {
-    let Some(dir) = path.parent() else { return Ok(Vec::new()) };
-    let missing: Vec<PathBuf> = dir
-        .ancestors()
-        .take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists())
-        .map(Path::to_owned)
-        .collect();
-    std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
-    Ok(missing)
+/// Those that are not there, the innermost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let dirs = path.ancestors().skip(1);
+    dirs.take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).map(Path::to_owned).collect()
 }
 
 /// `false` if the file is no longer the one that was read.
@@ -101,8 +137,7 @@ fn write(planned: &Planned, bytes: &[u8]) -> Result<bool> {
             }
             fs::replace_if(path, bytes, dir, Durability::Synced, sig).map(|sig| sig.is_some())
         }
-        None if path.exists() => return Ok(false),
-        None => fs::write_atomic(path, bytes, dir, Durability::Synced).map(|_| true),
+        None => fs::create_atomic(path, bytes, dir, Durability::Synced),
     };
     written.map_err(Error::io(path))
 }
@@ -113,16 +148,21 @@ pub fn remove(home: &Path, plans: Vec<Planned>) -> Result<Vec<Done>> {
         return Ok(Vec::new());
     }
     let lock = hold(home)?;
+    sweep(&plans, home);
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
-        let planned = take(planned, &mut receipts)?;
+        let planned = or_refused(planned.clone(), take(planned, &mut receipts))?;
         done.push(Done { planned, copy: None });
     }
+    if receipts.is_empty() {
+        // While it is held: whoever waits for it will see that it is another one's.
+        let _ = std::fs::remove_file(home.join("install/lock"));
+        let _ = std::fs::remove_dir(home.join("install"));
+        // Where nothing was ever saved, nothing is left either.
+        let _ = std::fs::remove_dir(home);
+    }
     drop(lock);
-    let _ = std::fs::remove_dir(home.join("install"));
-    // Where nothing was ever saved, nothing is left either.
-    let _ = std::fs::remove_dir(home);
     Ok(done)
 }
 
@@ -131,9 +171,11 @@ fn take(mut planned: Planned, receipts: &mut Receipts) -> Result<Planned> {
         if !planned.is_change() {
             return Ok(planned);
         }
-        let is_done = match &planned.after {
-            Some(after) => write(&planned, after)?,
-            None => std::fs::remove_file(&planned.real).map(|()| true).map_err(Error::io(&planned.real))?,
+        let dir = planned.real.parent().unwrap_or(Path::new("."));
+        let is_done = match (&planned.after, planned.sig) {
+            (Some(after), _) => write(&planned, after)?,
+            (None, Some(sig)) => fs::remove_if(&planned.real, dir, sig).map_err(Error::io(&planned.real))?,
+            (None, None) => true,
         };
         if is_done {
             receipts.forget(&planned.real)?;
@@ -144,7 +186,5 @@ fn take(mut planned: Planned, receipts: &mut Receipts) -> Result<Planned> {
             None => return Ok(planned),
         }
     }
-    planned.outcome =
-        Outcome::Refused(Refusal::Unusable(String::from("it keeps changing; close its agent first")));
-    Ok(planned)
+    Ok(restless(planned))
 }

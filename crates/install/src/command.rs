@@ -32,7 +32,14 @@ pub fn ours(command: &str) -> Option<Ours> {
 /// By its name alone: it may have moved.
 pub fn is_tanmi(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    matches!(name, "tanmi" | "tanmi.exe")
+    matches!(name, "tanmi" | "tanmi.exe") || own_name().is_some_and(|own| own == name)
+}
+
+/// Under which name this program runs: somebody may have renamed it.
+fn own_name() -> Option<&'static str> {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let find = || Some(std::env::current_exe().ok()?.file_name()?.to_string_lossy().into_owned());
+    NAME.get_or_init(find).as_deref()
 }
 
 /// The words of a simple command. `None` if a shell would do more with it than take it apart.

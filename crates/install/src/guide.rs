@@ -4,10 +4,12 @@ use tanmi_base::Lang;
 
 use crate::agent::GuideFile;
 
-const BEGIN: &str = "<!-- tanmi:begin -->";
+/// Before and after our block, each alone in its line; the first also says which text is ours, so that whatever a person
+/// made of it is theirs.
+const BEGIN: &str = "<!-- tanmi:begin ";
 const END: &str = "<!-- tanmi:end -->";
 /// In files that are ours as a whole.
-const OWN: &str = "<!-- written by tanmi install; tanmi uninstall takes it away -->";
+const OWN: &str = "<!-- written by tanmi install; tanmi uninstall takes it away; ";
 
 const ZH: &str = "## Tanmi 使用指南
 
@@ -83,9 +85,22 @@ pub fn text(lang: Lang) -> &'static str {
     lang.pick(ZH, EN)
 }
 
+/// A guide as it stands in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    None,
+    /// Ours, as we wrote it: where it begins and ends.
+    Ours(usize, usize),
+    /// Changed, or not whole: the line where it begins.
+    Changed(usize),
+}
+
+fn digest(text: &str) -> String {
+    tanmi_base::hash::sha256_hex(text.replace("\r\n", "\n").as_bytes())[..12].to_owned()
+}
+
 /// A file of our own as its client wants it.
-fn whole(file: &GuideFile, lang: Lang) -> Option<String> {
-    let GuideFile::Whole(path) = file else { return None };
+fn whole(path: &std::path::Path, lang: Lang) -> String {
     let about = lang.pick(
         "工作区（任务树）与记忆的使用时机：多步骤任务、继续之前的工作、查找或保存以前的决定与偏好",
         "When to use workspaces (a tree of planned work) and memory: work of many steps, going on with earlier work, finding or saving decisions and preferences",
@@ -95,19 +110,75 @@ fn whole(file: &GuideFile, lang: Lang) -> Option<String> {
     } else {
         format!("---\nname: tanmi\ndescription: \"{about}\"\n---\n")
     };
-    Some(format!("{head}\n{OWN}\n\n{}", text(lang)))
+    let text = text(lang);
+    format!("{head}\n{OWN}{} -->\n\n{text}", digest(&format!("{head}{text}")))
 }
 
-/// The file with our guide in it. `None` if it is somebody else's.
-pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Option<String> {
-    if let Some(whole) = whole(file, lang) {
-        return before.is_none_or(|before| before.contains(OWN)).then_some(whole);
+fn line_at(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+pub fn standing(file: &GuideFile, text: &str) -> Standing {
+    match file {
+        GuideFile::Whole(_) => {
+            let Some(at) = text.find(OWN) else { return Standing::None };
+            let rest = &text[at + OWN.len()..];
+            let (written, body) = rest.split_once(" -->").unwrap_or((rest, ""));
+            let head = text[..at].replace("\r\n", "\n");
+            let now =
+                digest(&format!("{}{}", head.trim_end_matches('\n').to_owned() + "\n", body.trim_start()));
+            if written == now { Standing::Ours(0, text.len()) } else { Standing::Changed(line_at(text, at)) }
+        }
+        GuideFile::Block(_) => block(text),
+    }
+}
+
+/// Marks count only alone in a line and outside of code.
+fn block(text: &str) -> Standing {
+    let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    let mut fence: Option<&str> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches(['\n', '\r']);
+        let mark = ["```", "~~~"].into_iter().find(|mark| bare.trim_start().starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (None, None) if bare.starts_with(BEGIN) && bare.ends_with("-->") => {
+                begins.push((at, at + line.len(), bare))
+            }
+            (None, None) if bare == END => ends.push((at, at + line.len())),
+            _ => {}
+        }
+        at += line.len();
+    }
+    match (begins.as_slice(), ends.as_slice()) {
+        ([], []) => Standing::None,
+        ([(start, after, line)], [(before, end)]) if after <= before => {
+            let written = line[BEGIN.len()..].trim_end_matches("-->").trim();
+            let is_ours = written == digest(&text[*after..*before]);
+            if is_ours { Standing::Ours(*start, *end) } else { Standing::Changed(line_at(text, *start)) }
+        }
+        ([(start, ..), ..], _) | ([], [(start, _), ..]) => Standing::Changed(line_at(text, *start)),
+    }
+}
+
+/// The file with our guide in it, or the line of what stands in the way: somebody else's file has none.
+pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String, Option<usize>> {
+    let standing = before.map_or(Standing::None, |before| standing(file, before));
+    if let Standing::Changed(line) = standing {
+        return Err(Some(line));
+    }
+    if let GuideFile::Whole(path) = file {
+        let is_free = before.is_none_or(|before| before.trim().is_empty()) || standing != Standing::None;
+        return if is_free { Ok(whole(path, lang)) } else { Err(None) };
     }
     let before = before.unwrap_or_default();
     let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
-    let block = format!("{BEGIN}\n{}{END}\n", text(lang)).replace('\n', line_end);
-    if let Some((head, tail)) = around(before) {
-        return Some(format!("{head}{block}{tail}"));
+    let text = text(lang);
+    let block = format!("{BEGIN}{} -->\n{text}{END}\n", digest(text)).replace('\n', line_end);
+    if let Standing::Ours(start, end) = standing {
+        return Ok(format!("{}{block}{}", &before[..start], &before[end..]));
     }
     let gap = match before {
         "" => "",
@@ -115,32 +186,24 @@ pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Option<String>
         _ if before.ends_with('\n') => line_end,
         _ => &line_end.repeat(2),
     };
-    Some(format!("{before}{gap}{block}"))
+    Ok(format!("{before}{gap}{block}"))
 }
 
-/// What stands before and after our block.
-fn around(text: &str) -> Option<(&str, &str)> {
-    let start = text.find(BEGIN)?;
-    let end = start + text[start..].find(END)? + END.len();
-    let tail = &text[end..];
-    let tail = tail.strip_prefix("\r\n").or_else(|| tail.strip_prefix('\n')).unwrap_or(tail);
-    Some((&text[..start], tail))
-}
-
-/// The file without our guide: `Some(None)` if nothing is left of it, `None` if there is none of ours in it.
-pub fn take(file: &GuideFile, now: &str) -> Option<Option<String>> {
-    if let GuideFile::Whole(_) = file {
-        return now.contains(OWN).then_some(None);
-    }
-    let (head, tail) = around(now)?;
-    // The gap before it was ours too.
-    let line_end = if now.contains("\r\n") { "\r\n" } else { "\n" };
-    let head = match tail.is_empty() && head.ends_with(&line_end.repeat(2)) {
-        true => &head[..head.len() - line_end.len()],
-        false => head,
+/// The file without our guide: `Some(None)` if nothing is left of it. An error is the line of what was changed.
+pub fn take(file: &GuideFile, now: &str) -> Result<Option<Option<String>>, usize> {
+    let (start, end) = match standing(file, now) {
+        Standing::None => return Ok(None),
+        Standing::Changed(line) => return Err(line),
+        Standing::Ours(start, end) => (start, end),
     };
+    // The gap before it was ours too.
+    let (mut head, tail) = (&now[..start], &now[end..]);
+    let line_end = if now.contains("\r\n") { "\r\n" } else { "\n" };
+    if head.ends_with(&line_end.repeat(2)) {
+        head = &head[..head.len() - line_end.len()];
+    }
     let left = format!("{head}{tail}");
-    Some(Some(left).filter(|left| !left.trim().is_empty()))
+    Ok(Some(Some(left).filter(|left| !left.trim().is_empty())))
 }
 
 #[cfg(test)]
@@ -160,19 +223,51 @@ mod tests {
             assert_eq!(put(&file, Some(&with), Lang::En).unwrap(), with, "once");
             let zh = put(&file, Some(&with), Lang::Zh).unwrap();
             assert!(zh.contains("使用指南") && !zh.contains("Working with") && zh.starts_with(before));
-            let left = take(&file, &zh).unwrap();
+            let left = take(&file, &zh).unwrap().unwrap();
             assert_eq!(left.unwrap_or_default().trim_end(), before.trim_end());
         }
         let more = format!("{}after\n", put(&file, Some("# Mine\n"), Lang::En).unwrap());
-        assert_eq!(take(&file, &more).unwrap().unwrap(), "# Mine\n\nafter\n");
-        assert_eq!(take(&file, "# Mine"), None);
+        assert_eq!(take(&file, &more).unwrap().unwrap().unwrap(), "# Mine\nafter\n");
+        assert_eq!(take(&file, "# Mine"), Ok(None));
+    }
+
+    /// What a person wrote near our marks, or made of them, is theirs.
+    #[test]
+    fn marks_that_are_not_ours_are_left_alone_or_named() {
+        let file = GuideFile::Block("AGENTS.md".into());
+        for theirs in [
+            "```\n<!-- tanmi:begin x -->\nexample\n<!-- tanmi:end -->\n```\n",
+            "text `<!-- tanmi:begin x -->` and `<!-- tanmi:end -->` here\n",
+            "    <!-- tanmi:begin x -->\n    <!-- tanmi:end -->\n",
+        ] {
+            assert_eq!(standing(&file, theirs), Standing::None, "{theirs}");
+            let with = put(&file, Some(theirs), Lang::En).unwrap();
+            assert_eq!(take(&file, &with).unwrap().unwrap().unwrap(), theirs);
+        }
+        let ours = put(&file, Some("# Mine\n"), Lang::En).unwrap();
+        for (changed, line) in [
+            ("a\n<!-- tanmi:begin x -->\nMY TEXT\n".to_owned(), 2),
+            ("<!-- tanmi:end -->\n".to_owned(), 1),
+            ("<!-- tanmi:begin x -->\nMINE\n<!-- tanmi:end -->\n".to_owned(), 1),
+            (ours.replace("### Memory", "### Memory, and mine"), 3),
+            (ours.replace("<!-- tanmi:end -->\n", "mine\n"), 3),
+            (format!("{ours}{ours}"), 3),
+        ] {
+            assert_eq!(put(&file, Some(&changed), Lang::En), Err(Some(line)), "{changed}");
+            assert_eq!(take(&file, &changed), Err(line));
+        }
     }
 
     #[test]
     fn a_file_of_somebody_else_s_is_left_alone() {
-        let file = GuideFile::Whole("SKILL.md".into());
-        let ours = put(&file, None, Lang::Zh).unwrap();
-        assert!(put(&file, Some("# Mine"), Lang::Zh).is_none() && take(&file, "# Mine").is_none());
-        assert_eq!(take(&file, &ours), Some(None));
+        for file in [GuideFile::Whole("SKILL.md".into()), GuideFile::Whole("tanmi.mdc".into())] {
+            let ours = put(&file, None, Lang::Zh).unwrap();
+            assert_eq!(put(&file, Some("# Mine"), Lang::Zh), Err(None));
+            assert_eq!(take(&file, "# Mine"), Ok(None));
+            assert_eq!(take(&file, &ours), Ok(Some(None)));
+            assert_eq!(take(&file, &ours.replace('\n', "\r\n")), Ok(Some(None)));
+            let changed = format!("{ours}\n## My rules\n");
+            assert!(take(&file, &changed).is_err() && put(&file, Some(&changed), Lang::En).is_err());
+        }
     }
 }

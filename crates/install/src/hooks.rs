@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, Hook, Shape};
 use crate::command::{is_tanmi, ours};
-use crate::json::{Json, input, is_empty, set_keys};
+use crate::json::{Json, input, is_bare, set_keys};
 use crate::{Ours, Refusal};
 
 pub const SERVERS: &str = "mcpServers";
@@ -115,12 +115,12 @@ pub fn take(json: &Json, agent: &Agent, before: &Value) {
         }
         is_touched = true;
         found.into_iter().for_each(take_out);
-        if array.elements().is_empty() && before["hooks"].get(&name).is_none() {
+        if is_bare(&array.to_string()) && before["hooks"].get(&name).is_none() {
             property.remove();
         }
     }
     let root = json.find(&[]);
-    if is_touched && is_empty(hooks.to_serde_value()) && before.get("hooks").is_none() {
+    if is_touched && is_bare(&hooks.to_string()) && before.get("hooks").is_none() {
         root.as_ref().and_then(|root| root.get("hooks")).into_iter().for_each(|hooks| hooks.remove());
         // A number for a list of hooks says nothing without one.
         if agent.shape != Shape::Groups && before.is_object() && before.get("version").is_none() {
@@ -160,7 +160,7 @@ pub fn take_server(json: &Json, before: &Value) {
     let server = servers.get(NAME).filter(|server| server.object_value().as_ref().is_some_and(is_ours));
     let Some(server) = server else { return };
     server.remove();
-    if is_empty(servers.to_serde_value()) && before.get(SERVERS).is_none() {
+    if is_bare(&servers.to_string()) && before.get(SERVERS).is_none() {
         json.find(&[]).and_then(|root| root.get(SERVERS)).into_iter().for_each(|servers| servers.remove());
     }
 }
@@ -177,4 +177,42 @@ pub fn found(json: &Json, agent: &Agent) -> Vec<(String, String, Ours)> {
         }
     }
     all
+}
+
+/// Keys that switch us off.
+pub fn switched_off(json: &Json) -> Vec<String> {
+    let value = json.value();
+    let at = |path: &[&str]| path.iter().try_fold(&value, |value, key| value.get(key)).cloned();
+    let mut off = Vec::new();
+    for (path, is_off) in [
+        (&["disableAllHooks"][..], true),
+        (&["hooksConfig", "enabled"], false),
+        (&[SERVERS, NAME, "disabled"], true),
+        (&[SERVERS, NAME, "enabled"], false),
+    ] {
+        if at(path) == Some(Value::Bool(is_off)) {
+            off.push(format!("{} = {is_off}", path.join(".")));
+        }
+    }
+    off
+}
+
+/// Handlers of ours that a person made into something else: their events.
+pub fn altered(json: &Json, agent: &Agent) -> Vec<String> {
+    let mut out = Vec::new();
+    for (event, command, ours) in found(json, agent) {
+        let wanted = agent
+            .hooks
+            .iter()
+            .find(|hook| hook.event == event)
+            .map(|hook| agent.command(&ours.program, hook));
+        // One without the name of its event is fine where the payload has it.
+        let is_short = command.trim_end().ends_with(agent.id()) && agent.shape != Shape::Shells;
+        if wanted.is_some_and(|wanted| wanted != command && crate::ours(&wanted) != crate::ours(&command))
+            || !command.contains(&event) && !is_short
+        {
+            out.push(event);
+        }
+    }
+    out
 }

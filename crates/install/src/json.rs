@@ -144,11 +144,7 @@ pub fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// A list without items, a group without members: whether it is worth keeping.
-pub fn is_empty(value: Option<Value>) -> bool {
-    match value {
-        Some(Value::Array(values)) => values.is_empty(),
-        Some(Value::Object(fields)) => fields.is_empty(),
-        _ => false,
-    }
+/// Nothing in it, not even a word of a person's.
+pub fn is_bare(text: &str) -> bool {
+    matches!(text.split_whitespace().collect::<String>().as_str(), "{}" | "[]")
 }

@@ -49,6 +49,10 @@ pub enum Refusal {
         line: usize,
         key: String,
     },
+    /// Our guide, with something of a person's in it or half of it gone.
+    Edited {
+        line: usize,
+    },
     /// Somebody else's server has our name.
     NameTaken {
         line: usize,
@@ -67,6 +71,7 @@ impl Refusal {
             Refusal::Broken { line, .. }
             | Refusal::WrongType { line, .. }
             | Refusal::Twice { line, .. }
+            | Refusal::Edited { line }
             | Refusal::NameTaken { line, .. } => Some(*line),
             _ => None,
         }
@@ -78,6 +83,10 @@ impl Refusal {
                 format!("无法解析（第 {column} 列：{message}）；请先修正该文件"),
                 format!("it cannot be understood (column {column}: {message}); mend it first"),
             ),
+            Refusal::WrongType { key, expected, .. } if key.is_empty() => lang.pick(
+                format!("文件整体应为 {expected}；请先修正"),
+                format!("the whole file should be {expected}; mend it first"),
+            ),
             Refusal::WrongType { key, expected, .. } => lang.pick(
                 format!("`{key}` 应为 {expected}；请先修正"),
                 format!("`{key}` should be {expected}; mend it first"),
@@ -85,6 +94,10 @@ impl Refusal {
             Refusal::Twice { key, .. } => lang.pick(
                 format!("`{key}` 出现两次；请先合并"),
                 format!("`{key}` is there twice; make it one first"),
+            ),
+            Refusal::Edited { .. } => lang.pick(
+                String::from("tanmi 写的指南被改动过；请手动取走你的内容并删除这一段"),
+                String::from("the guide that tanmi wrote was changed; take out what is yours and delete the rest by hand"),
             ),
             Refusal::NameTaken { key, .. } => lang.pick(
                 format!("`{key}` 已被其他程序使用；请先改名或删除它"),
@@ -95,7 +108,8 @@ impl Refusal {
                 String::from("it is read-only; make it writable, or add what `tanmi install --print` shows"),
             ),
             Refusal::NotUtf8 => {
-                lang.pick(String::from("不是 UTF-8 文本"), String::from("it is not UTF-8 text"))
+                let zh = String::from("不是 UTF-8 文本；请先转换编码");
+                lang.pick(zh, String::from("it is not UTF-8 text; convert it first"))
             }
             Refusal::TooLarge => lang.pick(String::from("文件过大"), String::from("it is too large")),
             Refusal::Unusable(reason) => reason.clone(),

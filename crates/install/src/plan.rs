@@ -27,6 +27,8 @@ pub struct Place {
     pub agent: &'static Agent,
     pub scope: Scope,
     pub path: PathBuf,
+    /// The project, for a file of one.
+    pub project: Option<PathBuf>,
     pub parts: Vec<What>,
 }
 
@@ -90,9 +92,10 @@ const MAX_FILE: u64 = 64 << 20;
 /// The files of an agent, each once.
 pub fn places(agent: &'static Agent, scope: Scope, folders: &Folders, wish: Option<&Wish>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
+    let project = (scope == Scope::Project).then(|| folders.project.clone());
     let mut add = |path: PathBuf, what: What| match places.iter_mut().find(|place| place.path == path) {
         Some(place) => place.parts.push(what),
-        None => places.push(Place { agent, scope, path, parts: vec![what] }),
+        None => places.push(Place { agent, scope, path, project: project.clone(), parts: vec![what] }),
     };
     if wish.is_none_or(|wish| wish.hooks) {
         add(agent.hooks_file(scope, folders), What::Hooks);
@@ -171,10 +174,13 @@ pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<V
     let body = match format(place) {
         Format::Markdown(file) => {
             let before = bytes.map(|_| text.body.as_str());
-            guide::put(file, before, wish.lang).ok_or_else(|| {
-                let zh = "已有同名文件，不是 tanmi 写的";
-                let en = "a file of that name is there, and tanmi did not write it";
-                Refusal::Unusable(wish.lang.pick(zh, en).to_owned())
+            guide::put(file, before, wish.lang).map_err(|line| match line {
+                Some(line) => Refusal::Edited { line },
+                None => {
+                    let zh = "已有同名文件，不是 tanmi 写的；请先改名";
+                    let en = "a file of that name is there, and tanmi did not write it; rename it first";
+                    Refusal::Unusable(wish.lang.pick(zh, en).to_owned())
+                }
             })?
         }
         Format::Toml => toml::put_server(&text, &wish.program)?,
@@ -275,9 +281,10 @@ pub(crate) fn without(place: &Place, bytes: &[u8], before: &Before) -> Result<Le
     };
     let body = match format(place) {
         Format::Markdown(file) => match guide::take(file, &text.body) {
-            None => text.body.clone(),
-            Some(Some(left)) => left,
-            Some(None) => return Ok(Left::Nothing),
+            Err(line) => return Err(Refusal::Edited { line }),
+            Ok(None) => text.body.clone(),
+            Ok(Some(Some(left))) => left,
+            Ok(Some(None)) => return Ok(Left::Nothing),
         },
         Format::Toml => toml::take_server(&text, &old)?.unwrap_or_else(|| text.body.clone()),
         Format::Json => {
@@ -315,6 +322,9 @@ pub struct Found {
     /// The program of our server.
     pub server: Option<String>,
     pub has_guide: bool,
+    /// Keys that switch us off, and events whose hook is no longer the one we wrote.
+    pub off: Vec<String>,
+    pub altered: Vec<String>,
     pub refusal: Option<Refusal>,
 }
 
@@ -328,6 +338,8 @@ pub fn survey(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<Fou
             hooks: Vec::new(),
             server: None,
             has_guide: false,
+            off: Vec::new(),
+            altered: Vec::new(),
             refusal: None,
         };
         let bytes = match fs::read_limited(&place.path, MAX_FILE) {
@@ -346,11 +358,18 @@ pub fn survey(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<Fou
 fn fill(found: &mut Found, place: &Place, bytes: &[u8]) -> Result<(), Refusal> {
     let text = Text::of(bytes)?;
     match format(place) {
-        Format::Markdown(file) => found.has_guide = guide::take(file, &text.body).is_some(),
-        Format::Toml => found.server = toml::server_program(&text)?,
+        Format::Markdown(file) => {
+            found.has_guide = guide::standing(file, &text.body) != guide::Standing::None;
+        }
+        Format::Toml => {
+            found.server = toml::server_program(&text)?;
+            found.off = toml::switched_off(&text);
+        }
         Format::Json => {
             let json = Json::parse(&text.body)?;
             found.hooks = hooks::found(&json, place.agent);
+            found.off = hooks::switched_off(&json);
+            found.altered = hooks::altered(&json, place.agent);
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }
     }

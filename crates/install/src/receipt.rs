@@ -21,14 +21,19 @@ struct File {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The copy of what was there; `None` if nothing was.
+    /// The copy of what was there, and its digest; `None` if nothing was.
     before: Option<String>,
+    #[serde(default)]
+    before_digest: Option<String>,
     /// Digest of what was written.
     after: String,
     /// Folders that had to be made.
     #[serde(default)]
     folders: Vec<PathBuf>,
     pub agent: String,
+    /// The project whose file it is; `None` for the user's own.
+    #[serde(default)]
+    pub project: Option<PathBuf>,
     /// Which version of the program wrote it, and when.
     pub tanmi: String,
     pub at: Millis,
@@ -52,6 +57,10 @@ impl Receipts {
         self.file.files.get(&key(path))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.files.is_empty()
+    }
+
     pub fn has(&self, path: &Path) -> bool {
         self.get(path).is_some()
     }
@@ -69,12 +78,27 @@ impl Receipts {
         }
     }
 
+    fn is_copy(&self, path: &Path, bytes: &[u8]) -> bool {
+        let digest = self.get(path).and_then(|receipt| receipt.before_digest.as_ref());
+        digest.is_some_and(|digest| *digest == hash::sha256_hex(bytes))
+    }
+
+    /// Projects that have something of ours in their files.
+    pub fn projects(&self) -> Vec<PathBuf> {
+        let mut projects: Vec<PathBuf> =
+            self.file.files.values().filter_map(|receipt| receipt.project.clone()).collect();
+        projects.sort();
+        projects.dedup();
+        projects
+    }
+
     pub(crate) fn before(&self, path: &Path) -> Before {
         match self.get(path).map(|receipt| &receipt.before) {
             None => Before::Unknown,
             Some(None) => Before::Absent,
+            // A copy that is no longer what it was is worth nothing.
             Some(Some(copy)) => match fs::read_limited(&self.dir.join(copy), u64::MAX) {
-                Ok(Some(bytes)) => Before::Bytes(bytes),
+                Ok(Some(bytes)) if self.is_copy(path, &bytes) => Before::Bytes(bytes),
                 _ => Before::Unknown,
             },
         }
@@ -84,7 +108,7 @@ impl Receipts {
     pub(crate) fn note(
         &mut self,
         path: &Path,
-        agent: &str,
+        (agent, project): (&str, Option<&Path>),
         before: Option<&[u8]>,
         after: &[u8],
         folders: Vec<PathBuf>,
@@ -103,9 +127,11 @@ impl Receipts {
         folders.extend(self.get(path).map(|receipt| receipt.folders.clone()).unwrap_or_default());
         let receipt = Receipt {
             before: copy,
+            before_digest: before.map(hash::sha256_hex),
             after: hash::sha256_hex(after),
             folders,
             agent: agent.to_owned(),
+            project: project.map(Path::to_owned),
             tanmi: String::from(env!("CARGO_PKG_VERSION")),
             at: now,
         };
@@ -116,7 +142,10 @@ impl Receipts {
     /// The file is as it was: the folders that were made for it go, as far as they are empty.
     pub(crate) fn forget(&mut self, path: &Path) -> Result<()> {
         let Some(receipt) = self.file.files.remove(&key(path)) else { return Ok(()) };
-        for folder in receipt.folders {
+        // The innermost first.
+        let mut folders = receipt.folders;
+        folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+        for folder in folders {
             if std::fs::remove_dir(&folder).is_err() {
                 // Another file of ours is in it; it goes with the last of them.
                 let heir = self.file.files.iter_mut().find(|(path, _)| Path::new(path).starts_with(&folder));
@@ -133,8 +162,6 @@ impl Receipts {
         let path = self.dir.join("receipts.json");
         if self.file.files.is_empty() {
             let _ = std::fs::remove_file(&path);
-            let _ = std::fs::remove_file(self.dir.join("lock"));
-            let _ = std::fs::remove_dir(&self.dir);
             return Ok(());
         }
         self.file.version = VERSION;

@@ -320,6 +320,84 @@ fn without_receipts_our_entries_still_go() {
     }
 }
 
+/// A copy that was damaged is worth nothing: our entries are taken out one by one instead.
+#[test]
+fn a_damaged_copy_is_not_given_back() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.hooks_file(Scope::User, &world.folders);
+    write(&file, "{ \"a\" : 1 }");
+    world.install(agent, Scope::User, "/t/tanmi");
+    for entry in std::fs::read_dir(world.home().join("install")).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|end| end == "before") {
+            write(&entry.path(), "GARBAGE");
+        }
+    }
+    world.uninstall(agent, Scope::User);
+    assert_eq!(parsed(&file), json!({"a": 1}));
+}
+
+/// Words of a person's in a place that is otherwise empty without us.
+#[test]
+fn comments_stay_where_nothing_else_does() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.hooks_file(Scope::User, &world.folders);
+    let text = "{\"a\":1,\"hooks\":{\n// keep me\n}}";
+    write(&file, text);
+    world.install(agent, Scope::User, "/t/tanmi");
+    tanmi_base::fs::remove_tree(&world.home()).unwrap();
+    world.uninstall(agent, Scope::User);
+    let left = std::fs::read_to_string(&file).unwrap();
+    assert!(left.contains("// keep me") && !left.contains("tanmi"), "{left}");
+    let codex = AGENTS.iter().find(|agent| agent.id() == "codex").unwrap();
+    let file = codex.mcp_file(Scope::User, &world.folders).unwrap();
+    write(&file, "a = 1\r\nb = \"\"\"x\ny\"\"\"\n# c\n[mcp_servers] # d\n# inside\n");
+    let before = std::fs::read_to_string(&file).unwrap();
+    world.install(codex, Scope::User, "/t/tanmi");
+    let with = std::fs::read_to_string(&file).unwrap();
+    assert!(with.starts_with(&before), "what is there is not touched: {with:?}");
+    write(
+        &file,
+        with.replace("[mcp_servers.tanmi]", "# mine\n[mcp_servers.tanmi]")
+            .replace("args =", "# also mine\nargs ="),
+    );
+    world.uninstall(codex, Scope::User);
+    let left = std::fs::read_to_string(&file).unwrap();
+    assert!(left.contains("# mine") && left.contains("# also mine") && left.contains("# inside"), "{left}");
+    assert!(!left.contains("tanmi"), "{left}");
+}
+
+/// Two agents below one new folder, and a file that was created by somebody else in between.
+#[test]
+fn folders_that_were_made_go_with_the_last_file() {
+    let world = World::new();
+    let new = world.dir.path().join("new");
+    let folders = Folders::new(world.folders.user.clone(), world.folders.project.clone(), |name| {
+        Some(new.join(if name == "CODEX_HOME" { "b" } else { "a" }))
+    });
+    let world = World { folders, ..world };
+    let agents = ["claude-code", "codex"].map(|id| AGENTS.iter().find(|agent| agent.id() == id).unwrap());
+    agents.iter().for_each(|agent| drop(world.install(agent, Scope::User, "/t/tanmi")));
+    assert!(new.join("a/settings.json").exists() && new.join("b/config.toml").exists());
+    agents.iter().for_each(|agent| drop(world.uninstall(agent, Scope::User)));
+    assert!(!new.exists());
+}
+
+/// What a killed process left beside people's files goes with the next install.
+#[test]
+fn leftovers_are_swept() {
+    let world = World::new();
+    let agent = &AGENTS[0];
+    let file = agent.hooks_file(Scope::User, &world.folders);
+    let left = file.with_file_name("tmp-4194304-0-abcdef");
+    let theirs = file.with_file_name("tmp-notes");
+    write(&left, "secret");
+    write(&theirs, "mine");
+    world.install(agent, Scope::User, "/t/tanmi");
+    assert!(!left.exists() && theirs.exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn links_are_followed_modes_kept_and_read_only_files_left_alone() {

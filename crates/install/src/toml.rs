@@ -1,4 +1,5 @@
-//! Codex keeps its servers in TOML, changed in place like everything else.
+//! Codex keeps its servers in TOML. Our table is put at the end as text, so that nothing else of the file is touched; only
+//! where TOML does not allow that is the document itself changed.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
@@ -9,21 +10,16 @@ use crate::hooks::NAME;
 
 const SERVERS: &str = "mcp_servers";
 
-fn parse(text: &Text) -> Result<DocumentMut, Refusal> {
-    text.body.parse().map_err(|error: toml_edit::TomlError| {
-        let (line, column) = position(&text.body, error.span().map_or(0, |span| span.start));
+fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let (line, column) = position(text, error.span().map_or(0, |span| span.start));
         Refusal::Broken { line, column, message: error.message().to_owned() }
     })
 }
 
-/// As text with the line ends that it had.
-fn text_of(document: &DocumentMut, text: &Text) -> String {
-    let out = document.to_string();
-    if text.has_returns() { out.replace("\r\n", "\n").replace('\n', "\r\n") } else { out }
-}
-
-/// The line of a key, as it was.
-fn line(document: &DocumentMut, text: &Text, path: &[&str]) -> usize {
+/// The line of a key, as it is.
+fn line(text: &str, path: &[&str]) -> usize {
+    let Ok(document) = toml_edit::Document::parse(text) else { return 1 };
     let mut at = 0;
     let mut table: Option<&dyn TableLike> = Some(document.as_table());
     for key in path {
@@ -33,25 +29,48 @@ fn line(document: &DocumentMut, text: &Text, path: &[&str]) -> usize {
         at = item.span().map_or(at, |span| span.start);
         table = item.as_table_like();
     }
-    position(&text.body, at).0
+    position(text, at).0
+}
+
+/// Our table as it is written.
+fn own(program: &str, line_end: &str) -> String {
+    let program = value(program).to_string();
+    let text = format!("[{SERVERS}.{NAME}]\ncommand = {}\nargs = [\"mcp\"]\n", program.trim());
+    text.replace('\n', line_end)
+}
+
+fn line_end(text: &Text) -> &'static str {
+    if text.has_returns() { "\r\n" } else { "\n" }
 }
 
 pub fn put_server(text: &Text, program: &str) -> Result<String, Refusal> {
-    // With places in it, only to name lines: they are lost as soon as it can be changed.
-    let mut document = parse(text)?;
+    let mut document = parse(&text.body)?;
+    let server = document.get(SERVERS).and_then(|servers| servers.get(NAME));
+    if server.is_none() {
+        let gap = match text.body.as_str() {
+            "" => "",
+            body if body.ends_with('\n') => line_end(text),
+            _ => &line_end(text).repeat(2),
+        };
+        let appended = format!("{}{gap}{}", text.body, own(program, line_end(text)));
+        // Not after dotted keys or an inline table of that name.
+        if appended.parse::<DocumentMut>().is_ok() {
+            return Ok(appended);
+        }
+    }
     let servers = document.entry(SERVERS).or_insert_with(|| {
         let mut table = Table::new();
         table.set_implicit(true);
         Item::Table(table)
     });
     let Some(servers) = servers.as_table_like_mut() else {
-        let line = line(&parse(text)?, text, &[SERVERS]);
+        let line = line(&text.body, &[SERVERS]);
         return Err(Refusal::WrongType { line, key: SERVERS.to_owned(), expected: "a table" });
     };
     let server = servers.entry(NAME).or_insert_with(|| Item::Table(Table::new()));
     let Some(server) = server.as_table_like_mut().filter(|server| server.is_empty() || is_ours(*server))
     else {
-        let line = line(&parse(text)?, text, &[SERVERS, NAME]);
+        let line = line(&text.body, &[SERVERS, NAME]);
         return Err(Refusal::NameTaken { line, key: format!("{SERVERS}.{NAME}") });
     };
     if server.get("command").and_then(Item::as_str) != Some(program) {
@@ -63,7 +82,7 @@ pub fn put_server(text: &Text, program: &str) -> Result<String, Refusal> {
     if !is_set {
         server.insert("args", value(Array::from_iter(["mcp"])));
     }
-    Ok(text_of(&document, text))
+    Ok(document.to_string())
 }
 
 fn is_ours(server: &dyn TableLike) -> bool {
@@ -75,22 +94,79 @@ fn is_ours(server: &dyn TableLike) -> bool {
 
 /// `None` if there is nothing of ours in it.
 pub fn take_server(text: &Text, before: &str) -> Result<Option<String>, Refusal> {
-    let mut document = parse(text)?;
+    let mut document = parse(&text.body)?;
     let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else { return Ok(None) };
-    if !servers.get(NAME).and_then(Item::as_table_like).is_some_and(is_ours) {
+    let Some(server) = servers.get(NAME).and_then(Item::as_table_like).filter(|server| is_ours(*server))
+    else {
         return Ok(None);
+    };
+    // As it was put there: then exactly that goes.
+    let program = server.get("command").and_then(Item::as_str).unwrap_or_default();
+    for end in ["\r\n", "\n"] {
+        let own = own(program, end);
+        if text.body.matches(&own).count() == 1
+            && let Some((head, tail)) = text.body.split_once(&own)
+        {
+            let head =
+                head.strip_suffix(&end.repeat(2)).map_or(head.to_owned(), |head| format!("{head}{end}"));
+            let left = format!("{head}{tail}");
+            let is_gone = left.parse::<DocumentMut>().is_ok_and(|left| !has_server(&left));
+            if is_gone {
+                return Ok(Some(left));
+            }
+        }
     }
+    let comments = servers.get(NAME).map(comments_of).unwrap_or_default();
     servers.remove(NAME);
     let was_there = before.parse::<DocumentMut>().is_ok_and(|before| before.contains_key(SERVERS));
-    if servers.is_empty() && !was_there {
+    let is_bare =
+        servers.is_empty() && document.get(SERVERS).is_none_or(|servers| comments_of(servers).is_empty());
+    if is_bare && !was_there {
         document.remove(SERVERS);
     }
-    Ok(Some(text_of(&document, text)))
+    Ok(Some(format!("{document}{comments}")))
+}
+
+fn has_server(document: &DocumentMut) -> bool {
+    document.get(SERVERS).and_then(|servers| servers.get(NAME)).is_some()
+}
+
+/// What a person wrote beside and above the lines of a table.
+fn comments_of(item: &Item) -> String {
+    let raw =
+        |raw: Option<&toml_edit::RawString>| raw.and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
+    let mut all = String::new();
+    if let Some(table) = item.as_table() {
+        all.push_str(&raw(table.decor().prefix()));
+        all.push_str(&raw(table.decor().suffix()));
+        for (key, value) in table.iter() {
+            if let Some(key) = table.key(key) {
+                all.push_str(&raw(key.leaf_decor().prefix()));
+            }
+            if let Some(value) = value.as_value() {
+                all.push_str(&raw(value.decor().suffix()));
+            }
+            all.push('\n');
+        }
+    }
+    let lines = all.lines().map(str::trim).filter(|line| line.starts_with('#'));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 pub fn server_program(text: &Text) -> Result<Option<String>, Refusal> {
-    let document = parse(text)?;
+    let document = parse(&text.body)?;
     let server = document.get(SERVERS).and_then(|servers| servers.get(NAME)).and_then(Item::as_table_like);
     let server = server.filter(|server| is_ours(*server));
     Ok(server.and_then(|server| server.get("command")?.as_str().map(String::from)))
+}
+
+/// Keys that switch us off.
+pub fn switched_off(text: &Text) -> Vec<String> {
+    let Ok(document) = parse(&text.body) else { return Vec::new() };
+    let is_false = |path: &[&str]| {
+        let item = path.iter().try_fold(document.as_item(), |item, key| item.get(key));
+        item.and_then(Item::as_bool) == Some(false)
+    };
+    let keys: [&[&str]; 2] = [&[SERVERS, NAME, "enabled"], &["features", "hooks"]];
+    keys.iter().filter(|path| is_false(path)).map(|path| format!("{} = false", path.join("."))).collect()
 }

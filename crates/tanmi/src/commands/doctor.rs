@@ -16,11 +16,11 @@ use crate::show;
 
 pub fn run(context: &Context, args: &DoctorArgs) -> Result {
     let folders = folders(context)?;
-    let mut checks = vec![version(context)?];
+    let mut checks = vec![version()?];
     for agent in AGENTS {
         checks.extend(agent_checks(context, agent, &folders, args.fix)?);
     }
-    checks.extend(context.app.checkup(args.fix)?);
+    checks.extend(context.app.checkup(args.fix));
     let is_well = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
     if !is_well {
         context.failed.set(true);
@@ -30,11 +30,8 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result {
     Ok(())
 }
 
-fn version(context: &Context) -> Result<Checkup> {
-    let (lang, version) = (context.app.lang(None), env!("CARGO_PKG_VERSION"));
-    let text = format!("tanmi {version}: {}", program()?);
-    let _ = lang;
-    Ok(Checkup::new("version", Health::Fine, text))
+fn version() -> Result<Checkup> {
+    Ok(Checkup::new("version", Health::Fine, format!("tanmi {}: {}", env!("CARGO_PKG_VERSION"), program()?)))
 }
 
 /// What is the matter with one agent in one scope.
@@ -46,6 +43,8 @@ enum Ill {
     /// Another program of ours than this one.
     Other(String),
     Twice(Vec<String>),
+    /// A hook of ours runs for another event or platform than it stands under.
+    Altered(Vec<String>),
     NoServer,
     Silent(Trouble),
 }
@@ -59,7 +58,8 @@ fn agent_checks(
     let lang = context.app.lang(None);
     let mut out = Vec::new();
     let mut installed = Vec::new();
-    for scope in Scope::ALL {
+    let receipts = tanmi_install::Receipts::load(context.app.home());
+    for scope in folders.scopes().iter().copied() {
         let found = tanmi_install::survey(agent, scope, folders);
         for file in &found {
             if let Some(refusal) = &file.refusal {
@@ -71,28 +71,39 @@ fn agent_checks(
                 out.push(Checkup::new("install", Health::ByHand, text).with(advice.to_owned()));
             }
         }
-        let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
+        for (file, key) in found.iter().flat_map(|file| file.off.iter().map(move |key| (file, key))) {
+            if file.hooks.is_empty() && file.server.is_none() {
+                continue;
+            }
+            let (zh, en) = (format!("{key} 使其失效"), format!("{key} switches it off"));
+            let text = format!("{}: {}: {}", agent.name, file.path.display(), lang.pick(zh, en));
+            let advice = lang.pick("在该文件中改掉它", "change it in that file").to_owned();
+            out.push(Checkup::new("install", Health::ByHand, text).with(advice));
+        }
+        let is_here = found.iter().any(|file| !file.hooks.is_empty());
+        let file = agent.hooks_file(scope, folders);
+        // Once installed and gone since is not the same as never installed.
+        let has_hooks = is_here || receipts.has(&file.canonicalize().unwrap_or(file));
         let has_server = found.iter().any(|file| file.server.is_some());
         if !has_hooks && !has_server {
             continue;
         }
-        installed.push((scope, has_hooks));
-        let server = server_of(agent, folders);
-        let ills = diagnose(agent, &found, server.as_deref())?;
-        let is_mended = fix && !ills.is_empty() && reinstall(context, agent, scope, folders, has_hooks)?;
-        let after = match is_mended {
-            true => diagnose(
-                agent,
-                &tanmi_install::survey(agent, scope, folders),
-                server_of(agent, folders).as_deref(),
-            )?,
-            false => Vec::new(),
+        installed.push((scope, is_here));
+        let wants_server = agent.mcp_file(scope, folders).is_some();
+        let look = || -> Result<Vec<Ill>> {
+            let found = tanmi_install::survey(agent, scope, folders);
+            let server = server_of(agent, folders);
+            diagnose(agent, &found, has_hooks, !wants_server || server.is_some())
         };
+        let ills = look()?;
+        let is_tried = fix && !ills.is_empty();
+        let is_mended = is_tried && reinstall(context, agent, scope, folders, has_hooks)?;
+        let after = if is_mended { look()? } else { Vec::new() };
         for ill in &ills {
-            let health = match (is_mended, after.is_empty()) {
-                (true, true) => Health::Mended,
+            let health = match (is_tried, is_mended && after.is_empty()) {
+                (_, true) => Health::Mended,
                 (true, false) => Health::ByHand,
-                (false, _) => Health::Mendable,
+                (false, false) => Health::Mendable,
             };
             let text = format!("{} ({}): {}", agent.name, scope.as_str(), ill.text(lang));
             let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
@@ -122,10 +133,8 @@ fn agent_checks(
 
 /// The server serves both scopes, wherever it stands.
 fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
-    Scope::ALL
-        .iter()
-        .flat_map(|scope| tanmi_install::survey(agent, *scope, folders))
-        .find_map(|file| file.server)
+    let scopes = folders.scopes().iter();
+    scopes.flat_map(|scope| tanmi_install::survey(agent, *scope, folders)).find_map(|file| file.server)
 }
 
 /// Installed for the user and for the project: everything would run twice.
@@ -164,7 +173,7 @@ fn reinstall(
     Ok(!done.iter().any(|done| matches!(done.planned.outcome, Outcome::Refused(_))))
 }
 
-fn diagnose(agent: &'static Agent, found: &[Found], server: Option<&str>) -> Result<Vec<Ill>> {
+fn diagnose(agent: &'static Agent, found: &[Found], has_hooks: bool, has_server: bool) -> Result<Vec<Ill>> {
     let mut ills = Vec::new();
     let hooks: Vec<_> = found.iter().flat_map(|file| &file.hooks).collect();
     let own = program()?;
@@ -179,7 +188,7 @@ fn diagnose(agent: &'static Agent, found: &[Found], server: Option<&str>) -> Res
     }
     // A bare name that runs is fine.
     ills.retain(|ill| !matches!(ill, Ill::Other(program) if !program.contains(['/', '\\'])));
-    if !hooks.is_empty() {
+    if has_hooks {
         let has = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
         let events = || agent.hooks.iter().map(|hook| hook.event);
         let missing: Vec<&'static str> = events().filter(|event| has(event) == 0).collect();
@@ -190,7 +199,11 @@ fn diagnose(agent: &'static Agent, found: &[Found], server: Option<&str>) -> Res
         if !twice.is_empty() {
             ills.push(Ill::Twice(twice));
         }
-        if server.is_none() {
+        let altered: Vec<String> = found.iter().flat_map(|file| file.altered.clone()).collect();
+        if !altered.is_empty() {
+            ills.push(Ill::Altered(altered));
+        }
+        if !has_server {
             ills.push(Ill::NoServer);
         }
     }
@@ -230,6 +243,10 @@ impl Ill {
             Ill::Twice(events) => (
                 format!("重复的钩子：{}", events.join("、")),
                 format!("more than one hook for {}", events.join(", ")),
+            ),
+            Ill::Altered(events) => (
+                format!("被改动过的钩子：{}", events.join("、")),
+                format!("changed hooks of {}", events.join(", ")),
             ),
             Ill::NoServer => (String::from("没有 MCP 服务器"), String::from("no MCP server")),
             Ill::Silent(trouble) => {

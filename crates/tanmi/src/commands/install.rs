@@ -13,7 +13,7 @@ use tanmi_install::{AGENTS, Agent, Done, Outcome, Planned, Receipts, Scope, Wish
 
 use super::{Context, Result, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
-use crate::show;
+use crate::{out, show};
 
 impl From<ScopeArg> for Scope {
     fn from(scope: ScopeArg) -> Scope {
@@ -64,10 +64,20 @@ fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
     Ok(agents)
 }
 
+/// The home folder is no project of its own: its files are the user's.
+fn scope_of(scope: ScopeArg, folders: &Folders) -> Result<Scope> {
+    let scope = Scope::from(scope);
+    if scope == Scope::Project && folders.is_home() {
+        let (value, expected) = (String::from("project"), String::from("user (this is your home folder)"));
+        return Err(Error::BadValue { key: "--scope", value, expected });
+    }
+    Ok(scope)
+}
+
 pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
     let lang = context.app.lang(None);
-    let scope: Scope = args.scope.into();
+    let scope = scope_of(args.scope, &folders)?;
     let wish =
         Wish { program: program()?, lang, hooks: !args.no_hooks, server: !args.no_mcp, guide: args.guide };
     if args.print {
@@ -154,16 +164,24 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     let folders = folders(context)?;
     let home = context.app.home();
     let receipts = Receipts::load(home);
-    // Agents that went away may have left their files.
-    let agents: Vec<&'static Agent> = match args.agents.platform.is_empty() {
+    // Agents that went away may have left their files; and a purge leaves nothing to give anything back with.
+    let agents: Vec<&'static Agent> = match args.agents.platform.is_empty() || args.purge {
         true => AGENTS.iter().collect(),
         false => chosen(&args.agents.platform, &folders)?,
     };
-    let scopes: Vec<Scope> = args.scope.map_or(Scope::ALL.to_vec(), |scope| vec![scope.into()]);
+    let scopes = match args.scope.filter(|_| !args.purge) {
+        Some(scope) => vec![scope_of(scope, &folders)?],
+        None => folders.scopes().to_vec(),
+    };
+    let mut places: Vec<(Folders, Scope)> = scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
+    if args.purge {
+        let others = receipts.projects().into_iter().filter(|project| *project != folders.project);
+        places.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
+    }
     let mut plans: Vec<Planned> = Vec::new();
     for agent in &agents {
-        for scope in &scopes {
-            let places = tanmi_install::places(agent, *scope, &folders, None).into_iter();
+        for (folders, scope) in &places {
+            let places = tanmi_install::places(agent, *scope, folders, None).into_iter();
             plans.extend(places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)));
         }
     }
@@ -188,6 +206,9 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
             }
         }
         Some(None) => notes.push(show::install::Note::Kept(home.to_owned())),
+        None if is_dry && args.purge => {
+            notes.extend(to_purge(context)?.into_iter().map(show::install::Note::WouldPurge));
+        }
         None if !is_dry && home.is_dir() => notes.push(show::install::Note::Kept(home.to_owned())),
         None => {}
     }
@@ -195,8 +216,8 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     Ok(())
 }
 
-/// The folders that go, if the person agrees.
-fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBuf>>> {
+/// Everything that was ever saved, here and in every project this machine knows.
+fn to_purge(context: &Context) -> Result<Vec<PathBuf>> {
     let home = context.app.home();
     let projects: BTreeSet<PathBuf> =
         Registry::new(home).entries()?.into_iter().map(|(_, entry)| entry.project).collect();
@@ -206,16 +227,26 @@ fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBu
     folders.push(home.to_owned());
     folders.sort();
     folders.dedup();
-    folders.retain(|folder| folder.is_dir());
+    folders.retain(|folder| folder.is_dir() && !fs::is_link(folder));
+    Ok(folders)
+}
+
+/// The folders that go, if the person agrees.
+fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBuf>>> {
+    let folders = to_purge(context)?;
     let lang = context.app.lang(None);
     let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();
+    let list = list.join("\n");
     let question = lang.pick(
-        format!("将永久删除以下文件夹及其中的一切：\n{}\n确定吗？", list.join("\n")),
-        format!(
-            "These folders and everything in them will be deleted for good:\n{}\nAre you sure?",
-            list.join("\n")
-        ),
+        format!("将永久删除以下文件夹及其中的一切：\n{list}\n确定吗？"),
+        format!("These folders and everything in them will be deleted for good:\n{list}\nAre you sure?"),
     );
-    let is_agreed = is_sure || confirm(&question, || json!({"delete": folders}))?;
+    let what = || {
+        if !context.json {
+            out::note(&question);
+        }
+        json!({"delete": folders})
+    };
+    let is_agreed = is_sure || confirm(&question, what)?;
     Ok(is_agreed.then_some(folders))
 }

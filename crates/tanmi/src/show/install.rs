@@ -24,6 +24,7 @@ pub enum Note {
     Doctor,
     Kept(PathBuf),
     Purged(PathBuf),
+    WouldPurge(PathBuf),
 }
 
 impl Note {
@@ -84,6 +85,9 @@ impl Note {
                     path.display()
                 ),
             ),
+            Note::WouldPurge(path) => {
+                (format!("将删除 {}", path.display()), format!("would delete {}", path.display()))
+            }
             Note::Purged(path) => {
                 (format!("已删除 {}", path.display()), format!("deleted {}", path.display()))
             }

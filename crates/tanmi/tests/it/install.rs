@@ -136,6 +136,63 @@ fn a_purge_takes_everything_and_asks() {
     }
 }
 
+/// The home folder has one scope: its files are the user's.
+#[test]
+fn the_home_folder_is_no_project() {
+    let env = TestEnv::new();
+    let home = env.root().join("home");
+    assert!(env.run_in(&home, &["install", "--platform", "all"]).ok);
+    let before = env.files(&home.join(".claude"));
+    let doctor = env.run_in(&home, &["doctor", "--fix"]);
+    assert!(doctor.ok && !doctor.stdout.contains("run twice"), "{}", doctor.stdout);
+    assert_eq!(env.files(&home.join(".claude")), before);
+    let refused = env.run_in(&home, &["uninstall", "--scope", "project", "--json"]);
+    assert!(!refused.ok && refused.stdout.contains("home folder"), "{}", refused.stdout);
+    assert_eq!(env.files(&home.join(".claude")), before);
+    assert!(env.run_in(&home, &["uninstall"]).ok);
+    assert!(!home.join(".claude").exists() && !home.join(".codex").exists());
+}
+
+/// A purge leaves nothing to give anything back with: it takes everything out, wherever it is.
+#[test]
+fn a_purge_takes_out_what_other_projects_have() {
+    let env = TestEnv::new();
+    let other = env.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    assert!(env.run_in(&other, &["install", "--platform", "cursor", "--scope", "project"]).ok);
+    env.ok(&["install", "--platform", "claude-code"]);
+    assert!(env.ok(&["uninstall", "--purge", "--dry-run"]).contains("would delete"));
+    env.ok(&["uninstall", "--purge", "--yes", "--platform", "codex"]);
+    assert!(!other.join(".cursor").exists() && !user(&env, ".claude/settings.json").exists());
+    assert!(!env.home_store().exists());
+}
+
+#[test]
+fn one_file_that_cannot_be_written_costs_that_file() {
+    use std::os::unix::fs::symlink;
+    let env = TestEnv::new();
+    symlink("/proc/nowhere/x", user(&env, ".claude")).unwrap();
+    let run = env.run(&["install", "--platform", "claude-code,cursor"]);
+    assert!(!run.ok && run.stdout.contains("refused"), "{}{}", run.stdout, run.stderr);
+    assert!(user(&env, ".cursor/hooks.json").exists(), "the rest is done");
+}
+
+#[test]
+fn a_renamed_program_knows_itself() {
+    let env = TestEnv::new();
+    let program = env.root().join("tm2");
+    std::fs::hard_link(env!("CARGO_BIN_EXE_tanmi"), &program)
+        .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_tanmi"), &program).map(drop))
+        .unwrap();
+    let run = |args: &[&str]| {
+        Run::of(env.command_in(program.to_str().unwrap(), &env.project).args(args).output().unwrap())
+    };
+    assert!(run(&["install", "--platform", "cursor"]).ok);
+    let doctor = run(&["doctor"]);
+    assert!(doctor.ok && doctor.stdout.contains("installed and answer"), "{}", doctor.stdout);
+    assert!(run(&["uninstall"]).ok && !user(&env, ".cursor").exists());
+}
+
 type Damage = (&'static str, fn(&TestEnv, &str, &str), &'static str);
 
 /// What can go wrong, and what of the doctor's words must name it.
@@ -224,6 +281,30 @@ const DAMAGES: &[Damage] = &[
         |env, _, _| make(env, &env.project.join(".tanmi/rules.json"), "{\"customRules\": []}"),
         "is not trusted yet",
     ),
+    (
+        "hooks switched off",
+        |env, _, _| edit(env, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\""),
+        "switches it off",
+    ),
+    (
+        "a hook that answers for another event",
+        |env, _, _| edit(env, "claude-code Stop", "claude-code SessionStart"),
+        "changed hooks of Stop",
+    ),
+    (
+        "settings that went away",
+        |env, _, _| std::fs::remove_file(user(env, ".claude/settings.json")).unwrap(),
+        "no hook for SessionStart",
+    ),
+    (
+        "a pipe in the place of bindings",
+        |env, _, _| {
+            let path = env.home_store().join("session-bindings.json");
+            let _ = std::fs::remove_file(&path);
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        },
+        "not a regular file",
+    ),
     ("a pause", |env, _, _| drop(env.ok(&["pause"])), "paused"),
 ];
 
@@ -259,6 +340,10 @@ fn by_hand(env: &TestEnv, what: &str, workspace: &str, node: &str) {
                 text.replace("status: nonsense", "status: pending")
             });
         }
+        "hooks switched off" => edit(env, "\n  \"disableAllHooks\": true,", ""),
+        "a pipe in the place of bindings" => {
+            std::fs::remove_file(env.home_store().join("session-bindings.json")).unwrap();
+        }
         "a pause" => drop(env.ok(&["resume"])),
         other => panic!("{other} should have been mended"),
     }
@@ -282,6 +367,7 @@ fn the_doctor_names_every_damage_and_mends_what_it_may() {
         let mended = env.run(&["doctor", "--fix"]);
         if !mended.ok {
             by_hand(&env, what, &workspace, &node);
+            env.ok(&["doctor", "--fix"]);
         }
         let again = env.run(&["doctor"]);
         assert!(again.ok, "{what}: {}\n---\n{}", mended.stdout, again.stdout);
