@@ -171,9 +171,8 @@ fn remember(world: &World, dice: &mut Dice, mark: &str) {
 fn hook(world: &World, dice: &mut Dice, mark: &str) {
     let events = ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd", "SubagentStart"];
     let event = events[dice.roll(6) as usize];
-    let payload = json!({"session_id": format!("s{}", dice.roll(20)), "hook_event_name": event, "cwd": world.project(),
+    let mut payload = json!({"session_id": format!("s{}", dice.roll(20)), "hook_event_name": event, "cwd": world.project(),
         "prompt": mark, "source": "startup", "agent_id": (event == "SubagentStart").then_some(mark), "agent_type": "x"});
-    let mut payload = payload;
     if event != "SubagentStart" {
         payload.as_object_mut().expect("an object").retain(|key, _| !key.starts_with("agent"));
     }
@@ -296,7 +295,7 @@ pub fn run(options: &Options) -> ExitCode {
     let tanmi = bench::build();
     let scratch = tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))).expect("a scratch folder");
     let root = scratch.path().canonicalize().expect("a folder");
-    for dir in ["home", "project/.tanmi-workspace"] {
+    for dir in ["home", "project"] {
         std::fs::create_dir_all(root.join(dir)).expect("a folder");
     }
     let mut world = World {
@@ -310,10 +309,12 @@ pub fn run(options: &Options) -> ExitCode {
         edits: Mutex::new(()),
     };
     let mut calm = Dice(7);
+    // Named, because the build folder is inside a repository.
+    let project = world.project().display().to_string();
     let made = loop {
-        if let Some(made) =
-            world.run(&mut calm, &["workspace", "init", "--name", "Torture", "--goal", "survive", "--json"])
-        {
+        let args =
+            ["workspace", "init", "--name", "Torture", "--goal", "survive", "--project", &project, "--json"];
+        if let Some(made) = world.run(&mut calm, &args) {
             break made;
         }
     };

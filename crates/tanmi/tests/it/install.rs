@@ -178,6 +178,7 @@ fn one_file_that_cannot_be_written_costs_that_file() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // a person's copy
 fn a_renamed_program_knows_itself() {
     let env = TestEnv::new();
     let program = env.root().join("tm2");
