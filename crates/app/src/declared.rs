@@ -11,16 +11,18 @@ use serde::Deserialize;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_base::paths::{self, PROJECT_DIR};
+use tanmi_engine::neutral;
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
 
 use crate::spine::{self, Explained};
 use crate::trust::Trust;
 
 pub const FILE: &str = "context.json";
-/// Longer files are read up to here, and cut to what fits anyway.
-const MAX_TEXT: u64 = 8 << 20;
-const MARKS: &[&str] =
-    &["<!-- built by tanmi context build -->", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
+/// Of each file no more is read: what is told at once is a small part of this.
+const MAX_TEXT: u64 = 64 << 10;
+/// Of one manifest no more count: a session starts in moments.
+const MAX_FILES: usize = 64;
+const MARKS: &[&str] = &["<!-- built by tanmi context build ", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
 /// In a prompt that a host has already put the context into.
 pub const MARKER: &str = "## 工作区环境";
 
@@ -59,6 +61,7 @@ pub struct Declared {
     pub whose: Whose,
     /// As it was named.
     pub name: String,
+    /// Where it really is.
     pub path: PathBuf,
     pub fate: Fate,
 }
@@ -86,6 +89,8 @@ pub struct Asked<'a> {
     pub cwd: Option<&'a Path>,
     /// The type of a subagent; `None` for the session itself.
     pub agent: Option<&'a str>,
+    /// Looked at from outside of a container: its folder here, and where that is inside. Nothing else is read.
+    pub mount: Option<(&'a Path, &'a str)>,
 }
 
 #[derive(Debug, Default)]
@@ -120,7 +125,7 @@ pub fn text(path: &Path) -> Option<String> {
     std::fs::File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     // Marks for the program that builds such files say nothing to a model.
-    let is_mark = |line: &str| MARKS.contains(&line.trim());
+    let is_mark = |line: &str| MARKS.iter().any(|mark| line.trim().starts_with(mark));
     let lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !is_mark(line));
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
@@ -162,20 +167,31 @@ fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut
         Ok(None) => return,
         Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
     };
-    let manifest: Manifest = match serde_json::from_slice(&bytes) {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+    let parsed = serde_json::from_slice::<serde_json::Map<_, _>>(bytes)
+        .and_then(|fields| serde_json::from_value::<Manifest>(fields.into()));
+    let manifest = match parsed {
         Ok(manifest) => manifest,
         Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
     };
-    for name in &manifest.files {
+    if manifest.files.len() > MAX_FILES {
+        let reason = format!("{} files; the first {MAX_FILES} count", manifest.files.len());
+        out.flaws.push((path.to_owned(), reason));
+    }
+    let mut is_told = false;
+    for name in manifest.files.iter().take(MAX_FILES) {
+        let inside = asked.mount.and_then(|(_, mount)| name.strip_prefix(mount)?.strip_prefix('/'));
         let path = match (name.strip_prefix("~/"), asked.user) {
             (Some(rest), Some(user)) => user.join(rest),
-            _ => base.join(name),
+            _ => base.join(inside.unwrap_or(name)),
         };
         let own = manifest.loaded_by_client.get(asked.platform.id);
-        let fate = fate(asked, whose, &path, base, own.map(Vec::as_slice));
+        let (path, fate) = fate(asked, whose, path, base, own.map(Vec::as_slice));
+        is_told |= matches!(fate, Fate::Told(_));
         out.files.push(Declared { whose, name: name.clone(), path, fate });
     }
-    if !manifest.files.is_empty() {
+    // One that may not speak may not silence either.
+    if is_told {
         out.markers.push(manifest.marker.unwrap_or_else(|| MARKER.to_owned()));
     }
 }
@@ -191,37 +207,48 @@ fn subagents(asked: &Asked<'_>, whose: Whose, dir: &Path, base: &Path, out: &mut
         let name = format!("subagents/{name}.md");
         let path = dir.join(&name);
         if std::fs::symlink_metadata(&path).is_ok() {
-            let fate = fate(asked, whose, &path, base, None);
+            let (path, fate) = fate(asked, whose, path, base, None);
             out.files.push(Declared { whose, name: format!("{PROJECT_DIR}/{name}"), path, fate });
         }
     }
 }
 
-fn fate(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, own: Option<&[String]>) -> Fate {
-    if whose == Whose::Project
-        && !asked.project.is_some_and(|project| Trust::new(asked.home).has_project(project))
+/// Where a file really is, and what becomes of it.
+fn fate(
+    asked: &Asked<'_>,
+    whose: Whose,
+    path: PathBuf,
+    base: &Path,
+    own: Option<&[String]>,
+) -> (PathBuf, Fate) {
+    let is_trusted = || asked.project.is_some_and(|project| Trust::new(asked.home).has_project(project));
+    if whose == Whose::Project && !is_trusted() {
+        return (path, Fate::Untrusted);
+    }
+    let Ok(real) = path.canonicalize() else { return (path, Fate::Missing) };
+    let is_inside = |base: &Path| base.canonicalize().is_ok_and(|base| real.starts_with(base));
+    if whose == Whose::Project && !is_inside(base)
+        || asked.mount.is_some_and(|(folder, _)| !is_inside(folder))
     {
-        return Fate::Untrusted;
+        return (path, Fate::Outside);
     }
-    let Ok(real) = path.canonicalize() else { return Fate::Missing };
-    let is_inside = || base.canonicalize().is_ok_and(|base| real.starts_with(base));
-    if whose == Whose::Project && !is_inside() {
-        return Fate::Outside;
-    }
-    if is_loaded(asked, path, own) || is_loaded(asked, &real, own) {
-        return Fate::LoadedByClient;
+    if is_loaded(asked, &path, &real, own) {
+        return (real, Fate::LoadedByClient);
     }
     match FileSig::of(&real) {
-        Ok(Some(sig)) if real.is_file() => Fate::Told(sig),
-        _ => Fate::Missing,
+        Ok(Some(sig)) if real.is_file() => (real, Fate::Told(sig)),
+        _ => (path, Fate::Missing),
     }
 }
 
-/// In its own places: beside the working folder and above it, and in the home folder.
-fn is_loaded(asked: &Asked<'_>, path: &Path, own: Option<&[String]>) -> bool {
+/// In its own places: beside the working folder and above it, and in the home folder; under its name or by a link.
+fn is_loaded(asked: &Asked<'_>, path: &Path, real: &Path, own: Option<&[String]>) -> bool {
+    let is_same = |place: PathBuf| {
+        place == path || place == real || place.canonicalize().is_ok_and(|place| place == real)
+    };
     let is_it = |name: &str| match name.strip_prefix("~/") {
-        Some(rest) => asked.user.is_some_and(|user| user.join(rest) == path),
-        None => asked.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| dir.join(name) == path)),
+        Some(rest) => asked.user.is_some_and(|user| is_same(user.join(rest))),
+        None => asked.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| is_same(dir.join(name)))),
     };
     match own {
         Some(own) => own.iter().any(|name| is_it(name)),
@@ -231,6 +258,10 @@ fn is_loaded(asked: &Asked<'_>, path: &Path, own: Option<&[String]>) -> bool {
 
 /// What stands before a prompt that a host pipes through; `None` if nothing is declared or the prompt has it.
 pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &str) -> Option<String> {
+    // Commands of a client are no prompts.
+    if prompt.starts_with(['/', '!']) {
+        return None;
+    }
     let project = paths::project_root(cwd, home);
     let user = paths::user_home();
     let declaration = find(&Asked {
@@ -242,12 +273,14 @@ pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &st
         platform: &API,
         cwd: Some(cwd),
         agent: None,
+        mount: None,
     });
     let has_mark = |marker: &String| !marker.is_empty() && prompt.contains(marker.as_str());
     if declaration.markers.iter().any(has_mark) {
         return None;
     }
-    let texts: Vec<String> = declaration.told().filter_map(|(file, _)| text(&file.path)).collect();
+    let texts: Vec<String> =
+        declaration.told().filter_map(|(file, _)| text(&file.path)).map(|text| neutral(&text)).collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
@@ -260,8 +293,9 @@ impl crate::App {
         platform: &'static Platform,
         agent: Option<&str>,
         session: Option<&str>,
-        folder: Option<&Path>,
+        mount: Option<(&Path, &str)>,
     ) -> (Declaration, Explained) {
+        let folder = mount.map(|(folder, _)| folder);
         let project = folder.unwrap_or(self.project());
         let payload = Payload {
             cwd: Some(project.display().to_string()),
@@ -278,14 +312,17 @@ impl crate::App {
         // A user's folder is what its container names.
         let own = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
         caller.context = own.as_deref().or(caller.context);
+        caller.mount = mount;
         let declaration = find(&Asked {
-            user: caller.user,
-            project: Some(project),
+            // Of a user's folder nothing is seen but itself.
+            user: caller.user.filter(|_| mount.is_none()),
+            project: Some(project).filter(|_| mount.is_none()),
             home: self.home(),
             container: caller.context,
             platform,
             cwd: Some(project),
             agent,
+            mount,
         });
         (declaration, spine::explain(&caller, &event, None))
     }

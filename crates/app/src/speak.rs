@@ -27,6 +27,7 @@ impl App {
             started: Instant::now(),
             disabled: self.env.disabled,
             context: self.env.context.as_deref(),
+            mount: None,
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Caller<'a> {
     pub client: Option<ClientProcess>,
     /// The declaration of the machine or container, which the environment names.
     pub context: Option<&'a Path>,
+    /// A user's folder that is looked at from outside of its container, and where it is inside.
+    pub mount: Option<(&'a Path, &'a str)>,
     /// The platform that the installed command names, which may be another than the one that runs it.
     pub via: &'a str,
     pub started: Instant,

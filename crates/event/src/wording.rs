@@ -59,7 +59,8 @@ pub fn wording(decision: &Decision, platform: &Platform) -> String {
 /// Never longer than with tags.
 fn headed(action: &Action) -> String {
     match action.kind.tag() {
-        Some(tag) => format!("## {tag}\n{}\n", action.content),
+        // Without an end to a heading, a heading of ours inside of a text would be one.
+        Some(tag) => format!("## {tag}\n{}\n", action.content.replace("## tanmi-", "## tanmi_")),
         None => action.content.clone(),
     }
 }

@@ -23,6 +23,13 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if args.next()? != "hook" {
         return None;
     }
+    let rest: Vec<OsString> = args.collect();
+    // For hosts that pipe prompts through: the payload comes back with the context before the prompt.
+    let is_format = |two: &[OsString]| two[0] == "--format" && two[1] == "prompt";
+    if rest.windows(2).any(is_format) || rest.iter().any(|word| word == "--format=prompt") {
+        return Some(pipe());
+    }
+    let mut args = rest.into_iter();
     let platform = args.next().unwrap_or_default();
     let name = args.next();
     // Asking for help is not being run as a hook.
@@ -30,10 +37,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         return None;
     }
     let name = name.as_ref().and_then(|name| name.to_str());
-    // For hosts that pipe prompts through: the payload comes back with the context before the prompt.
-    let rest: Vec<OsString> = args.collect();
-    let is_pipe = matches!(rest.as_slice(), [flag, format] if flag == "--format" && format == "prompt");
-    let answer = if is_pipe { pipe() } else { answer(&platform.to_string_lossy(), name) };
+    let answer = answer(&platform.to_string_lossy(), name);
     if let Some(answer) = answer {
         let mut out = std::io::stdout().lock();
         let _ =
@@ -76,15 +80,20 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         started,
         disabled: crate::env::is_disabled(),
         context: context.as_deref(),
+        mount: None,
     };
     tanmi_platform::write(&event, &handle(&caller, &event))
 }
 
-/// What came in, with what is declared before its prompt; unchanged where there is nothing to put there, or it is there.
-fn pipe() -> Option<String> {
-    let input = String::from_utf8(read_input().ok()?).ok()?;
-    let input = input.trim_end_matches(['\n', '\r']).to_owned();
-    Some(piped(&input).unwrap_or(input))
+/// What came in, with what is declared before its prompt; unchanged, to the byte, where there is nothing to put there.
+fn pipe() -> ExitCode {
+    use std::io::Read;
+    let mut input = Vec::new();
+    let _ = std::io::stdin().lock().read_to_end(&mut input);
+    let more = std::str::from_utf8(&input).ok().filter(|_| !crate::env::is_disabled()).and_then(piped);
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(more.as_ref().map_or(&input[..], String::as_bytes)).and_then(|()| out.flush());
+    ExitCode::SUCCESS
 }
 
 fn piped(input: &str) -> Option<String> {
@@ -93,6 +102,9 @@ fn piped(input: &str) -> Option<String> {
     let cwd = payload.get("cwd").and_then(|cwd| cwd.as_str()).map(Into::into);
     let cwd = cwd.or_else(|| std::env::current_dir().ok())?;
     let home = paths::home_store()?;
+    if tanmi_session::pause::paused_until(&home, clock::now()).is_some() {
+        return None;
+    }
     let text = tanmi_app::declared::for_prompt(&home, &cwd, crate::env::context().as_deref(), &prompt)?;
     payload["prompt"] = format!("{text}\n\n{prompt}").into();
     Some(payload.to_string())

@@ -25,36 +25,56 @@ pub fn load(
     if !config.declared_context {
         return Err(("声明的上下文已关闭", "declared context is switched off"));
     }
+    if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
+        // Where nothing can be remembered it would be told at every prompt.
+        return Err((
+            "无处记录，仅在会话开始时告知",
+            "nothing can be remembered here: only a start tells it",
+        ));
+    }
     let asked = Asked {
-        user: caller.user,
-        project,
+        user: caller.user.filter(|_| caller.mount.is_none()),
+        project: project.filter(|_| caller.mount.is_none()),
         home: caller.home,
         container: caller.context,
         platform: event.platform,
         cwd: event.payload.cwd.as_deref().map(Path::new),
         agent: (event.kind == EventKind::SubagentStart)
             .then(|| event.payload.agent_type.as_deref().unwrap_or_default()),
+        mount: caller.mount,
     };
     let declaration = declared::find(&asked);
     if declaration.told().next().is_none() {
         return Err(("没有声明的上下文", "nothing is declared"));
     }
-    let digest = declaration.digest();
+    let files = declaration.digest();
     let is_session = event.kind != EventKind::SubagentStart;
+    let known = state.declared.as_deref().filter(|_| is_session).and_then(|known| known.split_once('.'));
     // What a start forgets is what a start tells again; a resumed session has it in its history.
-    if is_session && state.declared.as_deref() == Some(&digest) {
-        return Err(("已告知且未变化", "it was told and has not changed"));
+    if known.is_some_and(|(known, _)| known == files) {
+        return Err(TOLD);
+    }
+    let read = declaration.told().filter_map(|(file, _)| {
+        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
+    });
+    let read: Vec<DeclaredFile> = read.collect();
+    let all: String = read.iter().map(|file| format!("{}\0{}\0", file.path, file.text)).collect();
+    let content = tanmi_base::hash::md5_hex(all.as_bytes());
+    let digest = format!("{files}.{content}");
+    // Touched, and still the same words.
+    if known.is_some_and(|(_, known)| known == content) {
+        state.declared = Some(digest);
+        return Err(TOLD);
     }
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
     if declaration.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str())) {
         state.declared = Some(digest);
         return Err(("提示词中已包含", "the prompt carries it already"));
     }
-    let read = declaration.told().filter_map(|(file, _)| {
-        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
-    });
-    Ok(DeclaredFacts { files: read.collect(), digest })
+    Ok(DeclaredFacts { files: read, digest })
 }
+
+const TOLD: Why = ("已告知且未变化", "it was told and has not changed");
 
 /// What an event does to what a session knows, before anything is decided.
 pub fn advance(state: &mut SessionState, event: &Event) {

@@ -18,6 +18,8 @@ pub const RULE: Builtin = Builtin {
 
 /// For a reminder beside it.
 const RESERVED: usize = 600;
+/// For the names of files that no longer fit.
+const POINTERS: usize = 400;
 /// A subagent needs its node besides.
 const FOR_NODE: usize = 3_000;
 
@@ -25,6 +27,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let event = ctx.event;
     let is_early = event.kind == EventKind::PromptSubmit
         && event.platform.starts_late
+        && ctx.facts.session.prompts <= 1
         && !ctx.facts.session.hooks_seen.contains(&EventKind::SessionStart);
     if is_early {
         return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
@@ -32,18 +35,24 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
     let is_node_to_come = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
     let reserved = RESERVED + if is_node_to_come { FOR_NODE } else { 0 };
-    let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved);
-    let mut parts = Vec::new();
+    let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved + POINTERS);
+    let (mut parts, mut left_out) = (Vec::new(), Vec::new());
+    let lang = ctx.facts.lang;
     for file in &declared.files {
-        let more = ctx
-            .facts
-            .lang
-            .pick(format!("（其余内容见 {}）", file.path), format!("(the rest is in {})", file.path));
+        let more =
+            lang.pick(format!("（其余内容见 {}）", file.path), format!("(the rest is in {})", file.path));
         let part = sections(file, room, &more);
         room = room.saturating_sub(part.len() + 2);
-        if !part.is_empty() {
-            parts.push(part);
+        match part.is_empty() {
+            false => parts.push(part),
+            true if file.text.trim().is_empty() => {}
+            true => left_out.push(file.path.as_str()),
         }
+    }
+    if !left_out.is_empty() {
+        let (zh, en) =
+            (format!("（未列出：{}）", left_out.join("、")), format!("(not here: {})", left_out.join(", ")));
+        parts.push(text::cut(&lang.pick(zh, en), POINTERS - 2));
     }
     if parts.is_empty() {
         return Err(("声明的文件为空", "nothing is declared"));

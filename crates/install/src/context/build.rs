@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tanmi_base::Lang;
 
 use super::matter::{self, Matter};
 use super::{Recipe, Remark};
 
-const BUILT: &str = "<!-- built by tanmi context build -->";
+/// Says that the file is built, and what of it is: whatever a person changed beside it is theirs.
+const BUILT: &str = "<!-- built by tanmi context build ";
 const KEEP: &str = "<!-- tanmi:keep -->";
 const KEPT: &str = "<!-- /tanmi:keep -->";
 
@@ -31,25 +32,55 @@ impl Built {
     }
 }
 
-/// `base` is the folder that `.tanmi` is in.
-pub fn build(base: &Path, recipe: &Recipe) -> Built {
+/// `base` is the folder that `.tanmi` is in. A file in which a person's words would be lost is refused.
+pub fn build(base: &Path, recipe: &Recipe) -> Result<Built, Remark> {
     let mut remarks = Vec::new();
-    let sources = base.join(recipe.sources());
+    let sources = inside(base, recipe.sources())?;
+    let path = inside(base, recipe.output())?;
+    let is_text = path.extension().is_some_and(|end| end == "md");
+    let is_other =
+        [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| recipe.output().starts_with(dir));
+    if !is_text || is_other {
+        return Err(Remark::new(&path, "output has to be a .md file of the project's own"));
+    }
     let agents = unique(flat(&sources.join("agents"), &mut remarks), &mut remarks);
     let commands = unique(flat(&sources.join("commands"), &mut remarks), &mut remarks);
     let mut found = Vec::new();
     skills_in(&sources.join("skills"), None, 0, &mut found, &mut remarks);
     let skills = unique(found, &mut remarks);
-    let path = base.join(recipe.output());
-    let before = tanmi_base::fs::read_limited(&path, 64 << 20).ok().flatten();
-    let before = before.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let text = text(recipe, &agents, &skills, &commands, before.as_deref());
+    let before = tanmi_base::fs::read_limited(&path, 64 << 20)
+        .map_err(|error| Remark::new(&path, error.to_string()))?;
+    let before = before
+        .map(|bytes| String::from_utf8(bytes).map_err(|_| Remark::new(&path, "not UTF-8")))
+        .transpose()?;
+    let kept = hand_written(before.as_deref()).map_err(|reason| Remark::new(&path, reason))?;
+    let text = text(recipe, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
-    Built { path, text, before, agents, skills, commands, remarks }
+    Ok(Built { path, text, before, agents, skills, commands, remarks })
+}
+
+/// A place below a folder that no link leads out of.
+fn inside(base: &Path, rel: &str) -> Result<PathBuf, Remark> {
+    let mut path = base.to_owned();
+    for part in Path::new(rel).components() {
+        match part {
+            Component::CurDir => continue,
+            Component::Normal(part) => path.push(part),
+            _ => return Err(Remark::new(&base.join(rel), "not a path inside of the project")),
+        }
+        if tanmi_base::fs::is_link(&path) {
+            return Err(Remark::new(&path, "a symbolic link; it could lead out of the project"));
+        }
+    }
+    Ok(path)
 }
 
 /// Files and folders in order; links are nobody's.
 fn entries(dir: &Path, remarks: &mut Vec<Remark>) -> Vec<PathBuf> {
+    if tanmi_base::fs::is_link(dir) {
+        remarks.push(Remark::new(dir, "a symbolic link"));
+        return Vec::new();
+    }
     let read = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in read {
@@ -117,20 +148,14 @@ fn unique(found: Vec<Matter>, remarks: &mut Vec<Remark>) -> Vec<Matter> {
     out
 }
 
-fn text(
-    recipe: &Recipe,
-    agents: &[Matter],
-    skills: &[Matter],
-    commands: &[Matter],
-    before: Option<&str>,
-) -> String {
+fn text(recipe: &Recipe, agents: &[Matter], skills: &[Matter], commands: &[Matter], kept: &str) -> String {
     let lang = recipe.lang();
     let mut out = String::new();
     let title = match recipe.title.is_empty() {
         true => lang.pick("Claude Code Extensions - 扩展上下文", "Claude Code Extensions"),
         false => &recipe.title,
     };
-    let _ = writeln!(out, "# {title}\n\n{BUILT}");
+    let _ = writeln!(out, "# {}", plain(title));
     environment(&mut out, recipe, lang);
     agents_table(&mut out, agents, lang);
     skills_lists(&mut out, recipe, skills, lang);
@@ -143,13 +168,22 @@ fn text(
         bullets(&mut out, recipe.paths.iter().cloned());
     }
     intents(&mut out, recipe, lang);
-    let _ = writeln!(out, "\n{KEEP}{}{KEPT}", hand_written(before));
-    out
+    let head = format!("{BUILT}{} -->\n", digest(&out));
+    format!("{head}{out}\n{KEEP}{kept}{KEPT}\n")
+}
+
+fn digest(text: &str) -> String {
+    tanmi_base::hash::sha256_hex(text.trim().as_bytes())[..12].to_owned()
+}
+
+/// Nothing that is told of can be taken for one of our marks.
+fn plain(text: &str) -> String {
+    text.replace("<!--", "‹!--")
 }
 
 fn bullets(out: &mut String, lines: impl Iterator<Item = String>) {
     for line in lines {
-        let _ = writeln!(out, "- {line}");
+        let _ = writeln!(out, "- {}", plain(&line));
     }
 }
 
@@ -160,7 +194,7 @@ fn environment(out: &mut String, recipe: &Recipe, lang: Lang) {
     let _ = writeln!(out, "\n## {}\n", lang.pick("工作区环境", "Environment"));
     for (name, value) in &recipe.environment {
         let value = value.as_str().map_or_else(|| value.to_string(), String::from);
-        let _ = writeln!(out, "- **{name}**: `{value}`");
+        let _ = writeln!(out, "- **{}**: `{}`", plain(name), plain(&value));
     }
 }
 
@@ -174,7 +208,7 @@ fn agents_table(out: &mut String, agents: &[Matter], lang: Lang) {
         "{}\n|-------|------|----------|",
         lang.pick("| Agent | 说明 | 适用场景 |", "| Agent | What it does | When |")
     );
-    let cell = |text: &str| text.replace('|', "\\|");
+    let cell = |text: &str| plain(text).replace('|', "\\|");
     for agent in agents {
         let _ = writeln!(out, "| {} | {} | {} |", cell(&agent.name), cell(&agent.about), cell(&agent.when));
     }
@@ -218,14 +252,30 @@ fn intents(out: &mut String, recipe: &Recipe, lang: Lang) {
     }
 }
 
-/// What a person wrote. A file that was never built is all theirs.
-fn hand_written(before: Option<&str>) -> String {
-    let Some(before) = before.filter(|before| !before.trim().is_empty()) else { return String::from("\n") };
-    let between =
-        before.split_once(KEEP).and_then(|(_, rest)| rest.rsplit_once(KEPT)).map(|(between, _)| between);
-    match between {
-        Some(between) => between.to_owned(),
-        None if before.contains(BUILT) => String::from("\n"),
-        None => format!("\n{}\n", before.trim_end()),
+/// What a person wrote. A file that was never built is all theirs; in one that was, they write between the marks, and what
+/// stands elsewhere would be lost.
+fn hand_written(before: Option<&str>) -> Result<String, &'static str> {
+    let Some(before) = before.filter(|before| !before.trim().is_empty()) else {
+        return Ok(String::from("\n"));
+    };
+    let before = before.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let Some(rest) = before.strip_prefix(BUILT) else {
+        if before.contains(KEEP) || before.contains(KEPT) || before.contains(BUILT) {
+            return Err("it was not built, and has marks of a built file in it: take those out first");
+        }
+        return Ok(format!("\n{}\n", before.trim_end()));
+    };
+    let marks = "its marks are damaged: put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around what is yours";
+    let (written, rest) = rest.split_once(" -->\n").ok_or(marks)?;
+    let (built, rest) = rest.split_once(KEEP).ok_or(marks)?;
+    let (kept, after) = rest.rsplit_once(KEPT).ok_or(marks)?;
+    if kept.contains(KEEP) || kept.contains(KEPT) {
+        return Err(marks);
     }
+    if written != digest(built) || !after.trim().is_empty() {
+        return Err(
+            "it was changed outside of the marks: move what is yours between `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->`, and delete the first line's number",
+        );
+    }
+    Ok(kept.to_owned())
 }

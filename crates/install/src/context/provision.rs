@@ -56,13 +56,14 @@ const FOLDERS: &[&str] = &[
     "my-workspace/generated_docs",
 ];
 const RECORD: &str = ".claude/.tanmi.json";
+const MANIFEST: &str = ".tanmi/context.json";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Record {
     version: u32,
-    /// What was put there: path and digest.
-    files: BTreeMap<String, String>,
+    /// What was put there: path and digest; two digests while it is being replaced.
+    files: BTreeMap<String, Vec<String>>,
 }
 
 /// A name that cannot lead anywhere.
@@ -109,13 +110,26 @@ pub fn provision(job: &Job, user: &str) -> Report {
     let bytes = fs::read_optional(&data.join(RECORD)).ok().flatten().unwrap_or_default();
     let record = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut work = Work { job, data, record, report };
+    work.sweep_leftovers();
     work.folders();
-    work.extensions();
-    work.manifest();
+    let mut wanted = work.wanted();
+    wanted.retain(|file| work.may_put(file));
+    // Before anything is written: whoever is killed in between does not leave files that nobody knows of.
+    work.announce(&wanted);
+    wanted.iter().for_each(|file| work.put(file));
+    work.sweep();
     work.context();
     work.settings();
-    work.save();
+    work.settle();
     work.report
+}
+
+/// A file that a user should have.
+struct Wanted {
+    rel: String,
+    bytes: Vec<u8>,
+    /// As in the extensions: scripts are run.
+    mode: Option<u32>,
 }
 
 impl Work<'_> {
@@ -142,126 +156,172 @@ impl Work<'_> {
                 Err(reason) => self.problem(&self.data.join(rel), reason),
                 Ok(path) if path.is_dir() => {}
                 Ok(path) => {
-                    self.report.added.push(format!("{rel}/"));
-                    if !self.job.dry_run
-                        && let Err(error) = std::fs::create_dir_all(&path)
-                    {
-                        self.problem(&path, error.to_string());
+                    let made = if self.job.dry_run { Ok(()) } else { std::fs::create_dir_all(&path) };
+                    match made {
+                        Ok(()) => self.report.added.push(format!("{rel}/")),
+                        Err(error) => self.problem(&path, error.to_string()),
                     }
                 }
             }
         }
     }
 
-    /// Puts a file there, unless the user made or changed it.
-    fn put(&mut self, rel: &str, bytes: &[u8]) {
-        let path = match self.place(rel) {
-            Ok(path) => path,
-            Err(reason) => return self.problem(&self.data.join(rel), reason),
-        };
-        let digest = hash::sha256_hex(bytes);
-        let now = match fs::read_limited(&path, u64::MAX) {
-            Ok(now) => now.map(|now| hash::sha256_hex(&now)),
-            Err(error) => return self.problem(&path, error.to_string()),
-        };
-        let known = self.record.files.get(rel);
-        match now {
-            Some(now) if now == digest => {}
-            Some(now) if Some(&now) != known => {
-                let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
-                self.report.kept.push(Remark::new(&path, reason));
-                return;
-            }
-            Some(_) => self.write(rel, &path, bytes, true),
-            None => self.write(rel, &path, bytes, false),
-        }
-        self.record.files.insert(rel.to_owned(), digest);
-    }
-
-    fn write(&mut self, rel: &str, path: &Path, bytes: &[u8], was_there: bool) {
-        let list = if was_there { &mut self.report.updated } else { &mut self.report.added };
-        list.push(rel.to_owned());
-        if self.job.dry_run {
-            return;
-        }
-        let dir = path.parent().unwrap_or(path);
-        let written = std::fs::create_dir_all(dir)
-            .and_then(|()| fs::write_atomic(path, bytes, dir, Durability::Journaled).map(|_| ()));
-        if let Err(error) = written {
-            self.problem(path, error.to_string());
-        }
-    }
-
-    fn extensions(&mut self) {
-        let Some(root) = self.job.extensions.clone() else { return };
-        let mut found = Vec::new();
-        let mut remarks = Vec::new();
-        walk(&root, &root, 0, &mut found, &mut remarks);
-        self.report.problems.extend(remarks);
+    /// Extensions and the manifest.
+    fn wanted(&mut self) -> Vec<Wanted> {
         let mut wanted = Vec::new();
+        let (mut found, mut remarks) = (Vec::new(), Vec::new());
+        if let Some(root) = self.job.extensions.clone() {
+            walk(&root, &root, 0, &mut found, &mut remarks);
+        }
+        self.report.problems.extend(remarks);
         for (rel, path) in found {
             let to = format!(".claude/{rel}");
             if matches!(to.as_str(), ".claude/settings.json" | ".claude/CLAUDE.md" | RECORD) {
                 self.problem(&path, "this file is merged or built, not copied");
                 continue;
             }
-            wanted.push(to.clone());
             match std::fs::read(&path) {
-                Ok(bytes) => self.put(&to, &bytes),
+                Ok(bytes) => wanted.push(Wanted { rel: to, bytes, mode: mode_of(&path) }),
                 Err(error) => self.problem(&path, error.to_string()),
             }
         }
-        self.sweep(&wanted);
+        let manifest = match &self.job.manifest {
+            None => Ok(default_manifest(&self.job.container).into_bytes()),
+            Some(path) => std::fs::read(path).map_err(|error| (path.clone(), error)),
+        };
+        match manifest {
+            Ok(bytes) => wanted.push(Wanted { rel: String::from(MANIFEST), bytes, mode: None }),
+            Err((path, error)) => self.problem(&path, error.to_string()),
+        }
+        wanted
+    }
+
+    /// Whether it is not the user's own, and there is something to do or to remember.
+    fn may_put(&mut self, file: &Wanted) -> bool {
+        let path = match self.place(&file.rel) {
+            Ok(path) => path,
+            Err(reason) => {
+                self.problem(&self.data.join(&file.rel), reason);
+                return false;
+            }
+        };
+        let now = match fs::read_limited(&path, u64::MAX) {
+            Ok(now) => now.map(|now| hash::sha256_hex(&now)),
+            Err(error) => {
+                self.problem(&path, error.to_string());
+                return false;
+            }
+        };
+        let known = self.record.files.get(&file.rel);
+        let is_ours = now.as_ref().is_none_or(|now| known.is_some_and(|known| known.contains(now)));
+        if !is_ours {
+            // One that happens to be the same is still theirs, and nothing to speak of.
+            if now != Some(hash::sha256_hex(&file.bytes)) {
+                let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
+                self.report.kept.push(Remark::new(&path, reason));
+            }
+        }
+        is_ours
+    }
+
+    fn announce(&mut self, wanted: &[Wanted]) {
+        for file in wanted {
+            let digest = hash::sha256_hex(&file.bytes);
+            let known = self.record.files.entry(file.rel.clone()).or_default();
+            if !known.contains(&digest) {
+                known.push(digest);
+            }
+        }
+        self.save();
+    }
+
+    fn put(&mut self, file: &Wanted) {
+        let Ok(path) = self.place(&file.rel) else { return };
+        let now = fs::read_limited(&path, u64::MAX).ok().flatten();
+        if now.as_ref() != Some(&file.bytes) {
+            self.write(&file.rel, &path, &file.bytes, now.is_some());
+        }
+        if !self.job.dry_run {
+            set_mode(&path, file.mode);
+        }
+    }
+
+    fn write(&mut self, rel: &str, path: &Path, bytes: &[u8], was_there: bool) {
+        if !self.job.dry_run {
+            let dir = path.parent().unwrap_or(path);
+            let written = std::fs::create_dir_all(dir)
+                .and_then(|()| fs::write_atomic(path, bytes, dir, Durability::Journaled).map(|_| ()));
+            if let Err(error) = written {
+                return self.problem(path, error.to_string());
+            }
+        }
+        let list = if was_there { &mut self.report.updated } else { &mut self.report.added };
+        list.push(rel.to_owned());
     }
 
     /// What was put there once and is no longer wanted goes, unless the user changed it.
-    fn sweep(&mut self, wanted: &[String]) {
-        let is_old = |rel: &String| rel.starts_with(".claude/") && !wanted.contains(rel);
+    fn sweep(&mut self) {
+        let Some(root) = self.job.extensions.clone() else { return };
+        let is_old = |rel: &String| rel.strip_prefix(".claude/").is_some_and(|rel| !root.join(rel).is_file());
         let old: Vec<String> = self.record.files.keys().filter(|rel| is_old(rel)).cloned().collect();
         for rel in old {
-            let digest = self.record.files.remove(&rel).unwrap_or_default();
+            let known = self.record.files.remove(&rel).unwrap_or_default();
             let Ok(path) = self.place(&rel) else { continue };
             let Some(bytes) = fs::read_limited(&path, u64::MAX).ok().flatten() else { continue };
-            if hash::sha256_hex(&bytes) != digest {
+            if !known.contains(&hash::sha256_hex(&bytes)) {
                 self.report.kept.push(Remark::new(&path, "changed by the user"));
                 continue;
             }
-            self.report.removed.push(rel.clone());
-            if self.job.dry_run {
-                continue;
+            if !self.job.dry_run {
+                if let Err(error) = std::fs::remove_file(&path) {
+                    self.problem(&path, error.to_string());
+                    continue;
+                }
+                let stop = self.data.join(".claude");
+                for dir in
+                    path.ancestors().skip(1).take_while(|dir| dir.parent() != Some(&stop) && **dir != stop)
+                {
+                    if std::fs::remove_dir(dir).is_err() {
+                        break;
+                    }
+                }
             }
-            if let Err(error) = std::fs::remove_file(&path) {
-                self.problem(&path, error.to_string());
-            }
-            let stop = self.data.join(".claude");
-            for dir in path.ancestors().skip(1).take_while(|dir| dir.parent() != Some(&stop) && **dir != stop)
-            {
-                if std::fs::remove_dir(dir).is_err() {
-                    break;
+            self.report.removed.push(rel);
+        }
+    }
+
+    /// What a run that was killed left behind.
+    fn sweep_leftovers(&mut self) {
+        let mut dirs = vec![self.data.join(".claude"), self.data.join(".tanmi"), self.data.clone()];
+        let is_walked = |dir: &Path| !dir.ends_with("my-workspace");
+        while let Some(dir) = dirs.pop().filter(|_| !self.job.dry_run) {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let (path, kind) = (entry.path(), entry.file_type());
+                if kind.as_ref().is_ok_and(std::fs::FileType::is_file)
+                    && fs::is_leftover(&entry.file_name().to_string_lossy())
+                {
+                    let _ = std::fs::remove_file(path);
+                } else if kind.is_ok_and(|kind| kind.is_dir()) && dir != self.data && is_walked(&path) {
+                    dirs.push(path);
                 }
             }
         }
     }
 
-    fn manifest(&mut self) {
-        let text = match &self.job.manifest {
-            None => default_manifest(&self.job.container),
-            Some(path) => match std::fs::read_to_string(path) {
-                Ok(text) => text,
-                Err(error) => return self.problem(&path.clone(), error.to_string()),
-            },
-        };
-        self.put(".tanmi/context.json", text.as_bytes());
-    }
-
     /// `CLAUDE.md`, with what the user wrote into it.
     fn context(&mut self) {
-        let file = self.data.join(".tanmi/context.json");
+        let file = match self.place(MANIFEST) {
+            Ok(file) => file,
+            Err(reason) => return self.problem(&self.data.join(MANIFEST), reason),
+        };
         let recipe = match Recipe::load(&file) {
             Ok(recipe) => recipe,
             Err(remark) => return self.report.problems.push(remark),
         };
-        let built = build(&self.data, &recipe);
+        let built = match build(&self.data, &recipe) {
+            Ok(built) => built,
+            Err(remark) => return self.report.kept.push(remark),
+        };
         self.report.problems.extend(built.remarks.iter().cloned());
         let rel = recipe.output().to_owned();
         match self.place(&rel) {
@@ -305,19 +365,59 @@ impl Work<'_> {
         }
     }
 
+    /// Everything is in its place: one digest each.
+    fn settle(&mut self) {
+        let files = std::mem::take(&mut self.record.files);
+        for (rel, mut known) in files {
+            let last = known.split_off(known.len().saturating_sub(1));
+            self.record.files.insert(rel, last);
+        }
+        self.save();
+    }
+
     fn save(&mut self) {
         self.record.version = 1;
+        let path = match self.place(RECORD) {
+            Ok(path) => path,
+            Err(reason) => return self.problem(&self.data.join(RECORD), reason),
+        };
         let text = serde_json::to_string_pretty(&self.record).unwrap_or_default() + "\n";
-        let path = self.data.join(RECORD);
         let is_same = fs::read_optional(&path).ok().flatten().is_some_and(|now| now == text.as_bytes());
-        if !is_same && !self.job.dry_run && path.parent().is_some_and(Path::is_dir) && !fs::is_link(&path) {
-            let dir = path.parent().unwrap_or(&path).to_owned();
-            if let Err(error) = fs::write_atomic(&path, text.as_bytes(), &dir, Durability::Journaled) {
-                self.problem(&path, error.to_string());
-            }
+        if is_same || self.job.dry_run || !path.parent().is_some_and(Path::is_dir) {
+            return;
+        }
+        let dir = path.parent().unwrap_or(&path).to_owned();
+        if let Err(error) = fs::write_atomic(&path, text.as_bytes(), &dir, Durability::Journaled) {
+            self.problem(&path, error.to_string());
         }
     }
 }
+
+#[cfg(unix)]
+fn mode_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(std::fs::metadata(path).ok()?.permissions().mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode_of(_: &Path) -> Option<u32> {
+    None
+}
+
+/// A script stays one.
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: Option<u32>) {
+    use std::os::unix::fs::PermissionsExt;
+    let now = std::fs::metadata(path).map(|meta| meta.permissions().mode() & 0o777);
+    if let (Some(mode), Ok(now)) = (mode, now)
+        && mode & 0o111 != now & 0o111
+    {
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(now & !0o111 | mode & 0o111));
+    }
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: Option<u32>) {}
 
 /// Every file below a folder, by its path from there.
 fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>, remarks: &mut Vec<Remark>) {

@@ -43,8 +43,14 @@ impl Recipe {
     pub fn load(path: &Path) -> Result<Recipe, Remark> {
         match tanmi_base::fs::read_limited(path, 1 << 20) {
             Ok(None) => Ok(Recipe::default()),
-            Ok(Some(bytes)) => serde_json::from_slice(&bytes)
-                .map_err(|error| Remark::new(path, format!("line {}: {error}", error.line()))),
+            Ok(Some(bytes)) => {
+                let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
+                let wrong =
+                    |error: serde_json::Error| Remark::new(path, format!("line {}: {error}", error.line()));
+                let fields: Map<String, Value> = serde_json::from_slice(bytes).map_err(wrong)?;
+                drop(fields);
+                serde_json::from_slice(bytes).map_err(wrong)
+            }
             Err(error) => Err(Remark::new(path, error.to_string())),
         }
     }

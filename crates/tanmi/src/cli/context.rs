@@ -23,6 +23,9 @@ pub enum ContextCommand {
         /// The folder that has `user_ID/data` in it
         #[arg(long, value_name = "DIR", default_value = "workspace/users", requires = "user")]
         root: PathBuf,
+        /// Where that folder is inside the container
+        #[arg(long, value_name = "PATH", default_value = "/workspace", requires = "user")]
+        container: String,
         /// Also print the text
         #[arg(long)]
         text: bool,

@@ -15,9 +15,10 @@ use crate::show;
 
 pub fn run(context: &Context, command: ContextCommand) -> Result {
     match command {
-        ContextCommand::Show { platform, agent, session, user, root, text } => {
+        ContextCommand::Show { platform, agent, session, user, root, container, text } => {
             let folder = user.map(|user| user_folder(&root, &user)).transpose()?;
-            show(context, &platform, agent.as_deref(), session.as_deref(), folder.as_deref(), text)
+            let mount = (folder.as_deref(), container.trim_end_matches('/'));
+            show(context, &platform, agent.as_deref(), session.as_deref(), mount, text)
         }
         ContextCommand::Build { check } => build(context, check),
         ContextCommand::Provision(args) => provision(context, &args),
@@ -39,7 +40,7 @@ fn show(
     platform: &str,
     agent: Option<&str>,
     session: Option<&str>,
-    folder: Option<&Path>,
+    (folder, container): (Option<&Path>, &str),
     text: bool,
 ) -> Result {
     let app = &context.app;
@@ -48,7 +49,8 @@ fn show(
         value: platform.to_owned(),
         expected: String::from("claude-code | cursor | codex | gemini-cli | copilot-cli"),
     })?;
-    let (declaration, explained) = app.context_show(found, agent, session, folder);
+    let (declaration, explained) =
+        app.context_show(found, agent, session, folder.map(|folder| (folder, container)));
     let lang = app.lang(None);
     let value = show::context::json(&declaration, &explained, text);
     context.answer(&value, |_| show::context::tree(found, agent, &declaration, &explained, text, lang));
@@ -62,7 +64,11 @@ fn build(context: &Context, check: bool) -> Result {
         line: 0,
         reason: remark.reason,
     })?;
-    let built = context::build(base, &recipe);
+    let built = context::build(base, &recipe).map_err(|remark| Error::BadFile {
+        path: remark.path.into(),
+        line: 0,
+        reason: remark.reason,
+    })?;
     let is_current = built.is_current();
     if check && !is_current {
         context.failed.set(true);
@@ -88,6 +94,11 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
         true => context::users(&args.root).map_err(super::install::failed)?,
         false => args.users.clone(),
     };
+    if users.is_empty() && args.all {
+        let value = args.root.display().to_string();
+        let expected = lang.pick("含有 user_ID 的文件夹", "a folder with user_ID in it").to_owned();
+        return Err(Error::BadValue { key: "--root", value, expected });
+    }
     if users.is_empty() {
         return Err(Error::BadValue {
             key: "--user",
@@ -103,6 +114,14 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
         container: args.container.trim_end_matches('/').to_owned(),
         dry_run: args.dry_run,
     };
+    // What is wrong in it would be wrong for everybody.
+    if let Some(path) = &job.manifest {
+        Recipe::load(path).map_err(|remark| Error::BadFile {
+            path: path.clone(),
+            line: 0,
+            reason: remark.reason,
+        })?;
+    }
     if let Some(extensions) = job.extensions.as_ref().filter(|dir| !dir.is_dir()) {
         let error = std::io::Error::new(std::io::ErrorKind::NotFound, "not a folder");
         return Err(Error::io(extensions)(error));

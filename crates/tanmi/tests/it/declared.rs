@@ -274,7 +274,7 @@ fn the_specification_s_tree_built_and_provided() {
         "--platform",
         "codex",
     ]);
-    assert_eq!(shown["declared"][0]["whose"], "project", "{shown}");
+    assert_eq!(shown["declared"][0]["whose"], "container", "{shown}");
     assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
     // Built by itself it is the same file.
     let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
@@ -451,4 +451,209 @@ fn what_is_shown_of_it() {
         out = plain(&env, &out);
     }
     insta::assert_snapshot!(out);
+}
+
+/// What was built is ours, what stands between the marks is the person's, and nothing of theirs is lost in between.
+#[test]
+fn a_built_file_loses_nobody_s_words() {
+    let env = TestEnv::new();
+    let path = env.project.join(".claude/CLAUDE.md");
+    let read = || std::fs::read_to_string(&path).unwrap();
+    declare(&env, json!({"title": "T <!-- tanmi:keep -->"}));
+    make(
+        &env,
+        &env.project.join(".claude/agents/a.md"),
+        "---\nname: a\ndescription: \"<!-- /tanmi:keep --> evil\"\n---\n",
+    );
+    make(&env, &path, "\u{feff}# Mine\r\nTOP\r\n");
+    env.ok(&["context", "build"]);
+    assert!(
+        read().contains("# Mine\nTOP") && read().matches("<!-- tanmi:keep -->").count() == 1,
+        "{}",
+        read()
+    );
+    env.ok(&["context", "build", "--check"]);
+    env.edit(&path, |text| text.replace("TOP", "TOP\n\nMORE"));
+    make(&env, &env.project.join(".claude/agents/b.md"), "---\nname: b\ndescription: new\n---\n");
+    env.ok(&["context", "build"]);
+    assert!(read().contains("TOP\n\nMORE") && read().contains("| b | new |"));
+    let good = read();
+    for damage in [
+        good.replace("<!-- tanmi:keep -->", ""),
+        good.replace("<!-- /tanmi:keep -->", ""),
+        good.replace("<!-- tanmi:keep -->", "").replace("<!-- /tanmi:keep -->", ""),
+        good.replace("| b | new |", "| b | MINE |"),
+        format!("{good}APPENDED\n"),
+        good.replace("MORE", "<!-- tanmi:keep -->"),
+        String::from("# Never built\n<!-- tanmi:keep -->\nx\n<!-- /tanmi:keep -->\n"),
+    ] {
+        env.write(&path, damage.as_bytes());
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{damage}");
+        assert_eq!(read(), damage, "and stays as it is");
+    }
+}
+
+#[test]
+fn building_stays_inside_of_the_project() {
+    let env = TestEnv::new();
+    let outside = env.root().join("outside");
+    make(&env, &outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
+    std::os::unix::fs::symlink(&outside, env.project.join("d")).unwrap();
+    let absolute = outside.join("v.md").display().to_string();
+    for output in [
+        "../outside/v.md",
+        &absolute,
+        "zz/../../outside/v.md",
+        "d/v.md",
+        "d/n/v.md",
+        ".git/config.md",
+        ".tanmi/x.md",
+        "main.rs",
+        ".mcp.json",
+    ] {
+        declare(&env, json!({"output": output}));
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{output}");
+    }
+    for sources in ["../outside", "d", outside.to_str().unwrap()] {
+        declare(&env, json!({"sources": sources}));
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{sources}");
+    }
+    std::fs::create_dir_all(env.project.join(".claude")).unwrap();
+    std::os::unix::fs::symlink(outside.join("agents"), env.project.join(".claude/agents")).unwrap();
+    declare(&env, json!({}));
+    let built = env.ok(&["context", "build"]);
+    assert!(built.contains("symbolic link"), "{built}");
+    assert!(!std::fs::read_to_string(env.project.join(".claude/CLAUDE.md")).unwrap().contains("SECRET"));
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+/// One user cannot reach into another's folder, whatever they put into their own.
+#[test]
+fn users_stay_apart() {
+    let env = TestEnv::new();
+    let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
+    seed_tree(&env, &extensions);
+    make(&env, &extensions.join("skills/s/run.sh"), "#!/bin/sh\n");
+    std::fs::set_permissions(
+        extensions.join("skills/s/run.sh"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let (one, two) = (root.join("user_1/data"), root.join("user_2/data"));
+    make(
+        &env,
+        &one.join(".claude/commands/generate-docs.md"),
+        &std::fs::read_to_string(extensions.join("commands/generate-docs.md")).unwrap(),
+    );
+    let provision = || {
+        env.run(&[
+            "context",
+            "provision",
+            "--root",
+            root.to_str().unwrap(),
+            "--user",
+            "1",
+            "--user",
+            "2",
+            "--extensions",
+            extensions.to_str().unwrap(),
+            "--json",
+        ])
+    };
+    assert!(provision().ok);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(one.join(".claude/skills/s/run.sh")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o111, 0o111, "a script stays one");
+    // A user's own file that happened to be the same is not ours to take away.
+    std::fs::remove_file(extensions.join("commands/generate-docs.md")).unwrap();
+    assert!(provision().ok);
+    assert!(
+        one.join(".claude/commands/generate-docs.md").exists()
+            && !two.join(".claude/commands/generate-docs.md").exists()
+    );
+    let of_two = env.files(&two);
+    make(&env, &two.join("s.md"), "SECRET-OF-TWO");
+    make(&env, &two.join(".claude/agents/own.md"), "---\nname: own\ndescription: SECRET-OF-TWO\n---\n");
+    make(&env, &one.join(".tanmi/context.json"), &json!({"files": ["/etc/hostname", "../../user_2/data/s.md", "/workspace/mine.md"], "sources": "../../user_2/data/.claude"}).to_string());
+    make(&env, &one.join("mine.md"), "OF-ONE");
+    let shown = env.ok(&["context", "show", "--root", root.to_str().unwrap(), "--user", "1", "--text"]);
+    assert!(shown.contains("OF-ONE") && !shown.contains("SECRET-OF-TWO"), "{shown}");
+    assert!(shown.matches("leads out").count() == 2, "{shown}");
+    let run = provision();
+    assert!(
+        !std::fs::read_to_string(one.join(".claude/CLAUDE.md")).unwrap().contains("SECRET-OF-TWO"),
+        "{}",
+        run.stdout
+    );
+    tanmi_base::fs::remove_tree(&one.join(".claude")).unwrap();
+    std::os::unix::fs::symlink(two.join(".claude"), one.join(".claude")).unwrap();
+    std::fs::remove_file(two.join("s.md")).unwrap();
+    std::fs::remove_file(two.join(".claude/agents/own.md")).unwrap();
+    assert!(!provision().ok);
+    assert_eq!(env.files(&two), of_two, "nothing of the other's changed");
+}
+
+#[test]
+fn who_may_not_speak_may_not_silence_and_a_touch_is_no_change() {
+    let env = TestEnv::new();
+    make(&env, &env.root().join("home/.tanmi/context.json"), "\u{feff}{\"files\": [\"own.md\"]}");
+    make(&env, &env.root().join("home/own.md"), "DECLARED-BY-ME");
+    declare(&env, json!({"files": [], "marker": "fix"}));
+    assert!(
+        !prompt(&env, "s", "hello").contains("DECLARED"),
+        "nothing could be remembered: only a start tells"
+    );
+    assert!(start(&env, "s", "startup").contains("DECLARED"));
+    env.ok(&["config", "set", "ledger", "true"]);
+    assert!(prompt(&env, "s", "please fix").contains("DECLARED-BY-ME"), "an untrusted project has no say");
+    env.write(&env.root().join("home/own.md"), b"DECLARED-BY-ME");
+    assert!(!prompt(&env, "s", "go on").contains("DECLARED"), "the same words");
+    env.write(&env.root().join("home/own.md"), b"DECLARED-ANEW");
+    assert!(prompt(&env, "s", "go on").contains("DECLARED-ANEW"));
+    // The client loads it by a link of its own.
+    let env = trusted();
+    declare(&env, json!({"files": ["AGENTS.md", "docs/../AGENTS.md"]}));
+    make(&env, &env.project.join("AGENTS.md"), "DECLARED-TWICE");
+    assert_eq!(start(&env, "a", "startup").matches("DECLARED").count(), 1, "once under two names");
+    std::os::unix::fs::symlink("AGENTS.md", env.project.join("CLAUDE.md")).unwrap();
+    assert!(!start(&env, "b", "startup").contains("DECLARED"));
+    // Copilot's start may come late; if it never comes, the second prompt tells.
+    let copilot = |text: &str| {
+        hook_event(
+            &env,
+            "copilot-cli",
+            "userPromptSubmitted",
+            json!({"sessionId": "c", "cwd": env.project, "prompt": text, "timestamp": 1}),
+        )
+    };
+    declare(&env, json!({"files": ["docs/ctx.md"]}));
+    assert!(
+        !copilot("one").contains("DECLARED")
+            && copilot("two").contains("DECLARED")
+            && !copilot("three").contains("DECLARED")
+    );
+}
+
+fn hook_event(env: &TestEnv, platform: &str, event: &str, payload: Value) -> String {
+    feed(&mut env.command(&["hook", platform, event]), &payload.to_string())
+}
+
+#[test]
+fn a_pipe_gives_back_what_it_cannot_read() {
+    use std::io::Write;
+    let env = trusted();
+    let piped = std::process::Stdio::piped;
+    let mut large = b"{\"prompt\":\"".to_vec();
+    large.extend(vec![b'x'; 17 << 20]);
+    for input in [&b"{\"prompt\":\"a \xff b\"}"[..], b"", b"{\"prompt\":\"/compact now\"}\n", &large] {
+        let mut command = env.command(&["hook", "--format", "prompt"]);
+        let mut child = command.stdin(piped()).stdout(piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let sent = input.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&sent));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(output.status.success() && output.stdout == input, "unchanged, to the byte");
+    }
 }
