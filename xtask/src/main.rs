@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod dice;
 mod dist;
 mod instructions;
 mod plugin;

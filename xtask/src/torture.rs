@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::bench;
+use crate::dice::Dice;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -48,18 +49,6 @@ struct World {
     done: AtomicU64,
     killed: AtomicU64,
     edits: Mutex<()>,
-}
-
-/// Numbers that look random.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
 }
 
 impl World {

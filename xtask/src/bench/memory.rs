@@ -11,27 +11,16 @@ use serde_json::json;
 use super::Options;
 use super::measure::{self, medians, process, ratio, run as run_once};
 use super::report::Report;
+use crate::dice::Dice;
 
 const DAY: i64 = 86_400_000;
 /// Now, for everybody: the newest fact is as old as this run.
 const NOW: i64 = 1_765_432_100_000;
 
-/// Numbers that look random and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % below
-    }
-
-    /// As words are used: the second half as often as the first, the third a third as often.
-    fn word(&mut self) -> u64 {
-        let share = self.roll(1_000_000) as f64 / 1_000_000.0;
-        (share * 40_000f64.ln()).exp() as u64
-    }
+/// As words are used: the second half as often as the first, the third a third as often.
+fn word(dice: &mut Dice) -> u64 {
+    let share = dice.roll(1_000_000) as f64 / 1_000_000.0;
+    (share * 40_000f64.ln()).exp() as u64
 }
 
 fn spelt(word: u64) -> String {
@@ -55,10 +44,10 @@ fn han(word: u64) -> char {
 fn fact(n: usize, total: usize, dice: &mut Dice) -> String {
     let mut text = String::new();
     for _ in 0..12 + dice.roll(8) {
-        let _ = write!(text, "{} ", spelt(dice.word()));
+        let _ = write!(text, "{} ", spelt(word(dice)));
     }
     for _ in 0..dice.roll(12) {
-        text.push(han(dice.word()));
+        text.push(han(word(dice)));
     }
     let at = NOW - 200 * DAY + (n as i64 * 200 * DAY / total as i64);
     json!({"id": format!("f{n}"), "content": text, "timestamp": at.to_string(), "type": "fact", "session": format!("s{}", n / 30)})

@@ -21,6 +21,7 @@ mod ledger;
 mod mcp;
 mod memory;
 mod model;
+mod provided;
 mod real_clients;
 mod rules;
 mod sessions;

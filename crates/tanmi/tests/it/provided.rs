@@ -1,0 +1,375 @@
+//! The declared file, built from what is there, and provided to users of containers.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::declared::{declare, make, plain};
+use crate::env::TestEnv;
+
+/// The specification's own example.
+fn seed_tree(env: &TestEnv, dir: &Path) {
+    let matter =
+        |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n\n# {name}\n");
+    let agent = "---\nname: generate-docs-agent\ndescription: 智能文档生成编排器\nwhen: 生成技术方案、专利、论文等文档\n---\n";
+    make(env, &dir.join("agents/generate-docs-agent.md"), agent);
+    make(env, &dir.join("commands/generate-docs.md"), &matter("generate-docs", "生成文档"));
+    for (group, name, about) in [
+        ("technical", "tech-solution", "技术方案生成"),
+        ("technical", "value-proposition", "价值主张文档"),
+        ("technical", "thesis-doc", "立论白皮书"),
+        ("technical", "ethics-report", "伦理风险评估"),
+        ("patent", "tech-disclosure", "技术交底书"),
+        ("patent", "patent-writing", "权利要求书"),
+        ("paper", "engineering-paper", "工程论文"),
+        ("paper", "science-paper", "科学论文"),
+    ] {
+        make(env, &dir.join(format!("skills/{group}/{name}/SKILL.md")), &matter(name, about));
+    }
+}
+
+fn seed_manifest() -> Value {
+    json!({
+        "files": [".claude/CLAUDE.md"],
+        "title": "Claude Code Extensions - 扩展上下文",
+        "environment": {
+            "当前工作目录": "/workspace",
+            "默认项目目录": "/workspace/my-workspace",
+            "文档输出目录": "/workspace/my-workspace/generated_docs/",
+        },
+        "skillGroups": {"technical": "技术文档", "patent": "专利文档", "paper": "学术论文"},
+        "paths": [
+            "所有文档生成操作在 `/workspace` 目录下执行",
+            "相对路径基于 `/workspace` 计算",
+            "文档默认输出到 `/workspace/my-workspace/generated_docs/` 目录",
+            "输出文件命名格式：`[文档类型]_[创意简述]_[时间戳].md`",
+        ],
+        "intents": [{"use": "generate-docs-agent", "words": ["技术交底书、专利、论文", "技术方案、商业计划、可行性评估", "生成文档、写论文、撰写专利"]}],
+    })
+}
+
+#[test]
+fn the_specification_s_tree_built_and_provided() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    let extensions = env.root().join("extensions");
+    seed_tree(&env, &extensions);
+    let manifest = env.root().join("context.json");
+    make(&env, &manifest, &seed_manifest().to_string());
+    let root = env.root().join("workspace/users");
+    let args = [
+        "context",
+        "provision",
+        "--root",
+        root.to_str().unwrap(),
+        "--user",
+        "42",
+        "--extensions",
+        extensions.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let mut out = plain(&env, &env.ok(&args));
+    let data = root.join("user_42/data");
+    out.push_str(&tree(&data, 0));
+    for file in [".claude/CLAUDE.md", ".claude/settings.json", ".mcp.json"] {
+        out.push_str(&format!("\n== {file}\n{}", std::fs::read_to_string(data.join(file)).unwrap()));
+    }
+    out.push_str(&format!("\n== again\n{}", plain(&env, &env.ok(&args))));
+    insta::assert_snapshot!(out);
+    let shown = env.json(&[
+        "context",
+        "show",
+        "--root",
+        root.to_str().unwrap(),
+        "--user",
+        "42",
+        "--platform",
+        "codex",
+    ]);
+    assert_eq!(shown["declared"][0]["whose"], "container", "{shown}");
+    assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
+    // Built by itself it is the same file.
+    let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
+    assert!(built.ok, "{}{}", built.stdout, built.stderr);
+}
+
+fn tree(dir: &Path, depth: usize) -> String {
+    let mut entries: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let mut out = String::new();
+    for entry in entries {
+        let is_dir = entry.path().is_dir();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        out.push_str(&format!("{}{name}{}\n", "  ".repeat(depth), if is_dir { "/" } else { "" }));
+        if is_dir {
+            out.push_str(&tree(&entry.path(), depth + 1));
+        }
+    }
+    out
+}
+
+#[test]
+fn what_a_user_made_or_changed_stays() {
+    let env = TestEnv::new();
+    let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
+    seed_tree(&env, &extensions);
+    let data = root.join("user_a/data");
+    make(&env, &data.join(".claude/settings.json"), "{\n  // mine\n  \"editor\": \"vim\",\n}\n");
+    make(&env, &data.join(".claude/skills/mine/SKILL.md"), "---\nname: mine\ndescription: my own\n---\n");
+    make(&env, &data.join(".claude/CLAUDE.md"), "# Written by hand\n");
+    let provision = |more: &[&str]| {
+        let mut args = vec![
+            "context",
+            "provision",
+            "--root",
+            root.to_str().unwrap(),
+            "--user",
+            "a",
+            "--extensions",
+            extensions.to_str().unwrap(),
+        ];
+        args.extend(more);
+        env.run(&[&args[..], &["--json"]].concat())
+    };
+    let user =
+        |run: &crate::env::Run| serde_json::from_str::<Value>(&run.stdout).unwrap()["users"][0].clone();
+    let before = env.files(&root);
+    let dry = provision(&["--dry-run"]);
+    assert!(dry.ok && !user(&dry)["added"].as_array().unwrap().is_empty());
+    assert_eq!(env.files(&root), before, "a dry run changes nothing");
+    assert!(provision(&[]).ok);
+    let read = |path: &str| std::fs::read_to_string(data.join(path)).unwrap();
+    assert!(
+        read(".claude/settings.json").contains("// mine")
+            && read(".claude/settings.json").contains("SessionStart")
+    );
+    assert!(
+        read(".claude/CLAUDE.md").contains("# Written by hand")
+            && read(".claude/CLAUDE.md").contains("**mine**: my own")
+    );
+    // The user changes one file of ours; the host changes it too, drops another, and adds one.
+    env.write(
+        &data.join(".claude/skills/patent/patent-writing/SKILL.md"),
+        b"---\nname: patent-writing\ndescription: better\n---\n",
+    );
+    make(
+        &env,
+        &extensions.join("skills/patent/patent-writing/SKILL.md"),
+        "---\nname: patent-writing\ndescription: newer\n---\n",
+    );
+    tanmi_base::fs::remove_tree(&extensions.join("skills/paper")).unwrap();
+    make(&env, &extensions.join("agents/new.md"), "---\nname: new\ndescription: a new one\n---\n");
+    make(
+        &env,
+        &extensions.join("agents/generate-docs-agent.md"),
+        "---\nname: generate-docs-agent\ndescription: updated\n---\n",
+    );
+    let run = provision(&[]);
+    let report = user(&run);
+    assert!(read(".claude/skills/patent/patent-writing/SKILL.md").contains("better"));
+    assert_eq!(report["kept"][0]["reason"], "changed by the user", "{report}");
+    assert!(
+        !data.join(".claude/skills/paper").exists() && data.join(".claude/skills/mine/SKILL.md").exists()
+    );
+    assert!(
+        read(".claude/agents/generate-docs-agent.md").contains("updated")
+            && data.join(".claude/agents/new.md").exists()
+    );
+    let after = env.files(&root);
+    assert!(user(&provision(&[]))["updated"].as_array().unwrap().is_empty());
+    assert_eq!(env.files(&root), after);
+}
+
+#[test]
+fn hostile_trees_are_refused_item_by_item() {
+    let env = TestEnv::new();
+    let (extensions, root, outside) =
+        (env.root().join("ext"), env.root().join("users"), env.root().join("outside"));
+    seed_tree(&env, &extensions);
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::create_dir_all(root.join("user_link")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("user_link/data")).unwrap();
+    std::fs::create_dir_all(root.join("user_in/data/.claude")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("user_in/data/.claude/skills")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", extensions.join("agents/passwd.md")).unwrap();
+    make(&env, &extensions.join("agents/broken.md"), "---\nname: [unclosed\n---\n");
+    make(&env, &extensions.join("agents/bare.md"), "# nothing\n");
+    make(
+        &env,
+        &extensions.join("agents/twin.md"),
+        "---\nname: generate-docs-agent\ndescription: again\n---\n",
+    );
+    make(&env, &root.join("user_bad/data/.claude/settings.json"), "{\n\"a\": 1\n\"b\": 2}");
+    let mut args = vec![
+        "context",
+        "provision",
+        "--root",
+        root.to_str().unwrap(),
+        "--extensions",
+        extensions.to_str().unwrap(),
+        "--json",
+    ];
+    for user in ["../x", "a/b", "..", "", "link", "in", "bad"] {
+        args.extend(["--user", user]);
+    }
+    let run = env.run(&args);
+    assert!(!run.ok);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    let problems = |user: usize| value["users"][user]["problems"].to_string();
+    for bad in 0..4 {
+        assert!(problems(bad).contains("only letters"), "{}", problems(bad));
+    }
+    assert!(problems(4).contains("symbolic link") && problems(5).contains("symbolic link"));
+    let bad = problems(6);
+    for part in ["settings.json", "line 2", "passwd.md", "broken.md", "bare.md", "is also the name of"] {
+        assert!(bad.contains(part), "{part}: {bad}");
+    }
+    assert!(root.join("user_bad/data/.claude/agents/generate-docs-agent.md").exists(), "the rest is done");
+    assert_eq!(
+        std::fs::read_to_string(root.join("user_bad/data/.claude/settings.json")).unwrap(),
+        "{\n\"a\": 1\n\"b\": 2}"
+    );
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing outside");
+    assert!(!env.root().join("x").exists() && !env.root().join("user_").exists());
+}
+
+/// What was built is ours, what stands between the marks is the person's, and nothing of theirs is lost in between.
+#[test]
+fn a_built_file_loses_nobody_s_words() {
+    let env = TestEnv::new();
+    let path = env.project.join(".claude/CLAUDE.md");
+    let read = || std::fs::read_to_string(&path).unwrap();
+    declare(&env, json!({"title": "T <!-- tanmi:keep -->"}));
+    make(
+        &env,
+        &env.project.join(".claude/agents/a.md"),
+        "---\nname: a\ndescription: \"<!-- /tanmi:keep --> evil\"\n---\n",
+    );
+    make(&env, &path, "\u{feff}# Mine\r\nTOP\r\n");
+    env.ok(&["context", "build"]);
+    assert!(
+        read().contains("# Mine\nTOP") && read().matches("<!-- tanmi:keep -->").count() == 1,
+        "{}",
+        read()
+    );
+    env.ok(&["context", "build", "--check"]);
+    env.edit(&path, |text| text.replace("TOP", "TOP\n\nMORE"));
+    make(&env, &env.project.join(".claude/agents/b.md"), "---\nname: b\ndescription: new\n---\n");
+    env.ok(&["context", "build"]);
+    assert!(read().contains("TOP\n\nMORE") && read().contains("| b | new |"));
+    let good = read();
+    for damage in [
+        good.replace("<!-- tanmi:keep -->", ""),
+        good.replace("<!-- /tanmi:keep -->", ""),
+        good.replace("<!-- tanmi:keep -->", "").replace("<!-- /tanmi:keep -->", ""),
+        good.replace("| b | new |", "| b | MINE |"),
+        format!("{good}APPENDED\n"),
+        good.replace("MORE", "<!-- tanmi:keep -->"),
+        String::from("# Never built\n<!-- tanmi:keep -->\nx\n<!-- /tanmi:keep -->\n"),
+    ] {
+        env.write(&path, damage.as_bytes());
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{damage}");
+        assert_eq!(read(), damage, "and stays as it is");
+    }
+}
+
+#[test]
+fn building_stays_inside_of_the_project() {
+    let env = TestEnv::new();
+    let outside = env.root().join("outside");
+    make(&env, &outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
+    std::os::unix::fs::symlink(&outside, env.project.join("d")).unwrap();
+    let absolute = outside.join("v.md").display().to_string();
+    for output in [
+        "../outside/v.md",
+        &absolute,
+        "zz/../../outside/v.md",
+        "d/v.md",
+        "d/n/v.md",
+        ".git/config.md",
+        ".tanmi/x.md",
+        "main.rs",
+        ".mcp.json",
+    ] {
+        declare(&env, json!({"output": output}));
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{output}");
+    }
+    for sources in ["../outside", "d", outside.to_str().unwrap()] {
+        declare(&env, json!({"sources": sources}));
+        assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{sources}");
+    }
+    std::fs::create_dir_all(env.project.join(".claude")).unwrap();
+    std::os::unix::fs::symlink(outside.join("agents"), env.project.join(".claude/agents")).unwrap();
+    declare(&env, json!({}));
+    let built = env.ok(&["context", "build"]);
+    assert!(built.contains("symbolic link"), "{built}");
+    assert!(!std::fs::read_to_string(env.project.join(".claude/CLAUDE.md")).unwrap().contains("SECRET"));
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+}
+
+/// One user cannot reach into another's folder, whatever they put into their own.
+#[test]
+fn users_stay_apart() {
+    let env = TestEnv::new();
+    let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
+    seed_tree(&env, &extensions);
+    make(&env, &extensions.join("skills/s/run.sh"), "#!/bin/sh\n");
+    std::fs::set_permissions(
+        extensions.join("skills/s/run.sh"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let (one, two) = (root.join("user_1/data"), root.join("user_2/data"));
+    make(
+        &env,
+        &one.join(".claude/commands/generate-docs.md"),
+        &std::fs::read_to_string(extensions.join("commands/generate-docs.md")).unwrap(),
+    );
+    let provision = || {
+        env.run(&[
+            "context",
+            "provision",
+            "--root",
+            root.to_str().unwrap(),
+            "--user",
+            "1",
+            "--user",
+            "2",
+            "--extensions",
+            extensions.to_str().unwrap(),
+            "--json",
+        ])
+    };
+    assert!(provision().ok);
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(one.join(".claude/skills/s/run.sh")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o111, 0o111, "a script stays one");
+    // A user's own file that happened to be the same is not ours to take away.
+    std::fs::remove_file(extensions.join("commands/generate-docs.md")).unwrap();
+    assert!(provision().ok);
+    assert!(
+        one.join(".claude/commands/generate-docs.md").exists()
+            && !two.join(".claude/commands/generate-docs.md").exists()
+    );
+    let of_two = env.files(&two);
+    make(&env, &two.join("s.md"), "SECRET-OF-TWO");
+    make(&env, &two.join(".claude/agents/own.md"), "---\nname: own\ndescription: SECRET-OF-TWO\n---\n");
+    make(&env, &one.join(".tanmi/context.json"), &json!({"files": ["/etc/hostname", "../../user_2/data/s.md", "/workspace/mine.md"], "sources": "../../user_2/data/.claude"}).to_string());
+    make(&env, &one.join("mine.md"), "OF-ONE");
+    let shown = env.ok(&["context", "show", "--root", root.to_str().unwrap(), "--user", "1", "--text"]);
+    assert!(shown.contains("OF-ONE") && !shown.contains("SECRET-OF-TWO"), "{shown}");
+    assert!(shown.matches("leads out").count() == 2, "{shown}");
+    let run = provision();
+    assert!(
+        !std::fs::read_to_string(one.join(".claude/CLAUDE.md")).unwrap().contains("SECRET-OF-TWO"),
+        "{}",
+        run.stdout
+    );
+    tanmi_base::fs::remove_tree(&one.join(".claude")).unwrap();
+    std::os::unix::fs::symlink(two.join(".claude"), one.join(".claude")).unwrap();
+    std::fs::remove_file(two.join("s.md")).unwrap();
+    std::fs::remove_file(two.join(".claude/agents/own.md")).unwrap();
+    assert!(!provision().ok);
+    assert_eq!(env.files(&two), of_two, "nothing of the other's changed");
+}
