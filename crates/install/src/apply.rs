@@ -84,10 +84,9 @@ fn put(mut planned: Planned, receipts: &mut Receipts, wish: &Wish, now: Millis) 
         }
         let Some(after) = planned.after.clone() else { return Ok(planned) };
         let original = original(&planned, receipts);
-        let place = (planned.place.agent.id(), planned.place.project.as_deref());
         // Noted before they are made: whoever is killed in between leaves nothing that nobody knows of.
         let folders = missing_folders(&planned.real);
-        receipts.note(&planned.real, place, original.as_deref(), &after, folders, now)?;
+        receipts.note(&planned.real, &planned.place, original.as_deref(), &after, folders, now)?;
         if let Some(dir) = planned.real.parent() {
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, fs, hash};
 
-use crate::plan::Before;
+use crate::plan::{Before, Place, What};
 use crate::{Error, Result};
 
 const VERSION: u32 = 1;
@@ -31,6 +31,9 @@ pub struct Receipt {
     #[serde(default)]
     folders: Vec<PathBuf>,
     pub agent: String,
+    /// Whether it has hooks of ours in it.
+    #[serde(default)]
+    hooks: bool,
     /// The project whose file it is; `None` for the user's own.
     #[serde(default)]
     pub project: Option<PathBuf>,
@@ -63,6 +66,11 @@ impl Receipts {
 
     pub fn has(&self, path: &Path) -> bool {
         self.get(path).is_some()
+    }
+
+    /// Whether our hooks were put into it.
+    pub fn has_hooks(&self, path: &Path) -> bool {
+        self.get(path).is_some_and(|receipt| receipt.hooks)
     }
 
     /// What was there, if nobody wrote to it since. `Some(None)`: nothing was.
@@ -108,7 +116,7 @@ impl Receipts {
     pub(crate) fn note(
         &mut self,
         path: &Path,
-        (agent, project): (&str, Option<&Path>),
+        place: &Place,
         before: Option<&[u8]>,
         after: &[u8],
         folders: Vec<PathBuf>,
@@ -130,8 +138,9 @@ impl Receipts {
             before_digest: before.map(hash::sha256_hex),
             after: hash::sha256_hex(after),
             folders,
-            agent: agent.to_owned(),
-            project: project.map(Path::to_owned),
+            agent: place.agent.id().to_owned(),
+            hooks: place.parts.contains(&What::Hooks),
+            project: place.project.clone(),
             tanmi: String::from(env!("CARGO_PKG_VERSION")),
             at: now,
         };

@@ -49,86 +49,108 @@ enum Ill {
     Silent(Trouble),
 }
 
+/// One agent, wherever it is installed.
+struct Visit<'a> {
+    context: &'a Context,
+    agent: &'static Agent,
+    folders: &'a Folders,
+    fix: bool,
+    lang: Lang,
+    out: Vec<Checkup>,
+}
+
 fn agent_checks(
     context: &Context,
     agent: &'static Agent,
     folders: &Folders,
     fix: bool,
 ) -> Result<Vec<Checkup>> {
-    let lang = context.app.lang(None);
-    let mut out = Vec::new();
-    let mut installed = Vec::new();
-    let receipts = tanmi_install::Receipts::load(context.app.home());
-    for scope in folders.scopes().iter().copied() {
-        let found = tanmi_install::survey(agent, scope, folders);
-        for file in &found {
+    let mut visit = Visit { context, agent, folders, fix, lang: context.app.lang(None), out: Vec::new() };
+    let (mut installed, mut with_hooks) = (0, 0);
+    for scope in folders.scopes() {
+        let found = tanmi_install::survey(agent, *scope, folders);
+        let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
+        visit.files(&found);
+        installed += usize::from(visit.scope(*scope, &found)?);
+        with_hooks += usize::from(has_hooks);
+    }
+    if with_hooks > 1 {
+        visit.out.push(doubled(context, agent, folders, fix)?);
+    }
+    let is_here = agent.is_here(folders, std::env::var_os("PATH").as_deref());
+    if installed == 0 && is_here && visit.out.is_empty() {
+        let (zh, en) = (format!("{}：未安装", agent.name), format!("{}: not installed", agent.name));
+        let advice = format!("tanmi install --platform {}", agent.id());
+        visit.say(Health::Note, visit.lang.pick(zh, en), advice);
+    }
+    Ok(visit.out)
+}
+
+impl Visit<'_> {
+    fn say(&mut self, health: Health, text: String, advice: String) {
+        self.out.push(Checkup::new("install", health, text).with(advice));
+    }
+
+    /// What is wrong with the files themselves.
+    fn files(&mut self, found: &[Found]) {
+        for file in found {
+            let path = format!("{}: {}", self.agent.name, file.path.display());
             if let Some(refusal) = &file.refusal {
                 let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
-                let text =
-                    format!("{}: {}{line}: {}", agent.name, file.path.display(), refusal.message(lang));
-                let advice = lang
+                let advice = self
+                    .lang
                     .pick("修正该文件；在此之前它保持原样", "mend the file; until then it stays as it is");
-                out.push(Checkup::new("install", Health::ByHand, text).with(advice.to_owned()));
+                let text = format!("{path}{line}: {}", refusal.message(self.lang));
+                self.say(Health::ByHand, text, advice.to_owned());
+            }
+            let is_ours = !file.hooks.is_empty() || file.server.is_some();
+            for key in file.off.iter().filter(|_| is_ours) {
+                let (zh, en) = (format!("{key} 使其失效"), format!("{key} switches it off"));
+                let advice = self.lang.pick("在该文件中改掉它", "change it in that file").to_owned();
+                self.say(Health::ByHand, format!("{path}: {}", self.lang.pick(zh, en)), advice);
             }
         }
-        for (file, key) in found.iter().flat_map(|file| file.off.iter().map(move |key| (file, key))) {
-            if file.hooks.is_empty() && file.server.is_none() {
-                continue;
-            }
-            let (zh, en) = (format!("{key} 使其失效"), format!("{key} switches it off"));
-            let text = format!("{}: {}: {}", agent.name, file.path.display(), lang.pick(zh, en));
-            let advice = lang.pick("在该文件中改掉它", "change it in that file").to_owned();
-            out.push(Checkup::new("install", Health::ByHand, text).with(advice));
-        }
-        let is_here = found.iter().any(|file| !file.hooks.is_empty());
-        let file = agent.hooks_file(scope, folders);
+    }
+
+    /// What is installed in one scope, and whether it works. `false` if nothing is.
+    fn scope(&mut self, scope: Scope, found: &[Found]) -> Result<bool> {
+        let (agent, folders) = (self.agent, self.folders);
         // Once installed and gone since is not the same as never installed.
-        let has_hooks = is_here || receipts.has(&file.canonicalize().unwrap_or(file));
-        let has_server = found.iter().any(|file| file.server.is_some());
-        if !has_hooks && !has_server {
-            continue;
+        let receipts = tanmi_install::Receipts::load(self.context.app.home());
+        let file = agent.hooks_file(scope, folders);
+        let is_due = receipts.has_hooks(&file.canonicalize().unwrap_or(file));
+        let has_hooks = is_due || found.iter().any(|file| !file.hooks.is_empty());
+        if !has_hooks && !found.iter().any(|file| file.server.is_some()) {
+            return Ok(false);
         }
-        installed.push((scope, is_here));
         let wants_server = agent.mcp_file(scope, folders).is_some();
         let look = || -> Result<Vec<Ill>> {
             let found = tanmi_install::survey(agent, scope, folders);
-            let server = server_of(agent, folders);
-            diagnose(agent, &found, has_hooks, !wants_server || server.is_some())
+            diagnose(agent, &found, has_hooks, !wants_server || server_of(agent, folders).is_some())
         };
         let ills = look()?;
-        let is_tried = fix && !ills.is_empty();
-        let is_mended = is_tried && reinstall(context, agent, scope, folders, has_hooks)?;
-        let after = if is_mended { look()? } else { Vec::new() };
+        let is_tried = self.fix && !ills.is_empty();
+        let is_mended =
+            is_tried && reinstall(self.context, agent, scope, folders, has_hooks)? && look()?.is_empty();
+        let name = format!("{} ({})", agent.name, scope.as_str());
         for ill in &ills {
-            let health = match (is_tried, is_mended && after.is_empty()) {
-                (_, true) => Health::Mended,
-                (true, false) => Health::ByHand,
-                (false, false) => Health::Mendable,
-            };
-            let text = format!("{} ({}): {}", agent.name, scope.as_str(), ill.text(lang));
             let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
-            let advice = if health == Health::Mended { String::new() } else { advice };
-            out.push(Checkup::new("install", health, text).with(advice));
+            let (health, advice) = match (is_tried, is_mended) {
+                (_, true) => (Health::Mended, String::new()),
+                (true, false) => (Health::ByHand, advice),
+                (false, false) => (Health::Mendable, advice),
+            };
+            self.say(health, format!("{name}: {}", ill.text(self.lang)), advice);
         }
         if ills.is_empty() {
             let (zh, en) = match has_hooks {
                 true => ("钩子已安装并正常应答", "hooks are installed and answer"),
                 false => ("MCP 服务器已安装，没有钩子", "the MCP server is installed, without hooks"),
             };
-            let text = format!("{} ({}): {}", agent.name, scope.as_str(), lang.pick(zh, en));
-            out.push(Checkup::new("install", Health::Fine, text));
+            self.say(Health::Fine, format!("{name}: {}", self.lang.pick(zh, en)), String::new());
         }
+        Ok(true)
     }
-    if installed.iter().filter(|(_, has_hooks)| *has_hooks).count() > 1 {
-        out.push(doubled(context, agent, folders, fix)?);
-    }
-    let is_here = agent.is_here(folders, std::env::var_os("PATH").as_deref());
-    if installed.is_empty() && is_here && out.is_empty() {
-        let (zh, en) = (format!("{}：未安装", agent.name), format!("{}: not installed", agent.name));
-        let advice = format!("tanmi install --platform {}", agent.id());
-        out.push(Checkup::new("install", Health::Note, lang.pick(zh, en)).with(advice));
-    }
-    Ok(out)
 }
 
 /// The server serves both scopes, wherever it stands.
