@@ -25,6 +25,12 @@ enum Shape {
     UrlPassword,
     /// `Authorization: Bearer …`
     Bearer,
+    /// `Cookie: session=…`
+    Cookie,
+    /// `passphrase = "several words"`
+    Passphrase,
+    /// `mysql -pSECRET`
+    Flag,
     /// `password = …`, `密码：…`
     Assigned,
 }
@@ -108,6 +114,13 @@ pub const PATTERNS: &[Pattern] = &[
         shape: Shape::Bearer,
         example: "Authorization: Bearer 0123456789abcdefABCDEF",
     },
+    Pattern { name: "cookie", shape: Shape::Cookie, example: "Cookie: theme=dark; session=0a1b2c3d4e5f6a7b" },
+    Pattern {
+        name: "passphrase",
+        shape: Shape::Passphrase,
+        example: "passphrase: \"correct horse battery staple\"",
+    },
+    Pattern { name: "password", shape: Shape::Flag, example: "mysql -u app -phunter2x shop" },
     Pattern { name: "password", shape: Shape::Assigned, example: "DB_PASSWORD=hunter2!x" },
 ];
 
@@ -174,6 +187,9 @@ fn find_all(text: &str, pattern: &Pattern) -> Vec<Range<usize>> {
         Shape::PrivateKey => private_keys(text),
         Shape::UrlPassword => url_passwords(text),
         Shape::Bearer => bearers(text),
+        Shape::Cookie => cookies(text),
+        Shape::Passphrase => passphrases(text),
+        Shape::Flag => flags(text),
         Shape::Assigned => assigned(text),
     }
 }
@@ -253,6 +269,62 @@ fn bearers(text: &str) -> Vec<Range<usize>> {
     });
     let whole = starts.map(|start| start..token_end(text, start));
     whole.filter(|range| range.len() >= 16 && looks_random(&text[range.clone()])).collect()
+}
+
+fn cookies(text: &str) -> Vec<Range<usize>> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (at, word) in lower.match_indices("cookie:") {
+        let start = at + word.len();
+        let line = &text[start..start + text[start..].find(['\n', '\r']).unwrap_or(text.len() - start)];
+        let mut from = start;
+        for part in line.split(';') {
+            if let Some((name, value)) = part.split_once('=') {
+                let value_at = from + name.len() + 1;
+                let end = token_end(text, value_at).min(from + part.len());
+                if end - value_at >= 12 && value.len() >= 12 && looks_random(&text[value_at..end]) {
+                    found.push(value_at..end);
+                }
+            }
+            from += part.len() + 1;
+        }
+    }
+    found
+}
+
+/// Only under this name: a password between quotes may be a sentence about passwords.
+fn passphrases(text: &str) -> Vec<Range<usize>> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (at, word) in lower.match_indices("passphrase") {
+        let rest = text[at + word.len()..].trim_start_matches(['"', '\'', ' ']);
+        let Some(rest) = rest.strip_prefix([':', '=']) else { continue };
+        let rest = rest.trim_start();
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`')) else { continue };
+        let start = text.len() - rest.len() + 1;
+        let Some(len) = text[start..].find(quote) else { continue };
+        let value = &text[start..start + len];
+        if value.split_whitespace().count() >= 3 && !value.contains('\n') && !is_placeholder(value) {
+            found.push(start..start + len);
+        }
+    }
+    found
+}
+
+/// The clients of one database take a password without a space.
+fn flags(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (at, flag) in text.match_indices(" -p") {
+        let line = text[..at].rsplit('\n').next().unwrap_or_default();
+        let start = at + flag.len();
+        let end = text[start..].find(char::is_whitespace).map_or(text.len(), |len| start + len);
+        let value = &text[start..end];
+        let is_client = ["mysql", "mariadb"].iter().any(|client| line.contains(client));
+        if is_client && value.len() >= 6 && looks_random(value) && !is_placeholder(value) {
+            found.push(start..end);
+        }
+    }
+    found
 }
 
 fn assigned(text: &str) -> Vec<Range<usize>> {
@@ -358,6 +430,9 @@ mod tests {
             ("the password is Tr0ub4dor&3 now", "the password is [masked: password] now"),
             ("PGPASSWORD=correcthorse psql", "PGPASSWORD=[masked: password] psql"),
             ("run --password S3cretPass1 now", "run --password [masked: password] now"),
+            ("Set-Cookie: sid=0a1b2c3d4e5f6a7b; Path=/", "Set-Cookie: sid=[masked: cookie]; Path=/"),
+            ("mysql -phunter2x db", "mysql -p[masked: password] db"),
+            ("\"passphrase\": 'four words in here'", "\"passphrase\": '[masked: passphrase]'"),
             ("password => 'S3cretPass1'", "password => '[masked: password]'"),
         ];
         for (text, want) in cases {
@@ -400,6 +475,12 @@ mod tests {
             "sk-button-primary-large-rounded-shadow",
             "npm_config_registry_url_something_long_x",
             "export PASSWORD=$DB_PASSWORD",
+            "Cookie: theme=dark; lang=zh-CN",
+            "cookie: a jar of them",
+            "mysql -P3306 -h db1",
+            "ls -part2x",
+            "passphrase: \"required\"",
+            "a passphrase: the longer the better",
         ] {
             assert_eq!(mask(text).0, text);
         }
