@@ -197,21 +197,30 @@ pub fn switched_off(json: &Json) -> Vec<String> {
     off
 }
 
-/// Handlers of ours that a person made into something else: their events.
+/// Hooks of ours that are no longer what we wrote: their events. What was added to them is a person's business, what makes
+/// them run for another event, never, or not at all is ours.
 pub fn altered(json: &Json, agent: &Agent) -> Vec<String> {
+    let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut out = Vec::new();
-    for (event, command, ours) in found(json, agent) {
-        let wanted = agent
-            .hooks
-            .iter()
-            .find(|hook| hook.event == event)
-            .map(|hook| agent.command(&ours.program, hook));
-        // One without the name of its event is fine where the payload has it.
-        let is_short = command.trim_end().ends_with(agent.id()) && agent.shape != Shape::Shells;
-        if wanted.is_some_and(|wanted| wanted != command && crate::ours(&wanted) != crate::ours(&command))
-            || !command.contains(&event) && !is_short
-        {
-            out.push(event);
+    for hook in agent.hooks {
+        let Some(array) = hooks.array_value(hook.event) else { continue };
+        for handler in handlers(&array, agent.shape) {
+            let command = command_of(&handler.object, agent.shape).unwrap_or_default();
+            let program = ours(&command).map(|ours| ours.program).unwrap_or_default();
+            let wanted = agent.command(&program, hook);
+            // One without the name of its event is fine where the payload has it.
+            let is_short = agent.shape != Shape::Shells && wanted == format!("{command} {}", hook.event);
+            let now = handler.object.to_serde_value().unwrap_or_default();
+            let is_same = |key: &str, wanted: &Value| now.get(key).is_none_or(|now| now == wanted);
+            let full = agent.handler(&wanted, hook);
+            let runs =
+                ["type", "matcher"].iter().all(|key| full.get(key).is_none_or(|wanted| is_same(key, wanted)));
+            let has_time = ["timeout", "timeoutSec"]
+                .iter()
+                .all(|key| now.get(key).is_none_or(|time| time.as_f64() > Some(0.0)));
+            if !(command == wanted || is_short) || !runs || !has_time {
+                out.push(hook.event.to_owned());
+            }
         }
     }
     out

@@ -293,6 +293,11 @@ const DAMAGES: &[Damage] = &[
         "changed hooks of Stop",
     ),
     (
+        "a hook without any time",
+        |env, _, _| edit(env, "\"timeout\": 30", "\"timeout\": 0"),
+        "changed hooks of SessionEnd",
+    ),
+    (
         "settings that went away",
         |env, _, _| std::fs::remove_file(user(env, ".claude/settings.json")).unwrap(),
         "no hook for SessionStart",
