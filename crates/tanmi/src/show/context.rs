@@ -11,8 +11,17 @@ use tanmi_install::context::{Built, Remark, Report};
 
 use crate::out::{self, paint};
 
-fn fate(file: &Declared, lang: Lang) -> (&'static str, String) {
+/// `told` is what is said of declared files: some may be in it in part, or only by name.
+fn fate(file: &Declared, told: &str, lang: Lang) -> (&'static str, String) {
+    let path = file.path.display().to_string();
+    let is_cut =
+        ["the rest is in ", "其余内容见 "].iter().any(|words| told.contains(&format!("{words}{path}")));
     let (sign, zh, en) = match &file.fate {
+        Fate::Told(sig) if is_cut => {
+            let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, cut short", sig.size));
+            return ("◐", lang.pick(zh, en));
+        }
+        Fate::Told(_) if told.contains(&path) => ("✗", "放不下，只提到名字", "no room: only its name"),
         Fate::Told(sig) => {
             return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
         }
@@ -24,8 +33,14 @@ fn fate(file: &Declared, lang: Lang) -> (&'static str, String) {
     (sign, lang.pick(zh, en).to_owned())
 }
 
+fn declared_text(explained: &Explained) -> String {
+    let actions = explained.judged.decision.actions.iter();
+    actions.filter(|action| action.rule == "declared-context").map(|action| action.content.clone()).collect()
+}
+
 pub fn json(declaration: &Declaration, explained: &Explained, with_text: bool) -> Value {
-    let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, Lang::En).1});
+    let told_text = declared_text(explained);
+    let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, &told_text, Lang::En).1});
     let actions = explained.judged.decision.actions.iter();
     let told: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::tokens(&action.content)}))
@@ -70,11 +85,12 @@ pub fn tree(
     for action in &explained.judged.decision.actions {
         branches.push((format!("{}  {}", action.rule, paint(out::DIM, &size(&action.content))), Vec::new()));
     }
+    let told = declared_text(explained);
     let files: Vec<String> = declaration
         .files
         .iter()
         .map(|file| {
-            let (sign, fate) = fate(file, lang);
+            let (sign, fate) = fate(file, &told, lang);
             format!("{sign} {} ({})  {}", file.name, file.whose.as_str(), paint(out::DIM, &fate))
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))

@@ -129,6 +129,15 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
     let text = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(text.len() <= 10_000 && text.contains("SECOND") && !text.contains("很长的文字"), "{text}");
     assert!(text.contains("the rest is in") && text.contains("docs/ctx.md"), "{text}");
+    // What no longer fits is named, and shown as what it is.
+    declare(&env, json!({"files": ["docs/ctx.md", "b.md", "c.md"]}));
+    for name in ["b.md", "c.md"] {
+        make(&env, &env.project.join(name), &"words and words. ".repeat(700));
+    }
+    let shown = env.ok(&["context", "show"]);
+    assert!(shown.contains("cut short") && shown.contains("only its name"), "{shown}");
+    let told = start(&env, "t", "startup");
+    assert!(told.contains("not here:") && told.contains("c.md"), "{told}");
 }
 
 #[test]
