@@ -25,13 +25,6 @@ pub fn load(
     if !config.declared_context {
         return Err(("声明的上下文已关闭", "declared context is switched off"));
     }
-    if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
-        // Where nothing can be remembered it would be told at every prompt.
-        return Err((
-            "无处记录，仅在会话开始时告知",
-            "nothing can be remembered here: only a start tells it",
-        ));
-    }
     let asked = Asked {
         user: caller.user.filter(|_| caller.mount.is_none()),
         project: project.filter(|_| caller.mount.is_none()),
@@ -46,6 +39,13 @@ pub fn load(
     let declaration = declared::find(&asked);
     if declaration.told().next().is_none() {
         return Err(("没有声明的上下文", "nothing is declared"));
+    }
+    if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
+        // Where nothing can be remembered it would be told at every prompt.
+        return Err((
+            "无处记录，仅在会话开始时告知",
+            "nothing can be remembered here: only a start tells it",
+        ));
     }
     let files = declaration.digest();
     let is_session = event.kind != EventKind::SubagentStart;
