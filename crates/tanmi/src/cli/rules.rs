@@ -40,7 +40,7 @@ pub struct ExplainArgs {
     /// What the user types
     #[arg(long, allow_hyphen_values = true, conflicts_with = "payload")]
     pub prompt: Option<String>,
-    /// claude-code, cursor, web or api
+    /// claude-code, cursor, codex, gemini-cli, copilot-cli, web or api
     #[arg(long)]
     pub platform: Option<String>,
     /// Why the session starts: startup, resume, clear, compact or fork
