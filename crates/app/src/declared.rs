@@ -133,8 +133,10 @@ pub fn text(path: &Path) -> Option<String> {
 /// Everything that is declared here, with what becomes of it. Nothing but the manifests is read.
 pub fn find(asked: &Asked<'_>) -> Declaration {
     let mut out = Declaration::default();
-    let user = asked.user.map(|user| user.join(PROJECT_DIR));
-    let project = asked.project.map(|project| project.join(PROJECT_DIR));
+    // Of a user's folder that is looked at from outside nothing is seen but itself.
+    let is_seen = asked.mount.is_none();
+    let user = asked.user.filter(|_| is_seen).map(|user| user.join(PROJECT_DIR));
+    let project = asked.project.filter(|_| is_seen).map(|project| project.join(PROJECT_DIR));
     // A home folder that is a project too has one for both, and it is the user's own.
     let project = project.filter(|project| Some(project) != user.as_ref());
     for (whose, dir, base) in [(Whose::Project, &project, asked.project), (Whose::User, &user, asked.user)] {
@@ -182,7 +184,7 @@ fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut
     for name in manifest.files.iter().take(MAX_FILES) {
         let inside = asked.mount.and_then(|(_, mount)| name.strip_prefix(mount)?.strip_prefix('/'));
         let path = match (name.strip_prefix("~/"), asked.user) {
-            (Some(rest), Some(user)) => user.join(rest),
+            (Some(rest), Some(user)) if asked.mount.is_none() => user.join(rest),
             _ => base.join(inside.unwrap_or(name)),
         };
         let own = manifest.loaded_by_client.get(asked.platform.id);
@@ -225,27 +227,21 @@ fn fate(
     if whose == Whose::Project && !is_trusted() {
         return (path, Fate::Untrusted);
     }
-    let Ok(real) = path.canonicalize() else { return (path, Fate::Missing) };
+    let sig = FileSig::of(&path).ok().flatten().filter(|_| path.is_file());
+    let (Some(sig), Ok(real)) = (sig, path.canonicalize()) else { return (path, Fate::Missing) };
     let is_inside = |base: &Path| base.canonicalize().is_ok_and(|base| real.starts_with(base));
     if whose == Whose::Project && !is_inside(base)
         || asked.mount.is_some_and(|(folder, _)| !is_inside(folder))
     {
         return (path, Fate::Outside);
     }
-    if is_loaded(asked, &path, &real, own) {
-        return (real, Fate::LoadedByClient);
-    }
-    match FileSig::of(&real) {
-        Ok(Some(sig)) if real.is_file() => (real, Fate::Told(sig)),
-        _ => (path, Fate::Missing),
-    }
+    let fate = if is_loaded(asked, sig, own) { Fate::LoadedByClient } else { Fate::Told(sig) };
+    (real, fate)
 }
 
 /// In its own places: beside the working folder and above it, and in the home folder; under its name or by a link.
-fn is_loaded(asked: &Asked<'_>, path: &Path, real: &Path, own: Option<&[String]>) -> bool {
-    let is_same = |place: PathBuf| {
-        place == path || place == real || place.canonicalize().is_ok_and(|place| place == real)
-    };
+fn is_loaded(asked: &Asked<'_>, sig: FileSig, own: Option<&[String]>) -> bool {
+    let is_same = |place: PathBuf| FileSig::of(&place).is_ok_and(|there| there == Some(sig));
     let is_it = |name: &str| match name.strip_prefix("~/") {
         Some(rest) => asked.user.is_some_and(|user| is_same(user.join(rest))),
         None => asked.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| is_same(dir.join(name)))),
@@ -313,17 +309,7 @@ impl crate::App {
         let own = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
         caller.context = own.as_deref().or(caller.context);
         caller.mount = mount;
-        let declaration = find(&Asked {
-            // Of a user's folder nothing is seen but itself.
-            user: caller.user.filter(|_| mount.is_none()),
-            project: Some(project).filter(|_| mount.is_none()),
-            home: self.home(),
-            container: caller.context,
-            platform,
-            cwd: Some(project),
-            agent,
-            mount,
-        });
+        let declaration = find(&spine::asked(&caller, &event, Some(project)));
         (declaration, spine::explain(&caller, &event, None))
     }
 }

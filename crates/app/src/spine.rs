@@ -24,6 +24,7 @@ mod memory;
 pub mod rules;
 mod state;
 
+pub(crate) use declared::asked;
 pub use facts::muted;
 pub use log::{note, write as write_log};
 use rules::RuleFile;
@@ -165,7 +166,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
         state.said = before.said;
     }
     state::advance(&mut state, event, caller);
-    let mut loaded = load(caller, event, &mut state, binding.as_ref());
+    let mut loaded = load(caller, event, &state, binding.as_ref());
     if let Some(path) = edited {
         rules::stand_in(&mut loaded.files, path);
         loaded.rules = rules::flatten(&loaded.files);
@@ -208,7 +209,7 @@ fn binding_for(
     (binding, before)
 }
 
-fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState, binding: Option<&Binding>) -> Loaded {
+fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Option<&Binding>) -> Loaded {
     let node = event.payload.node_id.as_deref();
     let bound = binding.and_then(|binding| look(event.kind, node, binding).map(|peek| (binding, peek)));
     let project = match &bound {

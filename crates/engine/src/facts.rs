@@ -69,6 +69,8 @@ pub struct DeclaredFacts {
     pub files: Vec<DeclaredFile>,
     /// Tells this state of the files from any other.
     pub digest: String,
+    /// Why the session knows it without being told.
+    pub known: Option<Why>,
 }
 
 #[derive(Clone, Debug, Default)]

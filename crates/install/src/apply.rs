@@ -182,7 +182,8 @@ fn take(mut planned: Planned, receipts: &mut Receipts) -> Result<Planned> {
         }
         match plan::plan_removal(planned.place.clone(), receipts) {
             Some(again) => planned = again,
-            None => return Ok(planned),
+            // It went with another agent's, whose file is the same by a link.
+            None => return Ok(Planned { outcome: Outcome::Unchanged, ..planned }),
         }
     }
     Ok(restless(planned))

@@ -21,8 +21,8 @@ fn command_key(shape: Shape) -> &'static str {
 /// A handler of ours, in the order of the file.
 struct Handler {
     object: CstObject,
-    /// The group around it, with how many handlers that has.
-    group: Option<(CstObject, usize)>,
+    /// The group around it.
+    group: Option<CstObject>,
 }
 
 fn handlers(array: &CstArray, shape: Shape) -> Vec<Handler> {
@@ -34,13 +34,15 @@ fn handlers(array: &CstArray, shape: Shape) -> Vec<Handler> {
             found.extend(Some(object).filter(is_ours).map(|object| Handler { object, group: None }));
             continue;
         }
-        let members = object.array_value("hooks").map(|hooks| hooks.elements()).unwrap_or_default();
-        let count = members.len();
-        for member in members.iter().filter_map(CstNode::as_object).filter(&is_ours) {
-            found.push(Handler { object: member, group: Some((object.clone(), count)) });
+        for member in members(&object).iter().filter_map(CstNode::as_object).filter(&is_ours) {
+            found.push(Handler { object: member, group: Some(object.clone()) });
         }
     }
     found
+}
+
+fn members(group: &CstObject) -> Vec<CstNode> {
+    group.array_value("hooks").map(|hooks| hooks.elements()).unwrap_or_default()
 }
 
 fn command_of(object: &CstObject, shape: Shape) -> Option<String> {
@@ -64,12 +66,12 @@ pub fn put(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
             }
             Some(handler) => {
                 set_keys(&handler.object, &wanted);
-                if let Some((group, 1)) = &handler.group {
-                    set_matcher(group, hook);
+                known.by_ref().for_each(take_out);
+                if let Some(group) = handler.group.filter(|group| members(group).len() == 1) {
+                    set_matcher(&group, hook);
                 }
             }
         }
-        known.for_each(take_out);
     }
     Ok(())
 }
@@ -96,9 +98,10 @@ fn set_matcher(group: &CstObject, hook: &Hook) {
     }
 }
 
+/// With the last of its handlers a group goes too.
 fn take_out(handler: Handler) {
     match handler.group {
-        Some((group, 1)) => group.remove(),
+        Some(group) if members(&group).len() == 1 => group.remove(),
         _ => handler.object.remove(),
     }
 }

@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
 use crate::Refusal;
-use crate::doc::position;
+use crate::doc::{Text, position};
 
 pub struct Json {
     root: CstRootNode,
@@ -111,6 +111,17 @@ impl Json {
         }
         position(&self.text, at).0
     }
+}
+
+/// A file's bytes with a change made to the JSON in them; a file that is missing or blank is an empty object.
+pub fn changed(
+    bytes: Option<&[u8]>,
+    change: impl FnOnce(&Json) -> Result<(), Refusal>,
+) -> Result<Vec<u8>, Refusal> {
+    let text = Text::of(bytes.unwrap_or_default())?;
+    let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
+    change(&json)?;
+    Ok(text.with(&json.text()))
 }
 
 /// Sets keys of an object that are not so already. Whatever else it has is somebody's.

@@ -9,7 +9,7 @@ use tanmi_base::fs::{self, FileSig};
 
 use crate::agent::{Agent, Folders, GuideFile, Scope};
 use crate::doc::Text;
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::receipt::Receipts;
 use crate::{Ours, Refusal, guide, hooks, toml};
 
@@ -170,32 +170,35 @@ pub fn plan(place: Place, wish: &Wish) -> Planned {
 
 /// The file with everything of ours in it.
 pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<Vec<u8>, Refusal> {
-    let text = Text::of(bytes.unwrap_or_default())?;
-    let body = match format(place) {
+    let text = || Text::of(bytes.unwrap_or_default());
+    match format(place) {
+        Format::Json => json::changed(bytes, |json| {
+            if place.parts.contains(&What::Hooks) {
+                hooks::put(json, place.agent, &wish.program)?;
+            }
+            if place.parts.contains(&What::Server) {
+                hooks::put_server(json, place.agent, &wish.program)?;
+            }
+            Ok(())
+        }),
+        Format::Toml => {
+            let text = text()?;
+            Ok(text.with(&toml::put_server(&text, &wish.program)?))
+        }
         Format::Markdown(file) => {
+            let text = text()?;
             let before = bytes.map(|_| text.body.as_str());
-            guide::put(file, before, wish.lang).map_err(|line| match line {
+            let body = guide::put(file, before, wish.lang).map_err(|line| match line {
                 Some(line) => Refusal::Edited { line },
                 None => {
                     let zh = "已有同名文件，不是 tanmi 写的；请先改名";
                     let en = "a file of that name is there, and tanmi did not write it; rename it first";
                     Refusal::Unusable(wish.lang.pick(zh, en).to_owned())
                 }
-            })?
+            })?;
+            Ok(text.with(&body))
         }
-        Format::Toml => toml::put_server(&text, &wish.program)?,
-        Format::Json => {
-            let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
-            if place.parts.contains(&What::Hooks) {
-                hooks::put(&json, place.agent, &wish.program)?;
-            }
-            if place.parts.contains(&What::Server) {
-                hooks::put_server(&json, place.agent, &wish.program)?;
-            }
-            json.text()
-        }
-    };
-    Ok(text.with(&body))
+    }
 }
 
 /// What belongs into a file that has nothing of ours.

@@ -5,7 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::{AGENTS, Agent};
+use tanmi_event::CLAUDE_CODE;
+
+use crate::agent::{self, Agent};
 
 /// Another word for the same platform.
 const ALIAS: &str = "claude";
@@ -26,8 +28,7 @@ Work with Tanmi's tools (the MCP server `tanmi`). The request: $ARGUMENTS
 
 /// Every file of the plugin: path and text.
 pub fn files(version: &str) -> Vec<(&'static str, String)> {
-    let agent = AGENTS.iter().find(|agent| agent.id() == "claude-code");
-    let hooks = agent.map(hooks).unwrap_or_default();
+    let hooks = agent::find(&CLAUDE_CODE).map(hooks).unwrap_or_default();
     let about =
         "Keeps Claude Code on course: a tree of planned work, memory, and context that arrives by itself";
     let plugin = json!({"name": "tanmi", "version": version, "description": about});

@@ -26,21 +26,27 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     if is_report || agent.0.is_some() != is_subagent || is_subagent && agent.1.is_none() {
         return None;
     }
+    let payload = payload(&fields, kind, "prompt_id");
+    let session = fields.id("session_id")?;
+    Some(Event { source: Source::Hook, platform: &CLAUDE_CODE, kind, session, payload })
+}
+
+/// What comes with an event. Codex sends the same, and names its prompts otherwise.
+pub fn payload(fields: &Fields, kind: EventKind, prompt_id: &str) -> Payload {
     let start = StartSource::from_word(&fields.text("source").unwrap_or_default());
-    let payload = Payload {
-        prompt,
-        prompt_id: fields.id("prompt_id"),
+    let is_subagent = kind == EventKind::SubagentStart;
+    Payload {
+        prompt: fields.text("prompt"),
+        prompt_id: fields.id(prompt_id),
         start: (kind == EventKind::SessionStart).then_some(start),
         in_loop: fields.flag("stop_hook_active"),
         reason: fields.text("reason"),
         transcript: fields.path("transcript_path").map(Into::into),
         cwd: fields.path("cwd"),
-        agent_id: agent.0,
-        agent_type: agent.1.filter(|_| is_subagent),
+        agent_id: fields.id("agent_id"),
+        agent_type: fields.id("agent_type").filter(|_| is_subagent),
         ..Payload::default()
-    };
-    let session = fields.id("session_id")?;
-    Some(Event { source: Source::Hook, platform: &CLAUDE_CODE, kind, session, payload })
+    }
 }
 
 /// Codex has the same names.

@@ -14,7 +14,7 @@ use crate::declared::{self, Asked};
 pub fn load(
     caller: &Caller<'_>,
     event: &Event,
-    state: &mut SessionState,
+    state: &SessionState,
     config: &Config,
     project: Option<&Path>,
 ) -> Result<DeclaredFacts, Why> {
@@ -25,18 +25,7 @@ pub fn load(
     if !config.declared_context {
         return Err(("声明的上下文已关闭", "declared context is switched off"));
     }
-    let asked = Asked {
-        user: caller.user.filter(|_| caller.mount.is_none()),
-        project: project.filter(|_| caller.mount.is_none()),
-        home: caller.home,
-        container: caller.context,
-        platform: event.platform,
-        cwd: event.payload.cwd.as_deref().map(Path::new),
-        agent: (event.kind == EventKind::SubagentStart)
-            .then(|| event.payload.agent_type.as_deref().unwrap_or_default()),
-        mount: caller.mount,
-    };
-    let declaration = declared::find(&asked);
+    let declaration = declared::find(&asked(caller, event, project));
     if declaration.told().next().is_none() {
         return Err(("没有声明的上下文", "nothing is declared"));
     }
@@ -61,17 +50,32 @@ pub fn load(
     let all: String = read.iter().map(|file| format!("{}\0{}\0", file.path, file.text)).collect();
     let content = tanmi_base::hash::md5_hex(all.as_bytes());
     let digest = format!("{files}.{content}");
-    // Touched, and still the same words.
-    if known.is_some_and(|(_, known)| known == content) {
-        state.declared = Some(digest);
-        return Err(TOLD);
-    }
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
-    if declaration.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str())) {
-        state.declared = Some(digest);
-        return Err(("提示词中已包含", "the prompt carries it already"));
+    let has_mark = |marker: &String| !marker.is_empty() && prompt.contains(marker.as_str());
+    let known = match known {
+        // Touched, and still the same words.
+        Some((_, known)) if known == content => Some(TOLD),
+        _ if declaration.markers.iter().any(has_mark) => {
+            Some(("提示词中已包含", "the prompt carries it already"))
+        }
+        _ => None,
+    };
+    Ok(DeclaredFacts { files: read, digest, known })
+}
+
+/// What this event asks for.
+pub fn asked<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a Path>) -> Asked<'a> {
+    Asked {
+        user: caller.user,
+        project,
+        home: caller.home,
+        container: caller.context,
+        platform: event.platform,
+        cwd: event.payload.cwd.as_deref().map(Path::new),
+        agent: (event.kind == EventKind::SubagentStart)
+            .then(|| event.payload.agent_type.as_deref().unwrap_or_default()),
+        mount: caller.mount,
     }
-    Ok(DeclaredFacts { files: read, digest })
 }
 
 const TOLD: Why = ("已告知且未变化", "it was told and has not changed");

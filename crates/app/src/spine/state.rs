@@ -88,7 +88,10 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     }
     state.asked |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
     let is_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
-    if let Some(declared) = facts.declared.as_ref().ok().filter(|_| is_declared && is_session) {
+    if let Ok(declared) = &facts.declared
+        && is_session
+        && (is_declared || declared.known.is_some())
+    {
         state.declared = Some(declared.digest.clone());
     }
     let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));

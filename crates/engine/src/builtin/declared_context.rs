@@ -33,6 +33,9 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
     }
     let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
+    if let Some(why) = declared.known {
+        return Err(why);
+    }
     let is_node_to_come = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
     let reserved = RESERVED + if is_node_to_come { FOR_NODE } else { 0 };
     let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved + POINTERS);

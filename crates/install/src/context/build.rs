@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tanmi_base::Lang;
 
 use super::matter::{self, Matter};
-use super::{Recipe, Remark};
+use super::{Recipe, Remark, inside};
 
 /// Says that the file is built, and what of it is: whatever a person changed beside it is theirs.
 const BUILT: &str = "<!-- built by tanmi context build ";
@@ -35,8 +35,9 @@ impl Built {
 /// `base` is the folder that `.tanmi` is in. A file in which a person's words would be lost is refused.
 pub fn build(base: &Path, recipe: &Recipe) -> Result<Built, Remark> {
     let mut remarks = Vec::new();
-    let sources = inside(base, recipe.sources())?;
-    let path = inside(base, recipe.output())?;
+    let within = |rel: &str| inside(base, rel).map_err(|reason| Remark::new(&base.join(rel), reason));
+    let sources = within(recipe.sources())?;
+    let path = within(recipe.output())?;
     let is_text = path.extension().is_some_and(|end| end == "md");
     let is_other =
         [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| recipe.output().starts_with(dir));
@@ -57,22 +58,6 @@ pub fn build(base: &Path, recipe: &Recipe) -> Result<Built, Remark> {
     let text = text(recipe, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
     Ok(Built { path, text, before, agents, skills, commands, remarks })
-}
-
-/// A place below a folder that no link leads out of.
-fn inside(base: &Path, rel: &str) -> Result<PathBuf, Remark> {
-    let mut path = base.to_owned();
-    for part in Path::new(rel).components() {
-        match part {
-            Component::CurDir => continue,
-            Component::Normal(part) => path.push(part),
-            _ => return Err(Remark::new(&base.join(rel), "not a path inside of the project")),
-        }
-        if tanmi_base::fs::is_link(&path) {
-            return Err(Remark::new(&path, "a symbolic link; it could lead out of the project"));
-        }
-    }
-    Ok(path)
 }
 
 /// Files and folders in order; links are nobody's.

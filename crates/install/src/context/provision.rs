@@ -2,16 +2,16 @@
 //! that it can be updated and taken away; what a user made or changed stays and is reported.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::hash;
+use tanmi_event::CLAUDE_CODE;
 
-use super::{Recipe, Remark, build};
-use crate::agent::AGENTS;
-use crate::doc::Text;
-use crate::json::Json;
+use super::{Recipe, Remark, build, inside};
+use crate::agent;
+use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
 
 /// What every user gets.
@@ -137,17 +137,8 @@ impl Work<'_> {
         self.report.problems.push(Remark::new(path, reason));
     }
 
-    /// A place below the user's folder that no link leads out of.
     fn place(&self, rel: &str) -> Result<PathBuf, &'static str> {
-        let mut path = self.data.clone();
-        for part in Path::new(rel).components() {
-            let Component::Normal(part) = part else { return Err("not a path inside of the tree") };
-            path.push(part);
-            if fs::is_link(&path) {
-                return Err("a symbolic link; it could lead out of the tree");
-            }
-        }
-        Ok(path)
+        inside(&self.data, rel)
     }
 
     fn folders(&mut self) {
@@ -214,12 +205,10 @@ impl Work<'_> {
         };
         let known = self.record.files.get(&file.rel);
         let is_ours = now.as_ref().is_none_or(|now| known.is_some_and(|known| known.contains(now)));
-        if !is_ours {
-            // One that happens to be the same is still theirs, and nothing to speak of.
-            if now != Some(hash::sha256_hex(&file.bytes)) {
-                let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
-                self.report.kept.push(Remark::new(&path, reason));
-            }
+        // One that happens to be the same is still theirs, and nothing to speak of.
+        if !is_ours && now != Some(hash::sha256_hex(&file.bytes)) {
+            let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
+            self.report.kept.push(Remark::new(&path, reason));
         }
         is_ours
     }
@@ -323,17 +312,14 @@ impl Work<'_> {
             Err(remark) => return self.report.kept.push(remark),
         };
         self.report.problems.extend(built.remarks.iter().cloned());
-        let rel = recipe.output().to_owned();
-        match self.place(&rel) {
-            Err(reason) => self.problem(&built.path, reason),
-            Ok(_) if built.is_current() => {}
-            Ok(path) => self.write(&rel, &path, built.text.as_bytes(), built.before.is_some()),
+        if !built.is_current() {
+            self.write(recipe.output(), &built.path, built.text.as_bytes(), built.before.is_some());
         }
     }
 
     /// Our hooks in `settings.json`, with everything that is there.
     fn settings(&mut self) {
-        let Some(agent) = AGENTS.iter().find(|agent| agent.id() == "claude-code") else { return };
+        let Some(agent) = agent::find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
         let program = self.job.program.clone();
         self.merge(settings, |json| hooks::put(json, agent, &program));
@@ -349,12 +335,7 @@ impl Work<'_> {
             Ok(before) => before,
             Err(error) => return self.problem(&path, error.to_string()),
         };
-        let merged = Text::of(before.as_deref().unwrap_or_default()).and_then(|text| {
-            let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
-            change(&json)?;
-            Ok(text.with(&json.text()))
-        });
-        match merged {
+        match json::changed(before.as_deref(), change) {
             Ok(after) if before.as_ref() == Some(&after) => {}
             Ok(after) => self.write(rel, &path, &after, before.is_some()),
             Err(refusal) => {

@@ -47,8 +47,8 @@ impl Recipe {
                 let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
                 let wrong =
                     |error: serde_json::Error| Remark::new(path, format!("line {}: {error}", error.line()));
-                let fields: Map<String, Value> = serde_json::from_slice(bytes).map_err(wrong)?;
-                drop(fields);
+                // A list would be taken for the fields in their order.
+                serde_json::from_slice::<Map<String, Value>>(bytes).map_err(wrong)?;
                 serde_json::from_slice(bytes).map_err(wrong)
             }
             Err(error) => Err(Remark::new(path, error.to_string())),

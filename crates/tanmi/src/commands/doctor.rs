@@ -203,13 +203,12 @@ fn diagnose(agent: &'static Agent, found: &[Found], has_hooks: bool, has_server:
     programs.extend(found.iter().filter_map(|file| file.server.as_deref()));
     programs.sort_unstable();
     programs.dedup();
-    for program in programs.into_iter().filter(|program| *program != own) {
-        // A bare name is looked up by whoever runs it.
-        let is_there = !program.contains(['/', '\\']) || Path::new(program).is_file();
+    // A bare name is looked up by whoever runs it; whether it is there is heard below.
+    let is_path = |program: &&str| program.contains(['/', '\\']);
+    for program in programs.into_iter().filter(|program| *program != own).filter(is_path) {
+        let is_there = Path::new(program).is_file();
         ills.push(if is_there { Ill::Other(program.to_owned()) } else { Ill::Gone(program.to_owned()) });
     }
-    // A bare name that runs is fine.
-    ills.retain(|ill| !matches!(ill, Ill::Other(program) if !program.contains(['/', '\\'])));
     if has_hooks {
         let has = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
         let events = || agent.hooks.iter().map(|hook| hook.event);

@@ -185,9 +185,6 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
             plans.extend(places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)));
         }
     }
-    // One file may be of both scopes, where the home folder is the project.
-    let mut seen = BTreeSet::new();
-    plans.retain(|planned| seen.insert(planned.real.clone()));
     let is_dry = args.agents.dry_run;
     let purged = match args.purge && !is_dry {
         true => Some(agreed_to_purge(context, args.agents.yes)?),

@@ -25,8 +25,8 @@ pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
         return String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
     };
     let context = &answer["hookSpecificOutput"]["additionalContext"];
-    let others =
-        ["additional_context", "user_message", "followup_message", "reason"].map(|name| &answer[name]);
+    let others = ["additional_context", "additionalContext", "user_message", "followup_message", "reason"]
+        .map(|name| &answer[name]);
     std::iter::once(context).chain(others).find_map(|field| field.as_str()).unwrap().to_owned()
 }
 

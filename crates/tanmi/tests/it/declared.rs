@@ -1,24 +1,12 @@
 //! Declared context: told once, when it should be, to whom it should be.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
+use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
 
-pub fn make(env: &TestEnv, path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    env.write(path, text.as_bytes());
-}
-
 pub fn declare(env: &TestEnv, manifest: Value) {
-    make(env, &env.project.join(".tanmi/context.json"), &manifest.to_string());
-}
-
-/// A payload through a hook: what it answers.
-fn hook(env: &TestEnv, platform: &str, payload: &Value) -> String {
-    let mut command = env.command(&["hook", platform]);
-    feed(&mut command, &payload.to_string())
+    env.make(&env.project.join(".tanmi/context.json"), &manifest.to_string());
 }
 
 fn feed(command: &mut std::process::Command, input: &str) -> String {
@@ -32,23 +20,21 @@ fn feed(command: &mut std::process::Command, input: &str) -> String {
 }
 
 fn claude(env: &TestEnv, session: &str, event: &str, more: Value) -> String {
-    let mut payload = json!({"session_id": session, "hook_event_name": event, "cwd": env.project});
-    payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    hook(env, "claude-code", &payload)
+    Agent::claude(env, session).send(event, "", more)
 }
 
 fn start(env: &TestEnv, session: &str, source: &str) -> String {
-    claude(env, session, "SessionStart", json!({"source": source}))
+    Agent::claude(env, session).start(source)
 }
 
 fn prompt(env: &TestEnv, session: &str, text: &str) -> String {
-    claude(env, session, "UserPromptSubmit", json!({"prompt": text}))
+    Agent::claude(env, session).prompt(text)
 }
 
 fn trusted() -> TestEnv {
     let env = TestEnv::new();
     declare(&env, json!({"files": ["docs/ctx.md"]}));
-    make(&env, &env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
+    env.make(&env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
     env.ok(&["trust", "--yes"]);
     env
 }
@@ -76,12 +62,12 @@ fn told_once_and_again_after_a_change_or_a_compaction() {
 fn what_the_client_loads_or_the_prompt_carries_is_not_told_twice() {
     let env = trusted();
     declare(&env, json!({"files": [".claude/CLAUDE.md", "AGENTS.md"]}));
-    make(&env, &env.project.join(".claude/CLAUDE.md"), "OF-CLAUDE");
-    make(&env, &env.project.join("AGENTS.md"), "OF-CODEX");
+    env.make(&env.project.join(".claude/CLAUDE.md"), "OF-CLAUDE");
+    env.make(&env.project.join("AGENTS.md"), "OF-CODEX");
     let told = start(&env, "s", "startup");
     assert!(told.contains("OF-CODEX") && !told.contains("OF-CLAUDE"), "{told}");
     let codex = json!({"session_id": "c", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
-    let told = hook(&env, "codex", &codex);
+    let told = hook(&env, "codex", codex.to_string().as_bytes());
     assert!(!told.contains("OF-CODEX") && told.contains("OF-CLAUDE"), "{told}");
     declare(&env, json!({"files": ["AGENTS.md"], "loadedByClient": {"claude-code": ["AGENTS.md"]}}));
     assert!(!start(&env, "t", "startup").contains("OF-CODEX"), "a list of one's own");
@@ -95,26 +81,26 @@ fn what_the_client_loads_or_the_prompt_carries_is_not_told_twice() {
 fn nothing_of_a_project_that_is_not_trusted_or_outside_of_it() {
     let env = TestEnv::new();
     let secret = env.root().join("secret.md");
-    make(&env, &secret, "SECRET");
+    env.make(&secret, "SECRET");
     declare(&env, json!({"files": ["docs/ctx.md", "../secret.md", "link.md", secret, "gone.md"]}));
-    make(&env, &env.project.join("docs/ctx.md"), "DECLARED");
+    env.make(&env.project.join("docs/ctx.md"), "DECLARED");
     std::os::unix::fs::symlink(&secret, env.project.join("link.md")).unwrap();
     assert!(!start(&env, "s", "startup").contains("DECLARED"));
     env.ok(&["trust", "--yes"]);
     let told = start(&env, "t", "startup");
     assert!(told.contains("DECLARED") && !told.contains("SECRET"), "{told}");
     // What the person or the machine declares may be anywhere.
-    make(&env, &env.root().join("home/.tanmi/context.json"), &json!({"files": [secret]}).to_string());
+    env.make(&env.root().join("home/.tanmi/context.json"), &json!({"files": [secret]}).to_string());
     assert!(start(&env, "u", "startup").contains("SECRET"));
     let container = env.root().join("etc/context.json");
-    make(&env, &container, &json!({"files": ["all.md"]}).to_string());
-    make(&env, &env.root().join("etc/all.md"), "OF-THE-CONTAINER");
+    env.make(&container, &json!({"files": ["all.md"]}).to_string());
+    env.make(&env.root().join("etc/all.md"), "OF-THE-CONTAINER");
     let mut command = env.command(&["hook", "claude-code"]);
     command.env("TANMI_CONTEXT", &container);
     let payload = json!({"session_id": "v", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
     assert!(feed(&mut command, &payload.to_string()).contains("OF-THE-CONTAINER"));
     for broken in ["{", "[]", "{\"files\": 7}"] {
-        make(&env, &env.project.join(".tanmi/context.json"), broken);
+        env.make(&env.project.join(".tanmi/context.json"), broken);
         assert!(start(&env, "w", "startup").contains("SECRET"), "the others still count");
     }
 }
@@ -125,14 +111,13 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
     let giant = format!("# One\nFIRST\n\n## Two\nSECOND\n\n## Three\n{}", "很长的文字。\n".repeat(250_000));
     env.write(&env.project.join("docs/ctx.md"), giant.as_bytes());
     let told = start(&env, "s", "startup");
-    let answer: Value = serde_json::from_str(&told).unwrap();
-    let text = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    let text = &told;
     assert!(text.len() <= 10_000 && text.contains("SECOND") && !text.contains("很长的文字"), "{text}");
     assert!(text.contains("the rest is in") && text.contains("docs/ctx.md"), "{text}");
     // What no longer fits is named, and shown as what it is.
     declare(&env, json!({"files": ["docs/ctx.md", "b.md", "c.md"]}));
     for name in ["b.md", "c.md"] {
-        make(&env, &env.project.join(name), &"words and words. ".repeat(700));
+        env.make(&env.project.join(name), &"words and words. ".repeat(700));
     }
     let shown = env.ok(&["context", "show"]);
     assert!(shown.contains("cut short") && shown.contains("only its name"), "{shown}");
@@ -143,9 +128,9 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
 #[test]
 fn subagents_get_the_general_part_and_their_own() {
     let env = trusted();
-    make(&env, &env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
-    make(&env, &env.project.join(".tanmi/subagents/Explore.md"), "FOR-EXPLORE");
-    make(&env, &env.project.join("x.md"), "NOT-THIS");
+    env.make(&env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
+    env.make(&env.project.join(".tanmi/subagents/Explore.md"), "FOR-EXPLORE");
+    env.make(&env.project.join("x.md"), "NOT-THIS");
     let workspace = env.init();
     env.ok(&["workspace", "update", "--add-rule", "RULE-ONE"]);
     env.ok(&["session", "bind", "-w", &workspace, "--session", "s"]);
@@ -165,7 +150,8 @@ fn subagents_get_the_general_part_and_their_own() {
         serde_json::from_str(include_str!("../../../platform/fixtures/cursor/preToolUse.Task.json")).unwrap();
     payload["workspace_roots"] = json!([env.project]);
     payload["conversation_id"] = "s".into();
-    let answer: Value = serde_json::from_str(&hook(&env, "cursor", &payload)).unwrap();
+    let answer: Value =
+        serde_json::from_str(&feed(&mut env.command(&["hook", "cursor"]), &payload.to_string())).unwrap();
     let input = &answer["updated_input"];
     assert_eq!((&input["description"], &input["subagent_type"]), (&json!("scan"), &json!("general-purpose")));
     let text = input["prompt"].as_str().unwrap();
@@ -214,10 +200,10 @@ fn what_is_shown_of_it() {
     for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
         let env = TestEnv::with_lang(lang);
         declare(&env, json!({"files": ["docs/ctx.md", ".claude/CLAUDE.md", "gone.md", "../out.md"]}));
-        make(&env, &env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
-        make(&env, &env.project.join(".claude/CLAUDE.md"), "x");
-        make(&env, &env.root().join("out.md"), "x");
-        make(&env, &env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
+        env.make(&env.project.join("docs/ctx.md"), "# Ctx\nDECLARED-ONE\n");
+        env.make(&env.project.join(".claude/CLAUDE.md"), "x");
+        env.make(&env.root().join("out.md"), "x");
+        env.make(&env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
         for args in [
             &["context", "show"][..],
             &["trust", "--yes"],
@@ -239,8 +225,8 @@ fn what_is_shown_of_it() {
 #[test]
 fn who_may_not_speak_may_not_silence_and_a_touch_is_no_change() {
     let env = TestEnv::new();
-    make(&env, &env.root().join("home/.tanmi/context.json"), "\u{feff}{\"files\": [\"own.md\"]}");
-    make(&env, &env.root().join("home/own.md"), "DECLARED-BY-ME");
+    env.make(&env.root().join("home/.tanmi/context.json"), "\u{feff}{\"files\": [\"own.md\"]}");
+    env.make(&env.root().join("home/own.md"), "DECLARED-BY-ME");
     declare(&env, json!({"files": [], "marker": "fix"}));
     assert!(
         !prompt(&env, "s", "hello").contains("DECLARED"),
@@ -256,7 +242,7 @@ fn who_may_not_speak_may_not_silence_and_a_touch_is_no_change() {
     // The client loads it by a link of its own.
     let env = trusted();
     declare(&env, json!({"files": ["AGENTS.md", "docs/../AGENTS.md"]}));
-    make(&env, &env.project.join("AGENTS.md"), "DECLARED-TWICE");
+    env.make(&env.project.join("AGENTS.md"), "DECLARED-TWICE");
     assert_eq!(start(&env, "a", "startup").matches("DECLARED").count(), 1, "once under two names");
     std::os::unix::fs::symlink("AGENTS.md", env.project.join("CLAUDE.md")).unwrap();
     assert!(!start(&env, "b", "startup").contains("DECLARED"));

@@ -133,6 +133,12 @@ impl TestEnv {
         self.write(path, text.as_bytes());
     }
 
+    /// A file with whatever folders it needs.
+    pub fn make(&self, path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        self.write(path, text.as_bytes());
+    }
+
     pub fn write(&self, path: &Path, bytes: &[u8]) {
         use std::io::Write;
         let temp = self.root().join("edited");

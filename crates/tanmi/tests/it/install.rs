@@ -10,11 +10,6 @@ fn user(env: &TestEnv, path: &str) -> PathBuf {
     env.root().join("home").join(path)
 }
 
-fn make(env: &TestEnv, path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    env.write(path, text.as_bytes());
-}
-
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
@@ -34,8 +29,8 @@ fn what_people_see_of_an_install() {
         for folder in [".claude", ".cursor", ".codex", ".gemini", ".copilot"] {
             std::fs::create_dir_all(user(&env, folder)).unwrap();
         }
-        make(&env, &user(&env, ".claude/settings.json"), "{\n  // mine\n  \"model\": \"opus\"\n}\n");
-        make(&env, &user(&env, ".cursor/hooks.json"), "{\n  \"hooks\": []\n}\n");
+        env.make(&user(&env, ".claude/settings.json"), "{\n  // mine\n  \"model\": \"opus\"\n}\n");
+        env.make(&user(&env, ".cursor/hooks.json"), "{\n  \"hooks\": []\n}\n");
         for args in [
             &["doctor"][..],
             &["install", "--platform", "claude-code", "--no-mcp", "--dry-run"],
@@ -206,7 +201,7 @@ const DAMAGES: &[Damage] = &[
         "hooks for user and project",
         |env, _, _| {
             let settings = std::fs::read_to_string(user(env, ".claude/settings.json")).unwrap();
-            make(env, &env.project.join(".claude/settings.json"), &settings);
+            env.make(&env.project.join(".claude/settings.json"), &settings);
         },
         "run twice",
     ),
@@ -252,7 +247,7 @@ const DAMAGES: &[Damage] = &[
         "a state that cannot be read",
         |env, _, _| {
             let path = env.home_store().join("state/torn.json");
-            make(env, &path, "{");
+            env.make(&path, "{");
             let hour_ago = std::time::SystemTime::UNIX_EPOCH;
             std::fs::File::options().write(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
         },
@@ -279,7 +274,7 @@ const DAMAGES: &[Damage] = &[
     ),
     (
         "rules that nobody agreed to",
-        |env, _, _| make(env, &env.project.join(".tanmi/rules.json"), "{\"customRules\": []}"),
+        |env, _, _| env.make(&env.project.join(".tanmi/rules.json"), "{\"customRules\": []}"),
         "is not trusted yet",
     ),
     (

@@ -1,15 +1,8 @@
 //! Files of other versions: older ones open, newer ones are left alone.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use crate::env::TestEnv;
-
-fn make(env: &TestEnv, path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    env.write(path, text.as_bytes());
-}
 
 const WORKSPACE: &str = "---
 id: ws-old1-abcdef
@@ -58,25 +51,22 @@ updatedAt: 1700000000000
 /// sessions, facts in one file, a registry and trust without versions.
 fn old_project(env: &TestEnv) {
     let store = env.project.join(".tanmi-workspace");
-    make(env, &store.join("ws-old1-abcdef/Workspace.md"), WORKSPACE);
-    make(env, &store.join("ws-old1-abcdef/nodes/root/Node.md"), ROOT);
-    make(env, &store.join("ws-old1-abcdef/nodes/node-old1-abcdef/Node.md"), NODE);
+    env.make(&store.join("ws-old1-abcdef/Workspace.md"), WORKSPACE);
+    env.make(&store.join("ws-old1-abcdef/nodes/root/Node.md"), ROOT);
+    env.make(&store.join("ws-old1-abcdef/nodes/node-old1-abcdef/Node.md"), NODE);
     let sessions = json!({"bindings": {"s-old": {"workspaceId": "ws-old1-abcdef", "focusedNodeId": "node-old1-abcdef", "boundAt": 1_700_000_000_000_i64}}});
-    make(env, &store.join("sessions.json"), &sessions.to_string());
-    make(
-        env,
+    env.make(&store.join("sessions.json"), &sessions.to_string());
+    env.make(
         &store.join("memory/facts.jsonl"),
         "{\"content\": \"端口是 8080\", \"timestamp\": \"2025-12-01T00:00:00Z\"}\n",
     );
     let home = env.home_store();
     let project = env.project.display().to_string();
-    make(
-        env,
+    env.make(
         &home.join("trust.json"),
         &json!({"projects": {project.as_str(): {"at": 1, "how": "created"}}}).to_string(),
     );
-    make(
-        env,
+    env.make(
         &home.join("registry.json"),
         &json!({"workspaces": {"ws-old1-abcdef": {"project": project, "name": "旧工作区"}}}).to_string(),
     );

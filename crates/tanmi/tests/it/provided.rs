@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::declared::{declare, make, plain};
+use crate::declared::{declare, plain};
 use crate::env::TestEnv;
 
 /// The specification's own example.
@@ -12,8 +12,8 @@ fn seed_tree(env: &TestEnv, dir: &Path) {
     let matter =
         |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n\n# {name}\n");
     let agent = "---\nname: generate-docs-agent\ndescription: 智能文档生成编排器\nwhen: 生成技术方案、专利、论文等文档\n---\n";
-    make(env, &dir.join("agents/generate-docs-agent.md"), agent);
-    make(env, &dir.join("commands/generate-docs.md"), &matter("generate-docs", "生成文档"));
+    env.make(&dir.join("agents/generate-docs-agent.md"), agent);
+    env.make(&dir.join("commands/generate-docs.md"), &matter("generate-docs", "生成文档"));
     for (group, name, about) in [
         ("technical", "tech-solution", "技术方案生成"),
         ("technical", "value-proposition", "价值主张文档"),
@@ -24,7 +24,7 @@ fn seed_tree(env: &TestEnv, dir: &Path) {
         ("paper", "engineering-paper", "工程论文"),
         ("paper", "science-paper", "科学论文"),
     ] {
-        make(env, &dir.join(format!("skills/{group}/{name}/SKILL.md")), &matter(name, about));
+        env.make(&dir.join(format!("skills/{group}/{name}/SKILL.md")), &matter(name, about));
     }
 }
 
@@ -54,7 +54,7 @@ fn the_specification_s_tree_built_and_provided() {
     let extensions = env.root().join("extensions");
     seed_tree(&env, &extensions);
     let manifest = env.root().join("context.json");
-    make(&env, &manifest, &seed_manifest().to_string());
+    env.make(&manifest, &seed_manifest().to_string());
     let root = env.root().join("workspace/users");
     let args = [
         "context",
@@ -88,6 +88,20 @@ fn the_specification_s_tree_built_and_provided() {
     ]);
     assert_eq!(shown["declared"][0]["whose"], "container", "{shown}");
     assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
+    // Marks for the builder say nothing to a model.
+    let args = [
+        "context",
+        "show",
+        "--root",
+        root.to_str().unwrap(),
+        "--user",
+        "42",
+        "--platform",
+        "codex",
+        "--text",
+    ];
+    let told = env.ok(&args);
+    assert!(told.contains("generate-docs-agent") && !told.contains("<!--"), "{told}");
     // Built by itself it is the same file.
     let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
     assert!(built.ok, "{}{}", built.stdout, built.stderr);
@@ -114,9 +128,9 @@ fn what_a_user_made_or_changed_stays() {
     let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
     seed_tree(&env, &extensions);
     let data = root.join("user_a/data");
-    make(&env, &data.join(".claude/settings.json"), "{\n  // mine\n  \"editor\": \"vim\",\n}\n");
-    make(&env, &data.join(".claude/skills/mine/SKILL.md"), "---\nname: mine\ndescription: my own\n---\n");
-    make(&env, &data.join(".claude/CLAUDE.md"), "# Written by hand\n");
+    env.make(&data.join(".claude/settings.json"), "{\n  // mine\n  \"editor\": \"vim\",\n}\n");
+    env.make(&data.join(".claude/skills/mine/SKILL.md"), "---\nname: mine\ndescription: my own\n---\n");
+    env.make(&data.join(".claude/CLAUDE.md"), "# Written by hand\n");
     let provision = |more: &[&str]| {
         let mut args = vec![
             "context",
@@ -152,15 +166,13 @@ fn what_a_user_made_or_changed_stays() {
         &data.join(".claude/skills/patent/patent-writing/SKILL.md"),
         b"---\nname: patent-writing\ndescription: better\n---\n",
     );
-    make(
-        &env,
+    env.make(
         &extensions.join("skills/patent/patent-writing/SKILL.md"),
         "---\nname: patent-writing\ndescription: newer\n---\n",
     );
     tanmi_base::fs::remove_tree(&extensions.join("skills/paper")).unwrap();
-    make(&env, &extensions.join("agents/new.md"), "---\nname: new\ndescription: a new one\n---\n");
-    make(
-        &env,
+    env.make(&extensions.join("agents/new.md"), "---\nname: new\ndescription: a new one\n---\n");
+    env.make(
         &extensions.join("agents/generate-docs-agent.md"),
         "---\nname: generate-docs-agent\ndescription: updated\n---\n",
     );
@@ -192,14 +204,10 @@ fn hostile_trees_are_refused_item_by_item() {
     std::fs::create_dir_all(root.join("user_in/data/.claude")).unwrap();
     std::os::unix::fs::symlink(&outside, root.join("user_in/data/.claude/skills")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", extensions.join("agents/passwd.md")).unwrap();
-    make(&env, &extensions.join("agents/broken.md"), "---\nname: [unclosed\n---\n");
-    make(&env, &extensions.join("agents/bare.md"), "# nothing\n");
-    make(
-        &env,
-        &extensions.join("agents/twin.md"),
-        "---\nname: generate-docs-agent\ndescription: again\n---\n",
-    );
-    make(&env, &root.join("user_bad/data/.claude/settings.json"), "{\n\"a\": 1\n\"b\": 2}");
+    env.make(&extensions.join("agents/broken.md"), "---\nname: [unclosed\n---\n");
+    env.make(&extensions.join("agents/bare.md"), "# nothing\n");
+    env.make(&extensions.join("agents/twin.md"), "---\nname: generate-docs-agent\ndescription: again\n---\n");
+    env.make(&root.join("user_bad/data/.claude/settings.json"), "{\n\"a\": 1\n\"b\": 2}");
     let mut args = vec![
         "context",
         "provision",
@@ -240,12 +248,11 @@ fn a_built_file_loses_nobody_s_words() {
     let path = env.project.join(".claude/CLAUDE.md");
     let read = || std::fs::read_to_string(&path).unwrap();
     declare(&env, json!({"title": "T <!-- tanmi:keep -->"}));
-    make(
-        &env,
+    env.make(
         &env.project.join(".claude/agents/a.md"),
         "---\nname: a\ndescription: \"<!-- /tanmi:keep --> evil\"\n---\n",
     );
-    make(&env, &path, "\u{feff}# Mine\r\nTOP\r\n");
+    env.make(&path, "\u{feff}# Mine\r\nTOP\r\n");
     env.ok(&["context", "build"]);
     assert!(
         read().contains("# Mine\nTOP") && read().matches("<!-- tanmi:keep -->").count() == 1,
@@ -254,7 +261,7 @@ fn a_built_file_loses_nobody_s_words() {
     );
     env.ok(&["context", "build", "--check"]);
     env.edit(&path, |text| text.replace("TOP", "TOP\n\nMORE"));
-    make(&env, &env.project.join(".claude/agents/b.md"), "---\nname: b\ndescription: new\n---\n");
+    env.make(&env.project.join(".claude/agents/b.md"), "---\nname: b\ndescription: new\n---\n");
     env.ok(&["context", "build"]);
     assert!(read().contains("TOP\n\nMORE") && read().contains("| b | new |"));
     let good = read();
@@ -277,7 +284,7 @@ fn a_built_file_loses_nobody_s_words() {
 fn building_stays_inside_of_the_project() {
     let env = TestEnv::new();
     let outside = env.root().join("outside");
-    make(&env, &outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
+    env.make(&outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
     std::os::unix::fs::symlink(&outside, env.project.join("d")).unwrap();
     let absolute = outside.join("v.md").display().to_string();
     for output in [
@@ -313,15 +320,14 @@ fn users_stay_apart() {
     let env = TestEnv::new();
     let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
     seed_tree(&env, &extensions);
-    make(&env, &extensions.join("skills/s/run.sh"), "#!/bin/sh\n");
+    env.make(&extensions.join("skills/s/run.sh"), "#!/bin/sh\n");
     std::fs::set_permissions(
         extensions.join("skills/s/run.sh"),
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
     let (one, two) = (root.join("user_1/data"), root.join("user_2/data"));
-    make(
-        &env,
+    env.make(
         &one.join(".claude/commands/generate-docs.md"),
         &std::fs::read_to_string(extensions.join("commands/generate-docs.md")).unwrap(),
     );
@@ -353,10 +359,10 @@ fn users_stay_apart() {
             && !two.join(".claude/commands/generate-docs.md").exists()
     );
     let of_two = env.files(&two);
-    make(&env, &two.join("s.md"), "SECRET-OF-TWO");
-    make(&env, &two.join(".claude/agents/own.md"), "---\nname: own\ndescription: SECRET-OF-TWO\n---\n");
-    make(&env, &one.join(".tanmi/context.json"), &json!({"files": ["/etc/hostname", "../../user_2/data/s.md", "/workspace/mine.md"], "sources": "../../user_2/data/.claude"}).to_string());
-    make(&env, &one.join("mine.md"), "OF-ONE");
+    env.make(&two.join("s.md"), "SECRET-OF-TWO");
+    env.make(&two.join(".claude/agents/own.md"), "---\nname: own\ndescription: SECRET-OF-TWO\n---\n");
+    env.make(&one.join(".tanmi/context.json"), &json!({"files": ["/etc/hostname", "../../user_2/data/s.md", "/workspace/mine.md"], "sources": "../../user_2/data/.claude"}).to_string());
+    env.make(&one.join("mine.md"), "OF-ONE");
     let shown = env.ok(&["context", "show", "--root", root.to_str().unwrap(), "--user", "1", "--text"]);
     assert!(shown.contains("OF-ONE") && !shown.contains("SECRET-OF-TWO"), "{shown}");
     assert!(shown.matches("leads out").count() == 2, "{shown}");
