@@ -27,6 +27,10 @@ pub enum Error {
     },
     /// Switched off by the settings.
     MemoryOff,
+    /// The ledger has no such text, or has it no longer.
+    TextNotFound {
+        digest: String,
+    },
     NoWorkspace {
         project: PathBuf,
     },
@@ -92,6 +96,7 @@ impl Error {
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
             Error::MemoryOff => "MEMORY_OFF",
+            Error::TextNotFound { .. } => "TEXT_NOT_FOUND",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
             Error::NoFocus { .. } => "NO_FOCUS",
@@ -132,6 +137,9 @@ impl Error {
             }
             Error::MemoryOff => {
                 (String::from("此项目关闭了记忆"), String::from("memory is switched off for this project"))
+            }
+            Error::TextNotFound { digest } => {
+                (format!("账本里没有文本 {digest:?}"), format!("the ledger has no text {digest:?}"))
             }
             Error::NotCurrent { id, by } if by.is_empty() => {
                 (format!("{id} 已被忘记"), format!("{id} was forgotten"))

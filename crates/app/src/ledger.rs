@@ -7,7 +7,7 @@ use tanmi_base::{Millis, clock};
 use tanmi_session::{Ledger, LedgerEntry};
 
 use crate::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Clone, Debug, Default)]
 pub struct LedgerFilter {
@@ -95,6 +95,13 @@ impl App {
             view.entries.push(LedgerLine { entry, content });
         }
         Ok(view)
+    }
+
+    /// The exact text behind a line of the ledger, but for its secrets.
+    pub fn ledger_text(&self, digest: &str) -> Result<String> {
+        let missing =
+            || Error::TextNotFound { digest: tanmi_base::text::fit(&tanmi_base::text::one_line(digest), 60) };
+        Ledger::new(self.home()).text(digest).ok_or_else(missing)
     }
 
     /// Days that are old enough go. Trouble with that is nobody's who asked for something else.

@@ -13,6 +13,7 @@ use tanmi_workspace::model::{Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
+pub mod board;
 pub mod config;
 pub mod declared;
 pub mod doctor;
@@ -24,10 +25,11 @@ pub mod node;
 pub mod registry;
 pub mod rules;
 pub mod session;
-mod speak;
+pub mod speak;
 pub mod spine;
 pub mod transcripts;
 pub mod trust;
+pub mod watch;
 pub mod workspace;
 
 use config::Config;
@@ -58,6 +60,8 @@ pub struct Env {
     pub session: Option<String>,
     /// A program that stays compares all files once when it first opens a workspace.
     pub stays: bool,
+    /// Calls come over the network: the process that started this one is nobody's client.
+    pub remote: bool,
 }
 
 pub struct App {

@@ -56,6 +56,9 @@ impl App {
             tanmi_session::check_session(session)?;
             return Ok(session.to_owned());
         }
+        if self.env.remote {
+            return Err(Error::NoSession);
+        }
         if let Some(session) = self.session_of_client()? {
             return Ok(session);
         }

@@ -6,14 +6,34 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tanmi_engine::is_told;
 use tanmi_event::{
-    API, ActionKind, Decision, Event, EventKind, Payload, Platform, Source, StartSource, WEB, find_platform,
+    API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
+    find_platform, wording,
 };
 use tanmi_session::States;
 use tanmi_workspace::model::{NodeId, WorkspaceId};
 
 use crate::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::spine::{self, Caller};
+
+/// An event as it is reported over HTTP: the specification's fields.
+#[derive(Clone, Debug, Default)]
+pub struct Raised {
+    pub event: String,
+    pub session: String,
+    pub platform: Option<String>,
+    pub prompt: Option<String>,
+    pub workspace: Option<String>,
+    pub node: Option<String>,
+    pub cwd: Option<String>,
+    pub start: Option<String>,
+}
+
+pub fn unknown_platform(word: &str) -> Error {
+    let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
+    let expected = PLATFORMS.iter().map(|platform| platform.id).collect::<Vec<_>>().join(" | ");
+    Error::BadValue { key: "platform", value, expected }
+}
 
 impl App {
     pub(crate) fn caller(&self) -> Caller<'_> {
@@ -72,6 +92,35 @@ impl App {
         put("context", &[ActionKind::InjectContext, ActionKind::Memory]);
         put("reminder", &[ActionKind::SmartReminder, ActionKind::Reminder]);
         put("hint", &[ActionKind::SessionInfo, ActionKind::BindingHint]);
+        Ok(answer)
+    }
+
+    /// An event that somebody reports over HTTP. What the rules say to it comes back, and counts as said.
+    pub fn event_raised(&self, raised: Raised) -> Result<Value> {
+        tanmi_session::check_session(&raised.session)?;
+        let kind = crate::rules::event_kind(&raised.event)?;
+        let platform = match raised.platform.as_deref() {
+            None => self.platform_of(&raised.session),
+            Some(word) => find_platform(word).ok_or_else(|| unknown_platform(word))?,
+        };
+        let mut event = Event { platform, ..self.event(kind, &raised.session) };
+        event.payload.prompt = raised.prompt;
+        event.payload.node_id = raised.node;
+        event.payload.cwd = raised.cwd.or(event.payload.cwd);
+        event.payload.start = (kind == EventKind::SessionStart)
+            .then(|| StartSource::from_word(raised.start.as_deref().unwrap_or_default()));
+        if let Some(workspace) = &raised.workspace {
+            let place = self.locate(Some(workspace))?;
+            event.payload.project = Some(place.store.project().to_owned());
+            event.payload.workspace_id = Some(place.id.to_string());
+        }
+        if let Some(node) = &event.payload.node_id {
+            NodeId::parse(node)?;
+        }
+        let decision = spine::handle(&self.caller(), &event);
+        let text = wording(&decision, platform);
+        let mut answer = serde_json::to_value(&decision).unwrap_or_default();
+        answer["text"] = json!(text);
         Ok(answer)
     }
 

@@ -75,7 +75,12 @@ fn as_text<S: serde::Serializer>(
 }
 
 impl App {
-    fn workspace_view(&self, place: &Place, workspace: Workspace, progress: Progress) -> WorkspaceView {
+    pub(crate) fn workspace_view(
+        &self,
+        place: &Place,
+        workspace: Workspace,
+        progress: Progress,
+    ) -> WorkspaceView {
         WorkspaceView {
             rules_hash: workspace.rules_hash(),
             workspace_id: workspace.id,

@@ -23,6 +23,9 @@ use crate::Millis;
 use crate::fs::{self, Durability, FileSig};
 
 mod apply;
+mod tail;
+
+pub use tail::{Tail, Told};
 
 /// One file or folder to change. Paths are relative to the journal's root and use `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,14 +273,6 @@ impl Journal {
         self.len += line.len() as u64;
         Ok(())
     }
-}
-
-/// The number of the last finished change, for whoever watches a place without its lock. `None` while one is under way.
-pub fn watch_seq(path: &Path) -> io::Result<Option<u64>> {
-    let mut file = File::open(path)?;
-    let len = file.metadata()?.len();
-    let (head, tail) = ends(&mut file, len)?;
-    Ok(last_mark(&tail).or_else(|| only_header(&head)))
 }
 
 /// The first and the last bytes: enough to tell a clean journal without reading it.

@@ -64,6 +64,16 @@ impl Lock {
         }
     }
 
+    /// The lock, if nobody has it now.
+    pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { file: Some(file) })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// For readers of a place that cannot be written: there is nobody to wait for.
     pub fn none() -> Lock {
         Lock { file: None }

@@ -3,7 +3,6 @@
 //! Calls run side by side on blocking threads, because each is file work under a lock. The connection ends when the
 //! client goes away; a call that is under way then still finishes, so nothing is left half done.
 
-use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +10,15 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     ErrorCode, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
 
-mod answer;
-mod calls;
-mod params;
-pub mod tools;
+use crate::tools::{self, Asked};
+
 mod transport;
 
 /// Taught to every model that connects: the flow of work, in both languages.
@@ -37,7 +35,7 @@ problem_update → node_transition complete 并给出 conclusion；子节点全�
 pub fn run(app: App) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let server = Server { app: Arc::new(app) };
+        let server = Server::new(Arc::new(app));
         match server.serve(transport::Stdio::new()).await {
             Ok(running) => running.waiting().await.map(|_| ()).map_err(io::Error::other),
             // A client that leaves before it has said hello has simply left.
@@ -51,8 +49,14 @@ pub fn run(app: App) -> io::Result<()> {
 }
 
 #[derive(Clone)]
-struct Server {
+pub struct Server {
     app: Arc<App>,
+}
+
+impl Server {
+    pub fn new(app: Arc<App>) -> Server {
+        Server { app }
+    }
 }
 
 impl ServerHandler for Server {
@@ -82,7 +86,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all()))
+        Ok(ListToolsResult::with_all_items(all()))
     }
 
     async fn call_tool(
@@ -96,6 +100,7 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let app = Arc::clone(&self.app);
         let meta = session_in(&serde_json::to_value(&context.meta).unwrap_or_default());
+        let meta = meta.or_else(|| session_of_http(&context));
         let cancelled = context.ct.clone();
         let work = tokio::task::spawn_blocking(move || {
             // Cancelled before it began: nothing happens. Once begun it finishes, or it would be half done.
@@ -116,8 +121,27 @@ fn session_in(meta: &Value) -> Option<String> {
     ["sessionId", "threadId"].iter().find_map(|key| meta.get(key)?.as_str().map(String::from))
 }
 
+/// Over HTTP a connection has a name of its own.
+fn session_of_http(context: &RequestContext<RoleServer>) -> Option<String> {
+    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    let id = parts.headers.get("mcp-session-id")?.to_str().ok()?;
+    Some(format!("mcp-{id}"))
+}
+
+fn all() -> Vec<Tool> {
+    tools::SPECS.iter().map(tool).collect()
+}
+
+fn tool(spec: &tools::Spec) -> Tool {
+    let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec)));
+    if spec.reads {
+        tool.annotations = Some(ToolAnnotations::new().read_only(true));
+    }
+    tool
+}
+
 fn unknown_tool(name: &str) -> ErrorData {
-    let near = params::nearest(name, tools::SPECS.iter().map(|spec| spec.name));
+    let near = tools::nearest(name, tools::SPECS.iter().map(|spec| spec.name));
     let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
     let name = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let data = json!({"code": "UNKNOWN_TOOL", "tool": name, "near": near});
@@ -131,14 +155,8 @@ fn answer(
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
-    let outcome =
-        params::Checked::new(spec, arguments).map_err(|error| error.to_json()).and_then(|arguments| {
-            let call = calls::Call { app, arguments, meta, bound: OnceCell::new() };
-            let session = if spec.reads { None } else { call.session().ok() };
-            app.knowing(session.as_deref(), || calls::call(&call, spec.name))
-                .map_err(|error| error.to_json(app.lang(None)))
-        });
-    match outcome {
+    let asked = Asked { app, spec, arguments, meta, expects: None, lang: app.lang(None) };
+    match tools::perform(&asked) {
         Ok(value) => CallToolResult::structured(value),
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));
@@ -155,4 +173,16 @@ fn answer(
 
 fn text_of<'a>(error: &'a Value, key: &str) -> &'a str {
     error.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_leaves_room_for_seven_more() {
+        let size = json!({"tools": all()}).to_string().chars().count();
+        let count = tools::SPECS.len();
+        assert!(size < 15_000 * count / 27, "{size} characters for {count} tools");
+    }
 }

@@ -61,6 +61,8 @@ pub enum Command {
     Hook { platform: String, event: Option<String> },
     /// Serve an MCP client on standard input and output
     Mcp,
+    /// Show the page in a browser, and serve the HTTP API and MCP to this machine
+    Serve(ServeArgs),
     /// Save, search and keep what outlives a conversation
     #[command(subcommand)]
     Memory(MemoryCommand),
@@ -102,6 +104,16 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Port on 127.0.0.1; a free one if left out
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Print the link to the page and open no browser
+    #[arg(long)]
+    pub no_open: bool,
 }
 
 /// Which workspace.
@@ -278,6 +290,9 @@ pub enum NodeCommand {
         /// Only these statuses; repeatable or separated by commas
         #[arg(long, value_delimiter = ',')]
         status: Vec<String>,
+        /// Only those whose title has these words
+        #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
+        query: String,
         /// Levels below the parent
         #[arg(long)]
         depth: Option<usize>,

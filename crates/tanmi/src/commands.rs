@@ -25,6 +25,7 @@ mod node;
 mod papers;
 mod pause;
 mod rules;
+mod serve;
 mod session;
 mod tree;
 mod workspace;
@@ -53,6 +54,9 @@ pub fn run(cli: Cli) -> ExitCode {
     };
     if matches!(cli.command, Command::Mcp) {
         return mcp::run(env);
+    }
+    if let Command::Serve(args) = &cli.command {
+        return serve::run(env, args, cli.global.json);
     }
     let context = Context { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
     let lang = context.app.lang(None);
@@ -86,8 +90,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::Demo { keep } => demo::run(&context, keep),
-        // Taken before: hooks by a look at the arguments, the server above.
-        Command::Mcp | Command::Hook { .. } => Ok(()),
+        // Taken before: hooks by a look at the arguments, servers above.
+        Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
     });
     for notice in context.app.notices(lang) {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));

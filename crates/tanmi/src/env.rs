@@ -82,5 +82,6 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         context: context(),
         session: session(),
         stays: false,
+        remote: false,
     })
 }

@@ -103,6 +103,11 @@ pub enum Error {
     ReferenceNotFound {
         target: String,
     },
+    /// Somebody else has edited it since the caller read it. Nothing was changed.
+    Outdated {
+        version: String,
+        current: Box<Value>,
+    },
     /// A file that cannot be read. It is never overwritten.
     Damaged {
         path: PathBuf,
@@ -165,6 +170,7 @@ impl Error {
             Error::MoveIntoSelf { .. } => "MOVE_INTO_SELF",
             Error::TooDeep { .. } => "TOO_DEEP",
             Error::ReferenceNotFound { .. } => "REFERENCE_NOT_FOUND",
+            Error::Outdated { .. } => "OUTDATED",
             Error::Damaged { .. } => "FILE_DAMAGED",
             Error::Busy { .. } => "BUSY",
             Error::Contended { .. } => "CONTENDED",
@@ -223,6 +229,7 @@ impl Error {
             }
             Error::NodeTaken { node, by, since } => json!({"nodeId": node, "sessionId": by, "since": since}),
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
+            Error::Outdated { version, current } => json!({"version": version, "current": current}),
             Error::Damaged { path, line, .. } => json!({"path": path, "line": line}),
             _ => Value::Null,
         }

@@ -28,6 +28,17 @@ impl Workspace {
     pub fn rules_hash(&self) -> String {
         rules_hash(&self.rules)
     }
+
+    /// What somebody who edits has seen: another one means that somebody else has edited it since.
+    pub fn version(&self) -> String {
+        version_of(&(&self.name, &self.goal, &self.rules, &self.docs))
+    }
+}
+
+fn version_of(fields: &impl Serialize) -> String {
+    let mut digest = hash::md5_hex(&serde_json::to_vec(fields).unwrap_or_default());
+    digest.truncate(16);
+    digest
 }
 
 /// The first 8 hex digits of the MD5 of the rules joined by newlines; empty without rules.
@@ -68,6 +79,14 @@ pub struct Node {
     pub agent: Option<String>,
     #[serde(flatten)]
     pub diary: Diary,
+}
+
+impl Node {
+    /// As [`Workspace::version`]. The log and the status are not in it: a step or a line of an agent's is no reason to
+    /// refuse a person's edit.
+    pub fn version(&self) -> String {
+        version_of(&(&self.title, &self.requirement, &self.note, self.role, self.isolated, &self.docs))
+    }
 }
 
 /// What a workspace and a node both keep: the log, and the problem at hand.

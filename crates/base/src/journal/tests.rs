@@ -72,7 +72,7 @@ fn a_commit_is_carried_out_and_numbered() {
     }
     assert_eq!(bench.read("a.md").unwrap(), "text 3");
     assert_eq!(bench.read("nodes/2/Node.md").unwrap(), "x");
-    assert_eq!(watch_seq(&bench.path("journal")).unwrap(), Some(3));
+    assert_eq!(bench.open().seq(), 3);
     assert_eq!(std::fs::read_dir(bench.path("tmp")).unwrap().count(), 0);
 }
 
@@ -261,4 +261,62 @@ fn a_record_that_names_a_foreign_place_is_not_carried_out() {
         assert!(recovery.written.is_empty() && recovery.damaged.is_some());
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn whoever_follows_is_told_of_everything_once() {
+    let bench = Bench::new();
+    let commit = |name: &str, text: &str| {
+        let mut journal = bench.open();
+        let change = bench.write(name, text);
+        journal.commit(vec![change], 0).unwrap();
+        journal.mark_applied().unwrap();
+    };
+    let change = |seq: u64, path: &str| Told::Change { seq, paths: vec![path.into()] };
+    commit("a.md", "1");
+    let mut late = Tail::from_end(&bench.path("journal"));
+    let mut early = Tail::from_start(&bench.path("journal"));
+    assert_eq!(early.poll().unwrap(), [change(1, "a.md")]);
+    commit("b.md", "2");
+    commit("a.md", "3");
+    for tail in [&mut late, &mut early] {
+        assert_eq!(tail.poll().unwrap(), [change(2, "b.md"), change(3, "a.md")]);
+        assert_eq!(tail.poll().unwrap(), []);
+    }
+
+    // Past a checkpoint: what the old file still had is not lost, and the new one goes on.
+    commit("c.md", "4");
+    bench.open().checkpoint().unwrap();
+    commit("d.md", "5");
+    assert_eq!(late.poll().unwrap(), [change(4, "c.md"), change(5, "d.md")]);
+
+    // A record that is not carried out is told when somebody has finished it, and not before.
+    bench.die_after_record(vec![bench.write("e.md", "6")]);
+    assert_eq!(late.poll().unwrap(), []);
+    bench.recover();
+    assert_eq!(late.poll().unwrap(), [change(6, "e.md")]);
+
+    // Two checkpoints while nobody looked: what was between them is lost to the follower, who is told so.
+    commit("f.md", "7");
+    bench.open().checkpoint().unwrap();
+    commit("g.md", "8");
+    bench.open().checkpoint().unwrap();
+    commit("h.md", "9");
+    assert_eq!(late.poll().unwrap(), [change(7, "f.md"), Told::Gap { seq: 8 }, change(9, "h.md")]);
+}
+
+#[test]
+fn a_change_that_was_refused_is_not_told() {
+    let bench = Bench::new();
+    bench.put("a.md", "old");
+    let mut tail = Tail::from_start(&bench.path("journal"));
+    let mut journal = bench.open();
+    let change = bench.write("a.md", "new");
+    journal.commit(vec![change], 0).unwrap();
+    journal.void().unwrap();
+    assert_eq!(tail.poll().unwrap(), []);
+    let change = bench.write("a.md", "newer");
+    journal.commit(vec![change], 0).unwrap();
+    journal.mark_applied().unwrap();
+    assert_eq!(tail.poll().unwrap(), [Told::Change { seq: 2, paths: vec!["a.md".into()] }]);
 }

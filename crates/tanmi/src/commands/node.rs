@@ -45,11 +45,12 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 show::node::whole(&shown.result.node, context.lang(&shown.result.node.title))
             });
         }
-        NodeCommand::List { at, parent, status, depth, limit, after } => {
+        NodeCommand::List { at, parent, status, query, depth, limit, after } => {
             let query = ListQuery {
                 under: NodeId::parse_field("parentId", &parent)?,
                 depth,
                 statuses: statuses(&status)?,
+                words: ListQuery::words_of(&query),
                 limit,
                 after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
             };
@@ -73,6 +74,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 role: word.map(|word| role(Some(&word))).transpose()?,
                 isolated,
                 docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
+                expects: None,
             };
             let updated = app.node_update(at.at.workspace.as_deref(), at.node(), change)?;
             context.answer(&updated, |updated| {

@@ -13,7 +13,7 @@ pub fn run(context: &Context, args: TreeArgs) -> Result {
         depth: args.depth,
         statuses: statuses(&args.status)?,
         limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
-        after: None,
+        ..ListQuery::default()
     };
     let view = context.app.workspace_show(args.at.get())?;
     let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;

@@ -93,6 +93,10 @@ impl Error {
             Error::ReferenceNotFound { target } => {
                 (format!("没有指向 {target} 的引用"), format!("there is no reference to {target}"))
             }
+            Error::Outdated { .. } => (
+                String::from("在您读取之后，别人修改了它；没有写入任何内容"),
+                String::from("somebody else has changed it since you read it; nothing was written"),
+            ),
             Error::Damaged { path, line, reason } => (
                 format!("{}:{line} 无法解析：{reason}", path.display()),
                 format!("{}:{line} cannot be read: {reason}", path.display()),
@@ -173,6 +177,10 @@ impl Error {
                 both("选择一个 planning 节点作为父节点", "choose a planning node as the parent")
             }
             Error::ParentCancelled { .. } => both("先对父节点执行 reopen", "reopen the parent first"),
+            Error::Outdated { .. } => both(
+                "查看现在的内容，然后用新的版本再次提交",
+                "look at what it is now, then send your change again with the new version",
+            ),
             Error::Damaged { .. } => both(
                 "请手工修复该文件（不会被覆盖）；tanmi workspace check 会列出所有损坏",
                 "mend the file by hand (it is never overwritten); tanmi workspace check lists all damage",

@@ -13,6 +13,8 @@ pub struct ListQuery {
     pub depth: Option<usize>,
     /// Only these; empty means all.
     pub statuses: Vec<NodeStatus>,
+    /// Only those whose title has all of these words, in any case.
+    pub words: Vec<String>,
     pub limit: usize,
     /// The last node of the page before.
     pub after: Option<NodeId>,
@@ -20,8 +22,31 @@ pub struct ListQuery {
 
 impl Default for ListQuery {
     fn default() -> ListQuery {
-        ListQuery { under: NodeId::root(), depth: None, statuses: Vec::new(), limit: 50, after: None }
+        ListQuery {
+            under: NodeId::root(),
+            depth: None,
+            statuses: Vec::new(),
+            words: Vec::new(),
+            limit: 50,
+            after: None,
+        }
     }
+}
+
+impl ListQuery {
+    /// What somebody typed, as words to look for.
+    pub fn words_of(typed: &str) -> Vec<String> {
+        typed.split_whitespace().map(str::to_lowercase).collect()
+    }
+
+    fn wants(&self, brief: &NodeBrief) -> bool {
+        let has_status = self.statuses.is_empty() || self.statuses.contains(&brief.status);
+        has_status && (self.words.is_empty() || has_all(&brief.title.to_lowercase(), &self.words))
+    }
+}
+
+fn has_all(title: &str, words: &[String]) -> bool {
+    words.iter().all(|word| title.contains(word.as_str()))
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -79,7 +104,7 @@ impl Level {
 
 pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
     let top = existing_brief(tx, "parentId", &query.under)?;
-    let wanted = |brief: &NodeBrief| query.statuses.is_empty() || query.statuses.contains(&brief.status);
+    let wanted = |brief: &NodeBrief| query.wants(brief);
     let mut rows: Vec<ListRow> = Vec::new();
     let mut levels = match &query.after {
         None => {

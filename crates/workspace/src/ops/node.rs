@@ -1,6 +1,7 @@
 //! Nodes: create, change, move, delete, reference.
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::workspace::{ListEdit, check_docs, check_docs_edit};
 use super::*;
@@ -92,6 +93,8 @@ pub struct NodeChange {
     pub role: Option<Option<NodeRole>>,
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
+    /// The version that this is a change of; another one is refused.
+    pub expects: Option<String>,
 }
 
 impl NodeChange {
@@ -108,6 +111,9 @@ impl NodeChange {
 pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) -> Result<Node> {
     writable(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
+    if change.expects.is_some_and(|version| version != node.version()) {
+        return Err(Error::Outdated { version: node.version(), current: Box::new(json!(node)) });
+    }
     let was = node.clone();
     if let Some(title) = change.title {
         limits::title("title", &title)?;

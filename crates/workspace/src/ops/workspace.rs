@@ -1,5 +1,7 @@
 //! Workspaces themselves: create, change, archive, restore, focus.
 
+use serde_json::json;
+
 use super::{Act, existing_brief, lang_of, writable};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -111,6 +113,8 @@ pub struct WorkspaceChange {
     pub goal: Option<String>,
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
+    /// The version that this is a change of; another one is refused.
+    pub expects: Option<String>,
 }
 
 impl WorkspaceChange {
@@ -121,6 +125,9 @@ impl WorkspaceChange {
 
 pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> Result<Workspace> {
     let mut workspace = writable(tx)?;
+    if change.expects.is_some_and(|version| version != workspace.version()) {
+        return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
+    }
     let was = workspace.clone();
     if let Some(name) = change.name {
         limits::title("name", &name)?;

@@ -20,12 +20,14 @@ use crate::error::{Error, Result};
 use crate::model::*;
 
 mod check;
+mod follow;
 mod layout;
 mod peek;
 mod scan;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
+pub use follow::{Follower, Happening};
 use layout::{Layout, ProjectLayout};
 pub use peek::{Depth, Peek};
 
@@ -236,7 +238,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl FileStore {
     /// The ids of all workspace folders.
-    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+    pub fn ids(&self) -> Result<Vec<WorkspaceId>> {
         let dir = self.project.join(STORE_DIR);
         let entries = match std::fs::read_dir(&dir) {
             Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),

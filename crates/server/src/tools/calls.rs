@@ -2,19 +2,20 @@
 
 use std::cell::OnceCell;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 use tanmi_app::node::{NodeCreate, Step, role};
 use tanmi_app::session::SessionBinding;
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_app::{App, Error};
+use tanmi_base::Lang;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
     ListEdit, ListQuery, NewWorkspace, NodeChange, ProblemChange, ReferenceEdit, WorkspaceChange,
 };
 
-use super::answer;
 use super::params::Checked;
+use super::{Spec, answer};
 
 type Result<T = Value> = std::result::Result<T, Error>;
 
@@ -24,7 +25,36 @@ pub struct Call<'a> {
     pub arguments: Checked<'a>,
     /// The session that the protocol names.
     pub meta: Option<String>,
-    pub bound: OnceCell<Option<SessionBinding>>,
+    /// The version that an edit is an edit of.
+    pub expects: Option<String>,
+    bound: OnceCell<Option<SessionBinding>>,
+}
+
+/// A call as it arrives.
+pub struct Asked<'a> {
+    pub app: &'a App,
+    pub spec: &'a Spec,
+    pub arguments: &'a Map<String, Value>,
+    pub meta: Option<String>,
+    pub expects: Option<String>,
+    pub lang: Lang,
+}
+
+/// From arguments to the answer; what is wrong comes as JSON with its code.
+pub fn perform(asked: &Asked<'_>) -> std::result::Result<Value, Value> {
+    perform_with(asked, |call| self::call(call, asked.spec.name))
+}
+
+/// As [`perform`], for what only HTTP has.
+pub fn perform_with(
+    asked: &Asked<'_>,
+    work: impl FnOnce(&Call<'_>) -> Result,
+) -> std::result::Result<Value, Value> {
+    let arguments = Checked::new(asked.spec, asked.arguments).map_err(|misfit| misfit.to_json())?;
+    let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
+    let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
+    let session = if asked.spec.reads { None } else { call.session().ok() };
+    app.knowing(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang))
 }
 
 impl Call<'_> {
@@ -97,6 +127,7 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                     add: p.docs("addDocs").unwrap_or_default(),
                     remove: vec![],
                 },
+                expects: c.expects.clone(),
             };
             answer::workspace(&app.workspace_update(c.workspace()?.as_deref(), change)?)
         }
@@ -129,6 +160,7 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                 under: NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?,
                 depth: p.number("depth"),
                 statuses,
+                words: ListQuery::words_of(p.text("query").unwrap_or_default()),
                 limit: p.number("limit").unwrap_or(50),
                 after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
             };
@@ -142,6 +174,7 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                 role: p.text("role").map(|word| role(Some(word))).transpose()?,
                 isolated: p.flag("isolated"),
                 docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
+                expects: c.expects.clone(),
             };
             Ok(answer::changed(&app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?))
         }

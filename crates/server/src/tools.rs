@@ -2,14 +2,19 @@
 //!
 //! A parameter is described only where its name does not say it: every character here is read by a model.
 
-use std::sync::Arc;
-
-use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 use tanmi_memory::MemoryType;
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
 use tanmi_workspace::model::{NodeStatus, NodeType, RefStatus, WorkspaceStatus};
 use tanmi_workspace::state::Action;
+
+mod answer;
+mod calls;
+mod params;
+
+pub use answer::value;
+pub use calls::{Asked, Call, call, perform, perform_with};
+pub use params::nearest;
 
 #[derive(Clone, Copy)]
 pub struct Spec {
@@ -45,25 +50,27 @@ pub enum Kind {
     Share,
     Texts,
     Docs,
+    /// An object of texts, for events.
+    Payload,
 }
 
-const fn must(name: &'static str, kind: Kind) -> Param {
+pub const fn must(name: &'static str, kind: Kind) -> Param {
     Param { name, kind, required: true, about: "" }
 }
 
-const fn may(name: &'static str, kind: Kind) -> Param {
+pub const fn may(name: &'static str, kind: Kind) -> Param {
     Param { name, kind, required: false, about: "" }
 }
 
-const fn told(param: Param, about: &'static str) -> Param {
+pub const fn told(param: Param, about: &'static str) -> Param {
     Param { about, ..param }
 }
 
-const TEXT: Kind = Kind::Text { max: TEXT_BYTES };
-const LINE: Kind = Kind::Text { max: LINE_BYTES };
-const ID: Kind = Kind::Text { max: 80 };
-const WORKSPACE: Param = may("workspaceId", ID);
-const NODE: Param = may("nodeId", ID);
+pub const TEXT: Kind = Kind::Text { max: TEXT_BYTES };
+pub const LINE: Kind = Kind::Text { max: LINE_BYTES };
+pub const ID: Kind = Kind::Text { max: 80 };
+pub const WORKSPACE: Param = may("workspaceId", ID);
+pub const NODE: Param = may("nodeId", ID);
 const SESSION: Param = told(may("sessionId", Kind::Text { max: 512 }), "found by itself if left out");
 const NODE_OR_WORKSPACE: Param = told(NODE, "`workspace` for the workspace's own");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
@@ -162,6 +169,7 @@ pub const SPECS: &[Spec] = &[
             WORKSPACE,
             told(may("parentId", ID), "only below this node"),
             may("status", Kind::Words(NodeStatus::WORDS)),
+            told(may("query", LINE), "words of the title"),
             may("depth", Kind::Number { min: 0, max: 64 }),
             may("limit", Kind::Number { min: 1, max: 200 }),
             told(may("after", ID), "nextAfter of the page before"),
@@ -323,19 +331,8 @@ pub fn find(name: &str) -> Option<&'static Spec> {
     SPECS.iter().find(|spec| spec.name == name)
 }
 
-pub fn all() -> Vec<Tool> {
-    SPECS.iter().map(tool).collect()
-}
-
-fn tool(spec: &Spec) -> Tool {
-    let mut tool = Tool::new(spec.name, spec.about, Arc::new(schema(spec)));
-    if spec.reads {
-        tool.annotations = Some(ToolAnnotations::new().read_only(true));
-    }
-    tool
-}
-
-fn schema(spec: &Spec) -> Map<String, Value> {
+/// The JSON schema of a tool's arguments.
+pub fn schema(spec: &Spec) -> Map<String, Value> {
     let properties: Map<String, Value> =
         spec.params.iter().map(|param| (param.name.to_owned(), property(param))).collect();
     let required: Vec<&str> =
@@ -350,7 +347,7 @@ fn schema(spec: &Spec) -> Map<String, Value> {
     schema
 }
 
-fn property(param: &Param) -> Value {
+pub fn property(param: &Param) -> Value {
     let mut property = match param.kind {
         // The long limits would cost more to read than anybody would save by knowing them; an error names them.
         Kind::Text { .. } => json!({"type": "string"}),
@@ -361,6 +358,7 @@ fn property(param: &Param) -> Value {
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Payload => json!({"type": "object", "additionalProperties": {"type": "string"}}),
         Kind::Docs => json!({"type": "array", "items": {
             "type": "object",
             "properties": {
@@ -381,13 +379,6 @@ fn property(param: &Param) -> Value {
 mod tests {
     use super::*;
     use tanmi_workspace::model::NodeRole;
-
-    #[test]
-    fn the_list_leaves_room_for_seven_more() {
-        let size =
-            serde_json::to_string(&json!({"tools": all()})).map(|text| text.chars().count()).unwrap_or(0);
-        assert!(size < 15_000 * SPECS.len() / 27, "{size} characters for {} tools", SPECS.len());
-    }
 
     #[test]
     fn names_are_unique_and_words_are_the_domain_s() {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tanmi_workspace::limits;
 use tanmi_workspace::model::{DocReference, RefStatus};
 
-use super::tools::{Kind, Param, Spec};
+use super::{Kind, Param, Spec};
 
 /// Arguments that fit their table.
 pub struct Checked<'a> {
@@ -78,6 +78,11 @@ impl<'a> Checked<'a> {
     pub fn texts(&self, name: &str) -> Option<Vec<String>> {
         let list = self.arguments.get(name)?.as_array()?;
         Some(list.iter().filter_map(|item| item.as_str().map(String::from)).collect())
+    }
+
+    /// A text in an object.
+    pub fn part(&self, name: &str, part: &str) -> Option<String> {
+        self.arguments.get(name)?.get(part)?.as_str().map(String::from)
     }
 
     pub fn docs(&self, name: &str) -> Option<Vec<DocReference>> {
@@ -163,6 +168,11 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             let one = Param { kind: Kind::Text { max: limits::LINE_BYTES }, required: true, ..*param };
             let list = value.as_array().ok_or_else(|| bad("an array of strings"))?;
             list.iter().try_for_each(|item| check(&one, item))
+        }
+        Kind::Payload => {
+            let fields = value.as_object().ok_or_else(|| bad("an object"))?;
+            let one = Param { kind: Kind::Text { max: limits::TEXT_BYTES }, required: true, ..*param };
+            fields.values().try_for_each(|field| check(&one, field))
         }
         Kind::Docs => {
             let list = value.as_array().ok_or_else(|| bad("an array of {path, description}"))?;

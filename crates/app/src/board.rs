@@ -1,0 +1,230 @@
+//! What a page shows beyond what tools answer: a node with everything around it, who is bound where, what was said per
+//! day and how long it took. Reads only.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tanmi_base::{Millis, clock};
+use tanmi_session::{Bindings, Ledger, States};
+use tanmi_workspace::model::{LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId};
+use tanmi_workspace::ops::{self, Page};
+use tanmi_workspace::state::{self, Action};
+use tanmi_workspace::store::NodeBrief;
+
+use crate::App;
+use crate::error::Result;
+use crate::node::In;
+use crate::workspace::WorkspaceView;
+
+/// A node and what a person needs to go on from it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeView {
+    pub node_id: NodeId,
+    pub node: Node,
+    /// See [`Node::version`].
+    pub version: String,
+    /// From the root down.
+    pub ancestors: Vec<NodeBrief>,
+    pub children: Children,
+    /// The steps that are possible now.
+    pub actions: Vec<Possible>,
+    /// How many log lines there are; the node has the latest of them.
+    pub log_total: usize,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Children {
+    pub total: u64,
+    pub done: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Possible {
+    pub action: Action,
+    pub to: NodeStatus,
+    pub needs_conclusion: bool,
+}
+
+/// A workspace with its own log and problem.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkspaceBoard {
+    #[serde(flatten)]
+    pub view: WorkspaceView,
+    pub version: String,
+    pub problem: Option<Problem>,
+    pub log: Vec<LogEntry>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingLine {
+    pub session_id: String,
+    pub workspace_id: String,
+    pub focused_node_id: Option<String>,
+    pub project: String,
+    pub bound_at: Millis,
+    /// The client it was heard of by, if it was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub platform: String,
+    pub alive_at: Millis,
+    /// It is at work: its client runs, or it was heard of lately.
+    pub live: bool,
+    pub prompts: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct BindingFilter {
+    pub workspace: Option<String>,
+    pub live: Option<bool>,
+    pub limit: usize,
+}
+
+/// One day of the ledger.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DayLine {
+    pub day: String,
+    pub decisions: usize,
+    pub tokens: usize,
+    pub bytes: usize,
+    /// Microseconds from the start of a hook to its decision: half of them were quicker, 95 of 100, all.
+    pub hooks: usize,
+    pub median: u64,
+    pub p95: u64,
+    pub slowest: u64,
+}
+
+/// Log lines shown with a node.
+const LOG_LINES: usize = 200;
+
+impl App {
+    pub fn node_board(&self, workspace: &str, node: &str) -> Result<In<NodeView>> {
+        let id = NodeId::parse(node)?;
+        let place = self.locate(Some(workspace))?;
+        let view = self.view(&place, |tx| {
+            let mut node =
+                tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))?;
+            let mut ancestors = ops::ancestors(tx, &id)?;
+            ancestors.reverse();
+            let tally = tx.tally(&id)?;
+            let children = Children { total: tally.total(), done: tally.done() };
+            let log_total = node.diary.log.len();
+            node.diary.log = node.diary.log.split_off(log_total.saturating_sub(LOG_LINES));
+            Ok(NodeView {
+                node_id: id.clone(),
+                version: node.version(),
+                actions: possible(node.kind, node.status, children.total > 0),
+                ancestors,
+                children,
+                log_total,
+                node,
+            })
+        })?;
+        Ok(In { workspace_id: place.id, result: view })
+    }
+
+    pub fn workspace_board(&self, workspace: &str) -> Result<WorkspaceBoard> {
+        let place = self.locate(Some(workspace))?;
+        let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+        let version = workspace.version();
+        let mut diary = workspace.diary.clone();
+        let log = diary.log.split_off(diary.log.len().saturating_sub(LOG_LINES));
+        let view = self.workspace_view(&place, workspace, progress);
+        Ok(WorkspaceBoard { view, version, problem: diary.problem, log })
+    }
+
+    /// These nodes as a list shows them, those that are there.
+    pub fn nodes_named(&self, workspace: &str, ids: &[String]) -> Result<In<Page>> {
+        let ids = ids
+            .iter()
+            .map(|id| NodeId::parse_field("ids", id))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let place = self.locate(Some(workspace))?;
+        let nodes = self.view(&place, |tx| {
+            let mut rows = Vec::new();
+            for id in &ids {
+                let Some(node) = tx.brief(id)? else { continue };
+                let (depth, children) = (ops::ancestors(tx, id)?.len(), tx.tally(id)?.total());
+                rows.push(ops::ListRow { depth, node, children, is_last: false });
+            }
+            Ok(rows)
+        })?;
+        Ok(In { workspace_id: place.id, result: Page { nodes, next_after: None } })
+    }
+
+    /// Who is bound where, the latest heard of first.
+    pub fn bindings_list(&self, filter: &BindingFilter) -> Result<Value> {
+        if let Some(workspace) = &filter.workspace {
+            WorkspaceId::parse(workspace)?;
+        }
+        let states = States::new(self.home());
+        let mut lines: Vec<BindingLine> = Vec::new();
+        for (session, binding) in Bindings::new(self.home()).all()? {
+            if filter.workspace.as_ref().is_some_and(|wanted| *wanted != binding.workspace_id) {
+                continue;
+            }
+            let state = states.read(&session);
+            let live = self.is_live(&session);
+            if filter.live.is_some_and(|wanted| wanted != live) {
+                continue;
+            }
+            lines.push(BindingLine {
+                workspace_id: binding.workspace_id,
+                focused_node_id: binding.focused_node_id,
+                project: binding.project.display().to_string(),
+                bound_at: binding.bound_at,
+                platform: state.platform,
+                alive_at: state.alive_at.max(binding.bound_at),
+                live,
+                prompts: state.all_prompts,
+                session_id: session,
+            });
+        }
+        lines.sort_by_key(|line| std::cmp::Reverse(line.alive_at));
+        let total = lines.len();
+        lines.truncate(filter.limit);
+        Ok(json!({"bindings": lines, "total": total}))
+    }
+
+    /// What was said on each of the last days, and how long hooks took, oldest first.
+    pub fn ledger_days(&self, days: usize) -> Result<Vec<DayLine>> {
+        let from =
+            clock::utc_day(self.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000);
+        let mut found: BTreeMap<String, (DayLine, Vec<u64>)> = BTreeMap::new();
+        for entry in Ledger::new(self.home()).read(Some(&from), None)?.entries {
+            let (line, micros) = found.entry(clock::utc_day(entry.at)).or_default();
+            line.decisions += 1;
+            line.tokens += entry.tokens;
+            line.bytes += entry.bytes;
+            if entry.source == "hook" {
+                micros.push(entry.micros);
+            }
+        }
+        let day = |(day, (line, mut micros)): (String, (DayLine, Vec<u64>))| {
+            micros.sort_unstable();
+            let at =
+                |share: usize| micros.get((micros.len() * share / 100).min(micros.len().saturating_sub(1)));
+            let (median, p95) = (at(50).copied().unwrap_or(0), at(95).copied().unwrap_or(0));
+            DayLine {
+                day,
+                hooks: micros.len(),
+                median,
+                p95,
+                slowest: micros.last().copied().unwrap_or(0),
+                ..line
+            }
+        };
+        Ok(found.into_iter().map(day).collect())
+    }
+}
+
+fn possible(kind: NodeType, status: NodeStatus, has_children: bool) -> Vec<Possible> {
+    let steps = state::allowed(kind, status, has_children).into_iter();
+    let steps = steps.filter_map(|action| state::find(kind, status, action, has_children));
+    steps
+        .map(|step| Possible { action: step.action, to: step.to, needs_conclusion: step.needs.conclusion() })
+        .collect()
+}

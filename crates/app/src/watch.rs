@@ -1,0 +1,158 @@
+//! What happens around us, for whoever shows it live: changes of other processes and of people in every known
+//! workspace, and that bindings, ledger, memories or rules are no longer what they were.
+//!
+//! How often to look is up to the caller: [`Watcher::glance`] is cheap, [`Watcher::sweep`] looks at every file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use tanmi_base::clock;
+use tanmi_base::fs::FileSig;
+use tanmi_memory::Folder;
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::{Follower, Happening};
+
+use crate::App;
+
+/// Something that a view should look at again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum News {
+    /// Nodes of a workspace are not what they were: ids, or `workspace` for its own file.
+    Workspace {
+        workspace_id: WorkspaceId,
+        /// The number of the change, if the program made it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        change: Option<u64>,
+        nodes: Vec<String>,
+        /// More may have happened than is told: look at all of it.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        gap: bool,
+    },
+    /// A workspace came or went.
+    Workspaces,
+    Bindings,
+    Ledger,
+    Memory {
+        project: String,
+    },
+    Rules,
+}
+
+pub struct Watcher {
+    app: Arc<App>,
+    followers: BTreeMap<(PathBuf, WorkspaceId), Follower>,
+    signs: BTreeMap<News, Vec<Option<FileSig>>>,
+}
+
+impl App {
+    /// Projects that this one knows of: its own, and all in the registry that are still there.
+    pub fn known_projects(&self) -> Vec<PathBuf> {
+        let registered =
+            self.registry.entries().unwrap_or_default().into_iter().map(|(_, entry)| entry.project);
+        let mut projects: Vec<PathBuf> = registered.filter(|project| project.is_dir()).collect();
+        projects.sort();
+        projects.dedup();
+        projects.retain(|project| project != self.project());
+        projects.insert(0, self.project().to_owned());
+        projects
+    }
+}
+
+impl Watcher {
+    /// Begins here: what is there already is no news.
+    pub fn new(app: Arc<App>, projects: &[PathBuf]) -> Watcher {
+        let mut watcher = Watcher { app, followers: BTreeMap::new(), signs: BTreeMap::new() };
+        for (project, id) in watcher.workspaces(projects) {
+            let follower = watcher.app.store(&project).follow(&id, false);
+            watcher.followers.insert((project, id), follower);
+        }
+        watcher.signs = watcher.signs_now(projects);
+        watcher
+    }
+
+    /// What the journals tell, and the signs of everything else.
+    pub fn glance(&mut self, projects: &[PathBuf]) -> Vec<News> {
+        let mut news = Vec::new();
+        for ((_, id), follower) in &mut self.followers {
+            // A workspace that cannot be read now is looked at again the next time.
+            let happened = follower.changes().unwrap_or_default();
+            news.extend(happened.into_iter().map(|happening| told(id, happening)));
+        }
+        let signs = self.signs_now(projects);
+        let changed = signs.iter().filter(|(kind, sign)| self.signs.get(*kind) != Some(sign));
+        news.extend(changed.map(|(kind, _)| kind.clone()));
+        self.signs = signs;
+        news
+    }
+
+    /// Workspaces that came or went, and what people changed in one of them after the other. Says how many there are.
+    pub fn sweep(&mut self, projects: &[PathBuf], turn: usize) -> (Vec<News>, usize) {
+        let mut news = Vec::new();
+        let now = self.workspaces(projects);
+        let before = self.followers.len();
+        self.followers.retain(|key, _| now.contains(key));
+        let went = self.followers.len() < before;
+        let mut came = false;
+        for (project, id) in now {
+            if !self.followers.contains_key(&(project.clone(), id.clone())) {
+                let follower = self.app.store(&project).follow(&id, true);
+                self.followers.insert((project, id), follower);
+                came = true;
+            }
+        }
+        if came || went {
+            news.push(News::Workspaces);
+        }
+        let count = self.followers.len();
+        if let Some(((_, id), follower)) = self.followers.iter_mut().nth(turn % count.max(1)) {
+            let happened = follower.changes().unwrap_or_default();
+            let edited = follower.edits().unwrap_or_default();
+            news.extend(happened.into_iter().chain(edited).map(|happening| told(id, happening)));
+        }
+        (news, count)
+    }
+
+    fn workspaces(&self, projects: &[PathBuf]) -> BTreeSet<(PathBuf, WorkspaceId)> {
+        let of = |project: &PathBuf| {
+            let ids = self.app.store(project).ids().unwrap_or_default();
+            ids.into_iter().map(|id| (project.clone(), id)).collect::<Vec<_>>()
+        };
+        projects.iter().flat_map(of).collect()
+    }
+
+    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<News, Vec<Option<FileSig>>> {
+        let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
+        let home = self.app.home();
+        let today = format!("{}.jsonl", clock::utc_day(self.app.now()));
+        let mut signs = BTreeMap::from([
+            (News::Bindings, vec![sig(home.join("session-bindings.json"))]),
+            (News::Ledger, vec![sig(home.join("ledger").join(today))]),
+        ]);
+        let rules = |dir: &Path| sig(dir.join(".tanmi").join("rules.json"));
+        let user = self.app.env.user.iter().map(|user| rules(user));
+        signs.insert(News::Rules, projects.iter().map(|project| rules(project)).chain(user).collect());
+        for project in projects {
+            let folder = Folder::of(project);
+            let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
+            let sign = files.chain([sig(folder.memory_md())]).collect();
+            signs.insert(News::Memory { project: project.display().to_string() }, sign);
+        }
+        signs
+    }
+}
+
+fn told(id: &WorkspaceId, happening: Happening) -> News {
+    let workspace_id = id.clone();
+    match happening {
+        Happening::Change { seq, nodes } => {
+            News::Workspace { workspace_id, change: Some(seq), nodes, gap: false }
+        }
+        Happening::Edit { nodes } => News::Workspace { workspace_id, change: None, nodes, gap: false },
+        Happening::Gap { seq } => {
+            News::Workspace { workspace_id, change: Some(seq), nodes: Vec::new(), gap: true }
+        }
+    }
+}

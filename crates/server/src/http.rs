@@ -1,0 +1,198 @@
+//! `tanmi serve`: the API, the page and MCP on the loopback interface, for one person on one machine.
+//!
+//! [`guard`] decides who may ask at all, [`routes`] is the table of what can be asked, [`api`] carries a request to a
+//! use case, [`feed`] tells of changes, [`page`] is the embedded page. All file work runs on blocking threads.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tanmi_app::watch::Watcher;
+use tanmi_app::{App, Env};
+use tanmi_event::Source;
+use tanmi_workspace::model::Operator;
+use tokio::net::TcpListener;
+
+mod answer;
+mod api;
+mod feed;
+mod guard;
+pub mod lease;
+mod markdown;
+mod openapi;
+mod own;
+mod page;
+mod routes;
+mod watch;
+
+use feed::Feed;
+use guard::Guard;
+use lease::Lease;
+
+/// Bodies and messages longer than this are refused.
+const MAX_BODY: usize = 2 << 20;
+/// How long requests that are under way are waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Everything a request needs.
+pub struct Served {
+    env: Env,
+    /// One for each project that was asked about; the first is the one the server was started in.
+    apps: Mutex<Vec<Arc<App>>>,
+    /// Projects that somebody served again, besides those that the registry knows.
+    announced: Mutex<Vec<PathBuf>>,
+    guard: Guard,
+    feed: Arc<Feed>,
+}
+
+/// Where the server is, for whoever started it.
+pub struct Ready<'a> {
+    /// Opens the page, once.
+    pub link: String,
+    pub lease: &'a Lease,
+}
+
+impl Served {
+    fn new(env: Env, port: u16) -> Served {
+        let env = Env { stays: true, remote: true, session: None, ..env };
+        let first = Arc::new(App::new(env.clone()));
+        let feed = Arc::new(Feed::new());
+        Served {
+            env,
+            apps: Mutex::new(vec![first]),
+            announced: Mutex::default(),
+            guard: Guard::new(port),
+            feed,
+        }
+    }
+
+    fn first(&self) -> Arc<App> {
+        Arc::clone(&self.apps.lock().unwrap_or_else(PoisonError::into_inner)[0])
+    }
+
+    /// Every project that may be asked about.
+    fn projects(&self) -> Vec<PathBuf> {
+        let mut projects = self.first().known_projects();
+        for project in self.announced.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if !projects.contains(project) {
+                projects.push(project.clone());
+            }
+        }
+        projects
+    }
+
+    fn announce(&self, project: PathBuf) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if !announced.contains(&project) {
+            announced.push(project);
+        }
+    }
+
+    /// The use cases of a project; `None` for one that nobody here knows.
+    fn app_of(&self, project: Option<&str>) -> Option<Arc<App>> {
+        let Some(wanted) = project else { return Some(self.first()) };
+        let project = self.projects().into_iter().find(|known| known.display().to_string() == wanted)?;
+        let mut apps = self.apps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(app) = apps.iter().find(|app| app.project() == project) {
+            return Some(Arc::clone(app));
+        }
+        let app = Arc::new(App::new(Env { project: Some(project), ..self.env.clone() }));
+        apps.push(Arc::clone(&app));
+        Some(app)
+    }
+}
+
+/// Serves until the process is told to end. `ready` is called once, when the server can be reached.
+pub fn run(env: Env, port: u16, lease: Lease, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(serve(env, port, lease, ready));
+    // Longer than any call waits for a lock that is really free: what is under way is not left half done.
+    runtime.shutdown_timeout(Duration::from_secs(10));
+    outcome
+}
+
+async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+    let port = listener.local_addr()?.port();
+    let served = Arc::new(Served::new(env, port));
+    let watching = {
+        let projects = served.projects();
+        // Before anybody can ask: what happens after an answer is then certainly told.
+        watch::start(Arc::clone(&served), Watcher::new(served.first(), &projects))?
+    };
+    let (mcp, mcp_ends) = mcp_service(&served.env, port);
+    let router = router(&served).route_service("/mcp", mcp);
+    let router = router
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&served), guard::check))
+        .layer(DefaultBodyLimit::max(MAX_BODY));
+    lease.write(port, served.guard.token(), served.first().project())?;
+    ready(Ready { link: served.guard.link(), lease: &lease });
+
+    let feed = Arc::clone(&served.feed);
+    let ended = async move {
+        told_to_end().await;
+        // Streams have no end of their own.
+        feed.close();
+        mcp_ends.cancel();
+    };
+    let (ends, has_ended) = tokio::sync::oneshot::channel::<()>();
+    let ended = async move {
+        ended.await;
+        let _ = ends.send(());
+    };
+    let server = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(ended).into_future());
+    let _ = has_ended.await;
+    let _ = tokio::time::timeout(PATIENCE, server).await;
+    watching.stop();
+    lease.end();
+    Ok(())
+}
+
+/// Ctrl-C, or a polite signal.
+async fn told_to_end() {
+    #[cfg(unix)]
+    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        let interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        let terminated = std::pin::pin!(terminated.recv());
+        futures_util::future::select(interrupted, terminated).await;
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+fn router(served: &Arc<Served>) -> Router {
+    let (api, door) = (api::router(served), served.guard.door());
+    Router::new()
+        .route("/", axum::routing::get(page::entry).with_state(Arc::clone(served)))
+        .nest("/api/v1", api.clone())
+        .merge(page::router(door))
+        // The page has the API below its own path, because that is the only one its cookie is sent to.
+        .nest(&format!("/{door}/api/v1"), api)
+        .fallback(answer::no_such_place)
+        .method_not_allowed_fallback(answer::no_such_method)
+}
+
+type McpService = StreamableHttpService<crate::mcp::Server, LocalSessionManager>;
+
+/// The same tools as over stdio, for agents that speak HTTP.
+fn mcp_service(env: &Env, port: u16) -> (McpService, tokio_util::sync::CancellationToken) {
+    let env = Env { operator: Operator::Ai, strict_rules: true, source: Source::Mcp, ..env.clone() };
+    let app = Arc::new(App::new(env));
+    let hosts = guard::hosts(port);
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts.iter().map(String::as_str).collect::<Vec<_>>())
+        .with_max_request_body_bytes(MAX_BODY);
+    let ends = config.cancellation_token.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(crate::mcp::Server::new(Arc::clone(&app))),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    (service, ends)
+}

@@ -1,0 +1,84 @@
+//! Answers as JSON, errors with the code, the message and the hint that every face of the program gives.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+
+pub fn json(status: StatusCode, value: &Value) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let version = value.get("version").and_then(Value::as_str);
+    if let Some(tag) = version.and_then(|version| HeaderValue::from_str(&format!("\"{version}\"")).ok()) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+pub fn error(error: &Value) -> Response {
+    let code = error.get("code").and_then(Value::as_str).unwrap_or_default();
+    let mut response = json(status_of(code), &json!({"error": error}));
+    if code == "BUSY" {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+pub fn failure(status: StatusCode, code: &str, message: &str) -> Response {
+    json(status, &json!({"error": {"code": code, "message": message}}))
+}
+
+pub async fn no_such_place() -> Response {
+    failure(
+        StatusCode::NOT_FOUND,
+        "NOT_FOUND",
+        "there is nothing here; GET /api/v1/openapi.json lists what there is",
+    )
+}
+
+pub async fn no_such_method() -> Response {
+    failure(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "METHOD_NOT_ALLOWED",
+        "this cannot be done here; GET /api/v1/openapi.json lists what can",
+    )
+}
+
+/// What went wrong decides who has to act: the caller, somebody else, or whoever mends this machine.
+fn status_of(code: &str) -> StatusCode {
+    match code {
+        "WORKSPACE_NOT_FOUND"
+        | "NODE_NOT_FOUND"
+        | "REFERENCE_NOT_FOUND"
+        | "MEMORY_NOT_FOUND"
+        | "NO_WORKSPACE"
+        | "NO_FOCUS"
+        | "PROJECT_NOT_FOUND"
+        | "TEXT_NOT_FOUND" => StatusCode::NOT_FOUND,
+        "OUTDATED" => StatusCode::PRECONDITION_FAILED,
+        "INVALID_TRANSITION"
+        | "NODE_TAKEN"
+        | "CHILDREN_UNFINISHED"
+        | "RULES_HASH_MISMATCH"
+        | "ROOT_PROTECTED"
+        | "WORKSPACE_ARCHIVED"
+        | "WORKSPACE_NOT_ARCHIVED"
+        | "PARENT_IS_EXECUTION"
+        | "PARENT_CANCELLED"
+        | "MOVE_INTO_SELF"
+        | "TOO_DEEP"
+        | "NOT_CURRENT"
+        | "NOT_A_FACT"
+        | "MEMORY_OFF"
+        | "CONTENDED"
+        | "AMBIGUOUS_WORKSPACE"
+        | "FILE_DAMAGED" => StatusCode::CONFLICT,
+        "BUSY" => StatusCode::LOCKED,
+        "TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,
+        "NOT_JSON" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "TOO_MANY" => StatusCode::TOO_MANY_REQUESTS,
+        "IO" | "INDEX" | "MODEL" | "INTERNAL" => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}

@@ -1,0 +1,133 @@
+//! Markdown as a tree of plain elements, which the page builds with the DOM: nothing that anybody wrote ever becomes
+//! markup. An element is `[name, child…]`, or `["a", {"href": …}, child…]`; a text is a string.
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
+use serde_json::{Value, json};
+
+/// Elements inside elements; what is deeper is shown flat.
+const DEPTH: usize = 40;
+
+pub fn render(text: &str) -> Value {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut open: Vec<Vec<Value>> = vec![Vec::new()];
+    let mut skipped = 0;
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Start(_) if open.len() > DEPTH => skipped += 1,
+            Event::Start(tag) => open.push(element(&tag)),
+            Event::End(_) if skipped > 0 => skipped -= 1,
+            Event::End(_) => {
+                if let Some(done) = open.pop() {
+                    put(&mut open, Value::Array(done));
+                }
+            }
+            // Markup is shown as what it is: characters.
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => put(&mut open, json!(&*text)),
+            Event::Code(code) => put(&mut open, json!(["code", &*code])),
+            Event::SoftBreak => put(&mut open, json!("\n")),
+            Event::HardBreak => put(&mut open, json!(["br"])),
+            Event::Rule => put(&mut open, json!(["hr"])),
+            Event::TaskListMarker(done) => put(&mut open, json!(if done { "☑ " } else { "☐ " })),
+            Event::FootnoteReference(name) => put(&mut open, json!(format!("[{name}]"))),
+            Event::InlineMath(text) | Event::DisplayMath(text) => put(&mut open, json!(&*text)),
+        }
+    }
+    Value::Array(open.swap_remove(0))
+}
+
+fn put(open: &mut [Vec<Value>], value: Value) {
+    if let Some(last) = open.last_mut() {
+        last.push(value);
+    }
+}
+
+fn element(tag: &Tag<'_>) -> Vec<Value> {
+    match tag {
+        Tag::Paragraph => vec![json!("p")],
+        Tag::Heading { level, .. } => vec![json!(heading(*level))],
+        Tag::BlockQuote(_) => vec![json!("blockquote")],
+        Tag::CodeBlock(CodeBlockKind::Fenced(language)) if !language.is_empty() => {
+            vec![json!("pre"), json!({"title": &**language})]
+        }
+        Tag::CodeBlock(_) => vec![json!("pre")],
+        Tag::List(Some(first)) => vec![json!("ol"), json!({"start": first})],
+        Tag::List(None) => vec![json!("ul")],
+        Tag::Item => vec![json!("li")],
+        Tag::Table(_) => vec![json!("table")],
+        Tag::TableHead => vec![json!("thead")],
+        Tag::TableRow => vec![json!("tr")],
+        Tag::TableCell => vec![json!("td")],
+        Tag::Emphasis => vec![json!("em")],
+        Tag::Strong => vec![json!("strong")],
+        Tag::Strikethrough => vec![json!("del")],
+        Tag::Link { dest_url, .. } => match is_safe(dest_url) {
+            true => vec![json!("a"), json!({"href": &**dest_url})],
+            false => vec![json!("span"), json!({"title": &**dest_url})],
+        },
+        // Nothing is loaded from anywhere: a picture is its description.
+        Tag::Image { dest_url, .. } => vec![json!("span"), json!({"title": &**dest_url})],
+        _ => vec![json!("div")],
+    }
+}
+
+fn heading(level: HeadingLevel) -> &'static str {
+    // The page has its own headings above these.
+    match level {
+        HeadingLevel::H1 => "h3",
+        HeadingLevel::H2 => "h4",
+        HeadingLevel::H3 => "h5",
+        _ => "h6",
+    }
+}
+
+/// Only what opens a page or a mail; `javascript:`, `data:`, `file:` and paths of this server do not.
+fn is_safe(url: &str) -> bool {
+    let url = url.trim().to_ascii_lowercase();
+    ["http://", "https://", "mailto:"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_as_a_tree() {
+        for (text, tree) in [
+            ("a *b* `c`", json!([["p", "a ", ["em", "b"], " ", ["code", "c"]]])),
+            ("# T\n- x\n- y", json!([["h3", "T"], ["ul", ["li", "x"], ["li", "y"]]])),
+            ("[x](https://a.example)", json!([["p", ["a", {"href": "https://a.example"}, "x"]]])),
+            ("3. x", json!([["ol", {"start": 3}, ["li", "x"]]])),
+        ] {
+            assert_eq!(render(text), tree, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_anybody_wrote_is_markup() {
+        for text in [
+            "<script>alert(1)</script>",
+            "<img src=x onerror=alert(1)>",
+            "[x](javascript:alert(1))",
+            "[x](JaVaScRiPt:alert(1))",
+            "[x](data:text/html,<script>1</script>)",
+            "![x](http://elsewhere.example/pixel.png)",
+            "[x](/api/v1/workspaces)",
+            "<a href=\"javascript:1\">x</a>",
+        ] {
+            let tree = render(text);
+            assert!(only_plain(&tree), "{text}: {tree}");
+        }
+        let deep = "> ".repeat(5000);
+        assert!(only_plain(&render(&deep)));
+    }
+
+    fn only_plain(tree: &Value) -> bool {
+        match tree {
+            Value::Array(parts) => parts.iter().all(only_plain),
+            Value::Object(attributes) => {
+                attributes.keys().all(|key| ["title", "start"].contains(&key.as_str()))
+            }
+            _ => tree != "script" && tree != "img" && tree != "iframe",
+        }
+    }
+}

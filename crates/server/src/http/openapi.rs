@@ -1,0 +1,132 @@
+//! The table of routes as OpenAPI 3.1.
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+
+use super::routes::{self, Does, Route};
+use crate::tools::{self, Param};
+
+pub fn describe() -> Value {
+    let mut paths = Map::new();
+    for route in routes::all() {
+        let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_lowercase()] = operation(&route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tanmi",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Workspaces, sessions, rules, the ledger and memory of this machine. \
+                            The token is in serve.json in Tanmi's home folder.",
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": {
+                "type": "object",
+                "required": ["error"],
+                "properties": {"error": {
+                    "type": "object",
+                    "required": ["code", "message"],
+                    "properties": {
+                        "code": {"type": "string"},
+                        "message": {"type": "string"},
+                        "hint": {"type": "string"},
+                        "field": {"type": "string"},
+                        "details": {},
+                    },
+                }},
+            }},
+        },
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let in_path: Vec<&str> = route.in_path().collect();
+    let params = route.spec().map_or(&[][..], |spec| spec.params);
+    let has_body = !matches!(route.method, Method::GET | Method::DELETE);
+    let (in_query, in_body): (Vec<&Param>, Vec<&Param>) =
+        params.iter().filter(|param| !in_path.contains(&param.name)).partition(|_| !has_body);
+    let mut parameters: Vec<Value> = in_path
+        .iter()
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+        .collect();
+    parameters.extend(in_query.iter().map(|param| parameter(param)));
+    if route.is_per_project() {
+        parameters.push(json!({
+            "name": "project", "in": "query", "schema": {"type": "string"},
+            "description": "one of GET /api/v1/projects; the server's own if left out",
+        }));
+    }
+    if route.takes_version() {
+        parameters.push(json!({
+            "name": "If-Match", "in": "header", "schema": {"type": "string"},
+            "description": "the version that is changed; another one is refused with 412 and what it is now",
+        }));
+    }
+    if matches!(route.does, Does::Changes) {
+        parameters.push(json!({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}));
+    }
+    let kind = if matches!(route.does, Does::Changes) { "text/event-stream" } else { "application/json" };
+    let schema = if matches!(route.does, Does::Changes) {
+        json!({"type": "string"})
+    } else {
+        json!({"type": "object"})
+    };
+    let mut operation = json!({
+        "operationId": name_of(route),
+        "summary": route.about(),
+        "parameters": parameters,
+        "responses": {
+            route.status.to_string(): {"description": "done", "content": {kind: {"schema": schema}}},
+            "default": {
+                "description": "refused, with the reason and what to do",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            },
+        },
+    });
+    if has_body && !in_body.is_empty() {
+        let spec = tools::Spec { name: "", about: "", reads: false, params: &[] };
+        let mut schema = tools::schema(&spec);
+        let properties: Map<String, Value> =
+            in_body.iter().map(|param| (param.name.to_owned(), tools::property(param))).collect();
+        let required: Vec<&str> =
+            in_body.iter().filter(|param| param.required).map(|param| param.name).collect();
+        schema.insert("properties".into(), Value::Object(properties));
+        if !required.is_empty() {
+            schema.insert("required".into(), json!(required));
+        }
+        let required = !required.is_empty();
+        operation["requestBody"] =
+            json!({"required": required, "content": {"application/json": {"schema": schema}}});
+    }
+    operation
+}
+
+fn parameter(param: &Param) -> Value {
+    let mut schema = tools::property(param);
+    let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+    let mut parameter =
+        json!({"name": param.name, "in": "query", "required": param.required, "schema": schema});
+    if parameter["schema"]["type"] == "array" {
+        // As one parameter, with commas.
+        parameter["style"] = json!("form");
+        parameter["explode"] = json!(false);
+    }
+    if let Some(about) = about {
+        parameter["description"] = about;
+    }
+    parameter
+}
+
+fn name_of(route: &Route) -> String {
+    match route.does {
+        Does::Changes => String::from("changes"),
+        Does::Describe => String::from("openapi"),
+        Does::Ticket => String::from("ticket"),
+        Does::Tool(name) => name.to_owned(),
+        Does::Own(spec, _) => spec.name.to_owned(),
+    }
+}

@@ -1,0 +1,324 @@
+//! What a page asks beyond what tools answer. Each is a row of parameters and one use case.
+
+use serde_json::{Value, json};
+use tanmi_app::Error;
+use tanmi_app::board::BindingFilter;
+use tanmi_app::ledger::LedgerFilter;
+use tanmi_app::memory::MemoryQuery;
+use tanmi_app::rules::{Question, RuleFilter};
+use tanmi_app::speak::{Raised, unknown_platform};
+use tanmi_event::find_platform;
+use tanmi_workspace::model::NodeStatus;
+
+use super::{Served, markdown};
+use crate::tools::{self, Call, ID, Kind, LINE, NODE, Param, Spec, TEXT, WORKSPACE, may, must, told, value};
+
+type Result<T = Value> = std::result::Result<T, Error>;
+pub type Handler = fn(&Call<'_>, &Served) -> Result;
+
+const SESSION: Kind = Kind::Text { max: 512 };
+const LIMIT: Param = may("limit", Kind::Number { min: 1, max: 1000 });
+
+const fn reads(name: &'static str, about: &'static str, params: &'static [Param]) -> Spec {
+    Spec { name, about, reads: true, params }
+}
+
+pub const PROJECTS: Spec = reads("projects", "Projects that this server knows, its own first.", &[]);
+
+pub fn projects(_: &Call<'_>, served: &Served) -> Result {
+    let projects: Vec<String> =
+        served.projects().iter().map(|project| project.display().to_string()).collect();
+    Ok(json!({"projects": projects}))
+}
+
+const WORKSPACE_ID: Param = must("workspaceId", ID);
+const NODE_ID: Param = must("nodeId", ID);
+
+pub const BOARD: Spec =
+    reads("workspace", "A workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
+
+pub fn workspace(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.workspace_board(&c.arguments.needed("workspaceId"))?)
+}
+
+pub const NODES: Spec = reads(
+    "nodes",
+    "Nodes in tree order, page by page; with `ids`, just those.",
+    &[
+        WORKSPACE_ID,
+        told(may("parentId", ID), "only below this node"),
+        may("status", Kind::Words(NodeStatus::WORDS)),
+        told(may("query", LINE), "words of the title"),
+        may("depth", Kind::Number { min: 0, max: 64 }),
+        LIMIT,
+        told(may("after", ID), "nextAfter of the page before"),
+        may("ids", Kind::Texts),
+    ],
+);
+
+pub fn nodes(c: &Call<'_>, _: &Served) -> Result {
+    match c.arguments.texts("ids") {
+        Some(ids) => value(&c.app.nodes_named(&c.arguments.needed("workspaceId"), &ids)?),
+        None => tools::call(c, "node_list"),
+    }
+}
+
+pub const NODE_BOARD: Spec = reads(
+    "node",
+    "A node whole, with its ancestors, the steps that are possible, and its version.",
+    &[WORKSPACE_ID, NODE_ID, told(may("render", Kind::Flag), "with its texts as trees of elements")],
+);
+
+pub fn node(c: &Call<'_>, _: &Served) -> Result {
+    let view = c.app.node_board(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
+    let mut answer = value(&view)?;
+    if c.arguments.flag("render") == Some(true) {
+        let node = &view.result.node;
+        let conclusion = node.conclusion.as_deref().unwrap_or_default();
+        let problem = node.diary.problem.as_ref();
+        answer["rendered"] = json!({
+            "requirement": markdown::render(&node.requirement),
+            "note": markdown::render(&node.note),
+            "conclusion": markdown::render(conclusion),
+            "problem": markdown::render(problem.map_or("", |problem| &problem.description)),
+            "nextStep": markdown::render(problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
+        });
+    }
+    Ok(answer)
+}
+
+pub const LOG: Spec = reads(
+    "log",
+    "The latest log lines of a node, or of the workspace.",
+    &[WORKSPACE_ID, told(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
+);
+
+pub fn log(c: &Call<'_>, _: &Served) -> Result {
+    let (p, limit) = (&c.arguments, c.arguments.number("limit").unwrap_or(100));
+    value(&c.app.log_show(p.text("workspaceId"), &p.needed("nodeId"), limit)?)
+}
+
+pub const PROBLEM: Spec = reads(
+    "problem",
+    "The problem at hand of a node, or of the workspace.",
+    &[WORKSPACE_ID, told(NODE_ID, "`workspace` for the workspace's own")],
+);
+
+pub fn problem(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.problem_show(c.arguments.text("workspaceId"), &c.arguments.needed("nodeId"))?)
+}
+
+pub const BINDINGS: Spec = reads(
+    "bindings",
+    "Sessions that are bound to workspaces, the latest heard of first.",
+    &[WORKSPACE, told(may("live", Kind::Flag), "only those at work, or only those not"), LIMIT],
+);
+
+pub fn bindings(c: &Call<'_>, _: &Served) -> Result {
+    c.app.bindings_list(&BindingFilter {
+        workspace: c.arguments.owned("workspaceId"),
+        live: c.arguments.flag("live"),
+        limit: c.arguments.number("limit").unwrap_or(200),
+    })
+}
+
+pub const RULES: Spec = reads(
+    "rules",
+    "The rules that decide what agents are told.",
+    &[may("source", ID), may("event", ID), LIMIT],
+);
+
+pub fn rules(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.rules_list(&RuleFilter {
+        source: c.arguments.owned("source"),
+        event: c.arguments.owned("event"),
+        limit: c.arguments.number("limit").unwrap_or(200),
+    })?)
+}
+
+pub const CHECK: Spec = reads("rules_check", "What is wrong with the rules files that count here.", &[]);
+
+pub fn check(c: &Call<'_>, _: &Served) -> Result {
+    Ok(json!({"files": c.app.rules_check(None)}))
+}
+
+pub const EXPLAIN: Spec = reads(
+    "rules_explain",
+    "What would be said to an event, and why. Changes nothing.",
+    &[
+        must("sessionId", SESSION),
+        may("event", ID),
+        may("platform", ID),
+        may("prompt", TEXT),
+        WORKSPACE,
+        NODE,
+        may("start", ID),
+    ],
+);
+
+pub fn explain(c: &Call<'_>, _: &Served) -> Result {
+    let p = &c.arguments;
+    let platform = p.text("platform").map(|word| find_platform(word).ok_or_else(|| unknown_platform(word)));
+    let event = c.app.ask(Question {
+        event: p.owned("event"),
+        session: p.needed("sessionId"),
+        platform: platform.transpose()?,
+        prompt: p.owned("prompt"),
+        workspace: p.owned("workspaceId"),
+        node: p.owned("nodeId"),
+        start: p.owned("start"),
+    })?;
+    value(&c.app.rules_explain(&event, None, None, None))
+}
+
+pub const LEDGER: Spec = reads(
+    "ledger",
+    "What agents were told, when, and what it cost: the latest entries, oldest first.",
+    &[
+        may("sessionId", SESSION),
+        may("event", ID),
+        may("platform", ID),
+        may("rule", LINE),
+        told(may("since", ID), "YYYY-MM-DD, UTC"),
+        told(may("until", ID), "YYYY-MM-DD, UTC"),
+        LIMIT,
+        told(may("texts", Kind::Flag), "with the exact texts"),
+    ],
+);
+
+pub fn ledger(c: &Call<'_>, _: &Served) -> Result {
+    let p = &c.arguments;
+    value(&c.app.ledger(&LedgerFilter {
+        session: p.owned("sessionId"),
+        event: p.owned("event"),
+        platform: p.owned("platform"),
+        rule: p.owned("rule"),
+        since: p.owned("since"),
+        until: p.owned("until"),
+        limit: p.number("limit").unwrap_or(100),
+        texts: p.flag("texts").unwrap_or(false),
+    })?)
+}
+
+pub const DAYS: Spec = reads(
+    "ledger_days",
+    "Tokens and times of hooks per day.",
+    &[may("days", Kind::Number { min: 1, max: 366 })],
+);
+
+pub fn days(c: &Call<'_>, _: &Served) -> Result {
+    Ok(json!({"days": c.app.ledger_days(c.arguments.number("days").unwrap_or(30))?}))
+}
+
+pub const SAID: Spec =
+    reads("ledger_text", "The exact text behind a line of the ledger.", &[must("digest", ID)]);
+
+pub fn said(c: &Call<'_>, _: &Served) -> Result {
+    let digest = c.arguments.needed("digest");
+    Ok(json!({"digest": digest, "content": c.app.ledger_text(&digest)?}))
+}
+
+const MEMORY_TYPES: Kind = Kind::Word(&["W", "B", "O", "S", "T"]);
+
+pub const MEMORY: Spec = reads(
+    "memory",
+    "Memories that fit a query, or, without one, the latest.",
+    &[
+        may("query", LINE),
+        told(may("type", MEMORY_TYPES), "W world, B project history, O preference, S summaries, T turns"),
+        may("sessionId", SESSION),
+        told(may("since", ID), "YYYY-MM-DD or 7d"),
+        may("until", ID),
+        told(may("all", Kind::Flag), "also what was forgotten or replaced"),
+        may("limit", Kind::Number { min: 1, max: 200 }),
+        may("skip", Kind::Number { min: 0, max: 10_000_000 }),
+    ],
+);
+
+pub fn memory(c: &Call<'_>, _: &Served) -> Result {
+    let p = &c.arguments;
+    let wanted = MemoryQuery {
+        memory_type: p.owned("type"),
+        session: p.owned("sessionId"),
+        since: p.owned("since"),
+        until: p.owned("until"),
+        all: p.flag("all").unwrap_or(false),
+        limit: p.number("limit").unwrap_or(50),
+        skip: p.number("skip").unwrap_or(0),
+    };
+    match p.text("query").map(str::trim).filter(|query| !query.is_empty()) {
+        Some(query) => value(&c.app.memory_search(query, &wanted)?),
+        None => value(&c.app.memory_list(&wanted)?),
+    }
+}
+
+pub const STATS: Spec = reads("memory_stats", "How much is remembered.", &[]);
+
+pub fn stats(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.memory_stats()?)
+}
+
+const MEMORY_ID: Param = must("id", ID);
+
+pub const FACT: Spec = reads("memory_get", "One memory.", &[MEMORY_ID]);
+
+pub fn fact(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.memory_show(&c.arguments.needed("id"))?)
+}
+
+pub const EDIT: Spec = Spec {
+    name: "memory_edit",
+    about: "Put a new fact in the place of an old one.",
+    reads: false,
+    params: &[MEMORY_ID, must("content", TEXT)],
+};
+
+pub fn edit(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.memory_edit(&c.arguments.needed("id"), c.arguments.needed("content"))?)
+}
+
+pub const FORGET: Spec = Spec {
+    name: "memory_forget",
+    about: "Hide a memory; it can be brought back.",
+    reads: false,
+    params: &[MEMORY_ID],
+};
+
+pub fn forget(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.memory_forget(&[c.arguments.needed("id")])?.pop())
+}
+
+pub const RESTORE: Spec =
+    Spec { name: "memory_restore", about: "Bring a memory back.", reads: false, params: &[MEMORY_ID] };
+
+pub fn restore(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.memory_restore(&[c.arguments.needed("id")])?.pop())
+}
+
+pub const EVENT: Spec = Spec {
+    name: "event",
+    about: "Report an event of a session; the decision of the rules comes back and counts as said.",
+    reads: false,
+    params: &[
+        must("event", ID),
+        must("sessionId", SESSION),
+        may("platform", ID),
+        may("source", Kind::Word(&["api"])),
+        told(may("payload", Kind::Payload), "prompt, workspaceId, nodeId, cwd, start"),
+    ],
+};
+
+pub fn event(c: &Call<'_>, _: &Served) -> Result {
+    let p = &c.arguments;
+    let part = |name: &str| p.part("payload", name);
+    c.app.event_raised(Raised {
+        event: p.needed("event"),
+        session: p.needed("sessionId"),
+        platform: p.owned("platform"),
+        prompt: part("prompt"),
+        workspace: part("workspaceId"),
+        node: part("nodeId"),
+        cwd: part("cwd"),
+        start: part("start"),
+    })
+}

@@ -1,0 +1,73 @@
+//! The page, embedded: plain files of `web/`, with no build between them and the browser.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use axum::routing::get;
+
+use super::Served;
+
+const FILES: &[(&str, &str, &str)] = &[
+    ("/", "text/html; charset=utf-8", include_str!("../../web/index.html")),
+    ("/style.css", "text/css; charset=utf-8", include_str!("../../web/style.css")),
+    ("/main.js", SCRIPT, include_str!("../../web/main.js")),
+    ("/api.js", SCRIPT, include_str!("../../web/api.js")),
+    ("/dom.js", SCRIPT, include_str!("../../web/dom.js")),
+    ("/words.js", SCRIPT, include_str!("../../web/words.js")),
+    ("/work.js", SCRIPT, include_str!("../../web/work.js")),
+    ("/tree.js", SCRIPT, include_str!("../../web/tree.js")),
+    ("/node.js", SCRIPT, include_str!("../../web/node.js")),
+    ("/workspace.js", SCRIPT, include_str!("../../web/workspace.js")),
+    ("/forms.js", SCRIPT, include_str!("../../web/forms.js")),
+    ("/sessions.js", SCRIPT, include_str!("../../web/sessions.js")),
+    ("/ledger.js", SCRIPT, include_str!("../../web/ledger.js")),
+    ("/memory.js", SCRIPT, include_str!("../../web/memory.js")),
+    ("/rules.js", SCRIPT, include_str!("../../web/rules.js")),
+    ("/plot.js", SCRIPT, include_str!("../../web/plot.js")),
+    ("/icon.svg", "image/svg+xml", include_str!("../../web/icon.svg")),
+];
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files, below the path that the cookie is for.
+pub fn router(door: &str) -> Router {
+    FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(&format!("/{door}{path}"), get(move || async move { file(kind, text) }))
+    })
+}
+
+fn file(kind: &'static str, text: &'static str) -> Response {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Whoever comes with a ticket gets the cookie and goes on to the page; anybody else is told how to come in.
+///
+/// It goes on by itself and not by a redirect: a browser sends no strict cookie along where another place sent it.
+pub async fn entry(State(served): State<Arc<Served>>, RawQuery(query): RawQuery) -> Response {
+    let ticket = query.as_deref().and_then(|query| query.strip_prefix("ticket="));
+    let Some(cookie) = ticket.and_then(|ticket| served.guard.admit(ticket)) else {
+        let mut response = file("text/html; charset=utf-8", CLOSED);
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        return response;
+    };
+    let door = served.guard.door();
+    let text = format!(
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url=/{door}/\"><title>Tanmi</title>\
+         <a href=\"/{door}/\">Tanmi</a>"
+    );
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title>\
+<h1>Tanmi</h1><p>This link was used already, or is none. Run <code>tanmi serve</code> again for a new one.</p>\
+<p lang=zh>此链接已使用或无效。请再次运行 <code>tanmi serve</code> 获取新链接。</p>";

@@ -1,0 +1,63 @@
+//! The thread that looks around while somebody listens: often at journals, now and then at every file.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tanmi_app::watch::{News, Watcher};
+
+use super::Served;
+
+const GLANCE: Duration = Duration::from_millis(100);
+/// Every workspace is swept about so often.
+const SWEEP: Duration = Duration::from_secs(1);
+/// A sweep of a large workspace may take this share of the time.
+const SHARE: u32 = 20;
+
+pub struct Watching {
+    stopped: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Watching {
+    pub fn stop(self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+    }
+}
+
+pub fn start(served: Arc<Served>, watcher: Watcher) -> io::Result<Watching> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let is_stopped = Arc::clone(&stopped);
+    let look = move || look(&served, watcher, &is_stopped);
+    let thread = thread::Builder::new().name(String::from("watch")).spawn(look)?;
+    Ok(Watching { stopped, thread })
+}
+
+fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
+    let (mut projects, mut turn, mut sweep_at) = (served.projects(), 0, Instant::now());
+    while !stopped.load(Ordering::Relaxed) {
+        thread::sleep(GLANCE);
+        // Nobody looks: nothing is looked at. Where we were is known, so nothing is missed either.
+        if served.feed.listeners() == 0 {
+            continue;
+        }
+        publish(served, watcher.glance(&projects));
+        let begun = Instant::now();
+        if begun >= sweep_at {
+            projects = served.projects();
+            let (news, count) = watcher.sweep(&projects, turn);
+            publish(served, news);
+            turn = turn.wrapping_add(1);
+            let pause = SWEEP / u32::try_from(count.clamp(1, 10)).unwrap_or(1);
+            sweep_at = begun + pause.max(begun.elapsed() * SHARE);
+        }
+    }
+}
+
+fn publish(served: &Served, news: Vec<News>) {
+    news.iter().for_each(|news| served.feed.publish(json!(news)));
+}

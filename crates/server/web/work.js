@@ -1,0 +1,196 @@
+// The view of work: workspaces, the tree of one, and a node or the workspace itself. Who shows what is decided here; how
+// a tree, a node or a workspace looks is not.
+
+import { get, post, enc } from './api.js';
+import { h, show, attempt, calmly } from './dom.js';
+import { ask, lines } from './forms.js';
+import { nodeView } from './node.js';
+import { workspaceView } from './workspace.js';
+import { Tree, SYMBOLS } from './tree.js';
+import { t, statusWord, number } from './words.js';
+
+export function workView(go) {
+  const spaces = h('nav', { class: 'pane spaces', 'aria-label': t('workspaces') });
+  const middle = h('section', { class: 'pane middle', 'aria-label': t('tree') });
+  const detail = h('article', { class: 'pane detail', 'aria-live': 'off' });
+  const element = h('div', { class: 'work' }, spaces, middle, detail);
+  const at = { workspace: null, node: null, tree: null, view: null, list: [] };
+
+  async function route(workspace, node) {
+    element.dataset.shows = node ? 'detail' : workspace ? 'middle' : 'spaces';
+    if (!at.list.length) await listSpaces();
+    if (workspace !== at.workspace) await openWorkspace(workspace, node);
+    if (node !== at.node || !at.view) openNode(node);
+    else if (!workspace) show(detail, h('p', { class: 'empty' }, t('choose')));
+  }
+
+  async function listSpaces() {
+    const answer = await attempt(() => get('/workspaces', { all: true, limit: 200 }));
+    if (!answer) return;
+    at.list = answer.workspaces;
+    paintSpaces();
+  }
+
+  let showArchived = false;
+
+  function paintSpaces() {
+    const groups = new Map();
+    for (const space of at.list.filter((space) => showArchived || space.status !== 'archived')) {
+      groups.set(space.project, [...(groups.get(space.project) || []), space]);
+    }
+    const hidden = at.list.some((space) => space.status === 'archived');
+    show(spaces,
+      h('div', { class: 'head' }, h('h2', {}, t('workspaces')),
+        h('button', { class: 'primary small', onclick: createWorkspace }, t('newWorkspace'))),
+      at.list.length ? null : h('p', { class: 'empty' }, t('noWorkspaces')),
+      [...groups].map(([project, list]) => h('section', {},
+        h('h3', { title: project }, h('bdi', {}, project.split(/[\\/]/).filter(Boolean).pop() || project)),
+        h('ul', {}, list.map(spaceLine)))),
+      hidden ? h('label', { class: 'check' },
+        h('input', { type: 'checkbox', checked: showArchived, onchange: (event) => { showArchived = event.target.checked; paintSpaces(); } }),
+        t('showArchived')) : null);
+  }
+
+  function spaceLine(space) {
+    const { done, total } = space.progress;
+    const share = total ? Math.round((100 * done) / total) : 0;
+    return h('li', {}, h('a', {
+      href: `#/work/${enc(space.workspaceId)}`, class: 'space',
+      'aria-current': space.workspaceId === at.workspace ? 'page' : null,
+    },
+    h('bdi', { class: 'name' }, space.name),
+    space.status === 'active' ? null : h('span', { class: 'badge' }, t(space.status)),
+    h('span', { class: 'numbers' }, `${number(done)}/${number(total)}`),
+    h('progress', { max: 100, value: share, 'aria-label': t('progress') }, `${share} %`)));
+  }
+
+  async function createWorkspace() {
+    const answer = await attempt(() => get('/projects'));
+    if (!answer) return;
+    ask({
+      title: t('newWorkspace'), yes: t('create'),
+      fields: [
+        { name: 'name', label: t('name'), required: true, autofocus: true },
+        { name: 'goal', label: t('goal'), rows: 2, required: true },
+        { name: 'rules', label: t('rulesOf'), rows: 3, help: t('rulesHelp') },
+        { name: 'project', label: t('project'), options: answer.projects.map((project) => [project, project]) },
+      ],
+      done: async (typed) => {
+        const body = { name: typed.name, goal: typed.goal, rules: lines(typed.rules) };
+        const made = await post('/workspaces', body, { project: typed.project });
+        await listSpaces();
+        go(`#/work/${enc(made.workspaceId)}`);
+      },
+    });
+  }
+
+  async function openWorkspace(workspace, node) {
+    at.workspace = workspace;
+    at.node = null;
+    at.view = null;
+    paintSpaces();
+    if (!workspace) {
+      at.tree = null;
+      show(middle, h('p', { class: 'empty' }, t('choose')));
+      show(detail);
+      return;
+    }
+    const tree = new Tree(workspace, (id) => go(`#/work/${enc(workspace)}/${enc(id)}`));
+    at.tree = tree;
+    const space = at.list.find((known) => known.workspaceId === workspace);
+    show(middle, toolbar(workspace, tree, space), tree.element);
+    const isNode = node && node !== 'workspace' && node !== 'root';
+    const shown = isNode ? await get(`/workspaces/${enc(workspace)}/nodes/${enc(node)}`).catch(() => null) : null;
+    await attempt(() => tree.load(shown ? shown.ancestors.map((above) => above.id) : []));
+    await bindings();
+  }
+
+  function toolbar(workspace, tree, space) {
+    const found = h('span', { class: 'found', role: 'status' });
+    const search = h('input', { type: 'search', id: 'search', placeholder: t('searchNodes'), 'aria-label': t('searchNodes') });
+    const status = h('select', { 'aria-label': t('status') }, h('option', { value: '' }, `${t('status')}: ${t('any')}`),
+      Object.keys(SYMBOLS).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusWord(word)}`)));
+    const run = async () => {
+      const outcome = await attempt(() => tree.filter(search.value.trim(), status.value));
+      if (outcome === undefined) return;
+      found.textContent = outcome ? t('matches', `${number(outcome.count)}${outcome.more ? '+' : ''}`) : '';
+    };
+    search.addEventListener('input', calmly(run, 150));
+    status.addEventListener('change', run);
+    return h('div', { class: 'toolbar' },
+      h('div', { class: 'head' },
+        h('a', { class: 'back', href: '#/work' }, `‹ ${t('workspaces')}`),
+        h('h2', {}, h('bdi', {}, space ? space.name : workspace)),
+        h('a', { class: 'button small', href: `#/work/${enc(workspace)}/workspace` }, t('settings'))),
+      h('div', { class: 'filters' }, search, status, found));
+  }
+
+  function openNode(node) {
+    at.node = node;
+    if (!at.workspace) return;
+    const { workspace, tree } = at;
+    at.view = null;
+    if (!node) {
+      show(detail, h('p', { class: 'empty' }, t('treeKeys')));
+    } else if (node === 'workspace') {
+      at.view = workspaceView(workspace, go, listSpaces);
+    } else {
+      at.view = nodeView(workspace, node, go);
+      tree.select(node);
+    }
+    if (at.view) {
+      show(detail, h('a', { class: 'back', href: `#/work/${enc(workspace)}` }, `‹ ${t('tree')}`), at.view.element);
+      detail.scrollTop = 0;
+    }
+  }
+
+  async function bindings() {
+    if (!at.tree) return;
+    const answer = await get('/bindings', { workspaceId: at.workspace, live: true }).catch(() => null);
+    if (!answer || !at.tree) return;
+    at.tree.bound = new Map();
+    for (const line of answer.bindings) {
+      const id = line.focusedNodeId || 'root';
+      at.tree.bound.set(id, (at.tree.bound.get(id) || 0) + 1);
+    }
+    at.tree.paint();
+  }
+
+  const relist = calmly(listSpaces, 200);
+  let waiting = new Set();
+  let filtering = false;
+  const flush = calmly(async () => {
+    const ids = [...waiting];
+    waiting = new Set();
+    const { tree, view } = at;
+    if (tree) await attempt(() => tree.refresh(ids));
+    if (tree && tree.found && !filtering) {
+      filtering = true;
+      await attempt(() => tree.filter(tree.asked.query, tree.asked.status));
+      filtering = false;
+    }
+    if (view && view === at.view) view.changed(ids);
+  }, 60);
+
+  return {
+    element, route,
+    heard(news) {
+      if (news.kind === 'workspaces' || news.kind === 'workspace') relist();
+      if (news.kind === 'bindings') bindings();
+      if (news.kind !== 'workspace' || news.workspaceId !== at.workspace) return;
+      if (news.gap) { this.lost(); return; }
+      news.nodes.forEach((id) => waiting.add(id));
+      flush();
+    },
+    lost() {
+      relist();
+      if (at.tree) attempt(() => at.tree.reload());
+      if (at.view) at.view.changed(null);
+      bindings();
+    },
+    focusSearch() {
+      const search = middle.querySelector('#search');
+      if (search) search.focus();
+    },
+  };
+}

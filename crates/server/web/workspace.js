@@ -1,0 +1,92 @@
+// A workspace itself: goal, rules, docs, its own problem and log. Agents that are bound to it are told of a change.
+
+import { get, post, patch, remove, enc } from './api.js';
+import { h, show, attempt, toast } from './dom.js';
+import { ask, field, values, conflict, lines, docsOf, docsAsText } from './forms.js';
+import { t, when, number } from './words.js';
+
+const asText = (board) => ({ name: board.name, goal: board.goal, rules: board.rules.join('\n'), docs: docsAsText(board.docs) });
+const LABELS = { name: 'name', goal: 'goal', rules: 'rulesOf', docs: 'docs' };
+
+export function workspaceView(workspace, go, relist) {
+  const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
+  const path = `/workspaces/${enc(workspace)}`;
+  let dirty = false;
+
+  async function load() {
+    const board = await attempt(() => get(path));
+    if (board && !dirty) paint(board);
+  }
+
+  function paint(board) {
+    const place = h('div', {});
+    const was = asText(board);
+    let { version } = board;
+    const isOpen = board.status === 'active';
+    const form = h('form', { class: 'edit' },
+      field({ name: 'name', label: t('name'), value: was.name, required: true }),
+      field({ name: 'goal', label: t('goal'), value: was.goal, rows: 3, required: true }),
+      field({ name: 'rules', label: t('rulesOf'), value: was.rules, rows: 8, help: t('rulesHelp') }),
+      field({ name: 'docs', label: t('docs'), value: was.docs, rows: 4, help: t('docsHelp') }),
+      place,
+      h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary', disabled: !isOpen }, t('save'))));
+    form.addEventListener('input', () => { dirty = true; });
+    form.addEventListener('submit', (event) => { event.preventDefault(); save(); });
+
+    async function save() {
+      const typed = values(form);
+      const body = {};
+      for (const name of Object.keys(was)) {
+        if (typed[name] === was[name]) continue;
+        body[name] = name === 'rules' ? lines(typed.rules) : name === 'docs' ? docsOf(typed.docs) : typed[name];
+      }
+      if (!Object.keys(body).length) return;
+      try {
+        await patch(path, body, version);
+        dirty = false;
+        toast(t('saved'));
+        relist();
+        await load();
+      } catch (error) {
+        if (error.code !== 'OUTDATED') { toast(error.message, 'bad'); return; }
+        const now = asText(error.details.current);
+        const pairs = Object.keys(now).filter((name) => now[name] !== typed[name]).map((name) => [t(LABELS[name]), now[name], typed[name]]);
+        conflict(place, pairs, {
+          drop: () => { dirty = false; load(); },
+          keep: () => { version = error.details.version; place.replaceChildren(); save(); },
+        });
+      }
+    }
+
+    show(element,
+      h('header', {}, h('h2', {}, h('bdi', {}, board.name)),
+        h('div', { class: 'facts' },
+          h('span', { class: 'badge' }, t(board.status)),
+          h('span', {}, `${t('progress')} ${number(board.progress.done)}/${number(board.progress.total)}`),
+          h('code', { title: 'rulesHash' }, board.rulesHash || '–')),
+        h('div', { class: 'buttons' },
+          isOpen
+            ? h('button', { onclick: () => attempt(async () => { await post(`${path}/archive`); relist(); await load(); }) }, t('archive'))
+            : h('button', { class: 'primary', onclick: () => attempt(async () => { await post(`${path}/restore`); relist(); await load(); }) }, t('restore')),
+          h('button', { class: 'danger quiet', onclick: () => erase(board) }, t('delete')))),
+      board.problem ? h('section', { class: 'problem' }, h('h3', {}, `⚠ ${t('problem')}`), h('p', { dir: 'auto' }, board.problem.description)) : null,
+      form,
+      h('section', { class: 'log' }, h('h3', {}, t('log')), h('ol', { class: 'timeline' }, [...board.log].reverse().map((line) =>
+        h('li', { class: line.operator }, h('time', {}, line.timestamp || '–'), h('span', { class: 'who' }, line.operator), h('bdi', {}, line.event))))),
+      h('p', { class: 'meta' }, `${board.workspaceId} · ${board.project} · ${t('created')} ${when(board.createdAt)}`));
+  }
+
+  function erase(board) {
+    ask({
+      title: t('delete'), text: t('deleteWorkspace', board.name), yes: t('delete'), danger: true,
+      done: async () => {
+        await remove(path);
+        await relist();
+        go('#/work');
+      },
+    });
+  }
+
+  load();
+  return { element, changed(ids) { if (ids === null || ids.includes('workspace')) load(); } };
+}

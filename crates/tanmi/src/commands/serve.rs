@@ -1,0 +1,111 @@
+//! `tanmi serve`
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use tanmi_app::Env;
+use tanmi_base::{Lang, clock};
+use tanmi_server::http::lease::{Lease, ServeInfo, Taken};
+use tanmi_server::http::{self, Ready};
+
+use crate::cli::ServeArgs;
+use crate::out;
+
+pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
+    let lang = env.locale;
+    let project = tanmi_app::App::new(env.clone()).project().to_owned();
+    let outcome = match Lease::take(&env.home, clock::now()) {
+        Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
+        Ok(Taken::Ours(lease)) => {
+            http::run(env, args.port.unwrap_or(0), lease, |ready| tell(&ready, args, json, lang))
+                .map_err(|error| failed(args.port, &error, lang))
+        }
+        Ok(Taken::Theirs(info)) => second(&info, &project, args, json, lang),
+        Ok(Taken::Starting) => Err(lang
+            .pick(
+                "另一个 tanmi serve 正在启动；稍后再试",
+                "another tanmi serve is just starting; try again in a moment",
+            )
+            .to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            if json {
+                out::json_error("SERVE", &reason);
+            } else {
+                out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), lang.pick("错误", "error"))));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
+    match port {
+        Some(port) if error.kind() == std::io::ErrorKind::AddrInUse => lang.pick(
+            format!("端口 {port} 已被占用；换一个，或不指定 --port 以使用空闲端口"),
+            format!("port {port} is taken; name another, or leave --port out for a free one"),
+        ),
+        _ => error.to_string(),
+    }
+}
+
+fn tell(ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
+    let Some(info) = ready.lease.info() else { return };
+    say(info, &ready.link, true, json, lang);
+    open(&ready.link, args, lang);
+}
+
+/// The first one is asked for a link; there is no need for two.
+fn second(
+    info: &ServeInfo,
+    project: &std::path::Path,
+    args: &ServeArgs,
+    json: bool,
+    lang: Lang,
+) -> Result<(), String> {
+    let Some(link) = info.link(project) else {
+        let (url, pid) = (&info.url, info.pid);
+        return Err(lang.pick(
+            format!("{url} 已有服务（进程 {pid}），但没有应答"),
+            format!("a server has {url} (process {pid}) and does not answer"),
+        ));
+    };
+    say(info, &link, false, json, lang);
+    open(&link, args, lang);
+    Ok(())
+}
+
+fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
+    let (url, pid) = (&info.url, info.pid);
+    if json {
+        let started = info.started_at;
+        out::json(&json!({
+            "url": url, "link": link, "pid": pid, "started": is_ours, "startedAt": started, "project": info.project,
+        }));
+        return;
+    }
+    let first = if is_ours {
+        lang.pick(format!("Tanmi 在 {url}"), format!("Tanmi is at {url}"))
+    } else {
+        lang.pick(
+            format!("已在 {url} 运行（进程 {pid}）"),
+            format!("already running at {url} (process {pid})"),
+        )
+    };
+    let once = lang.pick("打开页面（链接只能用一次）：", "open the page (the link is good once):");
+    out::text(&format!("{first}\n{once}\n  {link}\n"));
+    if is_ours {
+        out::note(lang.pick("按 Ctrl-C 结束", "Ctrl-C ends it"));
+    }
+}
+
+fn open(link: &str, args: &ServeArgs, lang: Lang) {
+    if !args.no_open && open::that_detached(link).is_err() {
+        out::note(lang.pick(
+            "无法打开浏览器；请自行打开上面的链接",
+            "no browser could be opened; open the link yourself",
+        ));
+    }
+}
