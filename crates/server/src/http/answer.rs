@@ -29,6 +29,11 @@ pub fn failure(status: StatusCode, code: &str, message: &str) -> Response {
     json(status, &json!({"error": {"code": code, "message": message}}))
 }
 
+pub fn too_large() -> Response {
+    let message = format!("the body is longer than {} bytes", super::MAX_BODY);
+    failure(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", &message)
+}
+
 pub async fn no_such_place() -> Response {
     failure(
         StatusCode::NOT_FOUND,

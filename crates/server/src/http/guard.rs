@@ -143,6 +143,8 @@ pub async fn check(State(served): State<Arc<Served>>, request: Request, next: Ne
         verdict => verdict,
     };
     let mut response = match verdict {
+        // Said at once, and not after waiting for all of it.
+        Ok(()) if announced(request.headers()) > super::MAX_BODY as u64 => answer::too_large(),
         Ok(()) => next.run(request).await,
         Err(Refusal::Host) => {
             let message = "this server is asked for as 127.0.0.1 or localhost, with its port";
@@ -164,6 +166,12 @@ pub async fn check(State(served): State<Arc<Served>>, request: Request, next: Ne
         response.headers_mut().entry(*name).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+/// How long a body is going to be, if that is said.
+fn announced(headers: &HeaderMap) -> u64 {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    length.map_or(0, |length| length.parse().unwrap_or(u64::MAX))
 }
 
 /// On every answer. Nothing from elsewhere is loaded, nobody elsewhere may frame or read this, no text becomes markup.

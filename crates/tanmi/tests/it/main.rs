@@ -24,6 +24,7 @@ mod model;
 mod provided;
 mod real_clients;
 mod rules;
+mod serve;
 mod sessions;
 mod spine;
 mod story;

@@ -1,0 +1,282 @@
+//! What must not get in, get out, or bring it down.
+
+use serde_json::{Value, json};
+
+use super::Server;
+use crate::env::TestEnv;
+
+/// Paths that exist, for whoever may ask.
+fn places(server: &Server, ws: &str) -> Vec<String> {
+    let entry = server.bare("GET", &ticket_path(server), &[("Host", &host(server))], "");
+    let door = entry.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    vec![
+        String::from("/api/v1/workspaces?all=true"),
+        format!("/api/v1/workspaces/{ws}"),
+        String::from("/api/v1/openapi.json"),
+        String::from("/api/v1/changes"),
+        String::from("/mcp"),
+        format!("{door}main.js"),
+        format!("{door}api/v1/workspaces"),
+        door,
+    ]
+}
+
+fn host(server: &Server) -> String {
+    format!("127.0.0.1:{}", server.port)
+}
+
+fn ticket_path(server: &Server) -> String {
+    format!("/?{}", server.link.split_once('?').unwrap().1)
+}
+
+#[test]
+fn without_the_token_nobody_learns_anything() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let server = Server::start(&env);
+    let host = host(&server);
+    let bearer = format!("Bearer {}", server.token);
+    let evil = format!("evil.example:{}", server.port);
+    let ours = format!("http://{host}");
+    let short = format!("Bearer {}", &server.token[..39]);
+    for path in places(&server, &ws) {
+        // (what is tried, headers, status)
+        let attacks: Vec<(&str, Vec<(&str, &str)>, u16)> = vec![
+            ("no token", vec![("Host", &host)], 401),
+            ("a wrong token", vec![("Host", &host), ("Authorization", "Bearer wrong")], 401),
+            ("an empty token", vec![("Host", &host), ("Authorization", "Bearer ")], 401),
+            ("a part of it", vec![("Host", &host), ("Authorization", &short)], 401),
+            ("another scheme", vec![("Host", &host), ("Authorization", "Basic dGFubWk6")], 401),
+            ("a made-up cookie", vec![("Host", &host), ("Cookie", "tanmi-1=x; session=y")], 401),
+            ("DNS rebinding", vec![("Host", &evil), ("Authorization", &bearer)], 403),
+            ("rebinding without a port", vec![("Host", "127.0.0.1"), ("Authorization", &bearer)], 403),
+            ("a second Host", vec![("Host", &host), ("Host", &evil), ("Authorization", &bearer)], 400),
+            ("no Host", vec![("Authorization", &bearer)], 400),
+            (
+                "a foreign page",
+                vec![("Host", &host), ("Authorization", &bearer), ("Origin", "http://evil.example")],
+                403,
+            ),
+            ("a sandboxed page", vec![("Host", &host), ("Authorization", &bearer), ("Origin", "null")], 403),
+            (
+                "another port",
+                vec![("Host", &host), ("Authorization", &bearer), ("Origin", "http://127.0.0.1:1")],
+                403,
+            ),
+            (
+                "https of ours",
+                vec![("Host", &host), ("Authorization", &bearer), ("Origin", "https://127.0.0.1")],
+                403,
+            ),
+            (
+                "a foreign picture tag",
+                vec![("Host", &host), ("Authorization", &bearer), ("Sec-Fetch-Site", "cross-site")],
+                403,
+            ),
+            (
+                "a page of another port",
+                vec![
+                    ("Host", &host),
+                    ("Authorization", &bearer),
+                    ("Origin", &ours),
+                    ("Sec-Fetch-Site", "same-site"),
+                ],
+                403,
+            ),
+        ];
+        for (what, headers, expected) in attacks {
+            let answer = server.bare("GET", &path, &headers, "");
+            let refused = answer.status == expected || (expected == 400 && answer.status == 403);
+            assert!(refused, "{what}, {path}: {}\n{}", answer.head, answer.body);
+            for secret in [ws.as_str(), "JWT", server.token.as_str(), "workspaces/{"] {
+                assert!(!answer.body.contains(secret), "{what}, {path} tells {secret}: {}", answer.body);
+            }
+            assert!(answer.header("access-control-allow-origin").is_none(), "{what}");
+        }
+    }
+    // A preflight is answered like anything else that nobody may ask, and changes nothing.
+    let preflight = server.bare(
+        "OPTIONS",
+        "/api/v1/workspaces",
+        &[("Host", &host), ("Origin", "http://evil.example"), ("Access-Control-Request-Method", "POST")],
+        "",
+    );
+    assert_eq!(preflight.status, 403);
+    assert!(preflight.header("access-control-allow-origin").is_none());
+}
+
+#[test]
+fn a_ticket_opens_once_and_the_cookie_is_for_the_page_alone() {
+    let env = TestEnv::new();
+    env.init();
+    let server = Server::start(&env);
+    let host = host(&server);
+    let open = || {
+        server.bare("GET", &ticket_path(&server), &[("Host", &host), ("Sec-Fetch-Site", "cross-site")], "")
+    };
+    let entry = open();
+    assert_eq!(entry.status, 200);
+    let cookie = entry.header("set-cookie").unwrap().to_owned();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    let door = cookie.split("Path=").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    assert_eq!(open().status, 401, "a second time");
+    assert_eq!(server.bare("GET", "/?ticket=", &[("Host", &host)], "").status, 401);
+    assert_eq!(server.bare("GET", "/", &[("Host", &host)], "").status, 401);
+
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let with = |method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+        let mut headers = vec![("Host", host.as_str()), ("Cookie", cookie.as_str())];
+        headers.extend(more);
+        server.bare(method, path, &headers, body)
+    };
+    let page = with("GET", &door, &[], "");
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert_eq!(with("GET", &format!("{door}api/v1/workspaces"), &[], "").status, 200);
+    assert_eq!(with("GET", "/api/v1/workspaces", &[], "").status, 401, "the cookie is not for programs");
+    // A page cannot make links for others, and a foreign page cannot use its cookie.
+    assert_eq!(with("POST", &format!("{door}api/v1/tickets"), &[], "{}").status, 403);
+    let foreign = [("Origin", "http://127.0.0.1:1"), ("Sec-Fetch-Site", "same-site")];
+    let made = with("POST", &format!("{door}api/v1/workspaces"), &foreign, r#"{"name":"x","goal":"y"}"#);
+    assert_eq!(made.status, 403);
+    assert_eq!(env.json(&["workspace", "list"])["total"], 1);
+}
+
+#[test]
+fn paths_lead_nowhere_else() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let server = Server::start(&env);
+    let secret = env.root().join("secret.md");
+    env.write(&secret, b"SECRET");
+    let up = format!("..%2f..%2f..{}", secret.display().to_string().replace('/', "%2f"));
+    for path in [
+        format!("/workspaces/{up}"),
+        format!("/workspaces/{ws}/nodes/{up}"),
+        format!("/workspaces/{ws}/nodes/..%2fWorkspace.md"),
+        format!("/workspaces/{ws}/nodes/%00"),
+        format!("/ledger/texts/{up}"),
+        String::from("/ledger/texts/..%2f..%2ftrust.json"),
+        format!("/memory/facts/{up}"),
+        String::from("/../../../../etc/passwd"),
+        String::from("/%2e%2e/%2e%2e/serve.json"),
+        String::from("/workspaces/ws-%ff"),
+        String::from("/nothing/of/the/kind"),
+    ] {
+        let answer = server.ask("GET", &path, &[], &Value::Null);
+        assert!((400..500).contains(&answer.status), "{path}: {}\n{}", answer.head, answer.body);
+        assert!(!answer.body.contains("SECRET") && !answer.body.contains("root:"), "{path}: {}", answer.body);
+        assert!(answer.json()["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{path}");
+    }
+    // Nor do ids in bodies, nor projects that nobody here has opened.
+    let doc = json!({"docs": [{"path": "../../../etc/passwd"}]});
+    assert_eq!(
+        server.ask("PATCH", &format!("/workspaces/{ws}"), &[], &doc).status,
+        200,
+        "a doc is only named"
+    );
+    let bad = server.ask("POST", "/workspaces?project=/etc", &[], &json!({"name": "x", "goal": "y"}));
+    assert_eq!(bad.status, 404);
+}
+
+#[test]
+fn hostile_bodies_and_half_requests() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let server = Server::start(&env);
+    let (host, bearer) = (host(&server), format!("Bearer {}", server.token));
+    let post = |kind: &str, body: &[u8], length: usize| {
+        let mut request = format!(
+            "POST /api/v1/workspaces HTTP/1.1\r\nHost: {host}\r\nAuthorization: {bearer}\r\n\
+             Connection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        )
+        .into_bytes();
+        request.extend(body);
+        server.raw(&request)
+    };
+    let large = vec![b'x'; 3 << 20];
+    assert_eq!(post("application/json", &large, large.len()).status, 413);
+    assert_eq!(post("application/json", b"", 9_999_999_999).status, 413);
+    let fine = br#"{"name":"x","goal":"y"}"#;
+    assert_eq!(post("text/plain", fine, fine.len()).status, 415);
+    for (body, code) in [
+        (&b"{"[..], "INVALID_ARGUMENT"),
+        (b"[]", "INVALID_ARGUMENT"),
+        (b"null", "INVALID_ARGUMENT"),
+        (b"\xff\xfe", "INVALID_ARGUMENT"),
+        (br#"{"name":"x"}"#, "INVALID_ARGUMENT"),
+        (br#"{"name":"x","goal":"y","colour":1}"#, "UNKNOWN_PARAMETER"),
+        (br#"{"name":7,"goal":"y"}"#, "INVALID_ARGUMENT"),
+    ] {
+        let answer = post("application/json", body, body.len());
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        assert_eq!(answer.json()["error"]["code"], code, "{}", answer.body);
+    }
+    let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(post("application/json", nested.as_bytes(), nested.len()).status, 400);
+    // Two hundred who send half a request and stay: the others are served.
+    let idle: Vec<_> = (0..200)
+        .map(|_| {
+            use std::io::Write;
+            let mut stream = server.connect();
+            stream.write_all(b"POST /api/v1/workspaces HTTP/1.1\r\nHost: ").unwrap();
+            stream
+        })
+        .collect();
+    // Titles that would be markup, or would turn the page around, come back as they are: characters.
+    for title in
+        ["<script>alert(1)</script>", "\u{202e}evil\u{2066}", "\"><img src=x onerror=alert(1)>", "a\tb"]
+    {
+        let made = json!({"type": "execution", "title": title, "requirement": title, "parentId": "root"});
+        let answer = server.ask("POST", &format!("/workspaces/{ws}/nodes"), &[], &made);
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.json()["title"], title);
+    }
+    drop(idle);
+    assert!(server.stop());
+}
+
+/// A server that dies in the middle has kept what it said it kept, and holds nobody up.
+#[test]
+fn killed_in_the_middle() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    for _ in 0..5 {
+        let server = Server::start(&env);
+        let made: Vec<String> = std::thread::scope(|scope| {
+            let (server, ws) = (&server, &ws);
+            let work = move || {
+                let mut made = Vec::new();
+                loop {
+                    let body =
+                        json!({"type": "execution", "title": "t", "requirement": "r", "parentId": "root"});
+                    let answer = server.ask("POST", &format!("/workspaces/{ws}/nodes"), &[], &body);
+                    if answer.status != 201 {
+                        return made;
+                    }
+                    let Ok(node) = serde_json::from_str::<Value>(&answer.body) else { return made };
+                    made.push(node["nodeId"].as_str().unwrap().to_owned());
+                    if made.len() == 10 {
+                        let _ = std::process::Command::new("kill")
+                            .arg("-9")
+                            .arg(server.pid().to_string())
+                            .status();
+                    }
+                }
+            };
+            let handles: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+            handles.into_iter().flat_map(|handle| handle.join().unwrap_or_default()).collect()
+        });
+        assert!(made.len() >= 10);
+        drop(server);
+        let there = env.json(&["node", "list", "--limit", "10000"]).to_string();
+        for id in &made {
+            assert!(there.contains(id), "{id} was acknowledged");
+        }
+        assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
+    }
+}
