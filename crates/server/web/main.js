@@ -50,7 +50,7 @@ function frame() {
   document.documentElement.lang = language() === 'zh' ? 'zh-CN' : 'en';
   document.querySelector('.skip').textContent = t('skip');
   show(document.getElementById('top'),
-    h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi'),
+    h('h1', {}, h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
     h('nav', { 'aria-label': 'Tanmi' }, Object.keys(VIEWS).map((name) =>
       h('a', { href: `#/${name}`, 'aria-current': name === shown.name ? 'page' : null }, t(name)))),
     live,

@@ -18,10 +18,10 @@ export function sessionsView() {
   }
 
   function paint(lines) {
-    const columns = ['session', 'platform', 'boundTo', 'focus', 'heard', 'prompts', ''];
+    const columns = ['session', 'platform', 'boundTo', 'focus', 'heard', 'prompts', 'unbind'];
     show(element, h('h2', {}, t('sessions')),
       lines.length === 0 ? h('p', { class: 'empty' }, t('noSessions')) : h('div', { class: 'scroll' }, h('table', {},
-        h('thead', {}, h('tr', {}, columns.map((key) => h('th', { scope: 'col' }, key ? t(key) : '')))),
+        h('thead', {}, h('tr', {}, columns.map((key) => h('th', { scope: 'col' }, key === 'unbind' ? h('span', { class: 'sr' }, t(key)) : t(key))))),
         h('tbody', {}, lines.map((line) => h('tr', {},
           h('td', {}, h('span', { class: `dot ${line.live ? 'on' : ''}`, title: line.live ? t('atWork') : t('silent') }),
             h('span', { class: 'sr' }, line.live ? t('atWork') : t('silent')), h('code', {}, line.sessionId)),

@@ -5,6 +5,7 @@
 
 mod agent;
 mod bad_input;
+mod browser;
 mod config;
 mod crowd;
 mod death;
@@ -28,3 +29,4 @@ mod serve;
 mod sessions;
 mod spine;
 mod story;
+mod webdriver;

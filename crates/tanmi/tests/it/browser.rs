@@ -1,0 +1,331 @@
+//! The page in a real browser: what a person does and sees. `TANMI_TEST_SHOTS=DIR` keeps pictures.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::env::TestEnv;
+use crate::serve::Server;
+use crate::webdriver::Browser;
+
+mod large;
+mod reach;
+
+/// The page, opened by its link.
+fn open(server: &Server) -> Option<Browser> {
+    let browser = Browser::open()?;
+    // Whatever language the browser prefers.
+    browser.cdp("Emulation.setLocaleOverride", json!({"locale": "en-US"}));
+    browser.go(&server.link);
+    browser.find("#top nav a", "");
+    if !browser.text().contains("Workspaces") {
+        browser.click("#language", "");
+    }
+    browser.reads("Workspaces");
+    Some(browser)
+}
+
+fn hash(browser: &Browser, path: &str) {
+    browser.js("location.hash = arguments[0]", json!([path]));
+}
+
+#[test]
+fn a_piece_of_work_from_the_page() {
+    let env = TestEnv::new();
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    page.reads("There is no workspace yet");
+    page.click(".spaces button", "New workspace");
+    page.type_into("dialog [name=name]", "Rework auth");
+    page.type_into("dialog [name=goal]", "Replace sessions by JWT");
+    page.type_into("dialog [name=rules]", "Keys come from the environment\nNo secrets in logs");
+    page.shoot("new-workspace");
+    page.click("dialog button.primary", "");
+    page.click(".row", "Rework auth");
+
+    // Plan.
+    page.click("[data-action=child]", "");
+    page.type_into("dialog [name=title]", "Design the token");
+    page.js("document.querySelector('dialog [name=type]').value = 'planning'", json!([]));
+    page.click("dialog button.primary", "");
+    page.find("h2", "Design the token");
+    page.click("[data-action=child]", "");
+    page.type_into("dialog [name=title]", "Check tokens");
+    page.type_into("dialog [name=requirement]", "Signature **and** expiry");
+    page.click("dialog button.primary", "");
+    page.find("h2", "Check tokens");
+    page.find(".markdown strong", "and");
+
+    // Only legal steps are offered; a conclusion is asked for where one is needed.
+    let offered = |page: &Browser| {
+        page.js(
+            "return [...document.querySelectorAll('[data-action]')].map((e) => e.dataset.action)",
+            json!([]),
+        )
+    };
+    assert_eq!(offered(&page), json!(["start", "edit", "problem", "delete"]));
+    page.click("[data-action=start]", "");
+    page.find(".status", "implementing");
+    page.type_into(".log input", "signature done");
+    page.click(".log button", "Add");
+    page.find(".timeline li", "signature done");
+    page.click("[data-action=problem]", "");
+    page.type_into("dialog [name=description]", "Clock skew");
+    page.type_into("dialog [name=nextStep]", "Allow 60 s");
+    page.click("dialog button.primary", "");
+    page.find("section.problem", "Allow 60 s");
+    page.shoot("node");
+    page.click("section.problem button", "Solved");
+    page.click("[data-action=complete]", "");
+    page.type_into("dialog [name=conclusion]", "It holds");
+    page.click("dialog button.primary", "");
+    page.find(".status", "completed");
+    page.find(".conclusion", "It holds");
+    assert_eq!(offered(&page), json!(["reopen", "edit", "problem", "delete"]));
+
+    // All of it is in the files, as anybody else finds it.
+    let list = env.json(&["node", "list"]);
+    let found: Vec<(&str, &str)> = list["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (node["title"].as_str().unwrap(), node["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [("Rework auth", "monitoring"), ("Design the token", "monitoring"), ("Check tokens", "completed")]
+    );
+    // What the page did was done by a person.
+    let task = list["nodes"][2]["id"].as_str().unwrap();
+    let shown = env.json(&["node", "show", task]);
+    assert!(
+        shown["node"]["log"].as_array().unwrap().iter().all(|line| line["operator"] == "Human"),
+        "{shown}"
+    );
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+fn what_others_change_appears_by_itself() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "before");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{node}"));
+    page.find("h2", "before");
+
+    let seen =
+        |what: &str, since: Instant| eprintln!("{what} was seen after {} ms", since.elapsed().as_millis());
+    // Another process.
+    let since = Instant::now();
+    env.ok(&["node", "create", "--type", "execution", "--title", "from elsewhere"]);
+    page.find(".row", "from elsewhere");
+    seen("a node of another process", since);
+    let since = Instant::now();
+    env.ok(&["node", "transition", &node, "--action", "start"]);
+    page.find(".status", "implementing");
+    seen("a step of another process", since);
+    page.find("[data-action=submit]", "");
+    // An editor.
+    let since = Instant::now();
+    env.edit(&env.node_md(&ws, &node), |text| text.replace("title: before", "title: by hand"));
+    page.find("h2", "by hand");
+    page.find(".row", "by hand");
+    seen("an edit by hand", since);
+    // Deleted, archived, created elsewhere.
+    env.ok(&["node", "delete", &node]);
+    page.reads("It was deleted");
+    page.until("the row is gone", || (!page.text().contains("by hand")).then_some(()));
+    env.ok(&["workspace", "init", "--name", "Another one", "--goal", "g"]);
+    page.find(".space", "Another one");
+    // Who is bound where.
+    env.ok(&["session", "bind", "--session", "session-7", "--workspace", &ws]);
+    page.find(".row .bound", "");
+    hash(&page, "#/sessions");
+    page.find("td", "session-7");
+    page.shoot("sessions");
+    page.click("td button", "Unbind");
+    page.reads("No session is bound");
+    assert_eq!(env.json(&["session", "status", "--session", "session-7"])["bound"], false);
+
+    // The server goes and comes back under another key: the page says so and does not pretend.
+    server.kill();
+    page.reads("disconnected");
+}
+
+#[test]
+fn a_rule_that_a_person_edits_reaches_the_agent() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    let prompt = || {
+        server.good(
+            "POST",
+            "/events",
+            json!({"event": "prompt_submit", "sessionId": "s", "payload": {"prompt": "go on"}}),
+        )
+    };
+    server.good("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
+    assert_eq!(prompt()["shouldRespond"], false);
+    hash(&page, &format!("#/work/{ws}/workspace"));
+    page.type_into("[name=rules]", "Only tested code\n只提交测试过的代码");
+    page.shoot("rules-of-a-workspace");
+
+    // Somebody else was quicker: nothing is overwritten, both are shown, and nothing typed is lost.
+    env.ok(&["workspace", "update", &ws, "--add-rule", "From elsewhere"]);
+    page.click("form.edit button.primary", "");
+    page.find(".conflict", "From elsewhere");
+    page.find(".conflict", "Only tested code");
+    page.shoot("conflict");
+    assert_eq!(env.json(&["workspace", "show", &ws])["rules"], json!(["From elsewhere"]));
+    page.click(".conflict button", "Save mine all the same");
+    page.until("saved", || {
+        let rules = env.json(&["workspace", "show", &ws])["rules"].clone();
+        (rules == json!(["Only tested code", "只提交测试过的代码"])).then_some(())
+    });
+    let told = prompt();
+    assert!(told["text"].as_str().unwrap().contains("只提交测试过的代码"), "{told}");
+
+    // What was said, with its exact text, and what it cost.
+    hash(&page, "#/ledger");
+    page.click(".said-list summary", "prompt_submit");
+    page.find("pre.said", "Only tested code");
+    page.find("svg", "");
+    page.shoot("ledger");
+    assert_eq!(
+        page.complaints().into_iter().filter(|line| !line.contains("412")).collect::<Vec<_>>(),
+        [""; 0]
+    );
+}
+
+#[test]
+fn memory_in_both_languages_light_and_dark() {
+    let env = TestEnv::new();
+    env.init();
+    for fact in ["JWT it is, valid for 24 hours", "令牌的有效期是一天", "The deploy runs on Fridays"]
+    {
+        env.ok(&["memory", "save-fact", fact, "--type", "B"]);
+    }
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, "#/memory");
+    page.find(".memories li", "Fridays");
+    page.type_into("[name=query]", "有效期");
+    page.find(".memories li", "令牌的有效期是一天");
+    page.until("only what fits", || (!page.text().contains("Fridays")).then_some(()));
+    page.click(".memories button", "Edit");
+    page.type_into("dialog [name=content]", "令牌的有效期是两天");
+    page.click("dialog button.primary", "");
+    page.find(".memories li", "令牌的有效期是两天");
+    page.click(".memories button", "Forget");
+    page.reads("Nothing is remembered that fits");
+    page.click(".check input", "");
+    page.find(".memories li.hidden", "令牌的有效期是两天");
+    let hidden = env.json(&["memory", "list", "--all"]);
+    assert_eq!(hidden["total"], 4, "{hidden}");
+
+    // The other language, and it stays.
+    page.click("#language", "中文");
+    page.find("#top nav a", "记忆");
+    page.reads("包括已忘记的");
+    assert_eq!(page.js("return document.documentElement.lang", json!([])), "zh-CN");
+    page.js("location.reload()", json!([]));
+    page.find("#top nav a", "记忆");
+    page.shoot("memory-zh");
+
+    // Dark where the system is dark; a person's choice overrides it.
+    let ground = || page.js("return getComputedStyle(document.body).backgroundColor", json!([]));
+    let system = |scheme: &str| {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        page.cdp("Emulation.setEmulatedMedia", json!({"features": features}));
+    };
+    system("light");
+    let light = ground();
+    system("dark");
+    page.until("dark", || (ground() != light).then_some(()));
+    let dark = ground();
+    page.shoot("memory-zh-dark");
+    page.click("#theme", "自动");
+    page.until("light by choice", || (ground() == light).then_some(()));
+    system("light");
+    page.click("#theme", "浅色");
+    page.until("dark by choice", || (ground() == dark).then_some(()));
+    hash(&page, "#/work");
+    page.find(".space", "Auth");
+    page.shoot("work-zh-dark");
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+fn nothing_that_anybody_wrote_runs() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let hostile = "<img src=x onerror=\"window.hit=1\"><script>window.hit=2</script>\n\n\
+                   [click](javascript:window.hit=3) ![p](http://elsewhere.example/p.png) <svg onload=window.hit=4>\n\n\
+                   [data](data:text/html,<script>1</script>) \u{202e}turned\u{202c}";
+    let title = "<script>window.hit=5</script>\u{202e}\"'><b onmouseover=window.hit=6>";
+    let node = server_side(&env, &ws, title, hostile);
+    env.ok(&["log", "--node", &node, hostile]);
+    env.ok(&["problem", "--node", &node, hostile, "--next-step", hostile]);
+    env.ok(&["memory", "save-fact", hostile, "--type", "W"]);
+    env.ok(&["session", "bind", "--session", "<img src=x onerror=window.hit=7>", "--workspace", &ws]);
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    for place in [
+        &format!("#/work/{ws}/{node}"),
+        &format!("#/work/{ws}/workspace"),
+        "#/memory",
+        "#/sessions",
+        "#/rules",
+    ] {
+        hash(&page, place);
+        page.until("shown", || {
+            (page.js("return document.querySelectorAll('#main *').length > 3", json!([])) == true)
+                .then_some(())
+        });
+        if place.ends_with(&node) {
+            page.find("h2", "<script>window.hit=5");
+            page.find(".markdown", "<img src=x");
+            page.js(
+                "document.querySelectorAll('.markdown a, .markdown span').forEach((e) => e.click())",
+                json!([]),
+            );
+            page.shoot("hostile");
+        }
+        let alien = page.js(
+            "return [...document.querySelectorAll('#main script, #main img, #main iframe, #main object, #main [onerror], #main [onload], #main a[href^=\"javascript\"]')].map((e) => e.outerHTML)",
+            json!([]),
+        );
+        assert_eq!(alien, json!([]), "{place}");
+        assert_eq!(page.js("return window.hit === undefined", json!([])), true, "{place}");
+    }
+    // Everything came from here.
+    let foreign = page.js(
+        "return performance.getEntriesByType('resource').map((e) => e.name).filter((name) => !name.startsWith(location.origin))",
+        json!([]),
+    );
+    assert_eq!(foreign, json!([]));
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+fn server_side(env: &TestEnv, ws: &str, title: &str, text: &str) -> String {
+    let args = [
+        "node",
+        "create",
+        "-w",
+        ws,
+        "--type",
+        "execution",
+        "--title",
+        title,
+        "--requirement",
+        text,
+        "--note",
+        text,
+    ];
+    let made: Value = env.json(&args);
+    made["nodeId"].as_str().unwrap().to_owned()
+}

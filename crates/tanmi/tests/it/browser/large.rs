@@ -1,0 +1,97 @@
+//! Ten thousand nodes: the document stays small. What it takes is printed, not judged.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::open;
+use crate::env::TestEnv;
+use crate::serve::Server;
+
+const NODES: usize = 10_000;
+
+#[test]
+fn ten_thousand_nodes() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    let task = env.node(&plan, "execution", "task");
+    // As a person could: files beside files. One level of 9,000, and hundreds of levels of ten.
+    let (model, group) = (
+        std::fs::read_to_string(env.node_md(&ws, &task)).unwrap(),
+        std::fs::read_to_string(env.node_md(&ws, &plan)).unwrap(),
+    );
+    for n in 3..NODES {
+        let id = format!("node-{n:05}");
+        let is_group = n % 100 == 0;
+        let parent = if is_group || n < 9000 { plan.clone() } else { format!("node-{:05}", n - n % 100) };
+        let parent = if is_group && n >= 9000 { String::from("root") } else { parent };
+        let text = if is_group { &group } else { &model };
+        let (from, was) = if is_group { (&plan, "title: plan") } else { (&task, "title: task") };
+        let text = text.replace(from.as_str(), &id).replace(was, &format!("title: Task number {n}")).replace(
+            if is_group { "parentId: root" } else { &plan },
+            &if is_group { format!("parentId: {parent}") } else { parent },
+        );
+        env.make(&env.node_md(&ws, &id), &text);
+    }
+    let server = Server::start(&env);
+    let begun = Instant::now();
+    let total = server.good("GET", &format!("/workspaces/{ws}"), json!(null))["progress"]["total"].clone();
+    let first = begun.elapsed();
+    assert_eq!(total, NODES - 1);
+    let Some(page) = open(&server) else { return };
+    page.js("location.hash = arguments[0]; location.reload()", json!([format!("#/work/{ws}")]));
+    page.find(".row", "plan");
+    let paint =
+        page.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime", json!([]));
+    let tree = page.js("return performance.now()", json!([]));
+    // Opened, all of it: fetched page by page as it comes into sight.
+    let expanded = page.js_async(
+        "const begun = performance.now();
+         [...document.querySelectorAll('.title')].find((title) => title.textContent === 'plan').closest('.row').querySelector('.twist').click();
+         while (document.querySelectorAll('.row').length < 20) await new Promise(requestAnimationFrame);
+         return performance.now() - begun",
+        json!([]),
+    );
+    let (mut frames, mut rows) = (Vec::new(), 0);
+    for _ in 0..1000 {
+        let moved = page.js_async(
+            "const tree = document.querySelector('.tree');
+             const begun = performance.now();
+             tree.scrollTop += 6000;
+             await new Promise(requestAnimationFrame);
+             const took = performance.now() - begun;
+             const seen = [...document.querySelectorAll('.title')].some((title) => title.textContent === 'Task number 8999');
+             return [took, document.querySelectorAll('.row').length, seen]",
+            json!([]),
+        );
+        frames.push(moved[0].as_f64().unwrap());
+        rows = rows.max(moved[1].as_u64().unwrap());
+        if moved[2] == true {
+            break;
+        }
+    }
+    page.find(".row", "Task number 8999");
+    assert!(rows < 120, "{rows} rows are in the document at once");
+    frames.sort_by(f64::total_cmp);
+    let found = page.js_async(
+        "const begun = performance.now();
+         const search = document.querySelector('#search');
+         search.value = 'number 9998'; search.dispatchEvent(new Event('input'));
+         while (!document.querySelector('.found').textContent) await new Promise(requestAnimationFrame);
+         return performance.now() - begun",
+        json!([]),
+    );
+    page.find(".row", "Task number 9998");
+    page.shoot("ten-thousand");
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap_or_default();
+    let memory = memory.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS unknown");
+    eprintln!(
+        "{NODES} nodes: first answer {} ms (with the index made), first paint {paint} ms, tree {tree} ms, \
+         9,000 children opened in {expanded} ms, frame while scrolling {:.1} ms (slowest {:.1}), search {found} ms, \
+         at most {rows} rows in the document, server {memory}",
+        first.as_millis(),
+        frames[frames.len() / 2],
+        frames[frames.len() - 1],
+    );
+}

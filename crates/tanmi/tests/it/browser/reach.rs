@@ -1,0 +1,134 @@
+//! Who can use the page: by keyboard, in a narrow window, with a screen reader.
+
+use serde_json::json;
+
+use super::{hash, open};
+use crate::env::TestEnv;
+use crate::serve::Server;
+use crate::webdriver::Browser;
+
+const DOWN: &str = "\u{e015}";
+const RIGHT: &str = "\u{e014}";
+const LEFT: &str = "\u{e012}";
+const ENTER: &str = "\u{e007}";
+
+#[test]
+fn by_keyboard_alone() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    env.node(&plan, "execution", "first task");
+    env.node("root", "execution", "other");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}"));
+    page.find(".row", "plan");
+    page.js("document.querySelector('.tree').focus()", json!([]));
+    let active = || {
+        let script = "const tree = document.querySelector('.tree');
+            return document.getElementById(tree.getAttribute('aria-activedescendant')).innerText";
+        page.js(script, json!([])).as_str().unwrap_or_default().to_owned()
+    };
+    page.keys(DOWN);
+    page.until("plan", || active().contains("plan").then_some(()));
+    page.keys(RIGHT);
+    page.find(".row", "first task");
+    page.keys(DOWN);
+    page.until("task", || active().contains("first task").then_some(()));
+    page.keys(ENTER);
+    page.find("h2", "first task");
+    page.js("document.querySelector('.tree').focus()", json!([]));
+    page.keys(LEFT);
+    page.until("back to its parent", || active().contains("plan").then_some(()));
+    page.keys(LEFT);
+    let rows = || page.js("return document.querySelectorAll('.row').length", json!([]));
+    page.until("closed", || (rows() == 3).then_some(()));
+    // `/` goes to the search, which finds what is not open.
+    page.keys("/");
+    assert_eq!(page.js("return document.activeElement.id", json!([])), "search");
+    page.keys("FIRST");
+    page.reads("1 found");
+    page.find(".row", "first task");
+}
+
+#[test]
+fn in_a_narrow_window() {
+    let env = TestEnv::new();
+    env.init();
+    env.node("root", "execution", "a task with a rather long title that does not fit into a narrow window");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    page.resize(500, 800);
+    let fits = || {
+        let script = "return [document.documentElement.scrollWidth, innerWidth]";
+        let widths = page.js(script, json!([]));
+        assert!(widths[0].as_u64() <= widths[1].as_u64(), "wider than the window: {widths}");
+    };
+    let panes = || {
+        page.js(
+            "return [...document.querySelectorAll('.pane')].filter((e) => e.checkVisibility()).length",
+            json!([]),
+        )
+    };
+    page.click(".space", "Auth");
+    page.find(".row", "a task");
+    assert_eq!(panes(), 1);
+    fits();
+    page.shoot("narrow-tree");
+    page.click(".row", "a task");
+    page.find("h2", "a task");
+    assert_eq!(panes(), 1);
+    fits();
+    page.shoot("narrow-node");
+    page.click(".detail .back", "");
+    page.find(".row", "a task");
+    page.click(".middle .back", "");
+    page.find(".space", "Auth");
+    for view in ["ledger", "memory", "sessions", "rules"] {
+        hash(&page, &format!("#/{view}"));
+        page.find("#main h2", "");
+        fits();
+    }
+}
+
+/// axe-core looks for what a screen reader or a weak eye would stumble over.
+#[test]
+fn for_everybody() {
+    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.clients/node_modules/axe-core/axe.min.js");
+    let Ok(axe) = std::fs::read_to_string(root) else {
+        assert!(std::env::var_os("CI").is_none(), "axe-core is missing: .ci/run installs it");
+        eprintln!("skipped: axe-core is not installed (scripts/install-clients)");
+        return;
+    };
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    let task = env.node(&plan, "execution", "task");
+    env.ok(&["node", "transition", &task, "--action", "start"]);
+    env.ok(&["problem", "--node", &task, "skew", "--next-step", "wait"]);
+    env.ok(&["memory", "save-fact", "a fact", "--type", "O", "--confidence", "0.5"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let server = Server::start(&env);
+    server.good("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
+    let Some(page) = open(&server) else { return };
+    let node = format!("#/work/{ws}/{task}");
+    let workspace = format!("#/work/{ws}/workspace");
+    for theme in ["light", "dark"] {
+        page.js("localStorage.setItem('tanmi-theme', arguments[0]); location.reload()", json!([theme]));
+        page.find("#top nav a", "");
+        for place in ["#/work", &node, &workspace, "#/sessions", "#/ledger", "#/memory", "#/rules"] {
+            hash(&page, place);
+            page.until("shown", || settled(&page));
+            page.js(&axe, json!([]));
+            let found = page.js_async("return (await axe.run()).violations.map((v) => [v.id, v.impact, v.nodes.map((n) => n.html + ' ' + n.failureSummary)])", json!([]));
+            assert_eq!(found, json!([]), "{theme} {place}");
+        }
+    }
+}
+
+/// Nothing is loading, and something is there.
+fn settled(page: &Browser) -> Option<()> {
+    let script = "return !document.body.innerText.includes('Loading') && document.querySelectorAll('#main *').length > 8";
+    (page.js(script, json!([])) == true).then_some(())
+}
