@@ -27,6 +27,7 @@ pub mod rules;
 pub mod session;
 pub mod speak;
 pub mod spine;
+pub mod status_line;
 pub mod transcripts;
 pub mod trust;
 pub mod watch;

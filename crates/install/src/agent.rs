@@ -61,6 +61,8 @@ pub struct Agent {
     pub hooks: &'static [Hook],
     /// A timeout of one second in the agent's unit.
     pub second: u32,
+    /// It shows a line that a command prints.
+    pub has_status_line: bool,
 }
 
 pub static AGENTS: &[Agent] = &[
@@ -80,6 +82,7 @@ pub static AGENTS: &[Agent] = &[
             hook("SessionEnd", 30),
         ],
         second: 1,
+        has_status_line: true,
     },
     Agent {
         platform: &CURSOR,
@@ -97,6 +100,7 @@ pub static AGENTS: &[Agent] = &[
             hook("sessionEnd", 30),
         ],
         second: 1,
+        has_status_line: false,
     },
     Agent {
         platform: &CODEX,
@@ -115,6 +119,7 @@ pub static AGENTS: &[Agent] = &[
             hook("SessionEnd", 3),
         ],
         second: 1,
+        has_status_line: false,
     },
     Agent {
         platform: &GEMINI_CLI,
@@ -131,6 +136,7 @@ pub static AGENTS: &[Agent] = &[
             hook("SessionEnd", 30),
         ],
         second: 1000,
+        has_status_line: false,
     },
     Agent {
         platform: &COPILOT_CLI,
@@ -148,6 +154,7 @@ pub static AGENTS: &[Agent] = &[
             hook("sessionEnd", 30),
         ],
         second: 1,
+        has_status_line: false,
     },
 ];
 

@@ -43,7 +43,7 @@ fn own_name() -> Option<&'static str> {
 }
 
 /// The words of a simple command. `None` if a shell would do more with it than take it apart.
-fn words(command: &str) -> Option<Vec<String>> {
+pub(crate) fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = command.trim().chars();

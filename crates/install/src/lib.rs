@@ -19,6 +19,7 @@ mod plan;
 pub mod plugin;
 pub mod probe;
 mod receipt;
+mod status_line;
 #[cfg(test)]
 mod tests;
 mod toml;

@@ -11,13 +11,14 @@ use crate::agent::{Agent, Folders, GuideFile, Scope};
 use crate::doc::Text;
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
-use crate::{Ours, Refusal, guide, hooks, toml};
+use crate::{Ours, Refusal, guide, hooks, status_line, toml};
 
 /// What one file is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     Hooks,
     Server,
+    StatusLine,
     Guide(GuideFile),
 }
 
@@ -41,6 +42,8 @@ pub struct Wish {
     pub hooks: bool,
     pub server: bool,
     pub guide: bool,
+    /// Where the agent has one.
+    pub status_line: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +102,10 @@ pub fn places(agent: &'static Agent, scope: Scope, folders: &Folders, wish: Opti
     };
     if wish.is_none_or(|wish| wish.hooks) {
         add(agent.hooks_file(scope, folders), What::Hooks);
+    }
+    // A project's would take the place of everybody's own.
+    if agent.has_status_line && scope == Scope::User && wish.is_none_or(|wish| wish.status_line) {
+        add(agent.hooks_file(scope, folders), What::StatusLine);
     }
     if let Some(path) = agent.mcp_file(scope, folders).filter(|_| wish.is_none_or(|wish| wish.server)) {
         add(path, What::Server);
@@ -178,6 +185,9 @@ pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<V
             }
             if place.parts.contains(&What::Server) {
                 hooks::put_server(json, place.agent, &wish.program)?;
+            }
+            if place.parts.contains(&What::StatusLine) {
+                status_line::put(json, &wish.program)?;
             }
             Ok(())
         }),
@@ -300,6 +310,7 @@ pub(crate) fn without(place: &Place, bytes: &[u8], before: &Before) -> Result<Le
             };
             hooks::take(&json, place.agent, &old);
             hooks::take_server(&json, &old);
+            status_line::take(&json);
             json.text()
         }
     };
@@ -324,6 +335,8 @@ pub struct Found {
     pub hooks: Vec<(String, String, Ours)>,
     /// The program of our server.
     pub server: Option<String>,
+    /// The program of our status line.
+    pub status_line: Option<String>,
     pub has_guide: bool,
     /// Keys that switch us off, and events whose hook is no longer the one we wrote.
     pub off: Vec<String>,
@@ -340,6 +353,7 @@ pub fn survey(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<Fou
             path: place.path.clone(),
             hooks: Vec::new(),
             server: None,
+            status_line: None,
             has_guide: false,
             off: Vec::new(),
             altered: Vec::new(),
@@ -373,6 +387,7 @@ fn fill(found: &mut Found, place: &Place, bytes: &[u8]) -> Result<(), Refusal> {
             found.hooks = hooks::found(&json, place.agent);
             found.off = hooks::switched_off(&json);
             found.altered = hooks::altered(&json, place.agent);
+            found.status_line = status_line::program(&json.value());
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }
     }

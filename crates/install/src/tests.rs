@@ -68,7 +68,14 @@ impl World {
 }
 
 fn wish(program: &str) -> Wish {
-    Wish { program: program.to_owned(), lang: Lang::En, hooks: true, server: true, guide: true }
+    Wish {
+        program: program.to_owned(),
+        lang: Lang::En,
+        hooks: true,
+        server: true,
+        guide: true,
+        status_line: true,
+    }
 }
 
 #[allow(clippy::disallowed_methods)] // a person's editor

@@ -75,4 +75,5 @@ export function conflict(place, pairs, { drop, keep }) {
     h('div', { class: 'buttons' },
       h('button', { type: 'button', onclick: drop }, t('takeTheirs')),
       h('button', { type: 'button', class: 'danger', onclick: keep }, t('keepMine')))));
+  place.scrollIntoView({ block: 'nearest' });
 }

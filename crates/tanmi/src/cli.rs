@@ -63,6 +63,8 @@ pub enum Command {
     Mcp,
     /// Show the page in a browser, and serve the HTTP API and MCP to this machine
     Serve(ServeArgs),
+    /// Print one line about the session for Claude Code's status line: its payload on standard input
+    Statusline,
     /// Save, search and keep what outlives a conversation
     #[command(subcommand)]
     Memory(MemoryCommand),

@@ -90,6 +90,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
         Command::Demo { keep } => demo::run(&context, keep),
+        Command::Statusline => {
+            status_line(&context);
+            Ok(())
+        }
         // Taken before: hooks by a look at the arguments, servers above.
         Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
     });
@@ -104,6 +108,13 @@ pub fn run(cli: Cli) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// As the quick way in [`crate::hook`], for whoever asked for JSON.
+fn status_line(context: &Context) {
+    let session = crate::hook::session_on_stdin();
+    let status = tanmi_app::status_line::read(context.app.home(), session.as_deref(), context.app.now());
+    context.answer(&status, |status| status.line(context.app.lang(None)));
 }
 
 impl Context {

@@ -85,6 +85,31 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
     tanmi_platform::write(&event, &handle(&caller, &event))
 }
 
+/// `tanmi statusline`, which a client runs as often as it draws: the same short way, one line, and never a failure.
+pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    args.next();
+    if args.next()? != "statusline" || args.next().is_some() {
+        return None;
+    }
+    let session = session_on_stdin();
+    if let Some(home) = paths::home_store() {
+        let status = tanmi_app::status_line::read(&home, session.as_deref(), clock::now());
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{}", status.line(Lang::of_locale()));
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+/// The session that a payload names; none where a person runs it in a terminal.
+pub fn session_on_stdin() -> Option<String> {
+    use std::io::IsTerminal;
+    if std::io::stdin().is_terminal() {
+        return None;
+    }
+    let payload: serde_json::Value = serde_json::from_slice(&read_input().ok()?).ok()?;
+    payload.get("session_id")?.as_str().map(String::from)
+}
+
 /// What came in, with what is declared before its prompt; unchanged, to the byte, where there is nothing to put there.
 fn pipe() -> ExitCode {
     use std::io::Read;

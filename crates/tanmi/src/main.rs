@@ -17,6 +17,9 @@ fn main() -> ExitCode {
     if let Some(code) = hook::run(std::env::args_os()) {
         return code;
     }
+    if let Some(code) = hook::status_line(std::env::args_os()) {
+        return code;
+    }
     match cli::Cli::try_parse() {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(&error),

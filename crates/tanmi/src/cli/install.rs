@@ -38,6 +38,9 @@ pub struct InstallArgs {
     /// Leave the MCP server out
     #[arg(long)]
     pub no_mcp: bool,
+    /// Leave the status line out; one that you have is never replaced
+    #[arg(long)]
+    pub no_status_line: bool,
     /// Print what belongs into which file, and the guide, to put it there by hand
     #[arg(long, conflicts_with_all = ["dry_run", "guide"])]
     pub print: bool,

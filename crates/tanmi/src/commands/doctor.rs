@@ -169,7 +169,14 @@ fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: boo
     let mut health = Health::Mendable;
     if fix {
         let receipts = tanmi_install::Receipts::load(context.app.home());
-        let hooks = Wish { hooks: true, server: false, guide: false, program: String::new(), lang };
+        let hooks = Wish {
+            hooks: true,
+            server: false,
+            guide: false,
+            status_line: false,
+            program: String::new(),
+            lang,
+        };
         let places = tanmi_install::places(agent, Scope::Project, folders, Some(&hooks)).into_iter();
         let plans = places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)).collect();
         tanmi_install::remove(context.app.home(), plans).map_err(failed)?;
@@ -188,7 +195,10 @@ fn reinstall(
     has_hooks: bool,
 ) -> Result<bool> {
     let lang = context.app.lang(None);
-    let wish = Wish { program: program()?, lang, hooks: has_hooks, server: true, guide: false };
+    // One that was left out is not put in by mending something else.
+    let status_line =
+        tanmi_install::survey(agent, scope, folders).iter().any(|file| file.status_line.is_some());
+    let wish = Wish { program: program()?, lang, hooks: has_hooks, server: true, guide: false, status_line };
     let places = tanmi_install::places(agent, scope, folders, Some(&wish)).into_iter();
     let plans = places.map(|place| tanmi_install::plan(place, &wish)).collect();
     let done = tanmi_install::apply(context.app.home(), plans, &wish, context.app.now()).map_err(failed)?;
@@ -201,6 +211,7 @@ fn diagnose(agent: &'static Agent, found: &[Found], has_hooks: bool, has_server:
     let own = program()?;
     let mut programs: Vec<&str> = hooks.iter().map(|(_, _, ours)| ours.program.as_str()).collect();
     programs.extend(found.iter().filter_map(|file| file.server.as_deref()));
+    programs.extend(found.iter().filter_map(|file| file.status_line.as_deref()));
     programs.sort_unstable();
     programs.dedup();
     // A bare name is looked up by whoever runs it; whether it is there is heard below.

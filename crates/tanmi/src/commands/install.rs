@@ -78,8 +78,14 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
     let lang = context.app.lang(None);
     let scope = scope_of(args.scope, &folders)?;
-    let wish =
-        Wish { program: program()?, lang, hooks: !args.no_hooks, server: !args.no_mcp, guide: args.guide };
+    let wish = Wish {
+        program: program()?,
+        lang,
+        hooks: !args.no_hooks,
+        server: !args.no_mcp,
+        guide: args.guide,
+        status_line: !args.no_status_line,
+    };
     if args.print {
         let agents = match args.agents.platform.is_empty() {
             true => AGENTS.iter().collect(),

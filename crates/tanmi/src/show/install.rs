@@ -144,6 +144,7 @@ fn parts(done: &Done, lang: Lang) -> String {
     let names = done.planned.place.parts.iter().map(|part| match part {
         What::Hooks => lang.pick("钩子", "hooks"),
         What::Server => lang.pick("MCP 服务器", "MCP server"),
+        What::StatusLine => lang.pick("状态行", "status line"),
         What::Guide(_) => lang.pick("指南", "guide"),
     });
     names.collect::<Vec<_>>().join(", ")

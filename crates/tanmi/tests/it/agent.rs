@@ -1,21 +1,27 @@
 //! An agent as its hooks show it: payloads in, and what it is told out.
 
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
-/// Runs a hook and returns what the agent sees; empty for silence. A hook exits 0 whatever happens.
-pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
-    let mut command = env.command(&["hook", platform]);
+/// A program that a client runs with a payload: it never fails, and never speaks beside its answer.
+pub fn piped(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output {
+    let mut command = env.command(args);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _ = child.stdin.take().unwrap().write_all(payload);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "a hook never fails its agent");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// Runs a hook and returns what the agent sees; empty for silence. A hook exits 0 whatever happens.
+pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
+    let output = piped(env, &["hook", platform], payload);
     if output.stdout.is_empty() {
         return String::new();
     }

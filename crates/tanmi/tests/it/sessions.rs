@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, hook};
+use crate::agent::{Agent, hook, piped};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
@@ -212,4 +212,29 @@ fn bindings_of_an_older_layout_are_taken_over_once() {
     env.write(&path, old("other").as_bytes());
     assert_eq!(env.json(&["session", "status", "--session", "other"])["bound"], true);
     assert_eq!(env.json(&["session", "status", "--session", "old"])["bound"], false);
+}
+
+#[test]
+fn the_status_line_of_a_session() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Check tokens");
+    let line = |payload: &str| {
+        let output = piped(&env, &["statusline"], payload.as_bytes());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let payload = r#"{"session_id": "s-1", "model": {"id": "x"}, "workspace": {"current_dir": "/"}}"#;
+    assert_eq!(line(payload), "tanmi: not bound\n");
+    env.ok(&["session", "bind", "--session", "s-1", "--workspace", &ws, "--node", &node]);
+    env.ok(&["node", "transition", &node, "--action", "start"]);
+    assert_eq!(line(payload), "Auth · Check tokens (implementing) · 0/1\n");
+    // What a hook says today is counted.
+    Agent::claude(&env, "s-1").start("startup");
+    let told = env.json(&["ledger"])["total"]["tokens"].as_u64().unwrap();
+    assert!(told > 0);
+    assert_eq!(line(payload), format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens today\n"));
+    // Whatever comes in, a line comes out.
+    for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
+        assert!(line(odd).starts_with("tanmi: not bound"), "{odd}");
+    }
 }

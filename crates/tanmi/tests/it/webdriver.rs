@@ -141,9 +141,12 @@ impl Browser {
 
     /// Types into a field, in place of what is there.
     pub fn type_into(&self, selector: &str, text: &str) {
-        let element = self.find(selector, "");
-        self.command("POST", &format!("/element/{element}/clear"), json!({}));
-        self.command("POST", &format!("/element/{element}/value"), json!({"text": text}));
+        // As with a click.
+        self.until(&format!("type into {selector}"), || {
+            let path = format!("/session/{}/element/{}", self.session, self.find(selector, ""));
+            self.send("POST", &format!("{path}/clear"), &json!({})).ok()?;
+            self.send("POST", &format!("{path}/value"), &json!({"text": text})).ok()
+        });
     }
 
     /// Keys for whatever has the focus. `\u{e015}` and so on are WebDriver's names for keys.

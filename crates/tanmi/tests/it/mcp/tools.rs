@@ -120,7 +120,7 @@ fn every_tool_with_good_and_bad_input() {
         ("node_get", json!({"workspaceId": ws, "nodeId": task})),
         (
             "node_list",
-            json!({"workspaceId": ws, "parentId": "root", "status": ["pending", "monitoring"], "depth": 2, "limit": 1, "after": plan}),
+            json!({"workspaceId": ws, "parentId": "root", "status": ["pending", "monitoring"], "query": "t", "depth": 2, "limit": 1, "after": plan}),
         ),
         (
             "node_update",

@@ -41,7 +41,8 @@ fn without_the_token_nobody_learns_anything() {
     let short = format!("Bearer {}", &server.token[..39]);
     for path in places(&server, &ws) {
         // (what is tried, headers, status)
-        let attacks: Vec<(&str, Vec<(&str, &str)>, u16)> = vec![
+        type Headers<'a> = Vec<(&'a str, &'a str)>;
+        let attacks: Vec<(&str, Headers<'_>, u16)> = vec![
             ("no token", vec![("Host", &host)], 401),
             ("a wrong token", vec![("Host", &host), ("Authorization", "Bearer wrong")], 401),
             ("an empty token", vec![("Host", &host), ("Authorization", "Bearer ")], 401),

@@ -92,7 +92,8 @@ fn whoever_changes_something_is_heard() {
         server.good("GET", &format!("/workspaces/{ws}/nodes/{node}"), Value::Null)["node"]["title"],
         "by hand"
     );
-    std::fs::remove_dir_all(env.node_md(&ws, &node).parent().unwrap()).unwrap();
+    let folder = env.workspace_dir(&ws).join("nodes").join(&node);
+    std::fs::rename(&folder, env.root().join("gone")).unwrap();
     listener.until("a folder that went", about(&node));
 
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);

@@ -1,0 +1,109 @@
+//! One line about a session for its client's status line: where it is bound, how far that is, and what was said today.
+//! Runs as often as a client draws, so it reads what a hook reads and one day of the ledger.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tanmi_base::{Lang, Millis, clock, text};
+use tanmi_session::{Bindings, Ledger};
+use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::{Depth, FileStore};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusLine {
+    pub bound: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// Said to all sessions today (UTC), as an estimate.
+    pub tokens_today: usize,
+}
+
+/// Columns that a name and a title may take.
+const NAME: usize = 24;
+const TITLE: usize = 40;
+
+pub fn read(home: &Path, session: Option<&str>, now: Millis) -> StatusLine {
+    let mut line = session.and_then(|session| bound(home, session)).unwrap_or_default();
+    let today = clock::utc_day(now);
+    let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
+    line.tokens_today = said.entries.iter().map(|entry| entry.tokens).sum();
+    line
+}
+
+fn bound(home: &Path, session: &str) -> Option<StatusLine> {
+    let binding = Bindings::new(home).find(session).ok()??;
+    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
+    let peek =
+        FileStore::new(&binding.project).peek(&id, binding.focused_node_id.as_deref(), Depth::Progress)?;
+    if peek.workspace.status != WorkspaceStatus::Active {
+        return None;
+    }
+    Some(StatusLine {
+        bound: true,
+        workspace: Some(peek.workspace.name),
+        node: peek.node.as_ref().map(|node| node.title.clone()),
+        status: peek.node.map(|node| node.status),
+        progress: peek.progress,
+        tokens_today: 0,
+    })
+}
+
+impl StatusLine {
+    pub fn line(&self, lang: Lang) -> String {
+        let short = |raw: &str, columns| text::fit(&text::printable(&text::one_line(raw)), columns);
+        let mut parts = match &self.workspace {
+            Some(name) => vec![short(name, NAME)],
+            None => vec![lang.pick("tanmi：未绑定", "tanmi: not bound").to_owned()],
+        };
+        if let Some(title) = &self.node {
+            let status = self.status.map_or(String::new(), |status| format!(" ({status})"));
+            parts.push(format!("{}{status}", short(title, TITLE)));
+        }
+        parts.extend(self.progress.map(|progress| format!("{}/{}", progress.done, progress.total)));
+        if self.tokens_today > 0 {
+            let (count, unit) = (thousands(self.tokens_today), lang.pick("词元（今天）", " tokens today"));
+            parts.push(format!("{count}{unit}"));
+        }
+        parts.join(" · ")
+    }
+}
+
+/// 950, 1.2k, 34k
+fn thousands(count: usize) -> String {
+    match count {
+        0..1000 => count.to_string(),
+        1000..10_000 => format!("{}.{}k", count / 1000, count % 1000 / 100),
+        _ => format!("{}k", count / 1000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_in_both_languages() {
+        let bound = StatusLine {
+            bound: true,
+            workspace: Some("Rework auth\u{1b}[31m\nx".into()),
+            node: Some("检查令牌的签名和有效期，以及所有其他值得检查的东西，一个都不能少".into()),
+            status: Some(NodeStatus::Implementing),
+            progress: Some(Progress { done: 3, total: 10 }),
+            tokens_today: 1234,
+        };
+        let lines = [
+            bound.line(Lang::En),
+            bound.line(Lang::Zh),
+            StatusLine::default().line(Lang::En),
+            StatusLine { tokens_today: 950, ..StatusLine::default() }.line(Lang::Zh),
+        ];
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+}
