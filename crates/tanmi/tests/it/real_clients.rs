@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 use crate::model::Model;
+use crate::serve::Server;
 
 fn client(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.clients/node_modules/.bin");
@@ -50,6 +51,30 @@ fn the_mcp_inspector_lists_and_calls_tools() {
     assert_eq!(refused["structuredContent"]["error"]["code"], "INVALID_TRANSITION");
     assert_eq!(env.status(&id), "implementing");
 }
+/// The same over HTTP.
+#[test]
+fn the_mcp_inspector_over_http() {
+    let Some(inspector) = client("mcp-inspector") else { return };
+    let env = TestEnv::new();
+    let server = Server::start(&env);
+    let inspect = |args: &[&str]| -> Value {
+        let (url, token) = (format!("http://127.0.0.1:{}/mcp", server.port), &server.token);
+        let mut command = env.command_in("node", &env.project);
+        command.arg(&inspector).args(["--cli", &url, "--transport", "http"]);
+        command.args(["--header", &format!("Authorization: Bearer {token}")]).args(args);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+    };
+    let tools = inspect(&["--method", "tools/list"]);
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 27);
+    let init = ["--method", "tools/call", "--tool-name", "workspace_init"];
+    let made = inspect(&[&init[..], &["--tool-arg", "name=Over HTTP", "--tool-arg", "goal=g"]].concat());
+    assert_eq!(made["structuredContent"]["name"], "Over HTTP");
+    assert_eq!(env.json(&["workspace", "list"])["total"], 1);
+}
+
 /// Claude Code, Codex, Gemini CLI and Copilot CLI, each in a scratch home, set up by `tanmi install` alone, with a
 /// scripted model of ours.
 struct Agent {
