@@ -11,8 +11,8 @@ const TOP = 8;
 
 /** Bars of one series, or a line for each of several: series = [{key, label, values}], days = labels below. */
 export function plot(title, days, series, { bars, digits } = {}) {
-  const most = Math.max(1e-9, ...series.flatMap((line) => line.values));
-  const top = nice(most);
+  const most = Math.max(...series.flatMap((line) => line.values));
+  const top = most > 0 ? nice(most) : 1;
   const x = (at) => LEFT + ((at + 0.5) * (WIDTH - LEFT)) / Math.max(1, days.length);
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
   const show = (value) => (digits ? value.toFixed(digits) : number(value));

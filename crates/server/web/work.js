@@ -14,14 +14,13 @@ export function workView(go) {
   const middle = h('section', { class: 'pane middle', 'aria-label': t('tree') });
   const detail = h('article', { class: 'pane detail', 'aria-live': 'off' });
   const element = h('div', { class: 'work' }, spaces, middle, detail);
-  const at = { workspace: null, node: null, tree: null, view: null, list: [] };
+  const at = { workspace: undefined, node: null, tree: null, view: null, list: [] };
 
   async function route(workspace, node) {
     element.dataset.shows = node ? 'detail' : workspace ? 'middle' : 'spaces';
     if (!at.list.length) await listSpaces();
     if (workspace !== at.workspace) await openWorkspace(workspace, node);
     if (node !== at.node || !at.view) openNode(node);
-    else if (!workspace) show(detail, h('p', { class: 'empty' }, t('choose')));
   }
 
   async function listSpaces() {

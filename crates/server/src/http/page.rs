@@ -58,7 +58,7 @@ pub async fn entry(State(served): State<Arc<Served>>, RawQuery(query): RawQuery)
     let door = served.guard.door();
     let text = format!(
         "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url=/{door}/\"><title>Tanmi</title>\
-         <a href=\"/{door}/\">Tanmi</a>"
+         <link rel=icon href=\"data:,\"><a href=\"/{door}/\">Tanmi</a>"
     );
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -68,6 +68,6 @@ pub async fn entry(State(served): State<Arc<Served>>, RawQuery(query): RawQuery)
     response
 }
 
-const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title>\
+const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title><link rel=icon href=\"data:,\">\
 <h1>Tanmi</h1><p>This link was used already, or is none. Run <code>tanmi serve</code> again for a new one.</p>\
 <p lang=zh>此链接已使用或无效。请再次运行 <code>tanmi serve</code> 获取新链接。</p>";
