@@ -120,9 +120,9 @@ impl Tail {
                 let begun = open.begun.take().filter(|(begun, _)| *begun == seq && seq > self.seq);
                 if let Some((seq, paths)) = begun {
                     self.seq = seq;
-                    if kind == b'A' {
-                        told.push(Told::Change { seq, paths });
-                    }
+                    // One that was given up is told too, as a change of nothing: numbers have no holes.
+                    let paths = if kind == b'A' { paths } else { Vec::new() };
+                    told.push(Told::Change { seq, paths });
                 }
             }
         }
