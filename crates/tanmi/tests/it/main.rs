@@ -7,6 +7,7 @@ mod agent;
 mod bad_input;
 mod browser;
 mod config;
+mod corpora;
 mod crowd;
 mod death;
 mod declared;

@@ -1,0 +1,21 @@
+//! What the fuzzers found worth keeping, tried again: `fuzz/corpus/<target>/`, by the same functions.
+
+#[path = "../../../../fuzz/lib.rs"]
+mod fuzz;
+
+use std::path::PathBuf;
+
+#[test]
+fn every_kept_input_still_holds() {
+    let corpora = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for (name, holds) in fuzz::TARGETS {
+        let mut count = 0;
+        for entry in std::fs::read_dir(corpora.join(name)).unwrap().flatten() {
+            let data = std::fs::read(entry.path()).unwrap();
+            eprintln!("{}", entry.path().display());
+            holds(&data);
+            count += 1;
+        }
+        assert!(count > 0, "{name} has no corpus");
+    }
+}
