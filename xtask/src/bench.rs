@@ -4,11 +4,16 @@
 //! the same run, or against an fsynced append to the same disk. Nothing here is a test: machines differ.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use tanmi_base::fs;
+
+mod compare;
 pub mod hook;
 mod mcp;
 pub mod measure;
 mod memory;
+mod others;
 mod report;
 mod workspace;
 
@@ -19,6 +24,15 @@ pub struct Options {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write the JSON to this file as well
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Compare with what was saved before; fails if something got worse
+    #[arg(long, value_name = "OLD.json")]
+    compare: Option<PathBuf>,
+    /// How much worse is worse, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    threshold: f64,
     /// Runs per measurement
     #[arg(long, default_value_t = 200)]
     runs: usize,
@@ -42,7 +56,9 @@ impl Options {
     }
 }
 
-pub fn run(options: &Options) {
+pub fn run(options: &Options) -> ExitCode {
+    // First, so that a file that cannot be used costs nobody minutes.
+    let old = options.compare.as_deref().map(read_saved);
     let tanmi = build();
     let scratch = match &options.dir {
         Some(dir) => tempfile::tempdir_in(dir),
@@ -68,6 +84,26 @@ pub fn run(options: &Options) {
     } else {
         println!("{}", report.to_text());
     }
+    if let Some(path) = &options.save {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let text = format!("{:#}\n", report.to_json());
+        fs::write_atomic(path, text.as_bytes(), dir, fs::Durability::Synced).expect("saved");
+    }
+    let Some(old) = old else { return ExitCode::SUCCESS };
+    let changes = compare::compare(&old, &report.rows(), options.threshold);
+    let text = compare::to_text(&changes, options.threshold);
+    if options.json {
+        // The output is one JSON value.
+        eprintln!("\n{text}");
+    } else {
+        println!("\n{text}");
+    }
+    if compare::is_any_worse(&changes) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn read_saved(path: &Path) -> Vec<compare::Row> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    compare::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The release build, as it is shipped.

@@ -43,7 +43,7 @@ enum Task {
 
 fn main() -> ExitCode {
     match Cli::parse().task {
-        Task::Bench(options) => bench::run(&options),
+        Task::Bench(options) => return bench::run(&options),
         Task::Instructions(options) => return instructions::run(&options),
         Task::Plugin => plugin::run(),
         Task::Dist(options) => return dist::run(&options),

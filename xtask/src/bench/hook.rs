@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use super::measure::{self, medians, process, ratio, run as run_once};
+use super::others;
 use super::report::Report;
 use super::workspace::{Growing, Shape};
 
@@ -142,6 +143,11 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
         for (variant, time) in VARIANTS.iter().zip(&times) {
             let what = format!("hook, {name}: {} / true", variant.name);
             report.add(what, ratio(*time, baseline), "×", variant.budget);
+        }
+        if silent.is_empty() {
+            let what = format!("hook, {name}: {}", VARIANTS[1].name);
+            let hook = || run_once(&mut stage.hook(&VARIANTS[1]));
+            others::compare(&what, hook, &stage.project, &stage.home, options.runs, report);
         }
         silent.push(times[1]);
         for at in [1, 3] {

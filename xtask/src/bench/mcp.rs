@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use super::measure::{medians, process, ratio, run as run_once};
+use super::others;
 use super::report::Report;
 use super::workspace::{Growing, Shape};
 
@@ -79,8 +80,11 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             client.stop();
         };
         let times = medians(options.runs, &mut [&mut cold, &mut || run_once(&mut nothing)]);
-        let what = format!("mcp {size}: cold start to the tools/list answer, and end / true");
-        report.add(what, ratio(times[0], times[1]), "×", Some(5.0));
+        let what = format!("mcp {size}: cold start to the tools/list answer, and end");
+        report.add(format!("{what} / true"), ratio(times[0], times[1]), "×", Some(5.0));
+        if size == 10 {
+            others::compare(&what, cold, &project, &home, options.runs, report);
+        }
 
         let mut client = Client::start(tanmi, &project, &home);
         let hash = growing.rules_hash();

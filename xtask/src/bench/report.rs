@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
+use super::compare::Row;
+
 #[derive(Default)]
 pub struct Report {
     lines: Vec<Line>,
 }
 
 struct Line {
-    what: String,
-    value: f64,
-    unit: &'static str,
+    row: Row,
     budget: Option<f64>,
+    /// The value is our time over that of another program, of which people ask how many times faster.
+    is_against_other: bool,
 }
 
 impl Report {
@@ -19,11 +21,25 @@ impl Report {
         Report::default()
     }
 
-    /// Adds a line and says it at once: a benchmark takes minutes.
     pub fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, budget: Option<f64>) {
-        let line = Line { what: what.into(), value, unit, budget };
+        let row = Row { what: what.into(), value, unit: unit.to_owned() };
+        self.push(Line { row, budget, is_against_other: false });
+    }
+
+    /// Our time over that of another program.
+    pub fn add_against_other(&mut self, what: String, value: f64) {
+        let row = Row { what, value, unit: String::from("×") };
+        self.push(Line { row, budget: None, is_against_other: true });
+    }
+
+    /// Adds a line and says it at once: a benchmark takes minutes.
+    fn push(&mut self, line: Line) {
         eprintln!("{}", line.to_text());
         self.lines.push(line);
+    }
+
+    pub fn rows(&self) -> Vec<Row> {
+        self.lines.iter().map(|line| line.row.clone()).collect()
     }
 
     pub fn to_text(&self) -> String {
@@ -33,21 +49,67 @@ impl Report {
     }
 
     pub fn to_json(&self) -> Value {
-        let line = |line: &Line| json!({"what": line.what, "value": line.value, "unit": line.unit, "budget": line.budget});
-        Value::from(self.lines.iter().map(line).collect::<Vec<_>>())
+        Value::from(self.lines.iter().map(Line::to_json).collect::<Vec<_>>())
     }
 }
 
 impl Line {
     fn is_missed(&self) -> bool {
-        self.budget.is_some_and(|budget| self.value > budget)
+        self.budget.is_some_and(|budget| self.row.value > budget)
+    }
+
+    /// `faster` or `slower`, and how many times.
+    fn speed(&self) -> Option<(&'static str, f64)> {
+        let value = self.row.value;
+        let speed = if value < 1.0 { ("faster", 1.0 / value) } else { ("slower", value) };
+        self.is_against_other.then_some(speed)
     }
 
     fn to_text(&self) -> String {
-        let budget = match self.budget {
-            None => String::new(),
-            Some(budget) => format!("  budget {budget}{}", if self.is_missed() { "  OVER" } else { "" }),
-        };
-        format!("{:<58} {:>9.2} {}{budget}", self.what, self.value, self.unit)
+        let Row { what, value, unit } = &self.row;
+        let mut text = format!("{what:<58} {value:>9.*} {unit}", if *value < 0.1 { 3 } else { 2 });
+        if let Some(budget) = self.budget {
+            text.push_str(&format!("  budget {budget}{}", if self.is_missed() { "  OVER" } else { "" }));
+        }
+        if let Some((word, times)) = self.speed() {
+            text.push_str(&format!("  {times:.1} times {word}"));
+        }
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let Row { what, value, unit } = &self.row;
+        let mut line = json!({"what": what, "value": value, "unit": unit, "budget": self.budget});
+        if let Some((word, times)) = self.speed() {
+            line[word] = json!(times);
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::compare;
+
+    #[test]
+    fn a_line_says_how_many_times_faster_or_slower() {
+        let mut report = Report::new();
+        report.add("hook / true", 1.5, "×", Some(2.0));
+        report.add_against_other("hook / node".into(), 0.05);
+        report.add_against_other("mcp / node".into(), 2.5);
+        let (text, json) = (report.to_text(), report.to_json());
+        assert!(text.contains("0.050 ×  20.0 times faster"), "{text}");
+        assert!(text.contains("2.50 ×  2.5 times slower"), "{text}");
+        assert_eq!(json[0], json!({"what": "hook / true", "value": 1.5, "unit": "×", "budget": 2.0}));
+        assert_eq!((&json[1]["faster"], &json[2]["slower"]), (&json!(20.0), &json!(2.5)));
+    }
+
+    #[test]
+    fn what_is_saved_is_read_again() {
+        let mut report = Report::new();
+        report.add("hook / true", 1.5, "×", Some(2.0));
+        report.add_against_other("hook / node".into(), 0.05);
+        assert_eq!(compare::read(&report.to_json().to_string()), Ok(report.rows()));
     }
 }
