@@ -10,6 +10,7 @@ mod dist;
 mod instructions;
 mod plugin;
 mod recall;
+mod reference;
 mod torture;
 
 #[derive(Parser)]
@@ -27,6 +28,8 @@ enum Task {
     Instructions(instructions::Options),
     /// Write the Claude Code plugin from the recipe of the install
     Plugin,
+    /// Write docs/reference.md from the tables of the program
+    Reference,
     /// Build what is handed out: a small static program with its man page and completions, packed
     Dist(dist::Options),
     /// Many processes of every kind on one project, killed at any moment; then every promise is checked
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Task::Bench(options) => return bench::run(&options),
         Task::Instructions(options) => return instructions::run(&options),
         Task::Plugin => plugin::run(),
+        Task::Reference => reference::run(),
         Task::Dist(options) => return dist::run(&options),
         Task::Torture(options) => return torture::run(&options),
         Task::Recall(options) => recall::run(&options),

@@ -25,6 +25,18 @@ pub enum Kind {
     Prompts,
 }
 
+impl Kind {
+    /// The values there are, for people.
+    pub fn allowed(&self) -> String {
+        match self {
+            Kind::Switch => String::from("true | false"),
+            Kind::Number { min, max } => format!("{min}–{max}"),
+            Kind::Word(words) => words.join(" | "),
+            Kind::Prompts => String::from("always | never | 1–1000"),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Key {
     pub name: &'static str,
@@ -325,27 +337,29 @@ pub fn find(name: &str) -> Result<&'static Key> {
 }
 
 fn check(key: &'static Key, value: &str) -> Result<String> {
-    let bad = |expected: String| Error::BadValue { key: key.name, value: value.to_owned(), expected };
-    match key.kind {
+    let checked = match key.kind {
         Kind::Switch => match value {
-            "true" | "on" | "yes" => Ok(String::from("true")),
-            "false" | "off" | "no" => Ok(String::from("false")),
-            _ => Err(bad(String::from("true | false"))),
+            "true" | "on" | "yes" => Some(String::from("true")),
+            "false" | "off" | "no" => Some(String::from("false")),
+            _ => None,
         },
-        Kind::Number { min, max } => match value.parse::<u64>() {
-            Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
-            _ => Err(bad(format!("{min}–{max}"))),
-        },
+        Kind::Number { min, max } => number_in(value, min, max),
         Kind::Prompts => match value {
-            "always" | "never" => Ok(value.to_owned()),
-            _ => match value.parse::<u32>() {
-                Ok(count) if (1..=1000).contains(&count) => Ok(count.to_string()),
-                _ => Err(bad(String::from("always | never | 1–1000"))),
-            },
+            "always" | "never" => Some(value.to_owned()),
+            _ => number_in(value, 1, 1000),
         },
-        Kind::Word(words) if words.contains(&value) => Ok(value.to_owned()),
-        Kind::Word(words) => Err(bad(words.join(" | "))),
-    }
+        Kind::Word(words) => words.contains(&value).then(|| value.to_owned()),
+    };
+    checked.ok_or_else(|| Error::BadValue {
+        key: key.name,
+        value: value.to_owned(),
+        expected: key.kind.allowed(),
+    })
+}
+
+fn number_in(value: &str, min: u64, max: u64) -> Option<String> {
+    let number = value.parse::<u64>().ok()?;
+    (min..=max).contains(&number).then(|| number.to_string())
 }
 
 fn as_text(value: &Value) -> String {

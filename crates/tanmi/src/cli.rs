@@ -58,7 +58,13 @@ pub enum Command {
     /// Tell whether everything is installed, runs and is in order, and what to do where it is not
     Doctor(DoctorArgs),
     /// Answer an agent's hook: its payload on standard input, the answer on standard output
-    Hook { platform: String, event: Option<String> },
+    Hook {
+        platform: String,
+        event: Option<String>,
+        /// Give the payload back with the declared context before its prompt, for hosts that pipe prompts through
+        #[arg(long, value_parser = ["prompt"])]
+        format: Option<String>,
+    },
     /// Serve an MCP client on standard input and output
     Mcp,
     /// Show the page in a browser, and serve the HTTP API and MCP to this machine
@@ -106,6 +112,9 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    /// Print docs/reference.md
+    #[command(hide = true)]
+    Reference,
 }
 
 #[derive(Debug, Args)]

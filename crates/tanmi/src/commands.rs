@@ -24,6 +24,7 @@ mod memory;
 mod node;
 mod papers;
 mod pause;
+mod reference;
 mod rules;
 mod serve;
 mod session;
@@ -86,6 +87,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Resume => pause::resume(&context),
         Command::Completions { shell } => papers::completions(shell),
         Command::Man { dir } => papers::man(dir.as_deref()),
+        Command::Reference => reference::run(),
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),

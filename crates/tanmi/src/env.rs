@@ -1,24 +1,39 @@
 //! Every environment variable the program reads, and what it makes of the outside world.
 //!
-//! | variable | meaning |
-//! |---|---|
-//! | `TANMI_HOME` | the home store instead of `~/.tanmi-workspace` |
-//! | `TANMI_NOW` | fixes the clock (milliseconds since the epoch) |
-//! | `HOME`, `USERPROFILE` | the user's home folder |
-//! | `LC_ALL`, `LC_MESSAGES`, `LANG` | the language of messages where no text decides it |
-//! | `CLAUDECODE`, `CODEX_SESSION_ID`, … | the caller is an agent: log lines are marked AI |
-//! | `CLAUDE_CODE_SESSION_ID`, `CODEX_SESSION_ID`, `COPILOT_AGENT_SESSION_ID` | the session of the caller |
-//! | `CLAUDE_PID` | the client that runs a hook |
-//! | `TANMI_DISABLE` | nothing is said to any agent |
-//! | `TANMI_CONTEXT` | a `context.json` of the machine or container |
-//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `PATH` | where an install looks for agents |
-//! | `NO_COLOR`, `CLICOLOR_FORCE` | colour |
+//! Those that name the folder of an agent are with the agents, in `tanmi_install::agent`.
 
 use std::path::PathBuf;
 
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock, paths};
 use tanmi_workspace::model::Operator;
+
+/// Variables of one meaning.
+pub struct Variable {
+    pub names: &'static [&'static str],
+    pub about: &'static str,
+}
+
+const fn variable(names: &'static [&'static str], about: &'static str) -> Variable {
+    Variable { names, about }
+}
+
+/// For `tanmi reference`.
+pub const VARIABLES: &[Variable] = &[
+    variable(&["TANMI_HOME"], "the home store instead of `~/.tanmi-workspace`"),
+    variable(&["TANMI_CONTEXT"], "a `context.json` of the machine or container"),
+    variable(&["TANMI_DISABLE"], "nothing is said to any agent, unless it is empty or `0`"),
+    variable(&["TANMI_NOW"], "fixes the clock (milliseconds since the epoch)"),
+    variable(&["HOME", "USERPROFILE"], "the user's home folder"),
+    variable(&["LC_ALL", "LC_MESSAGES", "LANG"], "the language of messages where no text decides it"),
+    variable(&["TZ"], "the time zone of times in logs and on the screen"),
+    variable(&["NO_COLOR", "CLICOLOR_FORCE"], "colour"),
+    variable(&["PATH"], "where an install looks for agents"),
+    variable(&["TMPDIR"], "where the demo and the doctor make their scratch folders"),
+    variable(AGENT_VARIABLES, "the caller is an agent: log lines are marked AI"),
+    variable(SESSION_VARIABLES, "the session of the caller"),
+    variable(&["CLAUDE_PID"], "the client that runs a hook"),
+];
 
 /// Set by agents in the shells they run.
 const AGENT_VARIABLES: &[&str] = &[

@@ -12,7 +12,8 @@ pub enum ScopeArg {
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable. Without it, those that are found here
+    /// claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable. Without it, `install` takes those that
+    /// are found here, `uninstall` all
     #[arg(long, value_name = "AGENT", value_delimiter = ',')]
     pub platform: Vec<String>,
     /// Show what would change, and change nothing

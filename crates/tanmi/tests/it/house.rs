@@ -1,4 +1,4 @@
-//! The rules of the house that Cargo can tell: who depends on what.
+//! The rules of the house that Cargo and a look at the source can tell: who depends on what, and what is read from outside.
 
 use std::collections::BTreeSet;
 
@@ -61,4 +61,38 @@ fn every_dependency_is_declared_once() {
             assert!(!is_entry || is_lint || line.contains("workspace = true"), "{root}: {line}");
         }
     }
+}
+
+/// Those that are read by a name that stands there; the others are in tables.
+#[test]
+fn every_environment_variable_is_in_the_reference() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let reference = std::fs::read_to_string(root.join("docs/reference.md")).unwrap();
+    let mut seen = 0;
+    for source in sources(&root.join("crates")) {
+        let text = std::fs::read_to_string(&source).unwrap();
+        for asked in text.split("env::var").skip(1) {
+            let asked = asked.strip_prefix("_os").unwrap_or(asked);
+            let Some((name, _)) = asked.strip_prefix("(\"").and_then(|rest| rest.split_once('"')) else {
+                continue;
+            };
+            assert!(reference.contains(&format!("`{name}`")), "{}: {name}", source.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "nothing was looked at");
+}
+
+/// Source that is shipped, below a folder of crates.
+fn sources(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() && entry.file_name() != "tests" {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
 }

@@ -12,6 +12,7 @@ mod crowd;
 mod death;
 mod declared;
 mod demo;
+mod documents;
 mod env;
 mod finding;
 mod hooks;
