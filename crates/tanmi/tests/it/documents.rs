@@ -1,11 +1,353 @@
-//! The documents say what is so.
+//! The documents say what is so: every command in them is run, in their order, in a scratch home; what is shown below a
+//! command is what it prints; examples of JSON are accepted; names in sentences exist.
+//!
+//! That the example rules also speak is in `documents/rules.rs`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::env::TestEnv;
+use markdown::{Block, Kind};
+
+mod markdown;
+mod rules;
+
+/// Lines in blocks of code that begin like this are not run.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("cargo ", "builds and tests the program that runs here"),
+    ("<project>/", "a path, not a command"),
+    ("<项目>/", "a path, not a command"),
+];
+
+/// What has to be typed where nobody is there to answer a question.
+const ASKS: &[(&str, &str)] = &[("tanmi rules trust", "tanmi rules trust --yes")];
+
+/// A command that is still running after this will not end by itself.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub struct Document {
+    pub name: String,
+    pub text: String,
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+pub fn documents() -> Vec<Document> {
+    let root = root();
+    let mut paths: Vec<PathBuf> =
+        ["README.md", "README.zh-CN.md"].iter().map(|name| root.join(name)).collect();
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().flatten().map(|entry| entry.path());
+    paths.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    paths.sort();
+    let read = |path: &PathBuf| Document {
+        name: path.strip_prefix(&root).unwrap().display().to_string(),
+        text: std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    };
+    paths.iter().map(read).collect()
+}
+
+/// The lines of a block that somebody would type. Blocks between bare fences show what a program prints.
+fn commands(block: &Block) -> Vec<(usize, &str)> {
+    let is_output = block.kind == Kind::Fenced(String::new());
+    if !is_output && block.kind != Kind::Indented && block.kind != Kind::Fenced(String::from("sh")) {
+        return Vec::new();
+    }
+    let numbered = block.text.lines().enumerate().map(|(n, line)| (block.line + n, line.trim()));
+    numbered
+        .filter(|(_, line)| if is_output { line.starts_with("tanmi ") } else { !line.is_empty() })
+        .collect()
+}
+
+fn is_left_out(line: &str) -> bool {
+    NOT_RUN.iter().any(|(start, _)| line.starts_with(start))
+}
+
+/// Without what is said about it.
+fn without_comment(line: &str) -> &str {
+    line.split(" #").next().unwrap_or(line).trim_end()
+}
+
+/// Ids of one kind that were seen, and the newest.
+#[derive(Default)]
+struct Made {
+    seen: BTreeSet<String>,
+    last: Option<String>,
+}
+
+impl Made {
+    fn take(&mut self, found: Vec<String>) {
+        for id in found {
+            if self.seen.insert(id.clone()) && id != "root" {
+                self.last = Some(id);
+            }
+        }
+    }
+}
+
+/// A reader of one document, who does what it says.
+struct Reader {
+    env: TestEnv,
+    workspaces: Made,
+    nodes: Made,
+    memories: Made,
+    /// By the last command.
+    printed: String,
+}
+
+impl Reader {
+    fn new(document: &Document) -> Reader {
+        let is_chinese = document.name.contains("zh-CN");
+        let env = TestEnv::with_lang(if is_chinese { "zh_CN.UTF-8" } else { "en_US.UTF-8" });
+        let bin = env.root().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tanmi"), bin.join("tanmi")).unwrap();
+        let home = env.root().join("home");
+        for folder in [".claude", ".cursor", ".codex", ".gemini", ".copilot"] {
+            std::fs::create_dir(home.join(folder)).unwrap();
+        }
+        // What the documents speak of as being there.
+        for (path, text) in [
+            (home.join("docs/for-agents.md"), "# For agents\n\nTests first.\n"),
+            (home.join("notes/style.md"), "# Style\n\nShort sentences.\n"),
+            (env.project.join("docs/for-agents.md"), "# For agents\n\nTests first.\n"),
+            (
+                env.project.join("extensions/agents/helper.md"),
+                "---\nname: helper\ndescription: Helps\n---\nHelp.\n",
+            ),
+            (env.project.join("payload.json"), "{\"prompt\": \"go on\", \"session_id\": \"s-1\"}"),
+            (env.project.join("notes.jsonl"), "{\"content\": \"The port is 8080\"}\n"),
+        ] {
+            env.make(&path, text);
+        }
+        let none = Made::default;
+        Reader { env, workspaces: none(), nodes: none(), memories: none(), printed: String::new() }
+    }
+
+    /// As it is typed.
+    fn shell(&self, line: &str) -> (bool, String, String) {
+        let (out, err) = (self.env.root().join("out"), self.env.root().join("err"));
+        let mut command = self.env.command_in("sh", &self.env.project);
+        command
+            .args(["-c", &format!("exec {line}")])
+            .env("PATH", format!("{}:/usr/bin:/bin", self.env.root().join("bin").display()))
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(&out).unwrap())
+            .stderr(std::fs::File::create(&err).unwrap());
+        let mut child = command.spawn().unwrap();
+        let started = Instant::now();
+        let is_good = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status.success();
+            }
+            if started.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("{line}: does not end; if that is right, it belongs into NOT_RUN");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        (is_good, read(&out), read(&err))
+    }
+
+    /// Does what a block says, and compares what it shows.
+    fn read(&mut self, document: &Document, block: &Block) {
+        if block.kind == Kind::Fenced(String::from("json")) {
+            return self.place(document, block);
+        }
+        let commands = commands(block);
+        if commands.is_empty() && block.follows && block.kind == Kind::Fenced(String::new()) {
+            let trimmed = |text: &str| {
+                let text = self.env.redact(text);
+                text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+            };
+            let (shown, printed) = (trimmed(&block.text), trimmed(&self.printed));
+            assert_eq!(printed, shown, "{}:{}: the command above prints this", document.name, block.line);
+        }
+        for (n, line) in commands {
+            if !is_left_out(line) {
+                self.run(&format!("{}:{n}", document.name), line);
+            }
+        }
+    }
+
+    fn run(&mut self, place: &str, line: &str) {
+        let line = without_comment(line);
+        assert!(line.starts_with("tanmi "), "{place}: {line}: neither ours nor in NOT_RUN");
+        let line = ASKS.iter().find(|(asks, _)| *asks == line).map_or(line, |(_, typed)| typed);
+        let typed = self.fill(place, line);
+        let (is_good, out, err) = self.shell(&typed);
+        assert!(is_good, "{place}: {typed}\n{out}{err}");
+        self.printed = out;
+        self.look();
+    }
+
+    /// A file where its document says that it belongs.
+    fn place(&self, document: &Document, block: &Block) {
+        let value: Value = serde_json::from_str(&block.text)
+            .unwrap_or_else(|error| panic!("{}:{}: {error}", document.name, block.line));
+        let home = self.env.root().join("home/.tanmi");
+        if value["customRules"].is_array() {
+            self.env.make(&self.env.project.join(".tanmi/rules.json"), &block.text);
+        } else if let Some(files) = value["files"].as_array() {
+            self.env.make(&home.join("context.json"), &block.text);
+            let shown = self.env.json(&["context", "show"]);
+            let declared = shown["declared"].as_array().unwrap();
+            let told: Vec<&Value> =
+                declared.iter().filter(|file| file["told"] == true).map(|file| &file["name"]).collect();
+            assert_eq!(told, files.iter().collect::<Vec<_>>(), "{}:{}: {shown}", document.name, block.line);
+        } else {
+            panic!("{}:{}: which file is this?", document.name, block.line);
+        }
+    }
+
+    /// Puts what was made before into the place of words that stand for it.
+    fn fill(&mut self, place: &str, line: &str) -> String {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let mut is_quoted = false;
+        for n in 0..words.len() {
+            let was_quoted = is_quoted;
+            is_quoted ^= words[n].matches('"').count() % 2 == 1;
+            if was_quoted {
+                continue;
+            }
+            let before = n.checked_sub(1).map(|n| words[n].clone()).unwrap_or_default();
+            words[n] = match (words[n].as_str(), before.as_str()) {
+                ("WS", _) => self.workspace(),
+                ("NODE", _) => self.node(),
+                ("ID", "--session") => String::from("s-1"),
+                ("ID", "restore" | "delete" | "archive") if words[1] == "workspace" => self.workspace(),
+                ("ID", _) if words[1] == "memory" => {
+                    self.memories.last.clone().expect("a memory was saved before")
+                }
+                ("DIR", _) => self.env.root().join("dir").display().to_string(),
+                (word, _) => {
+                    let is_name = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+                    assert!(!is_name, "{place}: what does {word} stand for?");
+                    continue;
+                }
+            };
+        }
+        words.join(" ")
+    }
+
+    fn workspace(&mut self) -> String {
+        if self.workspaces.last.is_none() {
+            self.env.init();
+            self.look();
+        }
+        self.workspaces.last.clone().unwrap()
+    }
+
+    fn node(&mut self) -> String {
+        let workspace = self.workspace();
+        if self.nodes.last.is_none() {
+            let node = self.env.node("root", "execution", "Check tokens");
+            self.env.ok(&["node", "transition", &node, "--workspace", &workspace, "--action", "start"]);
+            self.look();
+        }
+        self.nodes.last.clone().unwrap()
+    }
+
+    /// Finds what is new.
+    fn look(&mut self) {
+        let env = &self.env;
+        let ids = |args: &[&str], list: &str, id: &str| -> Vec<String> {
+            let found = env.json(args);
+            let items = found[list].as_array().unwrap();
+            items.iter().map(|item| item[id].as_str().unwrap().to_owned()).collect()
+        };
+        self.workspaces.take(ids(&["workspace", "list"], "workspaces", "workspaceId"));
+        self.memories.take(ids(&["memory", "list"], "results", "id"));
+        if let Some(workspace) = &self.workspaces.last {
+            self.nodes.take(ids(&["node", "list", "--limit", "200", "-w", workspace], "nodes", "id"));
+        }
+    }
+}
+
+fn check(name: &str) {
+    let documents = documents();
+    let document = documents.iter().find(|document| document.name == name).unwrap();
+    let mut reader = Reader::new(document);
+    for block in markdown::blocks(&document.text) {
+        reader.read(document, &block);
+    }
+}
+
+/// One test for each, so that one that fails does not hide the others, and they run side by side.
+macro_rules! documents {
+    ($($test:ident: $name:literal,)*) => {
+        $(#[test] fn $test() { check($name); })*
+
+        #[test]
+        fn every_document_is_read() {
+            let tested: BTreeSet<&str> = [$($name),*].into();
+            for document in documents() {
+                let has_blocks = !markdown::blocks(&document.text).is_empty();
+                assert_eq!(tested.contains(&*document.name), has_blocks, "{}", document.name);
+            }
+        }
+    };
+}
+
+documents! {
+    the_readme: "README.md",
+    the_chinese_readme: "README.zh-CN.md",
+    benchmarks: "docs/benchmarks.md",
+    the_guide_to_context: "docs/context.md",
+    the_guide_to_rules: "docs/rules.md",
+}
+
+#[test]
+fn what_is_left_out_is_still_there() {
+    let documents = documents();
+    let blocks: Vec<Block> = documents.iter().flat_map(|document| markdown::blocks(&document.text)).collect();
+    let lines: Vec<&str> = blocks.iter().flat_map(commands).map(|(_, line)| line).collect();
+    for (start, why) in NOT_RUN {
+        assert!(lines.iter().any(|line| line.starts_with(start)), "{start} ({why}): no document has it");
+    }
+    for (asks, _) in ASKS {
+        assert!(lines.iter().any(|line| without_comment(line) == *asks), "{asks}: no document has it");
+    }
+}
+
+/// `tanmi node create …` in a sentence names a command that exists; JSON in a sentence is JSON.
+#[test]
+fn what_sentences_name_exists() {
+    let reference = std::fs::read_to_string(root().join("docs/reference.md")).unwrap();
+    let known: BTreeSet<&str> =
+        reference.lines().filter_map(|line| line.strip_prefix("### tanmi ")).collect();
+    for document in documents() {
+        for code in markdown::inline(&document.text) {
+            if code.starts_with("{\"") || code.starts_with("[{\"") {
+                let parsed = serde_json::from_str::<Value>(&code);
+                assert!(parsed.is_ok(), "{}: {code}: {parsed:?}", document.name);
+            }
+            for name in code.strip_prefix("tanmi ").map(names).unwrap_or_default() {
+                assert!(known.contains(&*name), "{}: `{code}`: no command {name}", document.name);
+            }
+        }
+    }
+}
+
+/// The commands that are meant: `session bind|unbind ID` is `session bind` and `session unbind`.
+fn names(code: &str) -> Vec<String> {
+    let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '|');
+    let words: Vec<&str> =
+        code.split(' ').take_while(|word| !word.starts_with('-') && is_name(word)).collect();
+    match words.as_slice() {
+        [] => Vec::new(),
+        [before @ .., last] => {
+            let before: String = before.iter().map(|word| format!("{word} ")).collect();
+            last.split('|').map(|last| format!("{before}{last}")).collect()
+        }
+    }
 }
 
 #[test]
