@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tanmi_workspace::state::{Needs, STEPS, Step};
 
 use crate::env::TestEnv;
 use markdown::{Block, Kind};
@@ -19,12 +20,18 @@ mod rules;
 /// Lines in blocks of code that begin like this are not run.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds and tests the program that runs here"),
+    ("INSTA_UPDATE=always cargo ", "writes snapshots of these tests"),
+    (".ci/run", "runs these tests"),
+    ("scripts/install-clients", "fetches from npm; CI runs it"),
     ("<project>/", "a path, not a command"),
     ("<项目>/", "a path, not a command"),
 ];
 
 /// What has to be typed where nobody is there to answer a question.
 const ASKS: &[(&str, &str)] = &[("tanmi rules trust", "tanmi rules trust --yes")];
+
+/// Said behind a command that must fail.
+const REFUSED: &str = "# refused";
 
 /// A command that is still running after this will not end by itself.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -41,7 +48,7 @@ fn root() -> PathBuf {
 pub fn documents() -> Vec<Document> {
     let root = root();
     let mut paths: Vec<PathBuf> =
-        ["README.md", "README.zh-CN.md"].iter().map(|name| root.join(name)).collect();
+        ["README.md", "README.zh-CN.md", "CONTRIBUTING.md"].iter().map(|name| root.join(name)).collect();
     let docs = std::fs::read_dir(root.join("docs")).unwrap().flatten().map(|entry| entry.path());
     paths.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     paths.sort();
@@ -95,6 +102,8 @@ struct Reader {
     env: TestEnv,
     workspaces: Made,
     nodes: Made,
+    /// Those of the nodes that plan.
+    plans: Made,
     memories: Made,
     /// By the last command.
     printed: String,
@@ -126,7 +135,8 @@ impl Reader {
             env.make(&path, text);
         }
         let none = Made::default;
-        Reader { env, workspaces: none(), nodes: none(), memories: none(), printed: String::new() }
+        let (workspaces, nodes, plans, memories) = (none(), none(), none(), none());
+        Reader { env, workspaces, nodes, plans, memories, printed: String::new() }
     }
 
     /// As it is typed.
@@ -178,13 +188,14 @@ impl Reader {
     }
 
     fn run(&mut self, place: &str, line: &str) {
+        let is_refused = line.contains(REFUSED);
         let line = without_comment(line);
         assert!(line.starts_with("tanmi "), "{place}: {line}: neither ours nor in NOT_RUN");
         let line = ASKS.iter().find(|(asks, _)| *asks == line).map_or(line, |(_, typed)| typed);
         let typed = self.fill(place, line);
         let (is_good, out, err) = self.shell(&typed);
-        assert!(is_good, "{place}: {typed}\n{out}{err}");
-        self.printed = out;
+        assert_eq!(is_good, !is_refused, "{place}: {typed}\n{out}{err}");
+        self.printed = if is_good { out } else { err };
         self.look();
     }
 
@@ -221,6 +232,7 @@ impl Reader {
             words[n] = match (words[n].as_str(), before.as_str()) {
                 ("WS", _) => self.workspace(),
                 ("NODE", _) => self.node(),
+                ("PLAN", _) => self.plans.last.clone().expect("a plan was made before"),
                 ("ID", "--session") => String::from("s-1"),
                 ("ID", "restore" | "delete" | "archive") if words[1] == "workspace" => self.workspace(),
                 ("ID", _) if words[1] == "memory" => {
@@ -257,16 +269,17 @@ impl Reader {
 
     /// Finds what is new.
     fn look(&mut self) {
-        let env = &self.env;
-        let ids = |args: &[&str], list: &str, id: &str| -> Vec<String> {
-            let found = env.json(args);
-            let items = found[list].as_array().unwrap();
-            items.iter().map(|item| item[id].as_str().unwrap().to_owned()).collect()
+        let ids = |found: &Value, list: &str, id: &str, filter: fn(&&Value) -> bool| -> Vec<String> {
+            let items = found[list].as_array().unwrap().iter().filter(filter);
+            items.map(|item| item[id].as_str().unwrap().to_owned()).collect()
         };
-        self.workspaces.take(ids(&["workspace", "list"], "workspaces", "workspaceId"));
-        self.memories.take(ids(&["memory", "list"], "results", "id"));
+        let workspaces = self.env.json(&["workspace", "list"]);
+        self.workspaces.take(ids(&workspaces, "workspaces", "workspaceId", |_| true));
+        self.memories.take(ids(&self.env.json(&["memory", "list"]), "results", "id", |_| true));
         if let Some(workspace) = &self.workspaces.last {
-            self.nodes.take(ids(&["node", "list", "--limit", "200", "-w", workspace], "nodes", "id"));
+            let nodes = self.env.json(&["node", "list", "--limit", "200", "-w", workspace]);
+            self.nodes.take(ids(&nodes, "nodes", "id", |_| true));
+            self.plans.take(ids(&nodes, "nodes", "id", |node| node["type"] == "planning"));
         }
     }
 }
@@ -300,6 +313,8 @@ documents! {
     the_readme: "README.md",
     the_chinese_readme: "README.zh-CN.md",
     benchmarks: "docs/benchmarks.md",
+    contributing: "CONTRIBUTING.md",
+    the_guide: "docs/guide.md",
     the_guide_to_context: "docs/context.md",
     the_guide_to_rules: "docs/rules.md",
 }
@@ -315,6 +330,26 @@ fn what_is_left_out_is_still_there() {
     for (asks, _) in ASKS {
         assert!(lines.iter().any(|line| without_comment(line) == *asks), "{asks}: no document has it");
     }
+}
+
+/// The table of steps in the guide is the table of the program.
+#[test]
+fn the_steps_of_the_guide() {
+    let guide = std::fs::read_to_string(root().join("docs/guide.md")).unwrap();
+    let table: Vec<&str> = guide
+        .lines()
+        .filter(|line| line.starts_with("| planning |") || line.starts_with("| execution |"))
+        .collect();
+    let row = |step: &Step| {
+        let needs = match step.needs {
+            Needs::Nothing => "",
+            Needs::Conclusion => "a conclusion ",
+            Needs::Children => "children ",
+            Needs::ChildrenDoneAndConclusion => "all children done, a conclusion ",
+        };
+        format!("| {} | {} | {} | {} | {needs}|", step.kind, step.from, step.action, step.to)
+    };
+    assert_eq!(table, STEPS.iter().map(row).collect::<Vec<_>>());
 }
 
 /// `tanmi node create …` in a sentence names a command that exists; JSON in a sentence is JSON.
@@ -334,6 +369,22 @@ fn what_sentences_name_exists() {
             }
         }
     }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut seen = 0;
+    for document in documents() {
+        let folder = root().join(&document.name).parent().unwrap().to_owned();
+        for link in document.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (path, _) = link.split_once('#').unwrap_or((link, ""));
+            if !path.is_empty() && !path.contains("://") {
+                assert!(folder.join(path).exists(), "{}: {link}", document.name);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0, "nothing was looked at");
 }
 
 /// The commands that are meant: `session bind|unbind ID` is `session bind` and `session unbind`.

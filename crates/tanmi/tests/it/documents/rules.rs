@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::markdown::{self, Kind};
 use super::{Document, documents};
+use crate::agent::Agent;
 use crate::env::{NOW, TestEnv};
 
 /// A rule, what `rules explain` is asked when it speaks, and when it is silent. `+2h` is a time, names in capitals are of
@@ -20,6 +21,26 @@ const MOMENTS: &[(&str, &str, &str)] = &[
     ("team/long", "--session at-task --at +2h", "--session at-task"),
     ("team/long-and-stuck", "--session stuck --at +2h", "--session at-task --at +2h"),
     ("team/quiet", "--session at-task", "--session nobody"),
+    ("guide/migrations", "--prompt migration", "--prompt build"),
+    ("guide/welcome", "--event session_start --start startup", "--event session_start --start resume"),
+    (
+        "guide/after-compaction",
+        "--event session_start --start compact",
+        "--event session_start --start startup",
+    ),
+    ("guide/only-codex", "--event session_start --platform codex", "--event session_start --platform cursor"),
+    ("guide/short-reports", "--event subagent_start", "--event session_start"),
+    (
+        "guide/thin-conclusion",
+        "--event task_complete --workspace WS --node DONE",
+        "--event task_complete --workspace WS --node TESTED",
+    ),
+    ("guide/validation", "--session at-check", "--session at-task"),
+    ("guide/too-broad", "--session at-root", "--session at-plan"),
+    ("guide/stuck", "--session stuck --at +2h", "--session stuck"),
+    ("guide/long-and-unbound", "--session long", "--session nobody"),
+    ("guide/otherwise", "--session at-task", "--session stuck"),
+    ("guide/no-hints", "--platform cursor", "--platform codex"),
 ];
 
 /// A workspace in which everything has happened that the examples speak of.
@@ -46,8 +67,24 @@ impl Stage {
         let (task, stuck) = (started("Check tokens"), started("Allow skew"));
         env.ok(&["problem", "--node", &stuck, "Clock skew"]);
         let (finished, tested) = (done("Sign", "It holds"), done("Verify", "It holds, all tests pass"));
-        for (session, node) in [("at-task", &task), ("stuck", &stuck)] {
+        let (plan, check) = (env.node("root", "planning", "Later"), env.node("root", "execution", "Review"));
+        env.node(&plan, "execution", "Renew tokens");
+        env.ok(&["node", "update", &check, "--role", "validation"]);
+        for n in 0..3 {
+            env.node("root", "execution", &format!("Step {n}"));
+        }
+        let root = String::from("root");
+        for (session, node) in [
+            ("at-task", &task),
+            ("stuck", &stuck),
+            ("at-check", &check),
+            ("at-plan", &plan),
+            ("at-root", &root),
+        ] {
             env.ok(&["session", "bind", "--session", session, "--workspace", &workspace, "--node", node]);
+        }
+        for n in 0..10 {
+            Agent::claude(&env, "long").prompt(&format!("question {n}"));
         }
         let names = vec![
             ("WS", workspace),
