@@ -21,6 +21,7 @@ mod house;
 mod install;
 mod layout;
 mod ledger;
+mod licences;
 mod mcp;
 mod memory;
 mod model;
