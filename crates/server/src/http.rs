@@ -25,7 +25,7 @@ mod feed;
 mod guard;
 pub mod lease;
 mod markdown;
-mod openapi;
+pub mod openapi;
 mod own;
 mod page;
 mod routes;

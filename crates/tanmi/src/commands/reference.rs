@@ -1,4 +1,4 @@
-//! `tanmi reference`: every command, tool, setting and variable as one Markdown page, made from the very tables that the
+//! `tanmi reference`: every command, tool, request, setting and variable as one Markdown page, made from the very tables that the
 //! program runs on. None of them is named here.
 
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ fn page() -> String {
     root.build();
     let mut out = String::from(
         "# Reference\n\nWritten by `cargo xtask reference` from the tables of the program itself; a test fails when it is \
-         out of date.\n\n[Commands](#commands) · [Tools](#tools) · [Settings](#settings) · \
+         out of date.\n\n[Commands](#commands) · [Tools](#tools) · [HTTP](#http) · [Settings](#settings) · \
          [Environment](#environment)\n\n## Commands\n\nEvery command takes these too:\n",
     );
     arguments(
@@ -34,6 +34,7 @@ fn page() -> String {
         describe(&mut out, command);
     }
     tools(&mut out);
+    requests(&mut out);
     settings(&mut out);
     variables(&mut out);
     out
@@ -139,6 +140,20 @@ fn shape(property: &Value) -> String {
             _ => kind.to_owned(),
         },
     }
+}
+
+/// From the description that the server gives of itself.
+fn requests(out: &mut String) {
+    out.push_str("\n## HTTP\n\nWhat `tanmi serve` answers. Their parameters are in the OpenAPI description, which is one of them.\n");
+    let described = tanmi_server::http::openapi::describe();
+    let mut rows = Vec::new();
+    for (path, methods) in described["paths"].as_object().into_iter().flatten() {
+        for (method, operation) in methods.as_object().into_iter().flatten() {
+            let about = operation["summary"].as_str().unwrap_or_default();
+            rows.push([code(&format!("{} {path}", method.to_uppercase())), about.to_owned()]);
+        }
+    }
+    table(out, ["request", ""], rows);
 }
 
 fn settings(out: &mut String) {
