@@ -8,8 +8,8 @@ use std::cell::RefCell;
 
 use tanmi_base::Lang;
 use tanmi_engine::{
-    BUILTIN, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts, check_condition,
-    judge, parse_rules,
+    BUILTIN, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
+    check_condition, judge, parse_rules,
 };
 use tanmi_event::{CLAUDE_CODE, Decision, Event, EventKind, PLATFORMS, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
@@ -92,7 +92,11 @@ fn facts() -> Facts {
         lang: Lang::Zh,
         session: SessionFacts { id: String::from("s"), ..SessionFacts::default() },
         workspace: Some(WorkspaceFacts { name: String::from("工作区"), ..WorkspaceFacts::default() }),
-        node: Some(NodeFacts { title: String::from("node"), status: String::from("implementing"), ..NodeFacts::default() }),
+        node: Some(NodeFacts {
+            title: String::from("node"),
+            status: String::from("implementing"),
+            ..NodeFacts::default()
+        }),
         memory: Ok(MemoryFacts::default()),
         declared: Ok(DeclaredFacts::default()),
         memory_on: true,
@@ -131,7 +135,12 @@ fn collection() -> MemoryIndex {
     let dir = std::env::temp_dir().join(format!("tanmi-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a folder");
     let path = dir.join("2025-12-10.jsonl");
-    let texts = ["JWT it is, valid for 24 hours", "令牌的有效期是一天", "fix parse_header in src/lib.rs", "Dec 9 deploy"];
+    let texts = [
+        "JWT it is, valid for 24 hours",
+        "令牌的有效期是一天",
+        "fix parse_header in src/lib.rs",
+        "Dec 9 deploy",
+    ];
     let lines: Vec<String> = texts
         .iter()
         .enumerate()

@@ -97,6 +97,15 @@ impl Document {
         if !closed {
             return Err(ParseError::new(number, "the front matter is not closed by a line ---"));
         }
+        // It would swallow whatever is added behind it.
+        if let Some(open) =
+            doc.front.iter().rfind(|entry| entry.key.is_some()).filter(|entry| is_open_flow(&entry.raw))
+        {
+            return Err(ParseError::new(
+                open.line,
+                "a bracket is not closed; quote a text that begins with one",
+            ));
+        }
         doc.front_end = number;
         doc.split_body(&lines.collect::<String>());
         Ok(doc)
@@ -283,11 +292,15 @@ impl Document {
 
     /// Closes the fences that people left open in parts that are not ours, so that they reach into nothing of ours.
     pub fn close_foreign_fences(&mut self, ours: &[Names]) {
-        let foreign = self
-            .sections
-            .iter_mut()
-            .filter(|section| !ours.iter().any(|names| names.matches(section.name())))
-            .map(|section| &mut section.body);
+        // Only the first section of a name is ours.
+        let mut taken: Vec<bool> = vec![false; ours.len()];
+        let mut is_foreign =
+            |section: &&mut Section| match ours.iter().position(|names| names.matches(section.name())) {
+                Some(at) => std::mem::replace(&mut taken[at], true),
+                None => true,
+            };
+        let foreign =
+            self.sections.iter_mut().filter(|section| is_foreign(section)).map(|section| &mut section.body);
         for body in foreign.chain(std::iter::once(&mut self.preamble)) {
             if let Some(fence) = open_fence(body) {
                 end_with_line(body);
