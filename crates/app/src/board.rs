@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, clock};
 use tanmi_session::{Bindings, Ledger, States};
-use tanmi_workspace::model::{LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId};
+use tanmi_workspace::model::{
+    LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId, WorkspaceStatus,
+};
 use tanmi_workspace::ops::{self, Page};
 use tanmi_workspace::state::{self, Action};
 use tanmi_workspace::store::NodeBrief;
@@ -28,6 +30,8 @@ pub struct NodeView {
     /// From the root down.
     pub ancestors: Vec<NodeBrief>,
     pub children: Children,
+    /// Whether it may be changed: nothing in an archive may.
+    pub writable: bool,
     /// The steps that are possible now.
     pub actions: Vec<Possible>,
     /// How many log lines there are; the node has the latest of them.
@@ -113,10 +117,13 @@ impl App {
             let children = Children { total: tally.total(), done: tally.done() };
             let log_total = node.diary.log.len();
             node.diary.log = node.diary.log.split_off(log_total.saturating_sub(LOG_LINES));
+            let writable = tx.workspace()?.status == WorkspaceStatus::Active;
+            let actions = possible(node.kind, node.status, children.total > 0);
             Ok(NodeView {
                 node_id: id.clone(),
                 version: node.version(),
-                actions: possible(node.kind, node.status, children.total > 0),
+                writable,
+                actions: if writable { actions } else { Vec::new() },
                 ancestors,
                 children,
                 log_total,
@@ -194,11 +201,17 @@ impl App {
         let from =
             clock::utc_day(self.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000);
         let mut found: BTreeMap<String, (DayLine, Vec<u64>)> = BTreeMap::new();
-        for entry in Ledger::new(self.home()).read(Some(&from), None)?.entries {
-            let (line, micros) = found.entry(clock::utc_day(entry.at)).or_default();
+        let today = clock::utc_day(self.now());
+        for entry in Ledger::new(self.home()).read(Some(&from), Some(&today))?.entries {
+            let day = clock::utc_day(entry.at);
+            // A clock that was wrong once must not stretch the days to it.
+            if !(from.as_str()..=today.as_str()).contains(&day.as_str()) {
+                continue;
+            }
+            let (line, micros) = found.entry(day).or_default();
             line.decisions += 1;
-            line.tokens += entry.tokens;
-            line.bytes += entry.bytes;
+            line.tokens = line.tokens.saturating_add(entry.tokens);
+            line.bytes = line.bytes.saturating_add(entry.bytes);
             if entry.source == "hook" {
                 micros.push(entry.micros);
             }

@@ -52,8 +52,8 @@ pub struct Totals {
 impl Totals {
     fn add(&mut self, entry: &LedgerEntry) {
         self.decisions += 1;
-        self.bytes += entry.bytes;
-        self.tokens += entry.tokens;
+        self.bytes = self.bytes.saturating_add(entry.bytes);
+        self.tokens = self.tokens.saturating_add(entry.tokens);
     }
 }
 

@@ -3,7 +3,7 @@
 //! It is a convenience and never the truth: a wrong entry is noticed and put right, a lost file is made again by
 //! scanning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub struct RegistryEntry {
 struct RegistryFile {
     version: u32,
     workspaces: BTreeMap<String, RegistryEntry>,
+    /// Every project that was ever an entry: a clone has the same workspaces as its original.
+    #[serde(default)]
+    projects: BTreeSet<PathBuf>,
 }
 
 /// Folders that never hold a project and are large.
@@ -56,16 +59,30 @@ impl Registry {
         Ok(entries.filter_map(|(id, entry)| Some((WorkspaceId::parse(&id).ok()?, entry))).collect())
     }
 
-    /// Remembers where these workspaces are. Writes only if something is new.
+    /// Projects that have workspaces, or had, and are still there.
+    pub fn projects(&self) -> Result<Vec<PathBuf>> {
+        let file = self.load()?;
+        let mut projects = file.projects;
+        projects.extend(file.workspaces.into_values().map(|entry| entry.project));
+        Ok(projects.into_iter().filter(|project| project.is_dir()).collect())
+    }
+
+    /// Remembers where these workspaces are; of several places, the first. Writes only if something is new.
     pub fn remember(&self, found: &[(WorkspaceId, RegistryEntry)]) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        let first: Vec<&(WorkspaceId, RegistryEntry)> =
+            found.iter().filter(|(id, _)| seen.insert(id)).collect();
         let is_new = |file: &RegistryFile| {
-            found.iter().any(|(id, entry)| file.workspaces.get(id.as_str()) != Some(entry))
+            first.iter().any(|(id, entry)| file.workspaces.get(id.as_str()) != Some(entry))
+                || found.iter().any(|(_, entry)| !file.projects.contains(&entry.project))
         };
         if is_new(&self.load()?) {
             self.edit(|file| {
-                for (id, entry) in found {
+                for (id, entry) in first {
                     file.workspaces.insert(id.to_string(), entry.clone());
                 }
+                file.projects.extend(found.iter().map(|(_, entry)| entry.project.clone()));
+                file.projects.retain(|project| project.is_dir());
             })?;
         }
         Ok(())

@@ -176,7 +176,7 @@ impl App {
 
     /// The specification's two shapes, with progress and the session's id in both.
     pub fn session_status(&self, session: &str) -> Result<Value> {
-        let mut status = self.bare_status(session)?;
+        let mut status = self.session_view(session)?;
         let reminders = self.status_checked(session);
         if !reminders.is_empty() {
             status["reminders"] = json!(reminders);
@@ -184,7 +184,8 @@ impl App {
         Ok(status)
     }
 
-    fn bare_status(&self, session: &str) -> Result<Value> {
+    /// As [`App::session_status`], without an event: nothing is said and nothing noted.
+    pub fn session_view(&self, session: &str) -> Result<Value> {
         crate::import::sessions(self.home(), self.project(), self.now());
         let Some(bound) = self.binding_of(session)? else { return self.unbound_status(session) };
         let binding = Bindings::new(self.home()).find(session)?;
@@ -213,6 +214,7 @@ impl App {
             status: Some(WorkspaceStatus::Active),
             limit: 20,
             scan: None,
+            projects: Vec::new(),
         };
         let lines = self.workspace_list(&filter)?;
         let line = |line: &crate::workspace::WorkspaceLine| {

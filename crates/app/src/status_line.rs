@@ -33,7 +33,7 @@ pub fn read(home: &Path, session: Option<&str>, now: Millis) -> StatusLine {
     let mut line = session.and_then(|session| bound(home, session)).unwrap_or_default();
     let today = clock::utc_day(now);
     let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
-    line.tokens_today = said.entries.iter().map(|entry| entry.tokens).sum();
+    line.tokens_today = said.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
     line
 }
 

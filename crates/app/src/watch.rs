@@ -23,6 +23,8 @@ pub enum News {
     /// Nodes of a workspace are not what they were: ids, or `workspace` for its own file.
     Workspace {
         workspace_id: WorkspaceId,
+        /// The same workspace may be in several projects: clones, work trees.
+        project: String,
         /// The number of the change, if the program made it.
         #[serde(skip_serializing_if = "Option::is_none")]
         change: Option<u64>,
@@ -41,20 +43,22 @@ pub enum News {
     Rules,
 }
 
+struct Followed {
+    follower: Follower,
+    /// One that went is remembered: it may come back, with another branch.
+    is_there: bool,
+}
+
 pub struct Watcher {
     app: Arc<App>,
-    followers: BTreeMap<(PathBuf, WorkspaceId), Follower>,
+    followers: BTreeMap<(PathBuf, WorkspaceId), Followed>,
     signs: BTreeMap<News, Vec<Option<FileSig>>>,
 }
 
 impl App {
     /// Projects that this one knows of: its own, and all in the registry that are still there.
     pub fn known_projects(&self) -> Vec<PathBuf> {
-        let registered =
-            self.registry.entries().unwrap_or_default().into_iter().map(|(_, entry)| entry.project);
-        let mut projects: Vec<PathBuf> = registered.filter(|project| project.is_dir()).collect();
-        projects.sort();
-        projects.dedup();
+        let mut projects = self.registry.projects().unwrap_or_default();
         projects.retain(|project| project != self.project());
         projects.insert(0, self.project().to_owned());
         projects
@@ -67,7 +71,7 @@ impl Watcher {
         let mut watcher = Watcher { app, followers: BTreeMap::new(), signs: BTreeMap::new() };
         for (project, id) in watcher.workspaces(projects) {
             let follower = watcher.app.store(&project).follow(&id, false);
-            watcher.followers.insert((project, id), follower);
+            watcher.followers.insert((project, id), Followed { follower, is_there: true });
         }
         watcher.signs = watcher.signs_now(projects);
         watcher
@@ -76,10 +80,10 @@ impl Watcher {
     /// What the journals tell, and the signs of everything else.
     pub fn glance(&mut self, projects: &[PathBuf]) -> Vec<News> {
         let mut news = Vec::new();
-        for ((_, id), follower) in &mut self.followers {
+        for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_there) {
             // A workspace that cannot be read now is looked at again the next time.
-            let happened = follower.changes().unwrap_or_default();
-            news.extend(happened.into_iter().map(|happening| told(id, happening)));
+            let happened = followed.follower.changes().unwrap_or_default();
+            news.extend(happened.into_iter().map(|happening| told(project, id, happening)));
         }
         let signs = self.signs_now(projects);
         let changed = signs.iter().filter(|(kind, sign)| self.signs.get(*kind) != Some(sign));
@@ -88,29 +92,36 @@ impl Watcher {
         news
     }
 
-    /// Workspaces that came or went, and what people changed in one of them after the other. Says how many there are.
-    pub fn sweep(&mut self, projects: &[PathBuf], turn: usize) -> (Vec<News>, usize) {
+    /// Workspaces that came or went, and what people changed in those that are `wanted`, and in one after the other of the
+    /// rest. Says how many there are.
+    pub fn sweep(&mut self, projects: &[PathBuf], wanted: &[String], turn: usize) -> (Vec<News>, usize) {
         let mut news = Vec::new();
         let now = self.workspaces(projects);
-        let before = self.followers.len();
-        self.followers.retain(|key, _| now.contains(key));
-        let went = self.followers.len() < before;
-        let mut came = false;
-        for (project, id) in now {
-            if !self.followers.contains_key(&(project.clone(), id.clone())) {
-                let follower = self.app.store(&project).follow(&id, true);
-                self.followers.insert((project, id), follower);
-                came = true;
+        let mut is_changed = false;
+        for (key, followed) in &mut self.followers {
+            let is_there = now.contains(key);
+            is_changed |= std::mem::replace(&mut followed.is_there, is_there) != is_there;
+        }
+        for key in now {
+            if !self.followers.contains_key(&key) {
+                let follower = self.app.store(&key.0).follow(&key.1, true);
+                self.followers.insert(key, Followed { follower, is_there: true });
+                is_changed = true;
             }
         }
-        if came || went {
+        if is_changed {
             news.push(News::Workspaces);
         }
-        let count = self.followers.len();
-        if let Some(((_, id), follower)) = self.followers.iter_mut().nth(turn % count.max(1)) {
-            let happened = follower.changes().unwrap_or_default();
-            let edited = follower.edits().unwrap_or_default();
-            news.extend(happened.into_iter().chain(edited).map(|happening| told(id, happening)));
+        let there = || self.followers.iter().filter(|(_, followed)| followed.is_there).map(|(key, _)| key);
+        let count = there().count();
+        let next = there().nth(turn % count.max(1)).cloned();
+        let wanted = there().filter(|(_, id)| wanted.iter().any(|wanted| wanted == id.as_str())).cloned();
+        let looked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
+        for (project, id) in looked {
+            let Some(followed) = self.followers.get_mut(&(project.clone(), id.clone())) else { continue };
+            let happened = followed.follower.changes().unwrap_or_default();
+            let edited = followed.follower.edits().unwrap_or_default();
+            news.extend(happened.into_iter().chain(edited).map(|happening| told(&project, &id, happening)));
         }
         (news, count)
     }
@@ -144,15 +155,12 @@ impl Watcher {
     }
 }
 
-fn told(id: &WorkspaceId, happening: Happening) -> News {
-    let workspace_id = id.clone();
-    match happening {
-        Happening::Change { seq, nodes } => {
-            News::Workspace { workspace_id, change: Some(seq), nodes, gap: false }
-        }
-        Happening::Edit { nodes } => News::Workspace { workspace_id, change: None, nodes, gap: false },
-        Happening::Gap { seq } => {
-            News::Workspace { workspace_id, change: Some(seq), nodes: Vec::new(), gap: true }
-        }
-    }
+fn told(project: &Path, id: &WorkspaceId, happening: Happening) -> News {
+    let (workspace_id, project) = (id.clone(), project.display().to_string());
+    let (change, nodes, gap) = match happening {
+        Happening::Change { seq, nodes } => (Some(seq), nodes, false),
+        Happening::Edit { nodes } => (None, nodes, false),
+        Happening::Gap { seq } => (Some(seq), Vec::new(), true),
+    };
+    News::Workspace { workspace_id, project, change, nodes, gap }
 }

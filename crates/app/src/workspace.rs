@@ -56,6 +56,8 @@ pub struct WorkspaceFilter {
     pub limit: usize,
     /// Looks for projects below this folder first, and remembers them.
     pub scan: Option<PathBuf>,
+    /// Also of these, whether this machine knows them or not.
+    pub projects: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -119,10 +121,12 @@ impl App {
         }
         let mut projects = vec![self.project().to_owned()];
         if filter.all || filter.scan.is_some() {
-            let known = self.registry.entries()?;
-            projects.extend(known.into_iter().map(|(_, entry)| entry.project));
-            projects[1..].sort();
-            projects.dedup();
+            projects.extend(self.registry.projects()?);
+        }
+        for project in &filter.projects {
+            if !projects.contains(project) {
+                projects.push(project.clone());
+            }
         }
         let mut lines = Vec::new();
         let mut seen = std::collections::BTreeSet::new();

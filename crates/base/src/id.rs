@@ -41,6 +41,12 @@ pub fn random(len: usize) -> String {
     out
 }
 
+/// As [`random`], for what nobody may guess: without entropy there is none.
+pub fn secret(len: usize) -> Option<String> {
+    getrandom::fill(&mut [0u8; 1]).ok()?;
+    Some(random(len))
+}
+
 /// A name that is safe as one path component on every system, whatever the input is; distinct inputs stay distinct.
 pub fn safe_name(raw: &str) -> String {
     let plain = !raw.is_empty()

@@ -3,14 +3,17 @@
 //! [`guard`] decides who may ask at all, [`routes`] is the table of what can be asked, [`api`] carries a request to a
 //! use case, [`feed`] tells of changes, [`page`] is the embedded page. All file work runs on blocking threads.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+#[cfg(unix)]
+use futures_util::future::select;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tanmi_app::watch::Watcher;
@@ -24,6 +27,7 @@ mod api;
 mod feed;
 mod guard;
 pub mod lease;
+mod listen;
 mod markdown;
 pub mod openapi;
 mod own;
@@ -39,6 +43,9 @@ use lease::Lease;
 const MAX_BODY: usize = 2 << 20;
 /// How long requests that are under way are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long, and how many, workspaces that were asked about are watched more closely.
+const LOOKED_FOR: Duration = Duration::from_secs(600);
+const LOOKED: usize = 8;
 
 /// Everything a request needs.
 pub struct Served {
@@ -49,27 +56,27 @@ pub struct Served {
     announced: Mutex<Vec<PathBuf>>,
     guard: Guard,
     feed: Arc<Feed>,
+    /// Workspaces that somebody asked about lately: they are watched more closely.
+    looked: Mutex<HashMap<String, Instant>>,
 }
 
 /// Where the server is, for whoever started it.
 pub struct Ready<'a> {
-    /// Opens the page, once.
+    /// Each opens the page, once: one to be shown, one for a browser that is opened.
     pub link: String,
+    pub browser_link: String,
     pub lease: &'a Lease,
 }
 
 impl Served {
-    fn new(env: Env, port: u16) -> Served {
+    fn new(env: Env, port: u16) -> io::Result<Served> {
+        let guard =
+            Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
         let env = Env { stays: true, remote: true, session: None, ..env };
         let first = Arc::new(App::new(env.clone()));
         let feed = Arc::new(Feed::new());
-        Served {
-            env,
-            apps: Mutex::new(vec![first]),
-            announced: Mutex::default(),
-            guard: Guard::new(port),
-            feed,
-        }
+        let (apps, announced, looked) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());
+        Ok(Served { env, apps, announced, guard, feed, looked })
     }
 
     fn first(&self) -> Arc<App> {
@@ -92,6 +99,19 @@ impl Served {
         if !announced.contains(&project) {
             announced.push(project);
         }
+    }
+
+    fn looks_at(&self, workspace: &str) {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.retain(|_, at| at.elapsed() < LOOKED_FOR);
+        if looked.len() < LOOKED || looked.contains_key(workspace) {
+            looked.insert(workspace.to_owned(), Instant::now());
+        }
+    }
+
+    fn looked_at(&self) -> Vec<String> {
+        let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.iter().filter(|(_, at)| at.elapsed() < LOOKED_FOR).map(|(id, _)| id.clone()).collect()
     }
 
     /// The use cases of a project; `None` for one that nobody here knows.
@@ -120,7 +140,7 @@ pub fn run(env: Env, port: u16, lease: Lease, ready: impl FnOnce(Ready<'_>)) -> 
 async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     let port = listener.local_addr()?.port();
-    let served = Arc::new(Served::new(env, port));
+    let served = Arc::new(Served::new(env, port)?);
     let watching = {
         let projects = served.projects();
         // Before anybody can ask: what happens after an answer is then certainly told.
@@ -132,7 +152,7 @@ async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&served), guard::check))
         .layer(DefaultBodyLimit::max(MAX_BODY));
     lease.write(port, served.guard.token(), served.first().project())?;
-    ready(Ready { link: served.guard.link(), lease: &lease });
+    ready(Ready { link: served.guard.link(), browser_link: served.guard.link(), lease: &lease });
 
     let feed = Arc::clone(&served.feed);
     let ended = async move {
@@ -141,14 +161,7 @@ async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'
         feed.close();
         mcp_ends.cancel();
     };
-    let (ends, has_ended) = tokio::sync::oneshot::channel::<()>();
-    let ended = async move {
-        ended.await;
-        let _ = ends.send(());
-    };
-    let server = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(ended).into_future());
-    let _ = has_ended.await;
-    let _ = tokio::time::timeout(PATIENCE, server).await;
+    listen::serve(listener, router, ended, PATIENCE).await;
     watching.stop();
     lease.end();
     Ok(())
@@ -157,11 +170,15 @@ async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'
 /// Ctrl-C, or a polite signal.
 async fn told_to_end() {
     #[cfg(unix)]
-    if let Ok(mut terminated) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        let interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-        let terminated = std::pin::pin!(terminated.recv());
-        futures_util::future::select(interrupted, terminated).await;
-        return;
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut ended), Ok(mut hung)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        {
+            let (ended, hung) = (std::pin::pin!(ended.recv()), std::pin::pin!(hung.recv()));
+            let interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+            select(interrupted, select(ended, hung)).await;
+            return;
+        }
     }
     let _ = tokio::signal::ctrl_c().await;
 }

@@ -12,8 +12,16 @@ export class Refused extends Error {
   }
 }
 
+let project = '';
+
+/** The project whose workspace is shown: the same one may be in several, as clones or work trees. */
+export function setProject(path) {
+  project = path || '';
+}
+
 async function ask(method, path, { query, body, version, signal } = {}) {
   const url = new URL(`api/v1${path}`, document.baseURI);
+  if (project && path.startsWith('/workspaces/')) url.searchParams.set('project', project);
   for (const [key, value] of Object.entries(query || {})) {
     if (value !== undefined && value !== null && value !== '' && value !== false) url.searchParams.set(key, value);
   }
@@ -36,19 +44,31 @@ export const remove = (path) => ask('DELETE', path);
 export const enc = encodeURIComponent;
 export const nodePath = (workspace, node) => `/workspaces/${enc(workspace)}/nodes/${enc(node)}`;
 
-/** Hears of changes for ever. `heard` gets each one; `lost` is called when some may have been missed. */
+/**
+ * Hears of changes for ever. `heard` gets each one; `lost` is called when some may have been missed; `live` gets 'on',
+ * 'off', or 'closed' where the server does not let us in any more. A page that nobody sees does not listen: a browser has
+ * six connections to a server for all of its pages.
+ */
 export function listen({ heard, lost, live }) {
-  const source = new EventSource(new URL('api/v1/changes', document.baseURI));
+  let source = null;
   let greeted = false;
-  source.addEventListener('hello', () => {
-    // A second greeting is that of a server that does not know where we were.
-    if (greeted) lost();
-    greeted = true;
-    live(true);
+  const open = () => {
+    source = new EventSource(new URL('api/v1/changes', document.baseURI));
+    source.addEventListener('hello', () => {
+      // A second greeting is that of a server that does not know where we were.
+      if (greeted) lost();
+      greeted = true;
+      live('on');
+    });
+    source.addEventListener('change', (event) => { live('on'); heard(JSON.parse(event.data)); });
+    source.addEventListener('gap', () => { live('on'); lost(); });
+    source.onerror = () => live(source && source.readyState === EventSource.CLOSED ? 'closed' : 'off');
+  };
+  const close = () => { if (source) source.close(); source = null; };
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'hidden') close();
+    else if (!source) open();
   });
-  source.addEventListener('change', (event) => { live(true); heard(JSON.parse(event.data)); });
-  source.addEventListener('gap', () => { live(true); lost(); });
-  source.onopen = () => live(true);
-  source.onerror = () => live(false);
-  return source;
+  window.addEventListener('pagehide', close);
+  open();
 }

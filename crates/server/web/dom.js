@@ -56,6 +56,46 @@ function attributes(element, given) {
   if (given.start) element.setAttribute('start', String(given.start));
 }
 
+/** Draws anew without taking the focus, the caret or open boxes away from whoever is at work there. */
+export function repaint(root, draw) {
+  const focused = root.contains(document.activeElement) ? document.activeElement : null;
+  const key = focused ? keyOf(focused) : null;
+  const typed = focused && 'selectionStart' in focused ? [focused.value, focused.selectionStart, focused.selectionEnd] : null;
+  const open = [...root.querySelectorAll('details[open][data-key]')].map((box) => box.dataset.key);
+  draw();
+  for (const box of root.querySelectorAll('details[data-key]')) if (open.includes(box.dataset.key)) box.open = true;
+  if (!focused || root.contains(document.activeElement)) return;
+  const again = key ? root.querySelector(key) : null;
+  if (again) {
+    again.focus({ preventScroll: true });
+    if (typed && again.value === typed[0]) { try { again.setSelectionRange(typed[1], typed[2]); } catch { /* not a text */ } }
+  } else {
+    const heading = root.querySelector('h2');
+    if (heading) { heading.tabIndex = -1; heading.focus({ preventScroll: true }); }
+  }
+}
+
+function keyOf(element) {
+  for (const name of ['id', 'name', 'data-action', 'data-key']) {
+    const value = element.getAttribute(name) || (name === 'data-key' && element.closest('[data-key]') && element.closest('[data-key]').dataset.key);
+    if (value) return name === 'data-key' ? `[data-key="${CSS.escape(value)}"] ${element.tagName}, ${element.tagName}[data-key="${CSS.escape(value)}"]` : `[${name}="${CSS.escape(value)}"]`;
+  }
+  return null;
+}
+
+/** Runs it once at a time: a second click while the first is under way does nothing. */
+export async function once(element, work) {
+  if (element.dataset.busy) return undefined;
+  element.dataset.busy = 'true';
+  element.setAttribute('aria-busy', 'true');
+  try {
+    return await attempt(work);
+  } finally {
+    delete element.dataset.busy;
+    element.removeAttribute('aria-busy');
+  }
+}
+
 let toastTimer = 0;
 
 /** A line for a moment, read aloud too. */

@@ -1,6 +1,6 @@
 // Fields with their labels, and questions in a dialog. What happens with the answers is not decided here.
 
-import { h, show, attempt } from './dom.js';
+import { h, show } from './dom.js';
 import { t } from './words.js';
 
 let count = 0;
@@ -31,36 +31,58 @@ export function values(form) {
 
 /** Asks in a dialog. Closes when `done` has worked; what the person typed stays where it has not. */
 export function ask({ title, text, fields, yes, danger, done }) {
+  const problem = h('p', { class: 'bad', role: 'alert' });
   const form = h('form', { method: 'dialog' },
-    h('h2', {}, title), text ? h('p', { dir: 'auto' }, text) : null, (fields || []).map(field),
+    h('h2', {}, title), text ? h('p', { dir: 'auto' }, text) : null, (fields || []).map(field), problem,
     h('div', { class: 'buttons' },
       h('button', { type: 'button', onclick: () => dialog.close() }, t('cancelEdit')),
       h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, yes || t('save'))));
   const dialog = h('dialog', { 'aria-label': title, onclose: () => dialog.remove() }, form);
+  let busy = false;
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const worked = await attempt(async () => { await done(values(form)); return true; });
-    if (worked) dialog.close();
+    if (busy) return;
+    busy = true;
+    try {
+      await done(values(form));
+      dialog.close();
+    } catch (error) {
+      // In the dialog: nothing behind it can be read now.
+      problem.textContent = error.hint ? `${error.message} — ${error.hint}` : error.message;
+    } finally {
+      busy = false;
+    }
   });
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
 }
 
-export const lines = (text) => (text || '').split('\n').map((line) => line.trim()).filter((line) => line);
+/** What a text area makes of a text: it knows one kind of line end. */
+export const asTyped = (text) => (text || '').replace(/\r\n?/g, '\n');
 
-export function docsOf(text) {
-  return lines(text).map((line) => {
-    const [, expired, rest] = line.match(/^(\[expired\]\s*)?(.*)$/);
-    const at = rest.search(/[:：]/);
-    const [path, description] = at < 0 ? [rest, ''] : [rest.slice(0, at), rest.slice(at + 1)];
-    return { path: path.trim(), description: description.trim(), status: expired ? 'expired' : 'active' };
-  });
+// A list is edited with one entry in a line. Entries that nobody touched stay what they are, byte for byte.
+const inLine = (text) => asTyped(text).replace(/\n/g, '⏎');
+const outOfLine = (line) => line.replace(/⏎/g, '\n');
+
+function entries(text, was, show, read) {
+  const known = new Map((was || []).map((entry) => [show(entry), entry]));
+  const typed = asTyped(text).split('\n').filter((line) => line.trim());
+  return typed.map((line) => (known.has(line) ? known.get(line) : read(outOfLine(line.trim()))));
 }
 
-export function docsAsText(docs) {
-  return (docs || []).map((doc) => `${doc.status === 'expired' ? '[expired] ' : ''}${doc.path}${doc.description ? `: ${doc.description}` : ''}`).join('\n');
-}
+export const rulesAsText = (rules) => (rules || []).map(inLine).join('\n');
+export const rulesOf = (text, was) => entries(text, was, inLine, (line) => line);
+
+const docInLine = (doc) => `${doc.status === 'expired' ? '[expired] ' : ''}${inLine(doc.path)}${doc.description ? `: ${inLine(doc.description)}` : ''}`;
+
+export const docsAsText = (docs) => (docs || []).map(docInLine).join('\n');
+export const docsOf = (text, was) => entries(text, was, docInLine, (line) => {
+  const [, expired, rest] = line.match(/^(\[expired\]\s*)?([^]*)$/);
+  // `https://…` and `C:\…` have a colon too; the one that counts has a space behind it.
+  const [, path, description] = rest.match(/^([^]*?)(?::\s+|：)([^]*)$/) || [null, rest, ''];
+  return { path: path.trim(), description: description.trim(), status: expired ? 'expired' : 'active' };
+});
 
 /**
  * An edit that somebody else got ahead of: what it is now beside what was typed. Nothing is lost on either side.

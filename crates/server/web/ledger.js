@@ -1,7 +1,7 @@
 // What agents were told: a time line with sizes and the exact texts, and what it cost per day.
 
 import { get, enc } from './api.js';
-import { h, show, attempt, calmly } from './dom.js';
+import { h, show, repaint, attempt, calmly } from './dom.js';
 import { field, values } from './forms.js';
 import { plot } from './plot.js';
 import { t, when, number } from './words.js';
@@ -40,7 +40,7 @@ export function ledgerView() {
       attempt(() => get('/ledger', { ...values(form), limit })),
     ]);
     if (days) paintPlots(days.days);
-    if (ledger) paint(ledger);
+    if (ledger) repaint(list, () => paint(ledger));
   }
 
   function paintPlots(found) {
@@ -59,15 +59,14 @@ export function ledgerView() {
   function paint(ledger) {
     const { entries, total } = ledger;
     if (!entries.length) { show(list, h('p', { class: 'empty' }, t('noLedger'))); return; }
-    const open = new Set([...list.querySelectorAll('details[open]')].map((box) => box.dataset.key));
     show(list,
       h('p', { class: 'meta' }, `${t('total')}: ${number(total.decisions)} · ${number(total.tokens)} ${t('tokens')} · ${number(total.bytes)} B`),
-      h('ol', { class: 'said-list' }, [...entries].reverse().map((entry) => h('li', {}, line(entry, open)))),
-      entries.length < total.decisions
+      h('ol', { class: 'said-list' }, [...entries].reverse().map((entry) => h('li', {}, line(entry)))),
+      entries.length < total.decisions && limit < 1000
         ? h('button', { onclick: () => { limit = Math.min(1000, limit * 2); load(); } }, t('more')) : null);
   }
 
-  function line(entry, open) {
+  function line(entry) {
     const text = h('pre', { class: 'said', dir: 'auto' });
     const key = `${entry.at}-${entry.session}-${entry.event}-${entry.text}`;
     const box = h('details', { 'data-key': key },
@@ -82,7 +81,6 @@ export function ledgerView() {
       const answer = await get(`/ledger/texts/${enc(entry.text)}`).catch(() => null);
       text.textContent = answer ? answer.content : t('textGone');
     });
-    if (open.has(key)) box.open = true;
     return box;
   }
 

@@ -13,18 +13,36 @@ const VIEWS = { work: workView, sessions: sessionsView, ledger: ledgerView, memo
 const THEMES = ['auto', 'light', 'dark'];
 
 let shown = { name: null, view: null };
-let isLive = true;
+let state = 'on';
 const live = h('span', { class: 'live', role: 'status' });
 
 const go = (hash) => { if (location.hash === hash) route(); else location.hash = hash; };
 
+let query = new URLSearchParams();
+
 function parts() {
-  return location.hash.replace(/^#\/?/, '').split('/').map((part) => {
+  const [path, search] = location.hash.replace(/^#\/?/, '').split('?');
+  query = new URLSearchParams(search || '');
+  return path.split('/').map((part) => {
     try { return decodeURIComponent(part); } catch { return ''; }
   });
 }
 
+let settled = location.hash;
+
+function isKept() {
+  return Boolean(shown.view && shown.view.unsaved && shown.view.unsaved()) && !window.confirm(t('dropEdit'));
+}
+
+/** Another place was asked for: what is not saved here is not lost without a word. */
+function moved() {
+  if (location.hash === settled) return;
+  if (isKept()) history.replaceState(null, '', settled || '#/work');
+  else route();
+}
+
 function route() {
+  settled = location.hash;
   const [name, ...rest] = parts();
   const known = Object.hasOwn(VIEWS, name) ? name : 'work';
   if (known !== shown.name) {
@@ -33,7 +51,7 @@ function route() {
     frame();
   }
   document.title = `${t(known)} · Tanmi`;
-  shown.view.route(rest[0] || null, rest[1] || null);
+  shown.view.route(rest[0] || null, rest[1] || null, query.get('project') || '');
 }
 
 function theme() {
@@ -60,14 +78,19 @@ function frame() {
     }, `${t('theme')}: ${t(theme())}`),
     h('button', {
       class: 'small quiet', id: 'language', lang: language() === 'zh' ? 'en' : 'zh-CN',
-      onclick: () => { setLanguage(language() === 'zh' ? 'en' : 'zh'); shown = { name: null, view: null }; route(); },
+      onclick: () => {
+        if (isKept()) return;
+        setLanguage(language() === 'zh' ? 'en' : 'zh');
+        shown = { name: null, view: null };
+        route();
+      },
     }, t('language')));
   paintLive();
 }
 
 function paintLive() {
-  live.textContent = isLive ? `● ${t('live')}` : `○ ${t('offline')}`;
-  live.classList.toggle('off', !isLive);
+  live.textContent = { on: `● ${t('live')}`, off: `○ ${t('offline')}`, closed: `○ ${t('closed')}` }[state];
+  live.classList.toggle('off', state !== 'on');
 }
 
 document.addEventListener('keydown', (event) => {
@@ -78,12 +101,12 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
-window.addEventListener('hashchange', route);
+window.addEventListener('hashchange', moved);
+window.addEventListener('beforeunload', (event) => { if (shown.view && shown.view.unsaved && shown.view.unsaved()) event.preventDefault(); });
 dress();
 route();
-const feed = listen({
+listen({
   heard: (news) => { if (shown.view) shown.view.heard(news); },
   lost: () => { if (shown.view) shown.view.lost(); },
-  live: (now) => { if (now !== isLive) { isLive = now; paintLive(); } },
+  live: (now) => { if (now !== state) { state = now; paintLive(); } },
 });
-window.addEventListener('pagehide', () => feed.close());

@@ -1,7 +1,7 @@
 // What is remembered: search with filters, edit, forget, bring back.
 
 import { get, post, patch, enc } from './api.js';
-import { h, show, attempt, calmly, toast } from './dom.js';
+import { h, show, repaint, attempt, calmly, toast } from './dom.js';
 import { ask, field, values } from './forms.js';
 import { t, when } from './words.js';
 
@@ -24,10 +24,12 @@ export function memoryView() {
 
   const project = () => values(form).project;
 
-  async function load() {
+  async function load(wide) {
     const turn = asked += 1;
-    const answer = await attempt(() => get('/memory', { ...values(form), limit: 50 }));
-    if (answer && turn === asked) paint(answer);
+    // What was unfolded stays so when there is news.
+    const limit = Math.min(200, Math.max(50, wide ? shown.length : 0));
+    const answer = await attempt(() => get('/memory', { ...values(form), limit }));
+    if (answer && turn === asked) repaint(list, () => paint(answer));
   }
 
   async function more() {
@@ -46,7 +48,7 @@ export function memoryView() {
     const isFact = TYPES.slice(0, 3).includes(memory.type);
     const path = `/memory/facts/${enc(memory.id)}`;
     const mark = (verb) => attempt(async () => { await post(`${path}/${verb}`, {}, { project: project() }); await load(); });
-    return h('li', { class: memory.hidden ? 'hidden' : '' },
+    return h('li', { class: memory.hidden ? 'hidden' : '', 'data-key': memory.id },
       h('div', { class: 'facts' },
         h('span', { class: `badge type-${memory.type}` }, t(`type${memory.type}`)),
         h('time', {}, memory.timestamp ? when(Date.parse(memory.timestamp)) : '–'),
@@ -96,9 +98,9 @@ export function memoryView() {
     if (answer) show(projects, field({ name: 'project', label: t('project'), options: answer.projects.map((path) => [path, path]) }));
   }
 
-  form.addEventListener('input', calmly(load, 200));
+  form.addEventListener('input', calmly(() => load(), 200));
   form.addEventListener('submit', (event) => { event.preventDefault(); load(); });
-  const again = calmly(load, 300);
+  const again = calmly(() => load(true), 300);
   return {
     element,
     async route() { await listProjects(); await load(); },

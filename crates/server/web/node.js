@@ -2,35 +2,33 @@
 // by news.
 
 import { get, post, put, patch, remove, nodePath, enc } from './api.js';
-import { h, show, rendered, attempt, toast } from './dom.js';
-import { ask, field, values, conflict, docsOf, docsAsText } from './forms.js';
+import { h, show, repaint, rendered, attempt, once, toast } from './dom.js';
+import { ask, field, values, conflict, asTyped, docsOf, docsAsText } from './forms.js';
 import { SYMBOLS } from './tree.js';
 import { t, statusWord, typeWord, when } from './words.js';
 
 const EDITED = ['title', 'requirement', 'note', 'docs'];
 
-export function nodeView(workspace, id, go) {
+export function nodeView(workspace, id, go, way) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const path = nodePath(workspace, id);
-  const way = (node) => `#/work/${enc(workspace)}/${enc(node)}`;
-  let editing = false;
+  // One form for as long as the node is shown: what was typed into it outlives every news.
+  const logForm = newLogForm();
+  let editing = null;
 
   async function load() {
     try {
       const view = await get(path, { render: true });
-      if (!editing) paint(view);
+      if (!editing) repaint(element, () => paint(view));
     } catch (error) {
-      if (error.code === 'NODE_NOT_FOUND') {
-        editing = false;
-        show(element, h('p', { class: 'empty' }, t('gone')));
-      } else toast(error.message, 'bad');
+      if (editing) { toast(error.message, 'bad'); return; }
+      const text = error.code === 'NODE_NOT_FOUND' ? t('gone') : [error.message, error.hint ? ` — ${error.hint}` : ''];
+      show(element, h('p', { class: 'empty', role: 'alert' }, text));
     }
   }
 
   function paint(view) {
     const { node } = view;
-    const typing = element.contains(document.activeElement) && document.activeElement.tagName === 'INPUT' ? document.activeElement : null;
-    const kept = typing && typing.value ? { name: typing.name, value: typing.value } : null;
     show(element,
       view.ancestors.length ? h('nav', { class: 'crumbs', 'aria-label': 'breadcrumb' },
         view.ancestors.map((above) => [h('a', { href: way(above.id) }, h('bdi', {}, above.title)), ' › '])) : null,
@@ -40,6 +38,7 @@ export function nodeView(workspace, id, go) {
           h('span', { class: 'status', 'data-status': node.status }, `${SYMBOLS[node.status]} ${statusWord(node.status)}`),
           h('span', { class: 'badge' }, typeWord(node.type)),
           node.role ? h('span', { class: 'badge' }, node.role) : null,
+          view.writable ? null : h('span', { class: 'badge' }, t('readOnly')),
           node.isolated ? h('span', { class: 'badge' }, t('isolated')) : null,
           view.children.total ? h('span', {}, t('children', view.children.total, view.children.done)) : null,
           node.startedBy && node.status !== 'completed' ? h('span', {}, t('startedBy', node.startedBy)) : null),
@@ -57,10 +56,6 @@ export function nodeView(workspace, id, go) {
       log(view),
       contextBox(),
       h('p', { class: 'meta' }, `${node.id} · ${t('created')} ${when(node.createdAt)} · ${t('updated')} ${when(node.updatedAt)}`));
-    if (kept) {
-      const again = element.querySelector(`input[name="${CSS.escape(kept.name)}"]`);
-      if (again) { again.value = kept.value; again.focus(); }
-    }
   }
 
   function section(title, content, kind) {
@@ -69,10 +64,11 @@ export function nodeView(workspace, id, go) {
 
   function buttons(view) {
     const { node, actions } = view;
+    if (!view.writable) return null;
     return h('div', { class: 'buttons' },
       actions.map((step) => h('button', {
         class: ['complete', 'start', 'submit'].includes(step.action) ? 'primary' : '', 'data-action': step.action,
-        onclick: () => transition(node, step),
+        onclick: (event) => transition(event.currentTarget, step),
       }, t(step.action))),
       h('button', { 'data-action': 'edit', onclick: () => edit(view) }, t('edit')),
       node.type === 'planning' ? h('button', { 'data-action': 'child', onclick: newChild }, t('newChild')) : null,
@@ -85,9 +81,9 @@ export function nodeView(workspace, id, go) {
     await load();
   }
 
-  function transition(node, possible) {
+  function transition(button, possible) {
     if (!possible.needsConclusion) {
-      attempt(() => step(possible.action));
+      once(button, () => step(possible.action));
       return;
     }
     ask({
@@ -128,9 +124,12 @@ export function nodeView(workspace, id, go) {
     return h('section', { class: 'problem', role: 'note' },
       h('h3', {}, `⚠ ${t('problem')}`), rendered(view.rendered.problem),
       found.nextStep ? [h('h4', {}, t('nextStep')), rendered(view.rendered.nextStep)] : null,
-      h('div', { class: 'buttons' },
-        h('button', { onclick: () => setProblem(found) }, t('edit')),
-        h('button', { class: 'primary', onclick: () => attempt(async () => { await remove(`${path}/problem`); await load(); }) }, t('clearProblem'))));
+      view.writable ? h('div', { class: 'buttons' },
+        h('button', { 'data-action': 'problem-edit', onclick: () => setProblem(found) }, t('edit')),
+        h('button', {
+          class: 'primary', 'data-action': 'problem-clear',
+          onclick: (event) => once(event.currentTarget, async () => { await remove(`${path}/problem`); await load(); }),
+        }, t('clearProblem'))) : null);
   }
 
   function setProblem(found) {
@@ -150,26 +149,30 @@ export function nodeView(workspace, id, go) {
   function log(view) {
     const { node, logTotal } = view;
     const earlier = logTotal - node.log.length;
-    const form = h('form', { class: 'inline' },
-      h('input', { name: 'log', 'aria-label': t('addLog'), placeholder: t('addLog'), required: true, dir: 'auto' }),
-      h('button', { type: 'submit' }, t('add')));
-    form.addEventListener('submit', (event) => {
-      event.preventDefault();
-      attempt(async () => {
-        await post(`${path}/log`, { log: values(form).log });
-        form.reset();
-        await load();
-      });
-    });
-    return h('section', { class: 'log' }, h('h3', {}, t('log')), form,
+    return h('section', { class: 'log' }, h('h3', {}, t('log')), view.writable ? logForm : null,
       h('ol', { class: 'timeline' }, [...node.log].reverse().map((line) => h('li', { class: line.operator },
         h('time', {}, line.timestamp || '–'), h('span', { class: 'who' }, line.operator), h('bdi', {}, line.event)))),
       earlier > 0 ? h('p', { class: 'meta' }, t('earlier', earlier)) : null);
   }
 
+  function newLogForm() {
+    const form = h('form', { class: 'inline' },
+      h('input', { name: 'log', 'aria-label': t('addLog'), placeholder: t('addLog'), required: true, dir: 'auto' }),
+      h('button', { type: 'submit', 'data-action': 'log' }, t('add')));
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      once(form, async () => {
+        await post(`${path}/log`, { log: values(form).log });
+        form.reset();
+        await load();
+      });
+    });
+    return form;
+  }
+
   function contextBox() {
     const text = h('pre', { class: 'said', dir: 'auto' });
-    const box = h('details', { class: 'context' }, h('summary', {}, t('context')), text);
+    const box = h('details', { class: 'context', 'data-key': 'context' }, h('summary', {}, t('context')), text);
     box.addEventListener('toggle', () => {
       if (!box.open || text.textContent) return;
       attempt(async () => {
@@ -182,9 +185,9 @@ export function nodeView(workspace, id, go) {
   }
 
   function edit(view) {
-    editing = true;
     const place = h('div', {});
     const { node } = view;
+    const was = { title: node.title, requirement: asTyped(node.requirement), note: asTyped(node.note), docs: docsAsText(node.docs) };
     const form = h('form', { class: 'edit' },
       field({ name: 'title', label: t('title'), value: node.title, required: true, autofocus: true }),
       field({ name: 'requirement', label: t('requirement'), value: node.requirement, rows: 8 }),
@@ -195,38 +198,44 @@ export function nodeView(workspace, id, go) {
         h('button', { type: 'button', onclick: end }, t('cancelEdit')),
         h('button', { type: 'submit', class: 'primary' }, t('save'))));
     let { version } = view;
-    form.addEventListener('submit', (event) => { event.preventDefault(); save(); });
+    const changes = () => { const typed = values(form); return EDITED.filter((name) => asTyped(typed[name]) !== was[name]); };
+    editing = changes;
+    form.addEventListener('submit', (event) => { event.preventDefault(); once(form, save); });
     show(element, h('h2', {}, t('edit')), form);
     form.querySelector('input').focus();
 
     function end() {
-      editing = false;
-      load();
+      editing = null;
+      return load();
     }
 
     async function save() {
       const typed = values(form);
-      const was = { ...node, docs: docsAsText(node.docs) };
       // Only what was changed is sent: the rest may be somebody else's by now.
-      const changed = EDITED.filter((name) => typed[name] !== was[name]);
-      if (!changed.length) { end(); return; }
-      const body = Object.fromEntries(changed.map((name) => [name, name === 'docs' ? docsOf(typed.docs) : typed[name]]));
+      const changed = changes();
+      if (!changed.length) { await end(); return; }
+      const body = Object.fromEntries(changed.map((name) => [name, name === 'docs' ? docsOf(typed.docs, node.docs) : asTyped(typed[name])]));
       try {
         await patch(path, body, version);
-        toast(t('saved'));
-        end();
       } catch (error) {
-        if (error.code !== 'OUTDATED') { toast(error.message, 'bad'); return; }
+        if (error.code !== 'OUTDATED') throw error;
         const now = { ...error.details.current, docs: docsAsText(error.details.current.docs) };
-        const pairs = EDITED.filter((name) => now[name] !== typed[name]).map((name) => [t(name), now[name], typed[name]]);
-        conflict(place, pairs, { drop: end, keep: () => { version = error.details.version; place.replaceChildren(); save(); } });
+        const pairs = changed.map((name) => [t(name), now[name], typed[name]]);
+        const keep = () => { version = error.details.version; place.replaceChildren(); once(form, save); };
+        conflict(place, pairs, { drop: end, keep });
+        return;
       }
+      toast(t('saved'));
+      await end();
     }
   }
 
   load();
   return {
     element,
+    unsaved() {
+      return Boolean(editing ? editing().length : values(logForm).log);
+    },
     changed(ids) {
       // Children and ancestors count too, and there are few of these: asking is cheaper than knowing.
       if (!editing && (ids === null || ids.length)) load();

@@ -1,7 +1,7 @@
 // Who is bound where.
 
 import { get, remove, enc } from './api.js';
-import { h, show, attempt, calmly } from './dom.js';
+import { h, show, repaint, attempt, calmly } from './dom.js';
 import { t, when, number } from './words.js';
 
 export function sessionsView() {
@@ -10,11 +10,11 @@ export function sessionsView() {
 
   async function load() {
     const answer = await attempt(async () => {
-      const spaces = await get('/workspaces', { all: true, limit: 200 });
+      const spaces = await get('/workspaces', { all: true, limit: 10000 });
       names = new Map(spaces.workspaces.map((space) => [space.workspaceId, space.name]));
       return get('/bindings', { limit: 500 });
     });
-    if (answer) paint(answer.bindings);
+    if (answer) repaint(element, () => paint(answer.bindings));
   }
 
   function paint(lines) {
@@ -22,13 +22,13 @@ export function sessionsView() {
     show(element, h('h2', {}, t('sessions')),
       lines.length === 0 ? h('p', { class: 'empty' }, t('noSessions')) : h('div', { class: 'scroll' }, h('table', {},
         h('thead', {}, h('tr', {}, columns.map((key) => h('th', { scope: 'col' }, key === 'unbind' ? h('span', { class: 'sr' }, t(key)) : t(key))))),
-        h('tbody', {}, lines.map((line) => h('tr', {},
+        h('tbody', {}, lines.map((line) => h('tr', { 'data-key': line.sessionId },
           h('td', {}, h('span', { class: `dot ${line.live ? 'on' : ''}`, title: line.live ? t('atWork') : t('silent') }),
             h('span', { class: 'sr' }, line.live ? t('atWork') : t('silent')), h('code', {}, line.sessionId)),
           h('td', {}, line.platform || '–'),
-          h('td', {}, h('a', { href: `#/work/${enc(line.workspaceId)}` }, h('bdi', {}, names.get(line.workspaceId) || line.workspaceId))),
+          h('td', {}, h('a', { href: `#/work/${enc(line.workspaceId)}?project=${enc(line.project)}` }, h('bdi', {}, names.get(line.workspaceId) || line.workspaceId))),
           h('td', {}, line.focusedNodeId
-            ? h('a', { href: `#/work/${enc(line.workspaceId)}/${enc(line.focusedNodeId)}` }, line.focusedNodeId) : '–'),
+            ? h('a', { href: `#/work/${enc(line.workspaceId)}/${enc(line.focusedNodeId)}?project=${enc(line.project)}` }, line.focusedNodeId) : '–'),
           h('td', {}, when(line.aliveAt)),
           h('td', { class: 'number' }, number(line.prompts)),
           h('td', {}, h('button', {

@@ -36,7 +36,7 @@ export class Tree {
   }
 
   /** Fetches the first levels and opens the way to `node`, whose ancestors are given. */
-  async load(ancestors) {
+  async load(ancestors, wanted) {
     await this.fetchLevel('root');
     const root = this.nodes.get('root');
     if (root) root.open = true;
@@ -46,6 +46,9 @@ export class Tree {
       const node = this.nodes.get(id);
       if (node) node.open = true;
     }
+    // The one that is meant may be far down among its siblings.
+    const parent = ancestors && ancestors.length ? this.nodes.get(ancestors[ancestors.length - 1]) : null;
+    while (wanted && parent && parent.next && !parent.kids.includes(wanted)) await this.fetchLevel(parent.row.id);
     this.layOut();
   }
 
@@ -143,13 +146,20 @@ export class Tree {
 
   /** The rest of a level comes when its end comes into sight. */
   fetchSoon(row) {
-    if (this.fetching) return;
+    if (this.fetching || this.stuck) return;
     this.fetching = true;
-    attempt(() => row.more()).finally(() => { this.fetching = false; this.layOut(); });
+    row.more().catch((error) => {
+      // Where we were is gone: look at all of it again. Anything else waits until somebody asks for it.
+      if (error.code === 'NODE_NOT_FOUND') return this.reload();
+      this.stuck = true;
+      return undefined;
+    }).finally(() => { this.fetching = false; this.layOut(); });
   }
 
   moreRow(row, at) {
-    return this.place(h('div', { class: 'row more', role: 'presentation' }, t('loading')), row, at);
+    const again = () => { this.stuck = false; this.paint(); };
+    const text = this.stuck ? h('button', { class: 'small', onclick: again }, t('again')) : t('loading');
+    return this.place(h('div', { class: 'row more', role: 'presentation' }, text), row, at);
   }
 
   place(element, row, at) {
@@ -285,7 +295,15 @@ export class Tree {
   async reload() {
     const open = [...this.nodes].filter(([, node]) => node.open && node.kids).map(([id]) => id);
     this.nodes.forEach((node) => { node.kids = null; node.next = null; });
-    for (const id of open) await this.fetchLevel(id);
+    this.stuck = false;
+    for (const id of open) {
+      try {
+        await this.fetchLevel(id);
+      } catch (error) {
+        if (error.code !== 'NODE_NOT_FOUND') throw error;
+        this.nodes.delete(id);
+      }
+    }
     if (this.found) await this.filter(this.asked.query, this.asked.status);
     this.layOut();
   }

@@ -10,6 +10,9 @@ const WORDS = {
   save: ['保存', 'Save'], cancelEdit: ['取消', 'Cancel'], edit: ['编辑', 'Edit'], delete: ['删除', 'Delete'],
   add: ['添加', 'Add'], more: ['更多', 'More'], none: ['无', 'none'], nothing: ['这里什么都没有', 'Nothing here'],
   failed: ['失败', 'Failed'], saved: ['已保存', 'Saved'], done: ['完成', 'Done'],
+  dropEdit: ['放弃未保存的修改？', 'Drop what you have not saved?'], again: ['重试', 'Try again'],
+  goneWorkspace: ['此工作区已不在', 'This workspace is no longer there'],
+  readOnly: ['已归档：只读', 'archived: read-only'], lineBreak: ['⏎ 代表换行', '⏎ stands for a line break'],
   closed: ['会话已失效；请再次运行 tanmi serve 打开页面', 'This page is no longer let in; run tanmi serve again to open it'],
   // Workspaces
   workspaces: ['工作区', 'Workspaces'], newWorkspace: ['新建工作区', 'New workspace'], name: ['名称', 'Name'],
@@ -87,7 +90,8 @@ export function setLanguage(wanted) {
 export function t(key, ...values) {
   const pair = WORDS[key];
   let text = pair ? pair[lang === 'zh' ? 0 : 1] : key;
-  for (const value of values) text = text.replace('{}', value);
+  // By a function: a title may have `$&` in it.
+  for (const value of values) text = text.replace('{}', () => value);
   return text;
 }
 

@@ -1,9 +1,9 @@
 // The view of work: workspaces, the tree of one, and a node or the workspace itself. Who shows what is decided here; how
 // a tree, a node or a workspace looks is not.
 
-import { get, post, enc } from './api.js';
-import { h, show, attempt, calmly } from './dom.js';
-import { ask, lines } from './forms.js';
+import { get, post, enc, setProject } from './api.js';
+import { h, show, repaint, attempt, calmly } from './dom.js';
+import { ask, rulesOf } from './forms.js';
 import { nodeView } from './node.js';
 import { workspaceView } from './workspace.js';
 import { Tree, SYMBOLS } from './tree.js';
@@ -14,20 +14,43 @@ export function workView(go) {
   const middle = h('section', { class: 'pane middle', 'aria-label': t('tree') });
   const detail = h('article', { class: 'pane detail', 'aria-live': 'off' });
   const element = h('div', { class: 'work' }, spaces, middle, detail);
-  const at = { workspace: undefined, node: null, tree: null, view: null, list: [] };
+  const at = { key: undefined, workspace: null, project: '', node: null, own: '', tree: null, view: null, list: [] };
 
-  async function route(workspace, node) {
+  let turn = 0;
+
+  async function route(workspace, node, project) {
+    const mine = turn += 1;
+    const isLate = () => mine !== turn;
     element.dataset.shows = node ? 'detail' : workspace ? 'middle' : 'spaces';
     if (!at.list.length) await listSpaces();
-    if (workspace !== at.workspace) await openWorkspace(workspace, node);
+    if (isLate()) return;
+    if (`${workspace} ${project}` !== at.key) await openWorkspace(workspace, node, project, isLate);
+    if (isLate()) return;
     if (node !== at.node || !at.view) openNode(node);
   }
 
+  /** Where a workspace, or something in it, is shown. The project is named where it is not the server's own. */
+  function way(workspace, project, node) {
+    const query = project && project !== at.own ? `?project=${enc(project)}` : '';
+    return `#/work/${enc(workspace)}${node ? `/${enc(node)}` : ''}${query}`;
+  }
+
   async function listSpaces() {
-    const answer = await attempt(() => get('/workspaces', { all: true, limit: 200 }));
+    const [answer, projects] = await Promise.all([
+      attempt(() => get('/workspaces', { all: true, limit: 10000 })),
+      at.own ? null : get('/projects').catch(() => null),
+    ]);
+    if (projects) [at.own] = projects.projects;
     if (!answer) return;
     at.list = answer.workspaces;
-    paintSpaces();
+    repaint(spaces, paintSpaces);
+    const shown = current();
+    if (at.workspace && at.heading) at.heading.textContent = shown ? shown.name : t('goneWorkspace');
+  }
+
+  function current() {
+    return at.list.find((space) => space.workspaceId === at.workspace && space.project === (at.project || at.own))
+      || at.list.find((space) => space.workspaceId === at.workspace && !at.project);
   }
 
   let showArchived = false;
@@ -54,8 +77,8 @@ export function workView(go) {
     const { done, total } = space.progress;
     const share = total ? Math.round((100 * done) / total) : 0;
     return h('li', {}, h('a', {
-      href: `#/work/${enc(space.workspaceId)}`, class: 'space',
-      'aria-current': space.workspaceId === at.workspace ? 'page' : null,
+      href: way(space.workspaceId, space.project), class: 'space', 'data-key': `${space.workspaceId} ${space.project}`,
+      'aria-current': space === current() ? 'page' : null,
     },
     h('bdi', { class: 'name' }, space.name),
     space.status === 'active' ? null : h('span', { class: 'badge' }, t(space.status)),
@@ -75,16 +98,19 @@ export function workView(go) {
         { name: 'project', label: t('project'), options: answer.projects.map((project) => [project, project]) },
       ],
       done: async (typed) => {
-        const body = { name: typed.name, goal: typed.goal, rules: lines(typed.rules) };
+        const body = { name: typed.name, goal: typed.goal, rules: rulesOf(typed.rules) };
         const made = await post('/workspaces', body, { project: typed.project });
         await listSpaces();
-        go(`#/work/${enc(made.workspaceId)}`);
+        go(way(made.workspaceId, typed.project));
       },
     });
   }
 
-  async function openWorkspace(workspace, node) {
+  async function openWorkspace(workspace, node, project, isLate) {
+    at.key = `${workspace} ${project}`;
     at.workspace = workspace;
+    at.project = project;
+    setProject(project);
     at.node = null;
     at.view = null;
     paintSpaces();
@@ -94,14 +120,14 @@ export function workView(go) {
       show(detail);
       return;
     }
-    const tree = new Tree(workspace, (id) => go(`#/work/${enc(workspace)}/${enc(id)}`));
+    const tree = new Tree(workspace, (id) => go(way(workspace, project, id)));
     at.tree = tree;
-    const space = at.list.find((known) => known.workspaceId === workspace);
-    show(middle, toolbar(workspace, tree, space), tree.element);
+    show(middle, toolbar(workspace, tree, current()), tree.element);
     const isNode = node && node !== 'workspace' && node !== 'root';
     const shown = isNode ? await get(`/workspaces/${enc(workspace)}/nodes/${enc(node)}`).catch(() => null) : null;
-    await attempt(() => tree.load(shown ? shown.ancestors.map((above) => above.id) : []));
-    await bindings();
+    if (isLate()) return;
+    await attempt(() => tree.load(shown ? shown.ancestors.map((above) => above.id) : [], node));
+    if (!isLate()) await bindings();
   }
 
   function toolbar(workspace, tree, space) {
@@ -109,7 +135,7 @@ export function workView(go) {
     const search = h('input', { type: 'search', id: 'search', placeholder: t('searchNodes'), 'aria-label': t('searchNodes') });
     const status = h('select', { 'aria-label': t('status') }, h('option', { value: '' }, `${t('status')}: ${t('any')}`),
       Object.keys(SYMBOLS).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusWord(word)}`)));
-    const run = async () => {
+    const run = at.filter = async () => {
       const outcome = await attempt(() => tree.filter(search.value.trim(), status.value));
       if (outcome === undefined) return;
       found.textContent = outcome ? t('matches', `${number(outcome.count)}${outcome.more ? '+' : ''}`) : '';
@@ -119,8 +145,8 @@ export function workView(go) {
     return h('div', { class: 'toolbar' },
       h('div', { class: 'head' },
         h('a', { class: 'back', href: '#/work' }, `‹ ${t('workspaces')}`),
-        h('h2', {}, h('bdi', {}, space ? space.name : workspace)),
-        h('a', { class: 'button small', href: `#/work/${enc(workspace)}/workspace` }, t('settings'))),
+        h('h2', {}, at.heading = h('bdi', {}, space ? space.name : workspace)),
+        h('a', { class: 'button small', href: way(workspace, at.project, 'workspace') }, t('settings'))),
       h('div', { class: 'filters' }, search, status, found));
   }
 
@@ -134,11 +160,11 @@ export function workView(go) {
     } else if (node === 'workspace') {
       at.view = workspaceView(workspace, go, listSpaces);
     } else {
-      at.view = nodeView(workspace, node, go);
+      at.view = nodeView(workspace, node, go, (id) => way(workspace, at.project, id));
       tree.select(node);
     }
     if (at.view) {
-      show(detail, h('a', { class: 'back', href: `#/work/${enc(workspace)}` }, `‹ ${t('tree')}`), at.view.element);
+      show(detail, h('a', { class: 'back', href: way(workspace, at.project) }, `‹ ${t('tree')}`), at.view.element);
       detail.scrollTop = 0;
     }
   }
@@ -165,7 +191,7 @@ export function workView(go) {
     if (tree) await attempt(() => tree.refresh(ids));
     if (tree && tree.found && !filtering) {
       filtering = true;
-      await attempt(() => tree.filter(tree.asked.query, tree.asked.status));
+      await at.filter();
       filtering = false;
     }
     if (view && view === at.view) view.changed(ids);
@@ -177,6 +203,7 @@ export function workView(go) {
       if (news.kind === 'workspaces' || news.kind === 'workspace') relist();
       if (news.kind === 'bindings') bindings();
       if (news.kind !== 'workspace' || news.workspaceId !== at.workspace) return;
+      if (news.project !== (at.project || at.own)) return;
       if (news.gap) { this.lost(); return; }
       news.nodes.forEach((id) => waiting.add(id));
       flush();
@@ -186,6 +213,9 @@ export function workView(go) {
       if (at.tree) attempt(() => at.tree.reload());
       if (at.view) at.view.changed(null);
       bindings();
+    },
+    unsaved() {
+      return Boolean(at.view && at.view.unsaved());
     },
     focusSearch() {
       const search = middle.querySelector('#search');

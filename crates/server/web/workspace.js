@@ -1,21 +1,21 @@
 // A workspace itself: goal, rules, docs, its own problem and log. Agents that are bound to it are told of a change.
 
 import { get, post, patch, remove, enc } from './api.js';
-import { h, show, attempt, toast } from './dom.js';
-import { ask, field, values, conflict, lines, docsOf, docsAsText } from './forms.js';
+import { h, show, repaint, attempt, once, toast } from './dom.js';
+import { ask, field, values, conflict, asTyped, rulesOf, rulesAsText, docsOf, docsAsText } from './forms.js';
 import { t, when, number } from './words.js';
 
-const asText = (board) => ({ name: board.name, goal: board.goal, rules: board.rules.join('\n'), docs: docsAsText(board.docs) });
+const asText = (board) => ({ name: board.name, goal: asTyped(board.goal), rules: rulesAsText(board.rules), docs: docsAsText(board.docs) });
 const LABELS = { name: 'name', goal: 'goal', rules: 'rulesOf', docs: 'docs' };
 
 export function workspaceView(workspace, go, relist) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const path = `/workspaces/${enc(workspace)}`;
-  let dirty = false;
+  let changes = () => [];
 
   async function load() {
     const board = await attempt(() => get(path));
-    if (board && !dirty) paint(board);
+    if (board && !changes().length) repaint(element, () => paint(board));
   }
 
   function paint(board) {
@@ -26,36 +26,33 @@ export function workspaceView(workspace, go, relist) {
     const form = h('form', { class: 'edit' },
       field({ name: 'name', label: t('name'), value: was.name, required: true }),
       field({ name: 'goal', label: t('goal'), value: was.goal, rows: 3, required: true }),
-      field({ name: 'rules', label: t('rulesOf'), value: was.rules, rows: 8, help: t('rulesHelp') }),
+      field({ name: 'rules', label: t('rulesOf'), value: was.rules, rows: 8, help: `${t('rulesHelp')}; ${t('lineBreak')}` }),
       field({ name: 'docs', label: t('docs'), value: was.docs, rows: 4, help: t('docsHelp') }),
       place,
       h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary', disabled: !isOpen }, t('save'))));
-    form.addEventListener('input', () => { dirty = true; });
-    form.addEventListener('submit', (event) => { event.preventDefault(); save(); });
+    changes = () => { const typed = values(form); return Object.keys(was).filter((name) => asTyped(typed[name]) !== was[name]); };
+    form.addEventListener('submit', (event) => { event.preventDefault(); once(form, save); });
+    const drop = () => { changes = () => []; return load(); };
 
     async function save() {
       const typed = values(form);
-      const body = {};
-      for (const name of Object.keys(was)) {
-        if (typed[name] === was[name]) continue;
-        body[name] = name === 'rules' ? lines(typed.rules) : name === 'docs' ? docsOf(typed.docs) : typed[name];
-      }
-      if (!Object.keys(body).length) return;
+      const changed = changes();
+      if (!changed.length) return;
+      const read = { rules: () => rulesOf(typed.rules, board.rules), docs: () => docsOf(typed.docs, board.docs) };
+      const body = Object.fromEntries(changed.map((name) => [name, read[name] ? read[name]() : asTyped(typed[name])]));
       try {
         await patch(path, body, version);
-        dirty = false;
-        toast(t('saved'));
-        relist();
-        await load();
       } catch (error) {
-        if (error.code !== 'OUTDATED') { toast(error.message, 'bad'); return; }
+        if (error.code !== 'OUTDATED') throw error;
         const now = asText(error.details.current);
-        const pairs = Object.keys(now).filter((name) => now[name] !== typed[name]).map((name) => [t(LABELS[name]), now[name], typed[name]]);
-        conflict(place, pairs, {
-          drop: () => { dirty = false; load(); },
-          keep: () => { version = error.details.version; place.replaceChildren(); save(); },
-        });
+        const pairs = changed.map((name) => [t(LABELS[name]), now[name], typed[name]]);
+        const keep = () => { version = error.details.version; place.replaceChildren(); once(form, save); };
+        conflict(place, pairs, { drop, keep });
+        return;
       }
+      toast(t('saved'));
+      relist();
+      await drop();
     }
 
     show(element,
@@ -88,5 +85,9 @@ export function workspaceView(workspace, go, relist) {
   }
 
   load();
-  return { element, changed(ids) { if (ids === null || ids.includes('workspace')) load(); } };
+  return {
+    element,
+    unsaved: () => changes().length > 0,
+    changed(ids) { if (ids === null || ids.includes('workspace')) load(); },
+  };
 }

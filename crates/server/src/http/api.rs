@@ -71,6 +71,9 @@ fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value)
     let project = query(spec, route, came.query.as_deref(), &mut arguments)?;
     let Path(path) = came.path.map_err(|error| misfit("INVALID_ARGUMENT", error.body_text()))?;
     for (name, value) in path {
+        if name == "workspaceId" {
+            served.looks_at(&value);
+        }
         if arguments.insert(name.clone(), json!(value)).is_some_and(|other| other != json!(value)) {
             return Err(misfit("INVALID_ARGUMENT", format!("{name} is already in the path, and differs")));
         }
@@ -111,7 +114,7 @@ fn version(route: &Route, headers: &HeaderMap) -> Result<Option<String>, Value> 
     if !route.takes_version() {
         return Err(misfit("INVALID_ARGUMENT", "If-Match is for changing a workspace or a node"));
     }
-    Ok(Some(tag.trim_matches('"').to_owned()))
+    Ok(Some(tag.to_owned()))
 }
 
 fn body(route: &Route, came: &Came) -> Result<Map<String, Value>, Value> {

@@ -16,7 +16,7 @@ use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
 /// Events that are kept for whoever comes back, and that a slow listener may be behind.
 const KEPT: usize = 4096;
 /// Listeners at once.
-pub const LISTENERS: usize = 1000;
+pub const LISTENERS: usize = 500;
 
 pub struct Feed {
     /// Of this run of the server: numbers of another one mean nothing.

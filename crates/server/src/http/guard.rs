@@ -35,9 +35,10 @@ pub fn hosts(port: u16) -> [String; 2] {
 }
 
 impl Guard {
-    pub fn new(port: u16) -> Guard {
-        let door = format!("p-{}", id::random(20));
-        Guard { port, token: id::random(40), cookie: id::random(40), door, tickets: Mutex::default() }
+    /// `None` on a machine that has no entropy to make secrets of.
+    pub fn new(port: u16) -> Option<Guard> {
+        let door = format!("p-{}", id::secret(20)?);
+        Some(Guard { port, token: id::secret(40)?, cookie: id::secret(40)?, door, tickets: Mutex::default() })
     }
 
     /// For programs: `Authorization: Bearer …`.
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn who_may_ask() {
-        let guard = Guard::new(4000);
+        let guard = Guard::new(4000).unwrap();
         let ours = || ("host", String::from("127.0.0.1:4000"));
         let token = || ("authorization", format!("Bearer {}", guard.token));
         let cookie = || ("cookie", format!("a=b; tanmi-4000={}; c=d", guard.cookie));
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_ticket_is_good_once() {
-        let guard = Guard::new(4000);
+        let guard = Guard::new(4000).unwrap();
         let link = guard.link();
         let ticket = link.split_once("ticket=").unwrap().1;
         assert!(guard.admit("").is_none());

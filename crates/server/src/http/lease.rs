@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, fs};
 
+const OPENER: &str = "serve.html";
+
 /// Held as long as the server runs; the kernel frees it with the process, however that ends.
 pub struct Lease {
     path: PathBuf,
@@ -69,7 +71,20 @@ impl Lease {
     /// Nobody is to be sent to a place where nobody is.
     pub(super) fn end(self) {
         let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(self.path.with_file_name(OPENER));
     }
+}
+
+/// A file for a browser to open, which leads to the link. A link on the browser's command line could be read, and used
+/// first, by every user of the machine.
+pub fn opener(home: &Path, link: &str) -> io::Result<PathBuf> {
+    let path = home.join(OPENER);
+    let text = format!(
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url={link}\"><title>Tanmi</title>\
+         <a href=\"{link}\">Tanmi</a>"
+    );
+    fs::write_private(&path, text.as_bytes())?;
+    Ok(path)
 }
 
 fn read(path: &Path) -> Option<ServeInfo> {

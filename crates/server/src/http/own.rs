@@ -7,8 +7,9 @@ use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{Question, RuleFilter};
 use tanmi_app::speak::{Raised, unknown_platform};
+use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_event::find_platform;
-use tanmi_workspace::model::NodeStatus;
+use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
 
 use super::{Served, markdown};
 use crate::tools::{self, Call, ID, Kind, LINE, NODE, Param, Spec, TEXT, WORKSPACE, may, must, told, value};
@@ -29,6 +30,35 @@ pub fn projects(_: &Call<'_>, served: &Served) -> Result {
     let projects: Vec<String> =
         served.projects().iter().map(|project| project.display().to_string()).collect();
     Ok(json!({"projects": projects}))
+}
+
+pub const WORKSPACES: Spec = reads(
+    "workspaces",
+    "Workspaces with progress, latest first.",
+    &[
+        told(may("all", Kind::Flag), "also of other projects"),
+        may("status", Kind::Word(WorkspaceStatus::WORDS)),
+        may("limit", Kind::Number { min: 1, max: 10_000 }),
+    ],
+);
+
+pub fn workspaces(c: &Call<'_>, served: &Served) -> Result {
+    let status = c.arguments.text("status").and_then(WorkspaceStatus::from_word);
+    let all = c.arguments.flag("all").unwrap_or(false);
+    let limit = c.arguments.number("limit").unwrap_or(1000);
+    let projects = if all { served.projects() } else { Vec::new() };
+    value(&c.app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None, projects })?)
+}
+
+pub const SESSION_VIEW: Spec = reads(
+    "session",
+    "What a session is bound to, or what it could be bound to.",
+    &[must("sessionId", SESSION)],
+);
+
+/// Looking is no sign of life of the session's.
+pub fn session(c: &Call<'_>, _: &Served) -> Result {
+    c.app.session_view(&c.arguments.needed("sessionId"))
 }
 
 const WORKSPACE_ID: Param = must("workspaceId", ID);

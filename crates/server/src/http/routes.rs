@@ -49,7 +49,7 @@ impl Route {
 
     /// Whether it is about one project, which can be named.
     pub fn is_per_project(&self) -> bool {
-        ["/memory", "/rules"].iter().any(|start| self.path.starts_with(start)) || self.path == "/workspaces"
+        ["/memory", "/rules", "/workspaces"].iter().any(|start| self.path.starts_with(start))
     }
 
     pub fn about(&self) -> &'static str {
@@ -82,7 +82,7 @@ pub fn all() -> Vec<Route> {
     let delete = |path, does| row(Method::DELETE, path, does);
     vec![
         get("/projects", Own(&own::PROJECTS, own::projects)),
-        get("/workspaces", Tool("workspace_list")),
+        get("/workspaces", Own(&own::WORKSPACES, own::workspaces)),
         created(post("/workspaces", Tool("workspace_init"))),
         get("/workspaces/{workspaceId}", Own(&own::BOARD, own::workspace)),
         patch("/workspaces/{workspaceId}", Tool("workspace_update")),
@@ -105,7 +105,7 @@ pub fn all() -> Vec<Route> {
         put("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_clear")),
         get("/bindings", Own(&own::BINDINGS, own::bindings)),
-        get("/sessions/{sessionId}", Tool("session_status")),
+        get("/sessions/{sessionId}", Own(&own::SESSION_VIEW, own::session)),
         put("/sessions/{sessionId}/binding", Tool("session_bind")),
         delete("/sessions/{sessionId}/binding", Tool("session_unbind")),
         get("/rules", Own(&own::RULES, own::rules)),
@@ -155,7 +155,15 @@ mod tests {
         let reached: Vec<&str> =
             routes.iter().filter_map(|route| route.spec()).map(|spec| spec.name).collect();
         // Told in another way over HTTP: a view of its own, or an event.
-        let others = ["workspace_get", "node_get", "node_list", "memory_search", "context_check"];
+        let others = [
+            "workspace_get",
+            "workspace_list",
+            "node_get",
+            "node_list",
+            "memory_search",
+            "context_check",
+            "session_status",
+        ];
         for spec in tools::SPECS.iter().filter(|spec| !others.contains(&spec.name)) {
             assert!(reached.contains(&spec.name), "{}", spec.name);
         }

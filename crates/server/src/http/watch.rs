@@ -49,7 +49,7 @@ fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
         let begun = Instant::now();
         if begun >= sweep_at {
             projects = served.projects();
-            let (news, count) = watcher.sweep(&projects, turn);
+            let (news, count) = watcher.sweep(&projects, &served.looked_at(), turn);
             publish(served, news);
             turn = turn.wrapping_add(1);
             let pause = SWEEP / u32::try_from(count.clamp(1, 10)).unwrap_or(1);

@@ -110,7 +110,13 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
             let status = p.text("status").map(|word| WorkspaceStatus::parse("status", word)).transpose()?;
             let all = p.flag("all").unwrap_or(false);
             let limit = p.number("limit").unwrap_or(20);
-            answer::value(&app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None })?)
+            answer::value(&app.workspace_list(&WorkspaceFilter {
+                all,
+                status,
+                limit,
+                scan: None,
+                projects: Vec::new(),
+            })?)
         }
         "workspace_get" => answer::workspace(&app.workspace_show(c.workspace()?.as_deref())?),
         "workspace_update" => {

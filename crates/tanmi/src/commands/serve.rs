@@ -1,26 +1,27 @@
 //! `tanmi serve`
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock};
-use tanmi_server::http::lease::{Lease, ServeInfo, Taken};
+use tanmi_server::http::lease::{Lease, ServeInfo, Taken, opener};
 use tanmi_server::http::{self, Ready};
 
 use crate::cli::ServeArgs;
 use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
-    let lang = env.locale;
+    let (lang, home) = (env.locale, env.home.clone());
     let project = tanmi_app::App::new(env.clone()).project().to_owned();
     let outcome = match Lease::take(&env.home, clock::now()) {
         Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
         Ok(Taken::Ours(lease)) => {
-            http::run(env, args.port.unwrap_or(0), lease, |ready| tell(&ready, args, json, lang))
+            http::run(env, args.port.unwrap_or(0), lease, |ready| tell(&home, &ready, args, json, lang))
                 .map_err(|error| failed(args.port, &error, lang))
         }
-        Ok(Taken::Theirs(info)) => second(&info, &project, args, json, lang),
+        Ok(Taken::Theirs(info)) => second(&home, &info, &project, args, json, lang),
         Ok(Taken::Starting) => Err(lang
             .pick(
                 "另一个 tanmi serve 正在启动；稍后再试",
@@ -51,16 +52,17 @@ fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
     }
 }
 
-fn tell(ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
+fn tell(home: &Path, ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
     let Some(info) = ready.lease.info() else { return };
     say(info, &ready.link, true, json, lang);
-    open(&ready.link, args, lang);
+    open(home, &ready.browser_link, args, lang);
 }
 
 /// The first one is asked for a link; there is no need for two.
 fn second(
+    home: &Path,
     info: &ServeInfo,
-    project: &std::path::Path,
+    project: &Path,
     args: &ServeArgs,
     json: bool,
     lang: Lang,
@@ -73,7 +75,9 @@ fn second(
         ));
     };
     say(info, &link, false, json, lang);
-    open(&link, args, lang);
+    if let Some(link) = info.link(project) {
+        open(home, &link, args, lang);
+    }
     Ok(())
 }
 
@@ -101,8 +105,9 @@ fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
     }
 }
 
-fn open(link: &str, args: &ServeArgs, lang: Lang) {
-    if !args.no_open && open::that_detached(link).is_err() {
+fn open(home: &Path, link: &str, args: &ServeArgs, lang: Lang) {
+    let opened = || open::that_detached(opener(home, link)?);
+    if !args.no_open && opened().is_err() {
         out::note(lang.pick(
             "无法打开浏览器；请自行打开上面的链接",
             "no browser could be opened; open the link yourself",

@@ -18,7 +18,8 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         }
         WorkspaceCommand::List { all, status, limit, scan } => {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
-            let lines = app.workspace_list(&WorkspaceFilter { all, status, limit, scan })?;
+            let lines =
+                app.workspace_list(&WorkspaceFilter { all, status, limit, scan, projects: Vec::new() })?;
             context.answer(&lines, |lines| {
                 show::workspace::lines(lines, app.project(), app.now(), app.lang(None))
             });

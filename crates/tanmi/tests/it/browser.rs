@@ -8,6 +8,7 @@ use crate::env::TestEnv;
 use crate::serve::Server;
 use crate::webdriver::Browser;
 
+mod careful;
 mod large;
 mod reach;
 
@@ -59,7 +60,7 @@ fn a_piece_of_work_from_the_page() {
     // Only legal steps are offered; a conclusion is asked for where one is needed.
     let offered = |page: &Browser| {
         page.js(
-            "return [...document.querySelectorAll('[data-action]')].map((e) => e.dataset.action)",
+            "return [...document.querySelectorAll('.node > header [data-action]')].map((e) => e.dataset.action)",
             json!([]),
         )
     };

@@ -63,7 +63,7 @@ impl Browser {
 
     fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(|error| error.to_string())?;
-        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let body = if method == "POST" { body.to_string() } else { String::new() };
         let (port, length) = (self.port, body.len());
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\

@@ -111,7 +111,7 @@ impl NodeChange {
 pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) -> Result<Node> {
     writable(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
-    if change.expects.is_some_and(|version| version != node.version()) {
+    if !expects(change.expects.as_deref(), &node.version()) {
         return Err(Error::Outdated { version: node.version(), current: Box::new(json!(node)) });
     }
     let was = node.clone();

@@ -125,7 +125,7 @@ impl WorkspaceChange {
 
 pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> Result<Workspace> {
     let mut workspace = writable(tx)?;
-    if change.expects.is_some_and(|version| version != workspace.version()) {
+    if !expects(change.expects.as_deref(), &workspace.version()) {
         return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
     }
     let was = workspace.clone();

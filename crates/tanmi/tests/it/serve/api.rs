@@ -187,6 +187,11 @@ fn sessions_rules_ledger_and_events() {
     assert!(server.good("GET", "/rules", Value::Null)["total"].as_u64().unwrap() > 5);
     server.good("DELETE", "/sessions/s-1/binding", Value::Null);
     assert_eq!(server.good("GET", "/sessions/s-1", Value::Null)["bound"], false);
+    // Looking at a session is no sign of life of it, and leaves nothing behind.
+    let states = || std::fs::read_dir(env.home_store().join("state")).unwrap().count();
+    let before = states();
+    server.good("GET", "/sessions/never-seen", Value::Null);
+    assert_eq!(states(), before);
     // Nobody's session is guessed.
     assert_eq!(server.bad("POST", "/events", json!({"event": "stop"}), 400)["field"], "sessionId");
 }

@@ -96,6 +96,19 @@ fn whoever_changes_something_is_heard() {
     std::fs::rename(&folder, env.root().join("gone")).unwrap();
     listener.until("a folder that went", about(&node));
 
+    // A workspace that goes and comes back changed, as with another branch.
+    let (place, away) = (env.workspace_dir(&ws), env.root().join("away"));
+    let other = env.node("root", "execution", "other");
+    listener.until("another node", about(&other));
+    std::fs::rename(&place, &away).unwrap();
+    listener.until("it went", is("workspaces"));
+    env.edit(&away.join("nodes").join(&other).join("Node.md"), |text| {
+        text.replace("title: other", "title: elsewhere")
+    });
+    std::fs::rename(&away, &place).unwrap();
+    listener.until("it came back", is("workspaces"));
+    listener.until("what was changed meanwhile", about(&other));
+
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     listener.until("a binding", is("bindings"));
     env.ok(&["memory", "save-fact", "something", "--type", "W"]);

@@ -1,0 +1,151 @@
+//! What a page can spoil without anybody noticing: texts that nobody touched, words that were not saved yet, the other
+//! copy of a workspace, a second click.
+
+use serde_json::{Value, json};
+
+use super::{hash, open};
+use crate::env::TestEnv;
+use crate::serve::Server;
+
+#[test]
+fn what_nobody_touched_stays_byte_for_byte() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let server = Server::start(&env);
+    let path = format!("/workspaces/{ws}/nodes/{node}");
+    let docs = json!([
+        {"path": "https://example.com/spec", "description": "the: spec", "status": "active"},
+        {"path": "C:\\x\\y.md", "description": "two\nlines", "status": "expired"},
+    ]);
+    server.good("PATCH", &path, json!({"requirement": "one\r\ntwo", "docs": docs}));
+    let rules = json!(["first", "second\nof two lines", "third: with a colon"]);
+    server.good("PATCH", &format!("/workspaces/{ws}"), json!({"rules": rules, "docs": docs}));
+    let Some(page) = open(&server) else { return };
+
+    hash(&page, &format!("#/work/{ws}/{node}"));
+    page.click("[data-action=edit]", "");
+    page.type_into("[name=title]", "new title");
+    page.js(
+        "const docs = document.querySelector('[name=docs]'); docs.value += '\\nhttps://a.example/b: new'",
+        json!([]),
+    );
+    page.click("form.edit button.primary", "");
+    page.find("h2", "new title");
+    let now = env.json(&["node", "show", &node])["node"].clone();
+    assert_eq!((&now["title"], &now["requirement"]), (&json!("new title"), &json!("one\r\ntwo")));
+    let mut expected = docs.as_array().unwrap().clone();
+    expected.push(json!({"path": "https://a.example/b", "description": "new", "status": "active"}));
+    assert_eq!(now["docs"], Value::from(expected));
+
+    hash(&page, &format!("#/work/{ws}/workspace"));
+    page.find("[name=rules]", "");
+    page.js("document.querySelector('[name=rules]').value += '\\nfourth'", json!([]));
+    page.click("form.edit button.primary", "");
+    page.reads("Saved");
+    let now = env.json(&["workspace", "show", &ws]);
+    assert_eq!(now["rules"], json!(["first", "second\nof two lines", "third: with a colon", "fourth"]));
+    assert_eq!(now["docs"], docs);
+}
+
+#[test]
+fn words_that_were_not_saved_are_not_lost_without_a_question() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "mine");
+    env.node("root", "execution", "other");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{node}"));
+    // A line that is being written outlives news, with its caret, whoever has the focus.
+    page.type_into(".log input", "half a line");
+    page.js("document.querySelector('#search').focus()", json!([]));
+    env.ok(&["log", "--node", &node, "news"]);
+    page.find(".timeline li", "news");
+    assert_eq!(page.js("return document.querySelector('.log input').value", json!([])), "half a line");
+    page.js("document.querySelector('.log input').value = ''", json!([]));
+
+    page.click("[data-action=edit]", "");
+    page.type_into("[name=note]", "not saved yet");
+    page.js(
+        "window.asked = []; window.confirm = (text) => { window.asked.push(text); return false; }",
+        json!([]),
+    );
+    // Away by the tree, by a tab, by the language: asked, and still there.
+    page.click(".row", "other");
+    page.until("asked", || (page.js("return window.asked.length", json!([])) == 1).then_some(()));
+    page.click("#top nav a", "Ledger");
+    page.until("asked", || (page.js("return window.asked.length", json!([])) == 2).then_some(()));
+    page.click("#language", "");
+    page.until("asked", || (page.js("return window.asked.length", json!([])) == 3).then_some(()));
+    assert_eq!(page.js("return document.querySelector('[name=note]').value", json!([])), "not saved yet");
+    page.js("window.confirm = () => true", json!([]));
+    page.click(".row", "other");
+    page.find("h2", "other");
+
+    // A second click does nothing while the first is under way.
+    page.js(
+        "const real = window.fetch; window.fetch = async (...given) => { await new Promise((done) => setTimeout(done, 300)); return real(...given); };
+         const form = document.querySelector('.log form'); form.log.value = 'once'; form.requestSubmit(); form.requestSubmit();",
+        json!([]),
+    );
+    page.find(".timeline li", "once");
+    let count = page.js("return [...document.querySelectorAll('.timeline li')].filter((e) => e.innerText.includes('once')).length", json!([]));
+    assert_eq!(count, 1);
+}
+
+/// A clone, or a work tree: the same ids in two folders.
+#[test]
+fn two_copies_of_one_workspace_are_two() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let copy = env.root().join("clone");
+    let copied = std::process::Command::new("cp").arg("-r").arg(&env.project).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    assert!(env.run_in(&copy, &["workspace", "update", &ws, "--name", "The clone"]).ok);
+    let server = Server::start(&env);
+    let named = |path: &str| format!("{path}?project={}", copy.display());
+    let at = format!("/workspaces/{ws}");
+    assert_eq!(server.good("GET", &at, Value::Null)["name"], "Auth");
+    assert_eq!(server.good("GET", &named(&at), Value::Null)["name"], "The clone");
+    let Some(page) = open(&server) else { return };
+    page.click(".space", "The clone");
+    page.find(".middle h2", "The clone");
+    page.click(".row", "Auth");
+    page.click("[data-action=child]", "");
+    page.type_into("dialog [name=title]", "only here");
+    page.click("dialog button.primary", "");
+    page.find("h2", "only here");
+    page.find(".row", "only here");
+    let list = |dir: &std::path::Path| env.run_in(dir, &["node", "list"]).stdout;
+    assert!(list(&copy).contains("only here") && !list(&env.project).contains("only here"));
+    // News of one is not news of the other.
+    page.click(".space", "Auth");
+    page.until("the other one", || (!page.text().contains("only here")).then_some(()));
+}
+
+#[test]
+fn archives_and_damage_are_shown_as_what_they_are() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (good, bad) = (env.node("root", "execution", "good"), env.node("root", "execution", "bad"));
+    env.edit(&env.node_md(&ws, &bad), |text| text.replace("status: pending", "status: nonsense"));
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{bad}"));
+    page.reads("cannot be read");
+    hash(&page, &format!("#/work/{ws}/{good}"));
+    page.find("[data-action=start]", "");
+    env.ok(&["workspace", "archive", &ws]);
+    page.reads("archived: read-only");
+    page.until("nothing to click", || {
+        (page.js("return document.querySelectorAll('.node [data-action]').length", json!([])) == 0)
+            .then_some(())
+    });
+    // A refusal is said where it can be read: in the dialog.
+    env.ok(&["workspace", "restore", &ws]);
+    page.click("[data-action=problem]", "");
+    page.type_into("dialog [name=description]", " ");
+    page.click("dialog button.primary", "");
+    page.find("dialog .bad", "must not be empty");
+}
