@@ -151,6 +151,8 @@ const NAMES: &[&str] = &[
     "令牌",
 ];
 
+const MARK: &str = "[masked: ";
+
 /// The text without its secrets, and the names of what was masked.
 pub fn mask(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
     let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
@@ -169,7 +171,7 @@ pub fn mask(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
     let mut from = 0;
     for (range, name) in &found {
         out.push_str(&text[from..range.start]);
-        out.push_str("[masked: ");
+        out.push_str(MARK);
         out.push_str(name);
         out.push(']');
         from = range.end;
@@ -341,6 +343,10 @@ fn assigned(text: &str) -> Vec<Range<usize>> {
         let name = text[..at].trim_end_matches([' ', '"', '\'', '`', ')', ']']);
         let matched = NAMES.iter().find(|known| ends_with_ignore_case(name, known));
         let Some(matched) = matched.filter(|known| !is_han || !known.is_ascii()) else { continue };
+        // `[masked: bearer token]: …` is a name of ours.
+        if name.rfind(MARK).is_some_and(|mark| !name[mark..].contains(']')) {
+            continue;
+        }
         let skip = |c: &char| matches!(c, ' ' | '"' | '\'' | '`' | '=' | ':' | '>');
         let skipped: usize = text[behind..].chars().take_while(skip).map(char::len_utf8).sum();
         let start = behind + skipped;
