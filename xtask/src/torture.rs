@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use crate::bench;
 use crate::dice::Dice;
 
+mod disk;
+mod http;
+
 #[derive(clap::Args)]
 pub struct Options {
     /// For how long
@@ -25,6 +28,9 @@ pub struct Options {
     /// Makes the same choices again, as far as the system lets it
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// On a disk of so many megabytes that is full again and again; takes the right to mount one
+    #[arg(long, value_name = "MB")]
+    small_disk: Option<u64>,
 }
 
 /// What was acknowledged.
@@ -48,6 +54,8 @@ struct World {
     stop: AtomicBool,
     done: AtomicU64,
     killed: AtomicU64,
+    /// How often the disk was full.
+    full: AtomicU64,
     edits: Mutex<()>,
 }
 
@@ -101,7 +109,7 @@ fn worker(world: &World, number: u64, seed: u64) {
     while !world.stop.load(Ordering::Relaxed) {
         count += 1;
         let mark = format!("w{number}-{count}");
-        match dice.roll(12) {
+        match dice.roll(13) {
             0..3 => create(world, &mut dice, &mark),
             3..5 => log(world, &mut dice, &mark),
             5..7 => remember(world, &mut dice, &mark),
@@ -109,6 +117,7 @@ fn worker(world: &World, number: u64, seed: u64) {
             8 => edit(world, &mut dice, &mark),
             9 => lose_indexes(world, &mut dice),
             10 => session(world, &mut dice, &mark),
+            11 => http::serve(world, &mut dice, &mark),
             _ => serve(world, &mut dice, &mark),
         }
     }
@@ -187,7 +196,11 @@ fn edit(world: &World, dice: &mut Dice, mark: &str) {
     let Ok(text) = std::fs::read_to_string(&path) else { return };
     let temp = path.with_file_name(format!(".{mark}.swp"));
     let edited = format!("{}\n\n## Aside\n\n{mark}\n", text.trim_end());
-    if text.contains("## Aside") || std::fs::write(&temp, edited).is_err() {
+    if text.contains("## Aside") {
+        return;
+    }
+    if std::fs::write(&temp, edited).is_err() {
+        let _ = std::fs::remove_file(&temp);
         return;
     }
     // What somebody wrote in the moment between is lost by the editor, not by us: then it does not count.
@@ -284,6 +297,14 @@ pub fn run(options: &Options) -> ExitCode {
     let tanmi = bench::build();
     let scratch = tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))).expect("a scratch folder");
     let root = scratch.path().canonicalize().expect("a folder");
+    let small = match options.small_disk.map(|size| disk::SmallDisk::mount(&root, size)) {
+        Some(Err(reason)) => {
+            eprintln!("no small disk here: {reason}");
+            return ExitCode::FAILURE;
+        }
+        Some(Ok(disk)) => Some(disk),
+        None => None,
+    };
     for dir in ["home", "project"] {
         std::fs::create_dir_all(root.join(dir)).expect("a folder");
     }
@@ -295,6 +316,7 @@ pub fn run(options: &Options) -> ExitCode {
         stop: AtomicBool::new(false),
         done: AtomicU64::new(0),
         killed: AtomicU64::new(0),
+        full: AtomicU64::new(0),
         edits: Mutex::new(()),
     };
     let mut calm = Dice(7);
@@ -316,6 +338,9 @@ pub fn run(options: &Options) -> ExitCode {
                 scope.spawn(move || worker(world, number, options.seed))
             })
             .collect();
+        if small.is_some() {
+            scope.spawn(|| disk::fill(&world));
+        }
         while Instant::now() < end && !workers.iter().any(|worker| worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -335,6 +360,9 @@ pub fn run(options: &Options) -> ExitCode {
         promises.notes.len(),
         promises.bindings.len(),
     );
+    if small.is_some() {
+        println!("the disk was full {} times", world.full.load(Ordering::Relaxed));
+    }
     for line in broken.iter().take(20) {
         println!("BROKEN: {line}");
     }
