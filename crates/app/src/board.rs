@@ -136,11 +136,10 @@ impl App {
     pub fn workspace_board(&self, workspace: &str) -> Result<WorkspaceBoard> {
         let place = self.locate(Some(workspace))?;
         let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
-        let version = workspace.version();
         let mut diary = workspace.diary.clone();
         let log = diary.log.split_off(diary.log.len().saturating_sub(LOG_LINES));
         let view = self.workspace_view(&place, workspace, progress);
-        Ok(WorkspaceBoard { view, version, problem: diary.problem, log })
+        Ok(WorkspaceBoard { version: view.version.clone(), view, problem: diary.problem, log })
     }
 
     /// These nodes as a list shows them, those that are there.

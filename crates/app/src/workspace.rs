@@ -31,6 +31,9 @@ pub struct WorkspaceView {
     pub updated_at: Millis,
     #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
+    /// For whoever edits; see [`Workspace::version`].
+    #[serde(skip)]
+    pub version: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,6 +88,7 @@ impl App {
     ) -> WorkspaceView {
         WorkspaceView {
             rules_hash: workspace.rules_hash(),
+            version: workspace.version(),
             workspace_id: workspace.id,
             name: workspace.name,
             goal: workspace.goal,

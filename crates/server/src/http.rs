@@ -72,7 +72,8 @@ impl Served {
     fn new(env: Env, port: u16) -> io::Result<Served> {
         let guard =
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
-        let env = Env { stays: true, remote: true, session: None, ..env };
+        // Whoever started it, what is done on the page is done by a person.
+        let env = Env { stays: true, remote: true, session: None, operator: Operator::Human, ..env };
         let first = Arc::new(App::new(env.clone()));
         let feed = Arc::new(Feed::new());
         let (apps, announced, looked) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());

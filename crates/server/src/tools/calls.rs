@@ -70,6 +70,14 @@ impl Call<'_> {
         Ok(self.bound.get().and_then(Option::as_ref))
     }
 
+    /// Whoever names the version of an edit is told the next one; nobody else needs it.
+    fn with_version(&self, mut answer: Value, version: &str) -> Value {
+        if self.expects.is_some() {
+            answer["version"] = json!(version);
+        }
+        answer
+    }
+
     /// The workspace that was named, or the one the session is bound to.
     fn workspace(&self) -> Result<Option<String>> {
         match self.arguments.text("workspaceId") {
@@ -135,7 +143,8 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                 },
                 expects: c.expects.clone(),
             };
-            answer::workspace(&app.workspace_update(c.workspace()?.as_deref(), change)?)
+            let view = app.workspace_update(c.workspace()?.as_deref(), change)?;
+            Ok(c.with_version(answer::workspace(&view)?, &view.version))
         }
         "workspace_archive" => answer::workspace(&app.workspace_archive(c.workspace()?.as_deref())?),
         "workspace_restore" => answer::workspace(&app.workspace_restore(&p.needed("workspaceId"))?),
@@ -182,7 +191,8 @@ pub fn call(c: &Call<'_>, name: &str) -> Result {
                 docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
                 expects: c.expects.clone(),
             };
-            Ok(answer::changed(&app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?))
+            let updated = app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?;
+            Ok(c.with_version(answer::changed(&updated), &updated.result.node.version()))
         }
         "node_move" => Ok(answer::changed(&app.node_move(
             c.workspace()?.as_deref(),
