@@ -153,8 +153,27 @@ const NAMES: &[&str] = &[
 
 const MARK: &str = "[masked: ";
 
+/// What one secret hid of another comes out with the next pass; there are never many.
+const PASSES: usize = 8;
+
 /// The text without its secrets, and the names of what was masked.
 pub fn mask(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
+    let (mut masked, mut names) = mask_once(text);
+    if names.is_empty() {
+        return (masked, names);
+    }
+    for _ in 1..PASSES {
+        let (again, more) = mask_once(&masked);
+        if more.is_empty() {
+            break;
+        }
+        masked = Cow::Owned(again.into_owned());
+        names.extend(more);
+    }
+    (masked, names)
+}
+
+fn mask_once(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
     let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
     for pattern in PATTERNS {
         for range in find_all(text, pattern) {
