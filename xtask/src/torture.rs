@@ -259,12 +259,10 @@ fn serve(world: &World, dice: &mut Dice, mark: &str) {
         };
         let answer = ask(id, "tools/call", json!({"name": name, "arguments": arguments}));
         world.done.fetch_add(1, Ordering::Relaxed);
-        let Some(answer) =
-            answer.filter(|answer| answer["result"]["isError"] != true && answer.get("result").is_some())
-        else {
+        let is_good = |answer: Value| answer["result"]["isError"] != true && answer.get("result").is_some();
+        if !answer.is_some_and(is_good) {
             continue;
-        };
-        let _ = answer;
+        }
         let mut promises = world.promises.lock().expect("promises");
         match name {
             "memory_save" => promises.facts.push(text),

@@ -28,7 +28,7 @@ pub struct RegistryEntry {
 struct RegistryFile {
     version: u32,
     workspaces: BTreeMap<String, RegistryEntry>,
-    /// Every project that was ever an entry: a clone has the same workspaces as its original.
+    /// Every project that was an entry and is still there: a clone has the same workspaces as its original.
     #[serde(default)]
     projects: BTreeSet<PathBuf>,
 }

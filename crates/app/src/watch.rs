@@ -52,7 +52,10 @@ struct Followed {
 pub struct Watcher {
     app: Arc<App>,
     followers: BTreeMap<(PathBuf, WorkspaceId), Followed>,
+    /// Projects that were looked at before: only in those is a workspace that was not there a new one.
+    projects: BTreeSet<PathBuf>,
     signs: BTreeMap<News, Vec<Option<FileSig>>>,
+    memories: BTreeMap<News, Vec<Option<FileSig>>>,
 }
 
 impl App {
@@ -68,12 +71,19 @@ impl App {
 impl Watcher {
     /// Begins here: what is there already is no news.
     pub fn new(app: Arc<App>, projects: &[PathBuf]) -> Watcher {
-        let mut watcher = Watcher { app, followers: BTreeMap::new(), signs: BTreeMap::new() };
+        let mut watcher = Watcher {
+            app,
+            followers: BTreeMap::new(),
+            projects: projects.iter().cloned().collect(),
+            signs: BTreeMap::new(),
+            memories: BTreeMap::new(),
+        };
         for (project, id) in watcher.workspaces(projects) {
             let follower = watcher.app.store(&project).follow(&id, false);
             watcher.followers.insert((project, id), Followed { follower, is_there: true });
         }
         watcher.signs = watcher.signs_now(projects);
+        watcher.memories = memory_signs(projects);
         watcher
     }
 
@@ -86,8 +96,7 @@ impl Watcher {
             news.extend(happened.into_iter().map(|happening| told(project, id, happening)));
         }
         let signs = self.signs_now(projects);
-        let changed = signs.iter().filter(|(kind, sign)| self.signs.get(*kind) != Some(sign));
-        news.extend(changed.map(|(kind, _)| kind.clone()));
+        news.extend(differing(&self.signs, &signs));
         self.signs = signs;
         news
     }
@@ -104,14 +113,18 @@ impl Watcher {
         }
         for key in now {
             if !self.followers.contains_key(&key) {
-                let follower = self.app.store(&key.0).follow(&key.1, true);
+                let follower = self.app.store(&key.0).follow(&key.1, self.projects.contains(&key.0));
                 self.followers.insert(key, Followed { follower, is_there: true });
                 is_changed = true;
             }
         }
+        self.projects.extend(projects.iter().cloned());
         if is_changed {
             news.push(News::Workspaces);
         }
+        let memories = memory_signs(projects);
+        news.extend(differing(&self.memories, &memories));
+        self.memories = memories;
         let there = || self.followers.iter().filter(|(_, followed)| followed.is_there).map(|(key, _)| key);
         let count = there().count();
         let next = there().nth(turn % count.max(1)).cloned();
@@ -142,17 +155,32 @@ impl Watcher {
             (News::Bindings, vec![sig(home.join("session-bindings.json"))]),
             (News::Ledger, vec![sig(home.join("ledger").join(today))]),
         ]);
-        let rules = |dir: &Path| sig(dir.join(".tanmi").join("rules.json"));
-        let user = self.app.env.user.iter().map(|user| rules(user));
-        signs.insert(News::Rules, projects.iter().map(|project| rules(project)).chain(user).collect());
-        for project in projects {
-            let folder = Folder::of(project);
-            let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
-            let sign = files.chain([sig(folder.memory_md())]).collect();
-            signs.insert(News::Memory { project: project.display().to_string() }, sign);
-        }
+        // What rules there are, which of them may speak, and which are switched off.
+        let files =
+            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(".tanmi").join(name)));
+        let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
+        let own = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
+        signs.insert(News::Rules, folders.chain(own).collect());
         signs
     }
+}
+
+fn memory_signs(projects: &[PathBuf]) -> BTreeMap<News, Vec<Option<FileSig>>> {
+    let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
+    let of = |project: &PathBuf| {
+        let folder = Folder::of(project);
+        let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
+        let news = News::Memory { project: project.display().to_string() };
+        (news, files.chain([sig(folder.memory_md())]).collect())
+    };
+    projects.iter().map(of).collect()
+}
+
+fn differing<'a>(
+    before: &'a BTreeMap<News, Vec<Option<FileSig>>>,
+    now: &'a BTreeMap<News, Vec<Option<FileSig>>>,
+) -> impl Iterator<Item = News> + 'a {
+    now.iter().filter(|(kind, sign)| before.get(*kind) != Some(sign)).map(|(kind, _)| kind.clone())
 }
 
 fn told(project: &Path, id: &WorkspaceId, happening: Happening) -> News {

@@ -124,10 +124,8 @@ impl App {
             self.scan_for_projects(dir)?;
         }
         let mut projects = vec![self.project().to_owned()];
-        if filter.all || filter.scan.is_some() {
-            projects.extend(self.registry.projects()?);
-        }
-        for project in &filter.projects {
+        let known = if filter.all || filter.scan.is_some() { self.registry.projects()? } else { Vec::new() };
+        for project in known.iter().chain(&filter.projects) {
             if !projects.contains(project) {
                 projects.push(project.clone());
             }
@@ -146,6 +144,7 @@ impl App {
         }
         let _ = self.remember_lines(&lines);
         lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));
+        lines.sort_by_key(|line| std::cmp::Reverse(line.active_at));
         let total = lines.len();
         lines.truncate(filter.limit);
         Ok(WorkspaceLines { workspaces: lines, total })

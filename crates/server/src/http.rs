@@ -104,10 +104,13 @@ impl Served {
 
     fn looks_at(&self, workspace: &str) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.retain(|_, at| at.elapsed() < LOOKED_FOR);
-        if looked.len() < LOOKED || looked.contains_key(workspace) {
-            looked.insert(workspace.to_owned(), Instant::now());
+        if looked.len() >= LOOKED && !looked.contains_key(workspace) {
+            let oldest = looked.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone());
+            if let Some(oldest) = oldest {
+                looked.remove(&oldest);
+            }
         }
+        looked.insert(workspace.to_owned(), Instant::now());
     }
 
     fn looked_at(&self) -> Vec<String> {

@@ -50,8 +50,8 @@ pub enum Kind {
     Share,
     Texts,
     Docs,
-    /// An object of texts, for events.
-    Payload,
+    /// An object that has texts under these names.
+    Parts(&'static [&'static str]),
 }
 
 pub const fn must(name: &'static str, kind: Kind) -> Param {
@@ -358,7 +358,11 @@ pub fn property(param: &Param) -> Value {
         Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Payload => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Kind::Parts(names) => {
+            let parts: Map<String, Value> =
+                names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+            json!({"type": "object", "properties": parts, "additionalProperties": false})
+        }
         Kind::Docs => json!({"type": "array", "items": {
             "type": "object",
             "properties": {

@@ -62,7 +62,15 @@ export function listen({ heard, lost, live }) {
     });
     source.addEventListener('change', (event) => { live('on'); heard(JSON.parse(event.data)); });
     source.addEventListener('gap', () => { live('on'); lost(); });
-    source.onerror = () => live(source && source.readyState === EventSource.CLOSED ? 'closed' : 'off');
+    source.onerror = async () => {
+      live('off');
+      if (!source || source.readyState !== EventSource.CLOSED) return;
+      close();
+      // It does not come back by itself. Either we are not let in any more, or the server had no room for us.
+      const refused = await get('/projects').then(() => null, (error) => error);
+      if (refused && refused.status === 401) live('closed');
+      else setTimeout(() => { if (!source && document.visibilityState !== 'hidden') open(); }, 5000);
+    };
   };
   const close = () => { if (source) source.close(); source = null; };
   document.addEventListener('visibilitychange', () => {

@@ -76,7 +76,8 @@ export function repaint(root, draw) {
 }
 
 function keyOf(element) {
-  for (const name of ['id', 'name', 'data-action', 'data-key']) {
+  // Not by `id` first: a form that is drawn anew has new ones.
+  for (const name of ['name', 'data-action', 'id', 'data-key']) {
     const value = element.getAttribute(name) || (name === 'data-key' && element.closest('[data-key]') && element.closest('[data-key]').dataset.key);
     if (value) return name === 'data-key' ? `[data-key="${CSS.escape(value)}"] ${element.tagName}, ${element.tagName}[data-key="${CSS.escape(value)}"]` : `[${name}="${CSS.escape(value)}"]`;
   }

@@ -34,11 +34,15 @@ export function ledgerView() {
   const element = h('div', { class: 'view' }, h('h2', {}, t('ledger')), plots, form, list);
   let limit = 100;
 
+  let asked = 0;
+
   async function load() {
+    const turn = asked += 1;
     const [days, ledger] = await Promise.all([
       attempt(() => get('/ledger/days', { days: 30 })),
       attempt(() => get('/ledger', { ...values(form), limit })),
     ]);
+    if (turn !== asked) return;
     if (days) paintPlots(days.days);
     if (ledger) repaint(list, () => paint(ledger));
   }

@@ -13,7 +13,7 @@ const VIEWS = { work: workView, sessions: sessionsView, ledger: ledgerView, memo
 const THEMES = ['auto', 'light', 'dark'];
 
 let shown = { name: null, view: null };
-let state = 'on';
+let state = 'off';
 const live = h('span', { class: 'live', role: 'status' });
 
 const go = (hash) => { if (location.hash === hash) route(); else location.hash = hash; };

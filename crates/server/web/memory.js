@@ -33,8 +33,9 @@ export function memoryView() {
   }
 
   async function more() {
+    const turn = asked;
     const answer = await attempt(() => get('/memory', { ...values(form), limit: 50, skip: shown.length }));
-    if (answer) paint({ results: shown.concat(answer.results), total: answer.total });
+    if (answer && turn === asked) paint({ results: shown.concat(answer.results), total: answer.total });
   }
 
   function paint({ results, total }) {

@@ -9,17 +9,19 @@ import { t, statusWord, typeWord, when } from './words.js';
 
 const EDITED = ['title', 'requirement', 'note', 'docs'];
 
-export function nodeView(workspace, id, go, way) {
+export function nodeView(workspace, id, go, { way, project }) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const path = nodePath(workspace, id);
   // One form for as long as the node is shown: what was typed into it outlives every news.
   const logForm = newLogForm();
   let editing = null;
+  let asked = 0;
 
   async function load() {
+    const turn = asked += 1;
     try {
       const view = await get(path, { render: true });
-      if (!editing) repaint(element, () => paint(view));
+      if (!editing && turn === asked) repaint(element, () => paint(view));
     } catch (error) {
       if (editing) { toast(error.message, 'bad'); return; }
       const text = error.code === 'NODE_NOT_FOUND' ? t('gone') : [error.message, error.hint ? ` — ${error.hint}` : ''];
@@ -177,7 +179,7 @@ export function nodeView(workspace, id, go, way) {
       if (!box.open || text.textContent) return;
       attempt(async () => {
         const body = { sessionId: 'page', event: 'session_start', workspaceId: workspace, nodeId: id };
-        const answer = await post('/rules/explain', body);
+        const answer = await post('/rules/explain', body, { project });
         text.textContent = answer.text || t('nothingSaid');
       });
     });

@@ -11,7 +11,7 @@ export function sessionsView() {
   async function load() {
     const answer = await attempt(async () => {
       const spaces = await get('/workspaces', { all: true, limit: 10000 });
-      names = new Map(spaces.workspaces.map((space) => [space.workspaceId, space.name]));
+      names = new Map(spaces.workspaces.map((space) => [`${space.workspaceId} ${space.project}`, space.name]));
       return get('/bindings', { limit: 500 });
     });
     if (answer) repaint(element, () => paint(answer.bindings));
@@ -26,7 +26,7 @@ export function sessionsView() {
           h('td', {}, h('span', { class: `dot ${line.live ? 'on' : ''}`, title: line.live ? t('atWork') : t('silent') }),
             h('span', { class: 'sr' }, line.live ? t('atWork') : t('silent')), h('code', {}, line.sessionId)),
           h('td', {}, line.platform || '–'),
-          h('td', {}, h('a', { href: `#/work/${enc(line.workspaceId)}?project=${enc(line.project)}` }, h('bdi', {}, names.get(line.workspaceId) || line.workspaceId))),
+          h('td', {}, h('a', { href: `#/work/${enc(line.workspaceId)}?project=${enc(line.project)}` }, h('bdi', {}, names.get(`${line.workspaceId} ${line.project}`) || line.workspaceId))),
           h('td', {}, line.focusedNodeId
             ? h('a', { href: `#/work/${enc(line.workspaceId)}/${enc(line.focusedNodeId)}?project=${enc(line.project)}` }, line.focusedNodeId) : '–'),
           h('td', {}, when(line.aliveAt)),

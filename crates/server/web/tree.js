@@ -55,12 +55,14 @@ export class Tree {
   /** The next page of a node's children. */
   async fetchLevel(parent) {
     const known = this.nodes.get(parent);
-    const after = known && known.kids ? known.next : undefined;
-    if (known && known.kids && !after) return;
+    const before = known ? known.kids : null;
+    const after = before ? known.next : undefined;
+    if (before && !after) return;
     const page = await get(this.path(), { parentId: parent, depth: 1, limit: PAGE, after });
     for (const row of page.nodes) this.note(row);
     const node = this.nodes.get(parent);
-    if (!node) return;
+    // Fetched meanwhile by somebody else, or thrown away: this page belongs to nothing.
+    if (!node || node.kids !== before) return;
     node.kids = (node.kids || []).concat(page.nodes.filter((row) => row.id !== parent).map((row) => row.id));
     node.next = page.nextAfter || null;
   }
@@ -98,8 +100,9 @@ export class Tree {
   }
 
   async moreFound() {
-    if (!this.foundNext) return;
-    const page = await get(this.path(), { ...this.asked, limit: PAGE, after: this.foundNext });
+    const { asked } = this;
+    const page = await get(this.path(), { ...asked, limit: PAGE, after: this.foundNext });
+    if (asked !== this.asked) return;
     for (const row of page.nodes) this.note(row);
     this.found = this.found.concat(page.nodes.map((row) => row.id));
     this.foundNext = page.nextAfter || null;
@@ -255,19 +258,22 @@ export class Tree {
     const wanted = ids.filter((id) => id !== 'workspace');
     if (wanted.length > 300) return this.reload();
     const parents = new Set();
-    for (let at = 0; at < wanted.length; at += 60) {
-      const part = wanted.slice(at, at + 60);
-      const page = await get(this.path(), { ids: part.join(',') });
-      const there = new Map(page.nodes.map((row) => [row.id, row]));
-      for (const id of part) this.settle(id, there.get(id), parents);
-    }
-    const known = [...parents].filter((id) => this.nodes.has(id));
-    if (known.length) {
-      const page = await get(this.path(), { ids: known.slice(0, 60).join(',') });
-      page.nodes.forEach((row) => this.note(row));
-    }
+    const there = await this.named(wanted);
+    for (const id of wanted) this.settle(id, there.get(id), parents);
+    const above = await this.named([...parents].filter((id) => this.nodes.has(id)));
+    above.forEach((row) => this.note(row));
     this.layOut();
     return undefined;
+  }
+
+  /** These nodes as they are now, by id; those that are gone are missing. */
+  async named(ids) {
+    const rows = new Map();
+    for (let at = 0; at < ids.length; at += 60) {
+      const page = await get(this.path(), { ids: ids.slice(at, at + 60).join(',') });
+      page.nodes.forEach((row) => rows.set(row.id, row));
+    }
+    return rows;
   }
 
   settle(id, row, parents) {
@@ -293,7 +299,7 @@ export class Tree {
 
   /** Fetches every open level again. */
   async reload() {
-    const open = [...this.nodes].filter(([, node]) => node.open && node.kids).map(([id]) => id);
+    const open = [...this.nodes].filter(([, node]) => node.open).map(([id]) => id);
     this.nodes.forEach((node) => { node.kids = null; node.next = null; });
     this.stuck = false;
     for (const id of open) {

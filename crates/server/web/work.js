@@ -24,7 +24,9 @@ export function workView(go) {
     element.dataset.shows = node ? 'detail' : workspace ? 'middle' : 'spaces';
     if (!at.list.length) await listSpaces();
     if (isLate()) return;
-    if (`${workspace} ${project}` !== at.key) await openWorkspace(workspace, node, project, isLate);
+    // Named or not, the server's own project is one place.
+    const place = project === at.own ? '' : project;
+    if (`${workspace} ${place}` !== at.key) await openWorkspace(workspace, node, place);
     if (isLate()) return;
     if (node !== at.node || !at.view) openNode(node);
   }
@@ -73,6 +75,12 @@ export function workView(go) {
         t('showArchived')) : null);
   }
 
+  /** The project of what is shown: a link may name a workspace alone. */
+  function home() {
+    const shown = current();
+    return shown ? shown.project : at.project || at.own;
+  }
+
   function spaceLine(space) {
     const { done, total } = space.progress;
     const share = total ? Math.round((100 * done) / total) : 0;
@@ -106,7 +114,7 @@ export function workView(go) {
     });
   }
 
-  async function openWorkspace(workspace, node, project, isLate) {
+  async function openWorkspace(workspace, node, project) {
     at.key = `${workspace} ${project}`;
     at.workspace = workspace;
     at.project = project;
@@ -125,9 +133,10 @@ export function workView(go) {
     show(middle, toolbar(workspace, tree, current()), tree.element);
     const isNode = node && node !== 'workspace' && node !== 'root';
     const shown = isNode ? await get(`/workspaces/${enc(workspace)}/nodes/${enc(node)}`).catch(() => null) : null;
-    if (isLate()) return;
+    // Somebody may have gone on to another node meanwhile; only another workspace makes this one idle.
+    if (at.tree !== tree) return;
     await attempt(() => tree.load(shown ? shown.ancestors.map((above) => above.id) : [], node));
-    if (!isLate()) await bindings();
+    if (at.tree === tree) await bindings();
   }
 
   function toolbar(workspace, tree, space) {
@@ -160,7 +169,7 @@ export function workView(go) {
     } else if (node === 'workspace') {
       at.view = workspaceView(workspace, go, listSpaces);
     } else {
-      at.view = nodeView(workspace, node, go, (id) => way(workspace, at.project, id));
+      at.view = nodeView(workspace, node, go, { way: (id) => way(workspace, at.project, id), project: at.project });
       tree.select(node);
     }
     if (at.view) {
@@ -174,7 +183,7 @@ export function workView(go) {
     const answer = await get('/bindings', { workspaceId: at.workspace, live: true }).catch(() => null);
     if (!answer || !at.tree) return;
     at.tree.bound = new Map();
-    for (const line of answer.bindings) {
+    for (const line of answer.bindings.filter((line) => line.project === home())) {
       const id = line.focusedNodeId || 'root';
       at.tree.bound.set(id, (at.tree.bound.get(id) || 0) + 1);
     }
@@ -203,7 +212,7 @@ export function workView(go) {
       if (news.kind === 'workspaces' || news.kind === 'workspace') relist();
       if (news.kind === 'bindings') bindings();
       if (news.kind !== 'workspace' || news.workspaceId !== at.workspace) return;
-      if (news.project !== (at.project || at.own)) return;
+      if (news.project !== home()) return;
       if (news.gap) { this.lost(); return; }
       news.nodes.forEach((id) => waiting.add(id));
       flush();

@@ -12,10 +12,12 @@ export function workspaceView(workspace, go, relist) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const path = `/workspaces/${enc(workspace)}`;
   let changes = () => [];
+  let asked = 0;
 
   async function load() {
+    const turn = asked += 1;
     const board = await attempt(() => get(path));
-    if (board && !changes().length) repaint(element, () => paint(board));
+    if (board && turn === asked && !changes().length) repaint(element, () => paint(board));
   }
 
   function paint(board) {

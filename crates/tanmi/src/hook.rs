@@ -1,4 +1,4 @@
-//! The hook lane: decided by a look at the arguments before anything else, and done in well under the time a person
+//! The hook lane, and the status line, which is as hasty: decided by a look at the arguments before anything else, and done in well under the time a person
 //! notices. It reads its input for at most two seconds, answers with what the client understands or with nothing, and
 //! always exits 0: a hook never fails its agent.
 

@@ -35,12 +35,6 @@ impl Workspace {
     }
 }
 
-/// Whether a version is the one, or among the ones, that somebody expects: `"a"`, or `"a", "b"`.
-pub fn expects(expected: Option<&str>, version: &str) -> bool {
-    let any = |list: &str| list.split(',').any(|tag| tag.trim().trim_matches('"') == version);
-    expected.is_none_or(any)
-}
-
 fn version_of(fields: &impl Serialize) -> String {
     let mut digest = hash::md5_hex(&serde_json::to_vec(fields).unwrap_or_default());
     digest.truncate(16);

@@ -24,6 +24,8 @@ pub struct Tail {
     /// The last number that was told or is known to need no telling.
     seq: u64,
     sig: Option<FileSig>,
+    /// Whatever the first file begins with is no gap.
+    is_new: bool,
 }
 
 #[derive(Debug)]
@@ -41,12 +43,13 @@ impl Tail {
         let mut tail = Tail::from_start(path);
         // What cannot be read yet is told when it can be.
         let _ = tail.poll();
+        tail.is_new = false;
         tail
     }
 
     /// Tells also what the file holds already.
     pub fn from_start(path: &Path) -> Tail {
-        Tail { path: path.to_owned(), open: None, seq: 0, sig: None }
+        Tail { path: path.to_owned(), open: None, seq: 0, sig: None, is_new: true }
     }
 
     /// What was finished since the last time.
@@ -56,7 +59,6 @@ impl Tail {
             return Ok(Vec::new());
         }
         let mut told = Vec::new();
-        let is_first = self.open.is_none() && self.seq == 0;
         if let Some(fresh) = self.replaced()? {
             // The old file can still be read to its end, whatever stands in its place.
             if let Some(mut old) = self.open.take() {
@@ -68,18 +70,25 @@ impl Tail {
                     self.seq = seq;
                 }
             }
-            if fresh.base > self.seq {
-                if !is_first {
+            // Ahead: something happened unseen. Behind: somebody threw the old numbers away.
+            if fresh.base != self.seq {
+                if !self.is_new {
                     told.push(Told::Gap { seq: fresh.base });
                 }
                 self.seq = fresh.base;
             }
+            self.is_new = false;
             self.open = Some(fresh);
         }
         if let Some(mut open) = self.open.take() {
             let drained = self.drain(&mut open, &mut told);
             self.open = Some(open);
-            drained?;
+            // What is known by now is told; the rest is tried again.
+            match drained {
+                Err(error) if told.is_empty() => return Err(error),
+                Err(_) => return Ok(told),
+                Ok(()) => {}
+            }
         }
         self.sig = sig;
         Ok(told)

@@ -303,6 +303,11 @@ fn whoever_follows_is_told_of_everything_once() {
     bench.open().checkpoint().unwrap();
     commit("h.md", "9");
     assert_eq!(late.poll().unwrap(), [change(7, "f.md"), Told::Gap { seq: 8 }, change(9, "h.md")]);
+
+    // Somebody threw the journal away: its numbers begin again.
+    std::fs::remove_file(bench.path("journal")).unwrap();
+    commit("i.md", "10");
+    assert_eq!(late.poll().unwrap(), [Told::Gap { seq: 0 }, change(1, "i.md")]);
 }
 
 #[test]

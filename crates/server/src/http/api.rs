@@ -1,6 +1,5 @@
 //! From a request to a use case: arguments out of path, query and body, checked by the table, run on a blocking thread.
 
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,7 +14,7 @@ use tanmi_base::Lang;
 
 use super::feed::LISTENERS;
 use super::routes::{self, Does, Route};
-use super::{Served, answer, openapi};
+use super::{Served, answer, openapi, own};
 use crate::tools::{self, Asked, Kind, Spec};
 
 pub fn router(served: &Arc<Served>) -> Router {
@@ -52,8 +51,11 @@ async fn respond(route: Arc<Route>, served: Arc<Served>, came: Came) -> Response
     match route.does {
         Does::Changes => return changes(&served, &came.headers),
         Does::Describe => return answer::json(StatusCode::OK, &openapi::describe()),
-        Does::Ticket => return ticket(&served, &came),
-        Does::Tool(_) | Does::Own(..) => {}
+        Does::Ticket if !served.guard.has_token(&came.headers) => {
+            let message = "only the token gets a link";
+            return answer::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", message);
+        }
+        Does::Tool(_) | Does::Own(..) | Does::Ticket => {}
     }
     let work = tokio::task::spawn_blocking(move || ask(&route, &served, came));
     match work.await {
@@ -66,7 +68,7 @@ async fn respond(route: Arc<Route>, served: Arc<Served>, came: Came) -> Response
 fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value), Value> {
     let Some(spec) = route.spec() else { return Err(misfit("INTERNAL", "no such use case")) };
     let lang = language(&came.headers);
-    let expects = version(route, &came.headers)?;
+    let expects = versions(route, &came.headers)?;
     let mut arguments = body(route, &came)?;
     let project = query(spec, route, came.query.as_deref(), &mut arguments)?;
     let Path(path) = came.path.map_err(|error| misfit("INVALID_ARGUMENT", error.body_text()))?;
@@ -85,6 +87,7 @@ fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value)
     let asked = Asked { app: &app, spec, arguments: &arguments, meta: None, expects, lang };
     let value = match route.does {
         Does::Own(_, work) => tools::perform_with(&asked, |call| work(call, served)),
+        Does::Ticket => tools::perform_with(&asked, |call| own::ticket(call, served)),
         _ => tools::perform(&asked),
     }?;
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
@@ -105,7 +108,8 @@ fn language(headers: &HeaderMap) -> Lang {
     }
 }
 
-fn version(route: &Route, headers: &HeaderMap) -> Result<Option<String>, Value> {
+/// `If-Match` has one tag or several; `*` stands for any.
+fn versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, Value> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default().trim();
     if tag == "*" {
@@ -114,7 +118,7 @@ fn version(route: &Route, headers: &HeaderMap) -> Result<Option<String>, Value> 
     if !route.takes_version() {
         return Err(misfit("INVALID_ARGUMENT", "If-Match is for changing a workspace or a node"));
     }
-    Ok(Some(tag.to_owned()))
+    Ok(Some(tag.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()))
 }
 
 fn body(route: &Route, came: &Came) -> Result<Map<String, Value>, Value> {
@@ -219,20 +223,6 @@ fn changes(served: &Served, headers: &HeaderMap) -> Response {
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     served.feed.listen(last).unwrap_or_else(|| answer::error(&misfit("INTERNAL", "the server is ending")))
-}
-
-/// A new link, for the next `tanmi serve`. A page that is open needs none, and gets none.
-fn ticket(served: &Served, came: &Came) -> Response {
-    if !served.guard.has_token(&came.headers) {
-        return answer::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", "only the token gets a link");
-    }
-    let body: Value =
-        came.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
-    let project = body.get("project").and_then(Value::as_str).map(FilePath::new);
-    if let Some(project) = project.filter(|project| project.is_absolute() && project.is_dir()) {
-        served.announce(project.to_owned());
-    }
-    answer::json(StatusCode::CREATED, &json!({"link": served.guard.link()}))
 }
 
 #[cfg(test)]

@@ -52,7 +52,8 @@ impl Guard {
 
     /// A link that opens the page once.
     pub fn link(&self) -> String {
-        let ticket = id::random(32);
+        // There was entropy a moment ago; without, nobody gets in with this one.
+        let ticket = id::secret(32).unwrap_or_default();
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         tickets.retain(|(_, made)| made.elapsed() < TICKET_LIFE);
         if tickets.len() >= TICKETS {
@@ -65,9 +66,9 @@ impl Guard {
     /// Takes a ticket. The cookie it buys, if it is good.
     pub fn admit(&self, ticket: &str) -> Option<String> {
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = tickets
-            .iter()
-            .position(|(known, made)| is_same(known, ticket) && made.elapsed() < TICKET_LIFE)?;
+        let at = tickets.iter().position(|(known, made)| {
+            !known.is_empty() && is_same(known, ticket) && made.elapsed() < TICKET_LIFE
+        })?;
         tickets.remove(at);
         let (name, value, door) = (self.cookie_name(), &self.cookie, &self.door);
         Some(format!("{name}={value}; Path=/{door}/; HttpOnly; SameSite=Strict"))

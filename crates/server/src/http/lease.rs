@@ -45,7 +45,11 @@ impl Lease {
         fs::create_private_dir(home)?;
         let path = home.join("serve.json");
         match Lock::try_exclusive(&home.join("serve.lock"))? {
-            Some(lock) => Ok(Taken::Ours(Lease { path, now, info: None, _lock: lock })),
+            Some(lock) => {
+                // What a killed one left must not be taken for ours before we are there.
+                let _ = std::fs::remove_file(&path);
+                Ok(Taken::Ours(Lease { path, now, info: None, _lock: lock }))
+            }
             None => Ok(read(&path).map_or(Taken::Starting, Taken::Theirs)),
         }
     }

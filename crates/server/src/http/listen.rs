@@ -13,7 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Below the number of files that a process may have open everywhere.
+/// Below the number of files that a process may usually have open on Linux.
 const CONNECTIONS: usize = 800;
 /// Within this time a request must have said what it is, and the next one on the same connection must have come.
 const HEAD: Duration = Duration::from_secs(15);

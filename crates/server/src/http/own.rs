@@ -1,5 +1,7 @@
 //! What a page asks beyond what tools answer. Each is a row of parameters and one use case.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::board::BindingFilter;
@@ -8,6 +10,7 @@ use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{Question, RuleFilter};
 use tanmi_app::speak::{Raised, unknown_platform};
 use tanmi_app::workspace::WorkspaceFilter;
+use tanmi_base::text;
 use tanmi_event::find_platform;
 use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
 
@@ -334,7 +337,7 @@ pub const EVENT: Spec = Spec {
         must("sessionId", SESSION),
         may("platform", ID),
         may("source", Kind::Word(&["api"])),
-        told(may("payload", Kind::Payload), "prompt, workspaceId, nodeId, cwd, start"),
+        may("payload", Kind::Parts(&["prompt", "workspaceId", "nodeId", "cwd", "start"])),
     ],
 };
 
@@ -351,4 +354,27 @@ pub fn event(c: &Call<'_>, _: &Served) -> Result {
         cwd: part("cwd"),
         start: part("start"),
     })
+}
+
+pub const TICKET: Spec = Spec {
+    name: "ticket",
+    about: "A link that opens the page once. Only with the token: a page that is open needs none, and gets none.",
+    reads: false,
+    params: &[told(may("project", LINE), "a folder that becomes known here")],
+};
+
+pub fn ticket(c: &Call<'_>, served: &Served) -> Result {
+    if let Some(project) = c.arguments.text("project") {
+        let path = Path::new(project);
+        if !path.is_absolute() || !path.is_dir() {
+            let expected = String::from("the absolute path of a folder");
+            return Err(Error::BadValue {
+                key: "project",
+                value: text::fit(&text::one_line(project), 80),
+                expected,
+            });
+        }
+        served.announce(path.to_owned());
+    }
+    Ok(json!({"link": served.guard.link()}))
 }

@@ -33,7 +33,8 @@ impl Route {
         match self.does {
             Does::Tool(name) => tools::find(name),
             Does::Own(spec, _) => Some(spec),
-            Does::Changes | Does::Describe | Does::Ticket => None,
+            Does::Ticket => Some(&own::TICKET),
+            Does::Changes | Does::Describe => None,
         }
     }
 
@@ -59,7 +60,6 @@ impl Route {
                  Last-Event-ID resumes."
             }
             Does::Describe => "This description.",
-            Does::Ticket => "A link that opens the page once. Only with the token.",
             _ => self.spec().map_or("", |spec| spec.about),
         }
     }

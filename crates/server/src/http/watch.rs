@@ -12,7 +12,7 @@ use tanmi_app::watch::{News, Watcher};
 use super::Served;
 
 const GLANCE: Duration = Duration::from_millis(100);
-/// Every workspace is swept about so often.
+/// Workspaces that somebody looks at, and up to ten others, are swept about so often; of more, each in its turn.
 const SWEEP: Duration = Duration::from_secs(1);
 /// A sweep of a large workspace may take this share of the time.
 const SHARE: u32 = 20;

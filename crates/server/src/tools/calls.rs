@@ -25,8 +25,8 @@ pub struct Call<'a> {
     pub arguments: Checked<'a>,
     /// The session that the protocol names.
     pub meta: Option<String>,
-    /// The version that an edit is an edit of.
-    pub expects: Option<String>,
+    /// The versions that an edit may be an edit of.
+    pub expects: Option<Vec<String>>,
     bound: OnceCell<Option<SessionBinding>>,
 }
 
@@ -36,7 +36,7 @@ pub struct Asked<'a> {
     pub spec: &'a Spec,
     pub arguments: &'a Map<String, Value>,
     pub meta: Option<String>,
-    pub expects: Option<String>,
+    pub expects: Option<Vec<String>>,
     pub lang: Lang,
 }
 

@@ -149,7 +149,7 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             None => Err(bad("a string")),
         },
         Kind::Words(words) => {
-            let one = Param { kind: Kind::Word(words), ..*param };
+            let one = Param { kind: Kind::Word(words), required: true, ..*param };
             let list = value.as_array().ok_or_else(|| bad("an array of strings"))?;
             list.iter().try_for_each(|item| check(&one, item))
         }
@@ -169,9 +169,15 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             let list = value.as_array().ok_or_else(|| bad("an array of strings"))?;
             list.iter().try_for_each(|item| check(&one, item))
         }
-        Kind::Payload => {
+        Kind::Parts(names) => {
             let fields = value.as_object().ok_or_else(|| bad("an object"))?;
-            let one = Param { kind: Kind::Text { max: limits::TEXT_BYTES }, required: true, ..*param };
+            if let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) {
+                let unknown = tanmi_base::text::fit(&tanmi_base::text::one_line(unknown), 60);
+                let mut misfit = Misfit::new(name, format!("{name} has no part {unknown:?}"));
+                misfit.hint = Some(format!("it takes: {}", names.join(", ")));
+                return Err(misfit);
+            }
+            let one = Param { kind: Kind::Text { max: limits::TEXT_BYTES }, required: false, ..*param };
             fields.values().try_for_each(|field| check(&one, field))
         }
         Kind::Docs => {

@@ -75,7 +75,9 @@ fn second(
         ));
     };
     say(info, &link, false, json, lang);
-    if let Some(link) = info.link(project) {
+    if !args.no_open
+        && let Some(link) = info.link(project)
+    {
         open(home, &link, args, lang);
     }
     Ok(())

@@ -150,7 +150,7 @@ fn what_others_change_appears_by_itself() {
     page.reads("No session is bound");
     assert_eq!(env.json(&["session", "status", "--session", "session-7"])["bound"], false);
 
-    // The server goes and comes back under another key: the page says so and does not pretend.
+    // The server goes: the page says so and does not pretend.
     server.kill();
     page.reads("disconnected");
 }
@@ -272,20 +272,25 @@ fn nothing_that_anybody_wrote_runs() {
     env.ok(&["log", "--node", &node, hostile]);
     env.ok(&["problem", "--node", &node, hostile, "--next-step", hostile]);
     env.ok(&["memory", "save-fact", hostile, "--type", "W"]);
-    env.ok(&["session", "bind", "--session", "<img src=x onerror=window.hit=7>", "--workspace", &ws]);
+    let session = "<img src=x onerror=window.hit=7>";
+    env.ok(&["session", "bind", "--session", session, "--workspace", &ws]);
+    env.ok(&["workspace", "update", &ws, "--add-rule", "<script>window.hit=8</script>"]);
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
-    for place in [
-        &format!("#/work/{ws}/{node}"),
-        &format!("#/work/{ws}/workspace"),
-        "#/memory",
-        "#/sessions",
-        "#/rules",
-    ] {
-        hash(&page, place);
+    server.good("POST", "/events", json!({"event": "session_start", "sessionId": session}));
+    // Where, and what must be there before it is looked at.
+    let places = [
+        (format!("#/work/{ws}/{node}"), "<img src=x"),
+        (format!("#/work/{ws}/workspace"), "<script>window.hit=8"),
+        (String::from("#/memory"), "<img src=x"),
+        (String::from("#/sessions"), "onerror=window.hit=7"),
+        (String::from("#/ledger"), "session_start"),
+    ];
+    for (place, shown) in places {
+        hash(&page, &place);
         page.until("shown", || {
-            (page.js("return document.querySelectorAll('#main *').length > 3", json!([])) == true)
-                .then_some(())
+            let script = "return [document.body.innerText, ...[...document.querySelectorAll('input, textarea')].map((e) => e.value)].join(' ')";
+            page.js(script, json!([])).as_str().is_some_and(|text| text.contains(shown)).then_some(())
         });
         if place.ends_with(&node) {
             page.find("h2", "<script>window.hit=5");
@@ -295,6 +300,10 @@ fn nothing_that_anybody_wrote_runs() {
                 json!([]),
             );
             page.shoot("hostile");
+        }
+        if place == "#/ledger" {
+            page.click(".said-list summary", "");
+            page.find("pre.said", "window.hit=8");
         }
         let alien = page.js(
             "return [...document.querySelectorAll('#main script, #main img, #main iframe, #main object, #main [onerror], #main [onload], #main a[href^=\"javascript\"]')].map((e) => e.outerHTML)",

@@ -93,8 +93,8 @@ pub struct NodeChange {
     pub role: Option<Option<NodeRole>>,
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
-    /// The version that this is a change of; another one is refused.
-    pub expects: Option<String>,
+    /// The versions that this may be a change of; another one is refused.
+    pub expects: Option<Vec<String>>,
 }
 
 impl NodeChange {
@@ -111,7 +111,7 @@ impl NodeChange {
 pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) -> Result<Node> {
     writable(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
-    if !expects(change.expects.as_deref(), &node.version()) {
+    if change.expects.is_some_and(|versions| !versions.contains(&node.version())) {
         return Err(Error::Outdated { version: node.version(), current: Box::new(json!(node)) });
     }
     let was = node.clone();

@@ -113,8 +113,8 @@ pub struct WorkspaceChange {
     pub goal: Option<String>,
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
-    /// The version that this is a change of; another one is refused.
-    pub expects: Option<String>,
+    /// The versions that this may be a change of; another one is refused.
+    pub expects: Option<Vec<String>>,
 }
 
 impl WorkspaceChange {
@@ -125,7 +125,7 @@ impl WorkspaceChange {
 
 pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> Result<Workspace> {
     let mut workspace = writable(tx)?;
-    if !expects(change.expects.as_deref(), &workspace.version()) {
+    if change.expects.is_some_and(|versions| !versions.contains(&workspace.version())) {
         return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
     }
     let was = workspace.clone();

@@ -59,10 +59,16 @@ fn words_that_were_not_saved_are_not_lost_without_a_question() {
     hash(&page, &format!("#/work/{ws}/{node}"));
     // A line that is being written outlives news, with its caret, whoever has the focus.
     page.type_into(".log input", "half a line");
-    page.js("document.querySelector('#search').focus()", json!([]));
+    page.js("document.querySelector('.log input').setSelectionRange(2, 4)", json!([]));
     env.ok(&["log", "--node", &node, "news"]);
     page.find(".timeline li", "news");
-    assert_eq!(page.js("return document.querySelector('.log input').value", json!([])), "half a line");
+    let caret = "const input = document.querySelector('.log input');
+        return [input.value, input.selectionStart, input.selectionEnd, document.activeElement === input]";
+    assert_eq!(page.js(caret, json!([])), json!(["half a line", 2, 4, true]));
+    page.js("document.querySelector('#search').focus()", json!([]));
+    env.ok(&["log", "--node", &node, "more news"]);
+    page.find(".timeline li", "more news");
+    assert_eq!(page.js(caret, json!([]))[0], "half a line");
     page.js("document.querySelector('.log input').value = ''", json!([]));
 
     page.click("[data-action=edit]", "");
@@ -119,9 +125,17 @@ fn two_copies_of_one_workspace_are_two() {
     page.find(".row", "only here");
     let list = |dir: &std::path::Path| env.run_in(dir, &["node", "list"]).stdout;
     assert!(list(&copy).contains("only here") && !list(&env.project).contains("only here"));
-    // News of one is not news of the other.
+    // News of one is not news of the other, and each has its own.
+    assert!(env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "new in the clone"]).ok);
+    page.find(".row", "new in the clone");
     page.click(".space", "Auth");
     page.until("the other one", || (!page.text().contains("only here")).then_some(()));
+    assert!(
+        env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "again in the clone"]).ok
+    );
+    env.ok(&["node", "create", "--type", "execution", "--title", "new in the original"]);
+    page.find(".row", "new in the original");
+    assert!(!page.text().contains("in the clone"), "{}", page.text());
 }
 
 #[test]
