@@ -253,15 +253,23 @@ fn is_loaded(asked: &Asked<'_>, sig: FileSig, own: Option<&[String]>) -> bool {
 }
 
 /// What stands before a prompt that a host pipes through; `None` if nothing is declared or the prompt has it.
-pub fn for_prompt(home: &Path, cwd: &Path, container: Option<&Path>, prompt: &str) -> Option<String> {
+pub fn for_prompt(
+    home: &Path,
+    user: Option<&Path>,
+    cwd: &Path,
+    container: Option<&Path>,
+    prompt: &str,
+) -> Option<String> {
     // Commands of a client are no prompts.
     if prompt.starts_with(['/', '!']) {
         return None;
     }
     let project = paths::project_root(cwd, home);
-    let user = paths::user_home();
+    if !crate::config::Config::load(home, Some(&project)).declared_context {
+        return None;
+    }
     let declaration = find(&Asked {
-        user: user.as_deref(),
+        user,
         project: Some(&project),
         home,
         container,

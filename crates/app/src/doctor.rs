@@ -269,7 +269,14 @@ impl Doctor<'_> {
                     Ok(())
                 })?;
             }
-            let report = store.check(id, self.fix, self.app.now())?;
+            let report = match store.check(id, self.fix, self.app.now()) {
+                Ok(report) => report,
+                // One that cannot be looked at does not hide the others.
+                Err(error) => {
+                    self.or_say("workspaces", Err(error.into()));
+                    continue;
+                }
+            };
             for finding in &report.findings {
                 let health = match finding.fix {
                     Fix::Repaired => Health::Mended,

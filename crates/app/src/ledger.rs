@@ -89,8 +89,8 @@ impl App {
             view.days.entry(clock::utc_day(entry.at)).or_default().add(entry);
             view.sessions.entry(entry.session.clone()).or_default().add(entry);
         }
-        let shown = entries.len().saturating_sub(filter.limit);
-        for entry in entries.into_iter().skip(shown) {
+        let skipped = entries.len().saturating_sub(filter.limit);
+        for entry in entries.into_iter().skip(skipped) {
             let content = filter.texts.then(|| ledger.text(&entry.text)).flatten();
             view.entries.push(LedgerLine { entry, content });
         }

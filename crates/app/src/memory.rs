@@ -248,6 +248,7 @@ impl App {
     fn writer(&self) -> &'static str {
         match (self.env.source, self.env.operator) {
             (tanmi_event::Source::Mcp, _) => "mcp",
+            _ if self.env.remote => "page",
             (_, tanmi_workspace::model::Operator::Ai) => "agent",
             _ => "cli",
         }

@@ -131,16 +131,11 @@ impl App {
             }
         }
         let mut lines = Vec::new();
-        let mut seen = std::collections::BTreeSet::new();
         for project in projects {
             // Another project's trouble is not this one's.
             let found = self.lines_of(&project);
             let found = if project == *self.project() { found? } else { found.unwrap_or_default() };
-            for line in found {
-                if seen.insert((line.project.clone(), line.workspace_id.clone())) {
-                    lines.push(line);
-                }
-            }
+            lines.extend(found);
         }
         let _ = self.remember_lines(&lines);
         lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));

@@ -106,11 +106,7 @@ pub fn write_atomic(
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }
-    if durability == Durability::Synced
-        && let Some(parent) = path.parent()
-    {
-        sync_dir(parent);
-    }
+    sync_parent(path, durability);
     written
 }
 
@@ -129,12 +125,22 @@ pub fn replace_if(
     let outcome = match swapped {
         Err(error) => Err(error),
         // No such call here: the look before this one has to do.
-        Ok((sig, false)) => return std::fs::rename(&temp, path).map(|()| Some(sig)),
-        Ok((sig, true)) if FileSig::of(&temp)? == Some(expected) => Ok(Some(sig)),
+        Ok((sig, false)) => std::fs::rename(&temp, path).map(|()| Some(sig)),
+        // One that cannot be looked at is not known to be the expected one.
+        Ok((sig, true)) if FileSig::of(&temp).is_ok_and(|was| was == Some(expected)) => Ok(Some(sig)),
         Ok((sig, true)) => put_back(&temp, path, sig).map(|()| None),
     };
     let _ = std::fs::remove_file(&temp);
+    sync_parent(path, durability);
     outcome
+}
+
+fn sync_parent(path: &Path, durability: Durability) {
+    if durability == Durability::Synced
+        && let Some(parent) = path.parent()
+    {
+        sync_dir(parent);
+    }
 }
 
 /// Somebody else's file was there: it goes back. If yet another one came in between, that one is the latest and stays.
@@ -158,11 +164,7 @@ pub fn create_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Dur
         Err(_) => Ok(false),
     });
     let _ = std::fs::remove_file(&temp);
-    if durability == Durability::Synced
-        && let Some(parent) = path.parent()
-    {
-        sync_dir(parent);
-    }
+    sync_parent(path, durability);
     made
 }
 
@@ -233,8 +235,14 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     create_private_dir(dir)?;
     let temp = temp_path(dir);
-    let written = write_new(&temp, bytes, Durability::Synced)
-        .and_then(|_| set_private(&temp))
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    // From the beginning: a folder that was there before may be open to others.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&temp)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_data()))
         .and_then(|()| std::fs::rename(&temp, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
@@ -257,16 +265,6 @@ fn keep_mode(old: &Path, new: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn keep_mode(_: &Path, _: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn set_private(path: &Path) -> io::Result<()> {
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-}
-
-#[cfg(not(unix))]
-fn set_private(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -58,7 +58,7 @@ pub fn git_dir(dir: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    let text = std::fs::read_to_string(&dot_git).ok()?;
+    let text = read_text(&dot_git)?;
     Some(dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()))
 }
 

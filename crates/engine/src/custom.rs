@@ -157,7 +157,8 @@ impl Reader {
         for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
             let zh = format!("未知的键 {key:?}，可用：{}", known.join("、"));
             let en = format!("unknown key {key:?}; there are {}", known.join(", "));
-            self.push(rule.unwrap_or_default(), zh, en, false);
+            let line = rule.map_or(0, |rule| self.line_of(rule));
+            self.flaws.push(Flaw { line, rule: rule.map(str::to_owned), zh, en, fatal: false });
         }
     }
 

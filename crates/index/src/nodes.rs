@@ -116,6 +116,8 @@ impl NodeIndex {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
+        // Whoever peeks has no time to wait for a scan.
+        index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
         index.is_of(boot).unwrap_or(false).then_some(index)
     }
 

@@ -81,13 +81,19 @@ pub fn named(text: &str, now: Millis) -> Vec<Day> {
 
 fn relative(text: &str, now: Millis) -> Vec<Day> {
     const WORDS: &[(&str, i64)] =
-        &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("yesterday", 1), ("day before yesterday", 2)];
-    let lower = text.to_lowercase();
-    let found = WORDS.iter().filter(|(word, _)| lower.contains(word));
-    found
-        .filter_map(|(_, back)| Day::of(now - back * 86_400_000))
-        .map(|date| Day { year: Some(date.year()), month: Some(date.month()), day: Some(date.day()) })
-        .collect()
+        &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("day before yesterday", 2), ("yesterday", 1)];
+    let mut lower = text.to_lowercase();
+    let mut days = Vec::new();
+    for (word, back) in WORDS {
+        if lower.contains(word) {
+            // The longer one has the shorter one in it.
+            lower = lower.replace(word, ",");
+            days.extend(Day::of(now - back * 86_400_000));
+        }
+    }
+    let whole =
+        |date: Date| Day { year: Some(date.year()), month: Some(date.month()), day: Some(date.day()) };
+    days.into_iter().map(whole).collect()
 }
 
 /// `2023年5月8日`, with or without its first or last part.
@@ -228,7 +234,7 @@ fn clock(text: &str) -> Option<(i8, i8)> {
     let minute: i8 = lower[at + 1..].chars().take(2).collect::<String>().parse().ok()?;
     let hour = match (lower.contains("pm"), lower.contains("am"), hour) {
         (true, _, 12) => 12,
-        (true, _, hour) => hour + 12,
+        (true, _, hour) => hour.checked_add(12)?,
         (_, true, 12) => 0,
         (_, _, hour) => hour,
     };
@@ -252,6 +258,16 @@ pub fn iso(at: Millis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_have_another_in_them() {
+        let now = 1_765_432_100_000;
+        let days = |text: &str| named(text, now).into_iter().filter_map(|day| day.day).collect::<Vec<_>>();
+        assert_eq!(days("what was said the day before yesterday?"), [9]);
+        assert_eq!(days("yesterday and the day before yesterday"), [9, 10]);
+        assert_eq!(days("昨天"), [10]);
+        assert_eq!(clock("120:56 pm"), None);
+    }
 
     #[test]
     fn days_in_texts() {

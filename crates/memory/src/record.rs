@@ -49,7 +49,7 @@ pub struct Fact {
     pub confidence: Option<f64>,
     pub at: Millis,
     pub session: String,
-    /// Who or what wrote it: `cli`, `mcp`, `import`, `page`.
+    /// Who or what wrote it: `cli`, `agent`, `mcp`, `page`, `import`, `transcript`.
     pub by: String,
     /// What it replaces.
     pub supersedes: Vec<String>,

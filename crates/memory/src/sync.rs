@@ -34,9 +34,8 @@ pub fn sync(
     deadline: Option<Instant>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Synced> {
-    let known = index.files()?;
+    let mut known = index.files()?;
     let mut synced = Synced::default();
-    let mut known = known;
     let is_gone = |file: &ReadFile| !files.iter().any(|(name, _)| *name == file.name);
     let is_rewritten = |file: &ReadFile| {
         let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);

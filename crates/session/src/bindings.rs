@@ -111,12 +111,21 @@ impl Bindings {
 
     /// Removes the bindings that `is_stale` names. Says which.
     pub fn prune(&self, is_stale: impl Fn(&str, &Binding) -> bool) -> Result<Vec<String>> {
-        let stale: Vec<String> =
-            self.all()?.into_iter().filter(|(id, binding)| is_stale(id, binding)).map(|(id, _)| id).collect();
-        if !stale.is_empty() {
-            self.edit(|entries| entries.retain(|id, _| !stale.contains(id)))?;
+        let stale_in = |entries: &Entries| -> Vec<String> {
+            let is_old = |(id, entry): &(&String, &Value)| {
+                serde_json::from_value((*entry).clone()).is_ok_and(|binding| is_stale(id, &binding))
+            };
+            entries.iter().filter(is_old).map(|(id, _)| id.clone()).collect()
+        };
+        if stale_in(&self.load()?.0).is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(stale)
+        // Judged again under the lock: a session may have bound itself anew meanwhile.
+        self.edit(|entries| {
+            let stale = stale_in(entries);
+            entries.retain(|id, _| !stale.contains(id));
+            stale
+        })
     }
 
     fn edit<T>(&self, change: impl FnOnce(&mut Entries) -> T) -> Result<T> {

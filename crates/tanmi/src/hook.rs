@@ -1,6 +1,6 @@
-//! The hook lane, and the status line, which is as hasty: decided by a look at the arguments before anything else, and done in well under the time a person
-//! notices. It reads its input for at most two seconds, answers with what the client understands or with nothing, and
-//! always exits 0: a hook never fails its agent.
+//! The hook lane, and the status line, which is as hasty: chosen by a look at the arguments before anything else. Both
+//! read their input for at most two seconds; a pipe of prompts reads to its end, because it must give everything back.
+//! All of them exit 0 whatever happens: nothing here fails its agent.
 
 use std::ffi::OsString;
 #[cfg(not(unix))]
@@ -94,8 +94,9 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     let session = session_on_stdin();
     if let Some(home) = paths::home_store() {
         let status = tanmi_app::status_line::read(&home, session.as_deref(), clock::now());
+        let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
         let mut out = std::io::stdout().lock();
-        let _ = writeln!(out, "{}", status.line(Lang::of_locale()));
+        let _ = writeln!(out, "{}", status.line(lang));
     }
     Some(ExitCode::SUCCESS)
 }
@@ -130,7 +131,8 @@ fn piped(input: &str) -> Option<String> {
     if tanmi_session::pause::paused_until(&home, clock::now()).is_some() {
         return None;
     }
-    let text = tanmi_app::declared::for_prompt(&home, &cwd, crate::env::context().as_deref(), &prompt)?;
+    let (user, container) = (paths::user_home(), crate::env::context());
+    let text = tanmi_app::declared::for_prompt(&home, user.as_deref(), &cwd, container.as_deref(), &prompt)?;
     payload["prompt"] = format!("{text}\n\n{prompt}").into();
     Some(payload.to_string())
 }

@@ -21,7 +21,7 @@ const RESERVED: usize = 600;
 /// For the names of files that no longer fit.
 const POINTERS: usize = 400;
 /// A subagent needs its node besides.
-const FOR_NODE: usize = 3_000;
+pub(super) const FOR_NODE: usize = 3_000;
 
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let event = ctx.event;

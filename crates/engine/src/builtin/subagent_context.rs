@@ -2,6 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
+use super::declared_context::FOR_NODE;
 use super::{Builtin, Ctx, Said, UNBOUND, Why};
 use crate::context_text::context_text;
 use crate::neutral;
@@ -41,7 +42,8 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
             lang.pick(zh, en).to_owned()
         }
     };
-    let cap = ctx.event.platform.cap - who.len() - back.len() - 2;
+    // What is declared has left this much at least.
+    let cap = ctx.left.max(FOR_NODE).saturating_sub(who.len() + back.len() + 2);
     let context = context_text(facts, workspace, cap);
     Said::always(ActionKind::InjectContext, format!("{who}\n{}\n{back}", context.trim_end()))
 }

@@ -251,13 +251,15 @@ fn hand_written(before: Option<&str>) -> Result<String, &'static str> {
         return Ok(format!("\n{}\n", before.trim_end()));
     };
     let marks = "its marks are damaged: put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around what is yours";
-    let (written, rest) = rest.split_once(" -->\n").ok_or(marks)?;
+    // Without its number, the person says that nothing of theirs is left in what was built.
+    let (written, rest) = rest.split_once("-->\n").ok_or(marks)?;
+    let written = written.trim();
     let (built, rest) = rest.split_once(KEEP).ok_or(marks)?;
     let (kept, after) = rest.rsplit_once(KEPT).ok_or(marks)?;
     if kept.contains(KEEP) || kept.contains(KEPT) {
         return Err(marks);
     }
-    if written != digest(built) || !after.trim().is_empty() {
+    if (!written.is_empty() && written != digest(built)) || !after.trim().is_empty() {
         return Err(
             "it was changed outside of the marks: move what is yours between `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->`, and delete the first line's number",
         );

@@ -1,12 +1,12 @@
 //! `tanmi install` and `tanmi uninstall`
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::registry::Registry;
-use tanmi_base::{fs, paths};
+use tanmi_base::fs;
+use tanmi_base::paths::{self, PROJECT_DIR, STORE_DIR};
 use tanmi_event::find_platform;
 use tanmi_install::agent::Folders;
 use tanmi_install::{AGENTS, Agent, Done, Outcome, Planned, Receipts, Scope, Wish};
@@ -222,11 +222,9 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
 /// Everything that was ever saved, here and in every project this machine knows.
 fn to_purge(context: &Context) -> Result<Vec<PathBuf>> {
     let home = context.app.home();
-    let projects: BTreeSet<PathBuf> =
-        Registry::new(home).entries()?.into_iter().map(|(_, entry)| entry.project).collect();
-    let stores =
-        projects.iter().flat_map(|project| [project.join(".tanmi-workspace"), project.join(".tanmi")]);
-    let mut folders: Vec<PathBuf> = stores.chain([context.app.project().join(".tanmi-workspace")]).collect();
+    let projects = Registry::new(home).projects()?;
+    let stores = projects.iter().flat_map(|project| [project.join(STORE_DIR), project.join(PROJECT_DIR)]);
+    let mut folders: Vec<PathBuf> = stores.chain([context.app.project().join(STORE_DIR)]).collect();
     folders.push(home.to_owned());
     folders.sort();
     folders.dedup();

@@ -77,7 +77,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         MemoryCommand::Export { all } => {
             let lines = app.memory_export(all)?;
             if !lines.is_empty() {
-                out::text(&lines.join("\n"));
+                out::raw(format!("{}\n", lines.join("\n")).as_bytes());
             }
         }
         MemoryCommand::Ingest { paths } => {

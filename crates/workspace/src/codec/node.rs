@@ -66,8 +66,8 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         created_at: doc.integer("createdAt")?.unwrap_or_default(),
         updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
         status_changed_at: doc.integer("statusChangedAt")?,
-        started_by: doc.get_nullable("startedBy"),
-        agent: doc.get_nullable("startedByAgent"),
+        started_by: doc.get("startedBy").filter(|session| !session.is_empty()),
+        agent: doc.get("startedByAgent").filter(|agent| !agent.is_empty()),
         diary: read_diary(doc)?,
     })
 }

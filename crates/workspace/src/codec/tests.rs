@@ -27,7 +27,7 @@ fn sample() -> Node {
         created_at: 1,
         updated_at: 2,
         status_changed_at: Some(2),
-        started_by: Some("s: 会话 \"1\"".into()),
+        started_by: Some(" s: 会话 \"1\" #2 ".into()),
         agent: None,
         diary: Diary {
             log: vec![LogEntry {

@@ -73,15 +73,12 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Ve
 
 fn check_rules_hash(workspace: &Workspace, check: &RulesCheck) -> Result<()> {
     let hash = workspace.rules_hash();
-    let given = match check {
-        RulesCheck::Required(given) => given.clone().or((hash.is_empty()).then(String::new)),
-        RulesCheck::IfGiven(None) => return Ok(()),
-        RulesCheck::IfGiven(given) => given.clone(),
-    };
-    if given.as_deref() == Some(hash.as_str()) || hash.is_empty() {
+    let (RulesCheck::Required(given) | RulesCheck::IfGiven(given)) = check;
+    let is_excused = matches!(check, RulesCheck::IfGiven(None));
+    if hash.is_empty() || is_excused || given.as_ref() == Some(&hash) {
         return Ok(());
     }
-    Err(Error::RulesHashMismatch { given, rules: workspace.rules.clone(), hash })
+    Err(Error::RulesHashMismatch { given: given.clone(), rules: workspace.rules.clone(), hash })
 }
 
 #[derive(Clone, Debug, Default)]

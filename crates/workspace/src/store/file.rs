@@ -31,6 +31,9 @@ pub use follow::{Follower, Happening};
 use layout::{Layout, ProjectLayout};
 pub use peek::{Depth, Peek};
 
+/// Larger files are nobody's plan.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// All workspaces of one project.
 #[derive(Default)]
 pub struct FileStore {
@@ -256,7 +259,7 @@ impl FileStore {
     /// cannot be read.
     pub fn heads(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let head = |id: WorkspaceId| {
-            let bytes = fs::read_limited(&self.layout(&id).workspace_md(), 16 << 20).ok().flatten();
+            let bytes = fs::read_limited(&self.layout(&id).workspace_md(), MAX_BYTES).ok().flatten();
             let doc = bytes.and_then(|bytes| codec::Document::parse(&bytes).ok());
             let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
             (id, workspace)

@@ -129,6 +129,9 @@ impl FileStore {
             return Ok(report);
         }
         self.remove_empty_folders(&mut report);
+        if !report.findings.iter().any(|finding| finding.fix == Fix::Repairable) {
+            return Ok(report);
+        }
         let repaired = self.repair(id, now)?;
         for finding in report.findings.iter_mut().filter(|finding| finding.fix == Fix::Repairable) {
             match &finding.flaw {

@@ -9,9 +9,6 @@ use crate::codec::{self, Document};
 use crate::model::*;
 use crate::store::Tally;
 
-/// Far above what any field may hold; a hook reads no more.
-const MAX_BYTES: u64 = 16 << 20;
-
 #[derive(Debug)]
 pub struct Peek {
     pub workspace: Workspace,
@@ -33,7 +30,7 @@ impl FileStore {
     /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
     pub fn peek(&self, id: &WorkspaceId, focus: Option<&str>, depth: Depth) -> Option<Peek> {
         let layout = self.layout(id);
-        let bytes = fs::read_limited(&layout.workspace_md(), MAX_BYTES).ok()??;
+        let bytes = fs::read_limited(&layout.workspace_md(), super::MAX_BYTES).ok()??;
         let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());

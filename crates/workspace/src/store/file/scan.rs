@@ -183,13 +183,21 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<Loaded, Damage
 /// The bytes and the identity of one and the same file.
 pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)>> {
     use std::io::Read;
+    let refused = |why: &str| Error::io(path)(std::io::Error::new(std::io::ErrorKind::InvalidData, why));
+    // A link would lead out of the store, a pipe would never end.
+    match std::fs::symlink_metadata(path) {
+        Err(error) if fs::is_absent(&error) => return Ok(None),
+        Ok(meta) if !meta.is_file() => return Err(refused("not a regular file")),
+        Ok(meta) if meta.len() > super::MAX_BYTES => return Err(refused("too long")),
+        _ => {}
+    }
     let mut file = match std::fs::File::open(path) {
         Err(error) if fs::is_absent(&error) => return Ok(None),
         other => other.map_err(Error::io(path))?,
     };
     let meta = file.metadata().map_err(Error::io(path))?;
-    let mut bytes = Vec::with_capacity(meta.len() as usize);
-    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(super::MAX_BYTES)).unwrap_or(0));
+    Read::take(&mut file, super::MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io(path))?;
     Ok(Some((bytes, FileSig::from_metadata(&meta))))
 }
 
