@@ -9,19 +9,22 @@ import { t, statusWord, typeWord, when } from './words.js';
 
 const EDITED = ['title', 'requirement', 'note', 'docs'];
 
-export function nodeView(workspace, id, go, { way, project }) {
+export function nodeView(workspace, id, go, { way, project, found }) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const path = nodePath(workspace, id);
   // One form for as long as the node is shown: what was typed into it outlives every news.
   const logForm = newLogForm();
   let editing = null;
   let asked = 0;
+  let isFound = false;
 
   async function load() {
     const turn = asked += 1;
     try {
       const view = await get(path, { render: true });
       if (!editing && turn === asked) repaint(element, () => paint(view));
+      if (!isFound) found(view.ancestors.map((above) => above.id));
+      isFound = true;
     } catch (error) {
       if (editing) { toast(error.message, 'bad'); return; }
       const text = error.code === 'NODE_NOT_FOUND' ? t('gone') : [error.message, error.hint ? ` — ${error.hint}` : ''];

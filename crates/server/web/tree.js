@@ -199,6 +199,17 @@ export class Tree {
     this.opened(id);
   }
 
+  /** Opens the way to a node that is shown, and marks it. */
+  async lead(ancestors, id) {
+    for (const above of ancestors) {
+      await this.fetchLevel(above);
+      const node = this.nodes.get(above);
+      if (node) node.open = true;
+    }
+    this.layOut();
+    this.select(id);
+  }
+
   /** Marks a node as the one that is shown, and brings it into sight. */
   select(id) {
     this.selected = id;

@@ -169,7 +169,11 @@ export function workView(go) {
     } else if (node === 'workspace') {
       at.view = workspaceView(workspace, go, listSpaces);
     } else {
-      at.view = nodeView(workspace, node, go, { way: (id) => way(workspace, at.project, id), project: at.project });
+      at.view = nodeView(workspace, node, go, {
+        way: (id) => way(workspace, at.project, id),
+        project: at.project,
+        found: (ancestors) => attempt(() => tree.lead(ancestors, node)),
+      });
       tree.select(node);
     }
     if (at.view) {

@@ -56,6 +56,8 @@ fn a_piece_of_work_from_the_page() {
     page.click("dialog button.primary", "");
     page.find("h2", "Check tokens");
     page.find(".markdown strong", "and");
+    // The way to it is open in the tree.
+    page.find(".row[aria-selected=true]", "Check tokens");
 
     // Only legal steps are offered; a conclusion is asked for where one is needed.
     let offered = |page: &Browser| {
