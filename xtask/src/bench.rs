@@ -46,7 +46,7 @@ pub struct Options {
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Only these parts: hook, workspace, memory, mcp
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_parser = ["hook", "workspace", "memory", "mcp"], value_delimiter = ',')]
     only: Vec<String>,
 }
 

@@ -62,10 +62,15 @@ pub struct Served {
 
 /// Where the server is, for whoever started it.
 pub struct Ready<'a> {
-    /// Each opens the page, once: one to be shown, one for a browser that is opened.
-    pub link: String,
-    pub browser_link: String,
+    guard: &'a Guard,
     pub lease: &'a Lease,
+}
+
+impl Ready<'_> {
+    /// Opens the page, once.
+    pub fn link(&self) -> String {
+        self.guard.link()
+    }
 }
 
 impl Served {
@@ -156,7 +161,7 @@ async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&served), guard::check))
         .layer(DefaultBodyLimit::max(MAX_BODY));
     lease.write(port, served.guard.token(), served.first().project())?;
-    ready(Ready { link: served.guard.link(), browser_link: served.guard.link(), lease: &lease });
+    ready(Ready { guard: &served.guard, lease: &lease });
 
     let feed = Arc::clone(&served.feed);
     let ended = async move {

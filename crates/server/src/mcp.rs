@@ -133,7 +133,7 @@ fn all() -> Vec<Tool> {
 }
 
 fn tool(spec: &tools::Spec) -> Tool {
-    let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec)));
+    let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
     if spec.reads {
         tool.annotations = Some(ToolAnnotations::new().read_only(true));
     }

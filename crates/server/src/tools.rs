@@ -331,12 +331,11 @@ pub fn find(name: &str) -> Option<&'static Spec> {
     SPECS.iter().find(|spec| spec.name == name)
 }
 
-/// The JSON schema of a tool's arguments.
-pub fn schema(spec: &Spec) -> Map<String, Value> {
+/// The JSON schema of an object that has these.
+pub fn schema<'a>(params: impl Iterator<Item = &'a Param> + Clone) -> Map<String, Value> {
     let properties: Map<String, Value> =
-        spec.params.iter().map(|param| (param.name.to_owned(), property(param))).collect();
-    let required: Vec<&str> =
-        spec.params.iter().filter(|param| param.required).map(|param| param.name).collect();
+        params.clone().map(|param| (param.name.to_owned(), property(param))).collect();
+    let required: Vec<&str> = params.filter(|param| param.required).map(|param| param.name).collect();
     let mut schema = Map::new();
     schema.insert("type".into(), json!("object"));
     schema.insert("properties".into(), Value::Object(properties));

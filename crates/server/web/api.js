@@ -19,7 +19,7 @@ export function setProject(path) {
   project = path || '';
 }
 
-async function ask(method, path, { query, body, version, signal } = {}) {
+async function ask(method, path, { query, body, version } = {}) {
   const url = new URL(`api/v1${path}`, document.baseURI);
   if (project && path.startsWith('/workspaces/')) url.searchParams.set('project', project);
   for (const [key, value] of Object.entries(query || {})) {
@@ -28,14 +28,14 @@ async function ask(method, path, { query, body, version, signal } = {}) {
   const headers = { 'Accept-Language': language() };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (version) headers['If-Match'] = `"${version}"`;
-  const response = await fetch(url, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+  const response = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const answer = await response.json().catch(() => ({}));
   if (response.status === 401) throw new Refused(401, { code: 'TOKEN_REQUIRED', message: t('closed') });
   if (!response.ok) throw new Refused(response.status, answer.error || {});
   return answer;
 }
 
-export const get = (path, query, signal) => ask('GET', path, { query, signal });
+export const get = (path, query) => ask('GET', path, { query });
 export const post = (path, body, query) => ask('POST', path, { body: body || {}, query });
 export const put = (path, body) => ask('PUT', path, { body });
 export const patch = (path, body, version, query) => ask('PATCH', path, { body, version, query });

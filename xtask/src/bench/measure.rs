@@ -53,7 +53,8 @@ pub fn peak_kb(program: &Path, args: &[&str], dir: &Path, home: &Path) -> u64 {
     let mut all = vec!["peak", program.as_ref()];
     all.extend(args);
     let output = process(&helper, &all, dir, home).stdout(Stdio::piped()).output().expect("the helper runs");
-    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
+    assert!(output.status.success(), "{program} {args:?} failed: there is nothing to measure");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
 }
 
 #[cfg(unix)]

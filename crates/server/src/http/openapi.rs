@@ -44,16 +44,15 @@ pub fn describe() -> Value {
 }
 
 fn operation(route: &Route) -> Value {
+    let is_stream = matches!(route.does, Does::Changes);
     let in_path: Vec<&str> = route.in_path().collect();
     let params = route.spec().map_or(&[][..], |spec| spec.params);
     let has_body = !matches!(route.method, Method::GET | Method::DELETE);
-    let (in_query, in_body): (Vec<&Param>, Vec<&Param>) =
-        params.iter().filter(|param| !in_path.contains(&param.name)).partition(|_| !has_body);
-    let mut parameters: Vec<Value> = in_path
-        .iter()
-        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
-        .collect();
-    parameters.extend(in_query.iter().map(|param| parameter(param)));
+    let (of_path, others): (Vec<&Param>, Vec<&Param>) =
+        params.iter().partition(|param| in_path.contains(&param.name));
+    let (in_query, in_body) = if has_body { (Vec::new(), others) } else { (others, Vec::new()) };
+    let mut parameters: Vec<Value> = of_path.iter().map(|param| parameter(param, "path")).collect();
+    parameters.extend(in_query.iter().map(|param| parameter(param, "query")));
     if route.is_per_project() {
         parameters.push(json!({
             "name": "project", "in": "query", "schema": {"type": "string"},
@@ -66,14 +65,13 @@ fn operation(route: &Route) -> Value {
             "description": "the version that is changed; another one is refused with 412 and what it is now",
         }));
     }
-    if matches!(route.does, Does::Changes) {
+    if is_stream {
         parameters.push(json!({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}));
     }
-    let kind = if matches!(route.does, Does::Changes) { "text/event-stream" } else { "application/json" };
-    let schema = if matches!(route.does, Does::Changes) {
-        json!({"type": "string"})
+    let (kind, schema) = if is_stream {
+        ("text/event-stream", json!({"type": "string"}))
     } else {
-        json!({"type": "object"})
+        ("application/json", json!({"type": "object"}))
     };
     let mut operation = json!({
         "operationId": name_of(route),
@@ -87,29 +85,19 @@ fn operation(route: &Route) -> Value {
             },
         },
     });
-    if has_body && !in_body.is_empty() {
-        let spec = tools::Spec { name: "", about: "", reads: false, params: &[] };
-        let mut schema = tools::schema(&spec);
-        let properties: Map<String, Value> =
-            in_body.iter().map(|param| (param.name.to_owned(), tools::property(param))).collect();
-        let required: Vec<&str> =
-            in_body.iter().filter(|param| param.required).map(|param| param.name).collect();
-        schema.insert("properties".into(), Value::Object(properties));
-        if !required.is_empty() {
-            schema.insert("required".into(), json!(required));
-        }
-        let required = !required.is_empty();
+    if !in_body.is_empty() {
+        let schema = tools::schema(in_body.iter().copied());
+        let required = schema.contains_key("required");
         operation["requestBody"] =
             json!({"required": required, "content": {"application/json": {"schema": schema}}});
     }
     operation
 }
 
-fn parameter(param: &Param) -> Value {
+fn parameter(param: &Param, place: &str) -> Value {
     let mut schema = tools::property(param);
     let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-    let mut parameter =
-        json!({"name": param.name, "in": "query", "required": param.required, "schema": schema});
+    let mut parameter = json!({"name": param.name, "in": place, "required": place == "path" || param.required, "schema": schema});
     if parameter["schema"]["type"] == "array" {
         // As one parameter, with commas.
         parameter["style"] = json!("form");
@@ -121,12 +109,10 @@ fn parameter(param: &Param) -> Value {
     parameter
 }
 
-fn name_of(route: &Route) -> String {
+fn name_of(route: &Route) -> &'static str {
     match route.does {
-        Does::Changes => String::from("changes"),
-        Does::Describe => String::from("openapi"),
-        Does::Ticket => String::from("ticket"),
-        Does::Tool(name) => name.to_owned(),
-        Does::Own(spec, _) => spec.name.to_owned(),
+        Does::Changes => "changes",
+        Does::Describe => "openapi",
+        _ => route.spec().map_or("", |spec| spec.name),
     }
 }

@@ -50,7 +50,9 @@ impl Route {
 
     /// Whether it is about one project, which can be named.
     pub fn is_per_project(&self) -> bool {
-        ["/memory", "/rules", "/workspaces"].iter().any(|start| self.path.starts_with(start))
+        ["/memory", "/rules", "/workspaces", "/sessions", "/events"]
+            .iter()
+            .any(|start| self.path.starts_with(start))
     }
 
     pub fn about(&self) -> &'static str {

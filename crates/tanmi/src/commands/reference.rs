@@ -104,7 +104,7 @@ fn tools(out: &mut String) {
     for spec in SPECS {
         let reads = if spec.reads { " Reads only." } else { "" };
         let _ = write!(out, "\n### {}\n\n{}{reads}\n", spec.name, spec.about);
-        let schema = Value::Object(schema(spec));
+        let schema = Value::Object(schema(spec.params.iter()));
         let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let row = |(name, property): (&String, &Value)| {
             let mut notes = Vec::new();

@@ -54,8 +54,8 @@ fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
 
 fn tell(home: &Path, ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
     let Some(info) = ready.lease.info() else { return };
-    say(info, &ready.link, true, json, lang);
-    open(home, &ready.browser_link, args, lang);
+    say(info, &ready.link(), true, json, lang);
+    open(home, || Some(ready.link()), args, lang);
 }
 
 /// The first one is asked for a link; there is no need for two.
@@ -75,11 +75,7 @@ fn second(
         ));
     };
     say(info, &link, false, json, lang);
-    if !args.no_open
-        && let Some(link) = info.link(project)
-    {
-        open(home, &link, args, lang);
-    }
+    open(home, || info.link(project), args, lang);
     Ok(())
 }
 
@@ -107,12 +103,15 @@ fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
     }
 }
 
-fn open(home: &Path, link: &str, args: &ServeArgs, lang: Lang) {
-    let opened = || open::that_detached(opener(home, link)?);
-    if !args.no_open && opened().is_err() {
-        out::note(lang.pick(
-            "无法打开浏览器；请自行打开上面的链接",
-            "no browser could be opened; open the link yourself",
-        ));
+/// With a link of its own: the one that was printed is for whoever reads it.
+fn open(home: &Path, link: impl FnOnce() -> Option<String>, args: &ServeArgs, lang: Lang) {
+    if args.no_open {
+        return;
+    }
+    let path = link().and_then(|link| opener(home, &link).ok());
+    if path.is_none_or(|path| open::that_detached(path).is_err()) {
+        let (zh, en) =
+            ("无法打开浏览器；请自行打开上面的链接", "no browser could be opened; open the link yourself");
+        out::note(lang.pick(zh, en));
     }
 }

@@ -157,6 +157,53 @@ fn what_others_change_appears_by_itself() {
     page.reads("disconnected");
 }
 
+/// Told of a gap, or back from where nobody saw it, the page looks at all of it again.
+#[test]
+fn a_gap_makes_the_page_fetch_again() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.node("root", "execution", "first");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}"));
+    page.find(".row", "first");
+    page.js(
+        "window.asked = []; const real = window.fetch;
+         window.fetch = (url, ...rest) => { window.asked.push(String(url)); return real(url, ...rest); }",
+        json!([]),
+    );
+    let levels = || {
+        let asked =
+            page.js("return window.asked.filter((url) => url.includes('parentId=root')).length", json!([]));
+        asked.as_u64().unwrap()
+    };
+    // A change is fetched by itself.
+    env.node("root", "execution", "second");
+    page.find(".row", "second");
+    assert_eq!(levels(), 0);
+    // Its journal and index thrown away, a workspace's numbers begin again.
+    for name in ["journal", "index.sqlite"] {
+        std::fs::remove_file(env.workspace_dir(&ws).join(".local").join(name)).unwrap();
+    }
+    env.node("root", "execution", "third");
+    page.find(".row", "third");
+    page.until("fetched again", || (levels() > 0).then_some(()));
+
+    // A page that nobody sees hears nothing, and asks when it is looked at again.
+    let see = |state: &str| {
+        let script =
+            "Object.defineProperty(document, 'visibilityState', {value: arguments[0], configurable: true});
+            document.dispatchEvent(new Event('visibilitychange'))";
+        page.js(script, json!([state]));
+    };
+    see("hidden");
+    let before = levels();
+    env.node("root", "execution", "unseen");
+    see("visible");
+    page.find(".row", "unseen");
+    page.until("fetched again", || (levels() > before).then_some(()));
+}
+
 #[test]
 fn a_rule_that_a_person_edits_reaches_the_agent() {
     let env = TestEnv::new();

@@ -76,30 +76,13 @@ fn the_specification_s_tree_built_and_provided() {
     }
     out.push_str(&format!("\n== again\n{}", plain(&env, &env.ok(&args))));
     insta::assert_snapshot!(out);
-    let shown = env.json(&[
-        "context",
-        "show",
-        "--root",
-        root.to_str().unwrap(),
-        "--user",
-        "42",
-        "--platform",
-        "codex",
-    ]);
+    let mut args =
+        vec!["context", "show", "--root", root.to_str().unwrap(), "--user", "42", "--platform", "codex"];
+    let shown = env.json(&args);
     assert_eq!(shown["declared"][0]["whose"], "container", "{shown}");
     assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
     // Marks for the builder say nothing to a model.
-    let args = [
-        "context",
-        "show",
-        "--root",
-        root.to_str().unwrap(),
-        "--user",
-        "42",
-        "--platform",
-        "codex",
-        "--text",
-    ];
+    args.push("--text");
     let told = env.ok(&args);
     assert!(told.contains("generate-docs-agent") && !told.contains("<!--"), "{told}");
     // Built by itself it is the same file.
