@@ -3,21 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::{Millis, fs, hash, id, secrets, text};
+use tanmi_base::{fs, hash, id, secrets, text};
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
 use tanmi_memory::record;
 use tanmi_memory::search::{self, Hit};
 use tanmi_memory::sync::{self, Synced};
-use tanmi_memory::{Durable, Fact, Folder, MemoryType, Summary, dates};
+use tanmi_memory::{Durable, Fact, Folder, Summary, dates};
 use tanmi_session::States;
 
 use crate::App;
 use crate::error::{Error, Result};
 use crate::trust::Trust;
 
+mod check;
 mod import;
 mod model;
 
+use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
 pub use import::Imported;
 
 #[derive(Clone, Debug, Default)]
@@ -453,98 +455,6 @@ const NEAR_COLUMNS: usize = 200;
 fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     let found = index.find(id).map_err(tanmi_memory::Error::from)?;
     found.ok_or_else(|| Error::MemoryNotFound { id: text::fit(id, 80) })
-}
-
-fn memory_type(word: &str) -> Result<MemoryType> {
-    MemoryType::from_word(word).ok_or_else(|| Error::BadValue {
-        key: "type",
-        value: word.to_owned(),
-        expected: MemoryType::WORDS.join(" | "),
-    })
-}
-
-fn check_confidence(confidence: Option<f64>, kind: MemoryType) -> Result<()> {
-    let bad = |value: String, expected: &str| Error::BadValue {
-        key: "confidence",
-        value,
-        expected: expected.to_owned(),
-    };
-    match confidence {
-        Some(value) if !(0.0..=1.0).contains(&value) => Err(bad(value.to_string(), "0–1")),
-        None if kind == MemoryType::O => Err(bad(String::new(), "0–1 (type O)")),
-        _ => Ok(()),
-    }
-}
-
-fn check_text(field: &'static str, content: &str, limit: usize) -> Result<()> {
-    if content.trim().is_empty() {
-        return Err(tanmi_workspace::Error::Empty { field }.into());
-    }
-    if content.contains('\0') {
-        let reason = String::from("NUL");
-        return Err(tanmi_workspace::Error::Invalid { field, reason }.into());
-    }
-    if content.len() > limit {
-        let actual = content.len();
-        return Err(tanmi_workspace::Error::TooLong { field, unit: "bytes", limit, actual }.into());
-    }
-    Ok(())
-}
-
-fn check_list(field: &'static str, list: &[String]) -> Result<()> {
-    for item in list {
-        check_text(field, item, 2000)?;
-    }
-    if list.len() > 100 {
-        return Err(tanmi_workspace::Error::TooLong {
-            field,
-            unit: "entries",
-            limit: 100,
-            actual: list.len(),
-        }
-        .into());
-    }
-    Ok(())
-}
-
-fn mask_all(list: &[String], masked: &mut Vec<&'static str>) -> Vec<String> {
-    list.iter()
-        .map(|item| {
-            let (item, found) = secrets::mask(item);
-            masked.extend(found);
-            item.trim().to_owned()
-        })
-        .collect()
-}
-
-fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> {
-    let letter = match wanted.memory_type.as_deref() {
-        None => None,
-        Some("S" | "s") => Some(String::from("S")),
-        Some("T" | "t") => Some(String::from("T")),
-        Some(word) => Some(memory_type(word)?.as_str().to_owned()),
-    };
-    let day = |key: &'static str, text: &Option<String>| -> Result<Option<Millis>> {
-        let Some(text) = text else { return Ok(None) };
-        let relative = text
-            .strip_suffix('d')
-            .and_then(|days| days.parse::<i64>().ok())
-            .filter(|days| (0..100_000).contains(days));
-        let named = || dates::day_start(text, now);
-        let at = relative.map(|days| now - days * 86_400_000).or_else(named).or_else(|| dates::parse(text));
-        let expected = String::from("YYYY-MM-DD | 7d");
-        at.map(Some).ok_or_else(|| Error::BadValue { key, value: text.clone(), expected })
-    };
-    let until = day("until", &wanted.until)?;
-    // A day named as the end is part of it.
-    let until = until.map(|at| if at % 86_400_000 == 0 { at + 86_400_000 } else { at + 1 });
-    Ok(MemoryFilter {
-        letter,
-        session: wanted.session.clone(),
-        since: day("since", &wanted.since)?,
-        until,
-        all: wanted.all,
-    })
 }
 
 /// A name for a project's folder in the home store.

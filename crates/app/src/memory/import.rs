@@ -24,27 +24,33 @@ pub struct Imported {
 }
 
 impl App {
-    /// Takes JSON lines. Ids are kept, and what is known already stays as it is.
+    /// Takes JSON lines. Ids are kept, and what is known already stays as it is: a word about a record counts only where
+    /// that record came in with it.
     pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<Imported> {
         let folder = self.memory_begin()?;
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         let mut imported = Imported::default();
-        let mut seen = BTreeSet::new();
+        let mut added = BTreeSet::new();
+        let mut marks = Vec::new();
         let mut days: BTreeMap<PathBuf, String> = BTreeMap::new();
         for line in lines.lines().filter(|line| !line.trim().is_empty()) {
-            let Line::Record { mut row, supersedes } = record::read_line(line.as_bytes(), "import") else {
-                imported.bad_lines += 1;
-                continue;
+            let (mut row, supersedes) = match record::read_line(line.as_bytes(), "import") {
+                Line::Record { row, supersedes } if !row.content.contains('\0') => (row, supersedes),
+                Line::Mark { target, hidden, by } => {
+                    marks.push((target, hidden, by));
+                    continue;
+                }
+                // When a session of another home began or ended says nothing here.
+                Line::Session => continue,
+                Line::Record { .. } | Line::Bad => {
+                    imported.bad_lines += 1;
+                    continue;
+                }
             };
-            if !seen.insert(row.id.clone())
-                || index.find(&row.id).map_err(tanmi_memory::Error::from)?.is_some()
-            {
+            let is_known = index.find(&row.id).map_err(tanmi_memory::Error::from)?.is_some();
+            if is_known || !added.insert(row.id.clone()) {
                 imported.known += 1;
-                continue;
-            }
-            if row.content.contains('\0') {
-                imported.bad_lines += 1;
                 continue;
             }
             imported.masked += mask_row(&mut row);
@@ -58,6 +64,18 @@ impl App {
             day.push('\n');
             imported.added += 1;
         }
+        marks.retain(|(target, ..)| added.contains(target));
+        if !marks.is_empty() {
+            // Behind everything they speak of: days are read in their order.
+            let last = days.keys().filter(|path| **path != folder.sessions()).max().cloned();
+            let last = last.unwrap_or_default().max(folder.latest_daily(self.now()));
+            let day = days.entry(last).or_default();
+            for (target, hidden, by) in &marks {
+                let kind = if *hidden { hidden_by(by) } else { "restore" };
+                day.push_str(&record::mark_line(kind, target, by, self.now(), "import"));
+                day.push('\n');
+            }
+        }
         // One sync for all of them where the system can: thousands of days would otherwise be thousands of waits.
         let durable = if cfg!(target_os = "linux") { Durable::No } else { Durable::Yes };
         for (path, text) in &days {
@@ -70,14 +88,27 @@ impl App {
         Ok(imported)
     }
 
-    /// Every record as it would be imported, the oldest first.
+    /// Every record as it would be imported, the oldest first. With `all` also what is hidden, each followed by the word
+    /// that hides it.
     pub fn memory_export(&self, all: bool) -> Result<Vec<String>> {
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
         let filter = MemoryFilter { all, ..MemoryFilter::default() };
         let mut rows = index.newest(None, &filter, usize::MAX >> 1, 0).map_err(tanmi_memory::Error::from)?;
         rows.reverse();
-        Ok(rows.iter().map(|row| imported_line(row, &[], self.now())).collect())
+        let mut lines = Vec::with_capacity(rows.len());
+        for row in &rows {
+            lines.push(imported_line(row, &[], self.now()));
+            if row.hidden {
+                let by = &row.replaced_by;
+                lines.push(record::mark_line(hidden_by(by), &row.id, by, self.now(), "export"));
+            }
+        }
+        Ok(lines)
     }
+}
+
+fn hidden_by(replacement: &str) -> &'static str {
+    if replacement.is_empty() { "forget" } else { "replace" }
 }
 
 fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String {

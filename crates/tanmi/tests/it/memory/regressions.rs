@@ -236,3 +236,39 @@ fn conversations_do_not_get_in_each_other_s_way() {
     env.ok(&["memory", "ingest"]);
     assert!(has("otter") && !has("giraffe"));
 }
+
+#[test]
+fn what_is_hidden_stays_hidden_elsewhere() {
+    let env = TestEnv::new();
+    let id = |content: &str| save(&env, content)["id"].as_str().unwrap().to_owned();
+    let ids = ["one", "two", "three"].map(id);
+    env.ok(&["memory", "forget", &ids[0]]);
+    env.ok(&["memory", "edit", &ids[1], "two, and a half"]);
+    let summary = env.json(&["memory", "save-summary", "--topic", "t", "--summary", "s"]);
+    env.ok(&["memory", "forget", summary["id"].as_str().unwrap()]);
+    let exported = env.ok(&["memory", "export", "--all"]);
+    let seen = |env: &TestEnv| -> Vec<Value> {
+        let listed = env.json(&["memory", "list", "--all"])["results"].clone();
+        let one = |row: &Value| json!([row["id"], row["content"], row["hidden"], row["replacedBy"]]);
+        listed.as_array().unwrap().iter().map(one).collect()
+    };
+    let other = TestEnv::new();
+    // Of a day that this one has not reached: the words must stand behind it.
+    let late = json!({"id": "late", "content": "from the future", "timestamp": "2031-01-01"});
+    let file = other.root().join("all.jsonl");
+    other.write(&file, exported.as_bytes());
+    let came = other.json(&["memory", "import", &file.display().to_string()]);
+    assert_eq!((&came["added"], &came["badLines"]), (&json!(5), &json!(0)), "{exported}");
+    assert_eq!(seen(&other), seen(&env));
+    // Somebody there thinks otherwise: what is known stays as it is.
+    other.ok(&["memory", "restore", &ids[0]]);
+    other.write(&file, format!("{exported}{late}\n{}\n", mark("forget", "late")).as_bytes());
+    assert_eq!(other.json(&["memory", "import", &file.display().to_string()])["added"], 1);
+    let rows = seen(&other);
+    let is_hidden = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[2] == true;
+    assert!(!is_hidden(&ids[0]) && is_hidden("late"), "{rows:?}");
+}
+
+fn mark(kind: &str, target: &str) -> Value {
+    json!({"type": kind, "target": target})
+}
