@@ -151,13 +151,11 @@ impl Bindings {
 
 /// One entry, without taking the others apart: where its key stands as text, what follows is its value.
 fn find_entry(bytes: &[u8], session: &str) -> Option<Binding> {
+    let text = std::str::from_utf8(bytes).ok()?;
     let key = serde_json::to_string(session).ok()?;
-    let key = key.as_bytes();
-    let mut from = 0;
-    while let Some(at) = memchr::memmem::find(&bytes[from..], key) {
-        from += at + key.len();
-        let Some(value) = bytes[from..].trim_ascii_start().strip_prefix(b":") else { continue };
-        let mut values = serde_json::Deserializer::from_slice(value).into_iter::<Binding>();
+    for (at, _) in text.match_indices(&key) {
+        let Some(value) = text[at + key.len()..].trim_start().strip_prefix(':') else { continue };
+        let mut values = serde_json::Deserializer::from_str(value).into_iter::<Binding>();
         if let Some(Ok(binding)) = values.next() {
             return Some(binding);
         }

@@ -18,12 +18,12 @@ pub fn client_of_hook(named: Option<&str>) -> Option<ClientProcess> {
     if let Some(pid) = named.and_then(|pid| pid.trim().parse().ok()) {
         return look(pid).map(|seen| ClientProcess { pid, started: seen.started });
     }
-    nearest(std::process::id())
+    nearest()
 }
 
 /// The client that started this server. A launcher in between is stepped over.
 pub fn client_of_server() -> Option<ClientProcess> {
-    nearest(std::process::id())
+    nearest()
 }
 
 /// Whether that very process is still there. Where the system cannot tell, it is not.
@@ -31,8 +31,8 @@ pub fn is_running(client: &ClientProcess) -> bool {
     look(client.pid).is_some_and(|seen| seen.started == client.started)
 }
 
-fn nearest(from: u32) -> Option<ClientProcess> {
-    let mut pid = look(from)?.parent;
+fn nearest() -> Option<ClientProcess> {
+    let mut pid = parent()?;
     for _ in 0..6 {
         // Whoever is adopted by the first process has lost its client.
         if pid <= 1 {
@@ -53,10 +53,24 @@ struct Seen {
     started: u64,
 }
 
+#[cfg(unix)]
+fn parent() -> Option<u32> {
+    Some(std::os::unix::process::parent_id())
+}
+
+#[cfg(not(unix))]
+fn parent() -> Option<u32> {
+    None
+}
+
 /// `/proc/<pid>/stat`: the name in parentheses may hold anything, so the rest is counted from its end.
 #[cfg(target_os = "linux")]
 fn look(pid: u32) -> Option<Seen> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    use std::io::Read;
+    // The kernel writes the line anew for a reader, and gives all of it at once: fifty numbers and a short name.
+    let mut line = [0; 2048];
+    let read = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+    let stat = String::from_utf8_lossy(&line[..read]);
     let (head, rest) = stat.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();
     let mut fields = rest.split_whitespace();
