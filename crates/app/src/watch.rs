@@ -12,14 +12,14 @@ use tanmi_base::clock;
 use tanmi_base::fs::FileSig;
 use tanmi_memory::Folder;
 use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::{Follower, Happening};
+use tanmi_workspace::store::{self, Follower};
 
 use crate::App;
 
 /// Something that a view should look at again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum News {
+pub enum Happening {
     /// Nodes of a workspace are not what they were: ids, or `workspace` for its own file.
     Workspace {
         workspace_id: WorkspaceId,
@@ -54,8 +54,8 @@ pub struct Watcher {
     followers: BTreeMap<(PathBuf, WorkspaceId), Followed>,
     /// Projects that were looked at before: only in those is a workspace that was not there a new one.
     projects: BTreeSet<PathBuf>,
-    signs: BTreeMap<News, Vec<Option<FileSig>>>,
-    memories: BTreeMap<News, Vec<Option<FileSig>>>,
+    signs: BTreeMap<Happening, Vec<Option<FileSig>>>,
+    memories: BTreeMap<Happening, Vec<Option<FileSig>>>,
 }
 
 impl App {
@@ -69,7 +69,7 @@ impl App {
 }
 
 impl Watcher {
-    /// Begins here: what is there already is no news.
+    /// Begins here: what is there already has not happened now.
     pub fn new(app: Arc<App>, projects: &[PathBuf]) -> Watcher {
         let mut watcher = Watcher {
             app,
@@ -88,23 +88,23 @@ impl Watcher {
     }
 
     /// What the journals tell, and the signs of everything else.
-    pub fn glance(&mut self, projects: &[PathBuf]) -> Vec<News> {
-        let mut news = Vec::new();
+    pub fn glance(&mut self, projects: &[PathBuf]) -> Vec<Happening> {
+        let mut happened = Vec::new();
         for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_there) {
             // A workspace that cannot be read now is looked at again the next time.
-            let happened = followed.follower.changes().unwrap_or_default();
-            news.extend(happened.into_iter().map(|happening| told(project, id, happening)));
+            let changes = followed.follower.changes().unwrap_or_default();
+            happened.extend(changes.into_iter().map(|happening| seen(project, id, happening)));
         }
         let signs = self.signs_now(projects);
-        news.extend(differing(&self.signs, &signs));
+        happened.extend(differing(&self.signs, &signs));
         self.signs = signs;
-        news
+        happened
     }
 
     /// Workspaces that came or went, and what people changed in those that are `wanted`, and in one after the other of the
     /// rest. Says how many there are.
-    pub fn sweep(&mut self, projects: &[PathBuf], wanted: &[String], turn: usize) -> (Vec<News>, usize) {
-        let mut news = Vec::new();
+    pub fn sweep(&mut self, projects: &[PathBuf], wanted: &[String], turn: usize) -> (Vec<Happening>, usize) {
+        let mut happened = Vec::new();
         let now = self.workspaces(projects);
         let mut is_changed = false;
         for (key, followed) in &mut self.followers {
@@ -120,10 +120,10 @@ impl Watcher {
         }
         self.projects.extend(projects.iter().cloned());
         if is_changed {
-            news.push(News::Workspaces);
+            happened.push(Happening::Workspaces);
         }
         let memories = memory_signs(projects);
-        news.extend(differing(&self.memories, &memories));
+        happened.extend(differing(&self.memories, &memories));
         self.memories = memories;
         let there = || self.followers.iter().filter(|(_, followed)| followed.is_there).map(|(key, _)| key);
         let count = there().count();
@@ -132,11 +132,12 @@ impl Watcher {
         let looked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
         for (project, id) in looked {
             let Some(followed) = self.followers.get_mut(&(project.clone(), id.clone())) else { continue };
-            let happened = followed.follower.changes().unwrap_or_default();
+            let changes = followed.follower.changes().unwrap_or_default();
             let edited = followed.follower.edits().unwrap_or_default();
-            news.extend(happened.into_iter().chain(edited).map(|happening| told(&project, &id, happening)));
+            happened
+                .extend(changes.into_iter().chain(edited).map(|happening| seen(&project, &id, happening)));
         }
-        (news, count)
+        (happened, count)
     }
 
     fn workspaces(&self, projects: &[PathBuf]) -> BTreeSet<(PathBuf, WorkspaceId)> {
@@ -147,48 +148,48 @@ impl Watcher {
         projects.iter().flat_map(of).collect()
     }
 
-    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<News, Vec<Option<FileSig>>> {
+    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<Happening, Vec<Option<FileSig>>> {
         let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
         let home = self.app.home();
         let today = format!("{}.jsonl", clock::utc_day(self.app.now()));
         let mut signs = BTreeMap::from([
-            (News::Bindings, vec![sig(home.join("session-bindings.json"))]),
-            (News::Ledger, vec![sig(home.join("ledger").join(today))]),
+            (Happening::Bindings, vec![sig(home.join("session-bindings.json"))]),
+            (Happening::Ledger, vec![sig(home.join("ledger").join(today))]),
         ]);
         // What rules there are, which of them may speak, and which are switched off.
         let files =
             |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(".tanmi").join(name)));
         let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
         let own = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
-        signs.insert(News::Rules, folders.chain(own).collect());
+        signs.insert(Happening::Rules, folders.chain(own).collect());
         signs
     }
 }
 
-fn memory_signs(projects: &[PathBuf]) -> BTreeMap<News, Vec<Option<FileSig>>> {
+fn memory_signs(projects: &[PathBuf]) -> BTreeMap<Happening, Vec<Option<FileSig>>> {
     let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
     let of = |project: &PathBuf| {
         let folder = Folder::of(project);
         let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
-        let news = News::Memory { project: project.display().to_string() };
-        (news, files.chain([sig(folder.memory_md())]).collect())
+        let happening = Happening::Memory { project: project.display().to_string() };
+        (happening, files.chain([sig(folder.memory_md())]).collect())
     };
     projects.iter().map(of).collect()
 }
 
 fn differing<'a>(
-    before: &'a BTreeMap<News, Vec<Option<FileSig>>>,
-    now: &'a BTreeMap<News, Vec<Option<FileSig>>>,
-) -> impl Iterator<Item = News> + 'a {
+    before: &'a BTreeMap<Happening, Vec<Option<FileSig>>>,
+    now: &'a BTreeMap<Happening, Vec<Option<FileSig>>>,
+) -> impl Iterator<Item = Happening> + 'a {
     now.iter().filter(|(kind, sign)| before.get(*kind) != Some(sign)).map(|(kind, _)| kind.clone())
 }
 
-fn told(project: &Path, id: &WorkspaceId, happening: Happening) -> News {
+fn seen(project: &Path, id: &WorkspaceId, happening: store::Happening) -> Happening {
     let (workspace_id, project) = (id.clone(), project.display().to_string());
     let (change, nodes, gap) = match happening {
-        Happening::Change { seq, nodes } => (Some(seq), nodes, false),
-        Happening::Edit { nodes } => (None, nodes, false),
-        Happening::Gap { seq } => (Some(seq), Vec::new(), true),
+        store::Happening::Change { seq, nodes } => (Some(seq), nodes, false),
+        store::Happening::Edit { nodes } => (None, nodes, false),
+        store::Happening::Gap { seq } => (Some(seq), Vec::new(), true),
     };
-    News::Workspace { workspace_id, project, change, nodes, gap }
+    Happening::Workspace { workspace_id, project, change, nodes, gap }
 }

@@ -25,7 +25,7 @@ use crate::fs::{self, Durability, FileSig};
 mod apply;
 mod tail;
 
-pub use tail::{Tail, Told};
+pub use tail::{Happening, Tail};
 
 /// One file or folder to change. Paths are relative to the journal's root and use `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -94,7 +94,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(spec) = tools::find(&request.name) else {
+        let Some(tool) = tools::find(&request.name) else {
             return Err(unknown_tool(&request.name));
         };
         let arguments = request.arguments.unwrap_or_default();
@@ -107,7 +107,7 @@ impl ServerHandler for Server {
             if cancelled.is_cancelled() {
                 return Err(ErrorData::invalid_request("cancelled before it began", None));
             }
-            Ok(answer(&app, spec, &arguments, meta))
+            Ok(answer(&app, tool, &arguments, meta))
         });
         match work.await {
             Ok(result) => result.map(CallToolResponse::from),
@@ -129,10 +129,10 @@ fn session_of_http(context: &RequestContext<RoleServer>) -> Option<String> {
 }
 
 fn all() -> Vec<Tool> {
-    tools::SPECS.iter().map(tool).collect()
+    tools::TOOLS.iter().map(|tool| listed(&tool.spec)).collect()
 }
 
-fn tool(spec: &tools::Spec) -> Tool {
+fn listed(spec: &tools::Spec) -> Tool {
     let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
     if spec.reads {
         tool.annotations = Some(ToolAnnotations::new().read_only(true));
@@ -141,7 +141,7 @@ fn tool(spec: &tools::Spec) -> Tool {
 }
 
 fn unknown_tool(name: &str) -> ErrorData {
-    let near = tools::nearest(name, tools::SPECS.iter().map(|spec| spec.name));
+    let near = tools::nearest(name, tools::TOOLS.iter().map(|tool| tool.spec.name));
     let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
     let name = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let data = json!({"code": "UNKNOWN_TOOL", "tool": name, "near": near});
@@ -151,12 +151,12 @@ fn unknown_tool(name: &str) -> ErrorData {
 /// One call from checked arguments to the result a model reads.
 fn answer(
     app: &App,
-    spec: &tools::Spec,
+    tool: &tools::Tool,
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
-    let asked = Asked { app, spec, arguments, meta, expects: None, lang: app.lang(None) };
-    match tools::perform(&asked) {
+    let asked = Asked { app, spec: &tool.spec, arguments, meta, expects: None, lang: app.lang(None) };
+    match tools::perform(&asked, tool.work) {
         Ok(value) => CallToolResult::structured(value),
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_list_leaves_room_for_seven_more() {
         let size = json!({"tools": all()}).to_string().chars().count();
-        let count = tools::SPECS.len();
+        let count = tools::TOOLS.len();
         assert!(size < 15_000 * count / 27, "{size} characters for {count} tools");
     }
 }

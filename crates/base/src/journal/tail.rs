@@ -10,7 +10,7 @@ use crate::fs::{self, FileSig};
 
 /// What a journal tells whoever follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Happening {
     /// A change is done. Paths are relative to the journal's root.
     Change { seq: u64, paths: Vec<String> },
     /// Changes up to this number happened unseen: whoever shows the place looks at all of it again.
@@ -53,7 +53,7 @@ impl Tail {
     }
 
     /// What was finished since the last time.
-    pub fn poll(&mut self) -> io::Result<Vec<Told>> {
+    pub fn poll(&mut self) -> io::Result<Vec<Happening>> {
         let sig = FileSig::of(&self.path)?;
         if sig == self.sig {
             return Ok(Vec::new());
@@ -66,14 +66,14 @@ impl Tail {
                 // Whoever recovers finishes what was begun, and starts a new file.
                 if let Some((seq, paths)) = old.begun.filter(|(seq, _)| *seq <= fresh.base && *seq > self.seq)
                 {
-                    told.push(Told::Change { seq, paths });
+                    told.push(Happening::Change { seq, paths });
                     self.seq = seq;
                 }
             }
             // Ahead: something happened unseen. Behind: somebody threw the old numbers away.
             if fresh.base != self.seq {
                 if !self.is_new {
-                    told.push(Told::Gap { seq: fresh.base });
+                    told.push(Happening::Gap { seq: fresh.base });
                 }
                 self.seq = fresh.base;
             }
@@ -117,7 +117,7 @@ impl Tail {
         Ok(Some(Open { file, base: header.base, offset: 0, begun: None }))
     }
 
-    fn drain(&mut self, open: &mut Open, told: &mut Vec<Told>) -> io::Result<()> {
+    fn drain(&mut self, open: &mut Open, told: &mut Vec<Happening>) -> io::Result<()> {
         let mut bytes = Vec::new();
         open.file.seek(SeekFrom::Start(open.offset))?;
         open.file.read_to_end(&mut bytes)?;
@@ -131,7 +131,7 @@ impl Tail {
                     self.seq = seq;
                     // One that was given up is told too, as a change of nothing: numbers have no holes.
                     let paths = if kind == b'A' { paths } else { Vec::new() };
-                    told.push(Told::Change { seq, paths });
+                    told.push(Happening::Change { seq, paths });
                 }
             }
         }

@@ -272,7 +272,7 @@ fn whoever_follows_is_told_of_everything_once() {
         journal.commit(vec![change], 0).unwrap();
         journal.mark_applied().unwrap();
     };
-    let change = |seq: u64, path: &str| Told::Change { seq, paths: vec![path.into()] };
+    let change = |seq: u64, path: &str| Happening::Change { seq, paths: vec![path.into()] };
     commit("a.md", "1");
     let mut late = Tail::from_end(&bench.path("journal"));
     let mut early = Tail::from_start(&bench.path("journal"));
@@ -302,12 +302,12 @@ fn whoever_follows_is_told_of_everything_once() {
     commit("g.md", "8");
     bench.open().checkpoint().unwrap();
     commit("h.md", "9");
-    assert_eq!(late.poll().unwrap(), [change(7, "f.md"), Told::Gap { seq: 8 }, change(9, "h.md")]);
+    assert_eq!(late.poll().unwrap(), [change(7, "f.md"), Happening::Gap { seq: 8 }, change(9, "h.md")]);
 
     // Somebody threw the journal away: its numbers begin again.
     std::fs::remove_file(bench.path("journal")).unwrap();
     commit("i.md", "10");
-    assert_eq!(late.poll().unwrap(), [Told::Gap { seq: 0 }, change(1, "i.md")]);
+    assert_eq!(late.poll().unwrap(), [Happening::Gap { seq: 0 }, change(1, "i.md")]);
 }
 
 #[test]
@@ -319,9 +319,9 @@ fn a_change_that_was_refused_is_told_as_one_of_nothing() {
     let change = bench.write("a.md", "new");
     journal.commit(vec![change], 0).unwrap();
     journal.void().unwrap();
-    assert_eq!(tail.poll().unwrap(), [Told::Change { seq: 1, paths: Vec::new() }]);
+    assert_eq!(tail.poll().unwrap(), [Happening::Change { seq: 1, paths: Vec::new() }]);
     let change = bench.write("a.md", "newer");
     journal.commit(vec![change], 0).unwrap();
     journal.mark_applied().unwrap();
-    assert_eq!(tail.poll().unwrap(), [Told::Change { seq: 2, paths: vec!["a.md".into()] }]);
+    assert_eq!(tail.poll().unwrap(), [Happening::Change { seq: 2, paths: vec!["a.md".into()] }]);
 }

@@ -66,7 +66,8 @@ async fn respond(route: Arc<Route>, served: Arc<Served>, came: Came) -> Response
 }
 
 fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value), Value> {
-    let Some(spec) = route.spec() else { return Err(misfit("INTERNAL", "no such use case")) };
+    let no_use_case = || misfit("INTERNAL", "no such use case");
+    let spec = route.spec().ok_or_else(no_use_case)?;
     let lang = language(&came.headers);
     let expects = versions(route, &came.headers)?;
     let mut arguments = body(route, &came)?;
@@ -86,9 +87,10 @@ fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value)
     // Nobody's session is meant unless it is named.
     let asked = Asked { app: &app, spec, arguments: &arguments, meta: None, expects, lang };
     let value = match route.does {
-        Does::Own(_, work) => tools::perform_with(&asked, |call| work(call, served)),
-        Does::Ticket => tools::perform_with(&asked, |call| own::ticket(call, served)),
-        _ => tools::perform(&asked),
+        Does::Own(_, work) => tools::perform(&asked, |call| work(call, served)),
+        Does::Ticket => tools::perform(&asked, |call| own::ticket(call, served)),
+        Does::Tool(name) => tools::perform(&asked, tools::find(name).ok_or_else(no_use_case)?.work),
+        Does::Changes | Does::Describe => Err(no_use_case()),
     }?;
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
 }

@@ -1,5 +1,5 @@
 //! The feed of changes, as server-sent events. Every event has a number; whoever comes back names the last one it saw
-//! and gets the rest, or is told that there is a gap and looks at everything again.
+//! and gets the rest, or is sent that there is a gap and looks at everything again.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,21 +26,21 @@ pub struct Feed {
 
 struct State {
     seq: u64,
-    kept: VecDeque<Arc<Told>>,
+    kept: VecDeque<Arc<Sent>>,
     /// `None` once the feed has ended.
-    sender: Option<Sender<Arc<Told>>>,
+    sender: Option<Sender<Arc<Sent>>>,
 }
 
-struct Told {
+struct Sent {
     seq: u64,
     data: Value,
 }
 
-/// What a listener still has to be told, and how it hears of more.
+/// What a listener still has to be sent, and how it hears of more.
 struct Listener {
     epoch: String,
     first: VecDeque<Event>,
-    receiver: Receiver<Arc<Told>>,
+    receiver: Receiver<Arc<Sent>>,
 }
 
 impl Feed {
@@ -57,14 +57,14 @@ impl Feed {
     pub fn publish(&self, data: Value) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.seq += 1;
-        let told = Arc::new(Told { seq: state.seq, data });
+        let sent = Arc::new(Sent { seq: state.seq, data });
         if state.kept.len() == KEPT {
             state.kept.pop_front();
         }
-        state.kept.push_back(Arc::clone(&told));
+        state.kept.push_back(Arc::clone(&sent));
         if let Some(sender) = &state.sender {
             // Nobody listening is no trouble.
-            let _ = sender.send(told);
+            let _ = sender.send(sent);
         }
     }
 
@@ -82,7 +82,7 @@ impl Feed {
             // Where the numbers begin: what is fetched from here on is at least as new.
             None => first.push_back(event(&self.epoch, state.seq, "hello", &json!({"seq": state.seq}))),
             Some(last) => match self.missed(&state, last) {
-                Some(missed) => first.extend(missed.iter().map(|told| told.event(&self.epoch))),
+                Some(missed) => first.extend(missed.iter().map(|sent| sent.event(&self.epoch))),
                 None => first.push_back(event(&self.epoch, state.seq, "gap", &json!({"seq": state.seq}))),
             },
         }
@@ -97,16 +97,16 @@ impl Feed {
     }
 
     /// What came after `last`; `None` if that is not known any more.
-    fn missed(&self, state: &State, last: &str) -> Option<Vec<Arc<Told>>> {
+    fn missed(&self, state: &State, last: &str) -> Option<Vec<Arc<Sent>>> {
         let (epoch, seq) = last.rsplit_once('-')?;
         let seq: u64 = seq.parse().ok()?;
         let oldest = state.seq - state.kept.len() as u64;
         let is_known = epoch == self.epoch && (oldest..=state.seq).contains(&seq);
-        is_known.then(|| state.kept.iter().filter(|told| told.seq > seq).cloned().collect())
+        is_known.then(|| state.kept.iter().filter(|sent| sent.seq > seq).cloned().collect())
     }
 }
 
-impl Told {
+impl Sent {
     fn event(&self, epoch: &str) -> Event {
         event(epoch, self.seq, "change", &self.data)
     }
@@ -118,7 +118,7 @@ impl Listener {
             return Some(event);
         }
         match self.receiver.recv().await {
-            Ok(told) => Some(told.event(&self.epoch)),
+            Ok(sent) => Some(sent.event(&self.epoch)),
             Err(RecvError::Closed) => None,
             // Too slow: the rest is still there, but what was missed is not.
             Err(RecvError::Lagged(missed)) => {

@@ -15,7 +15,9 @@ use tanmi_event::find_platform;
 use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
 
 use super::{Served, markdown};
-use crate::tools::{self, Call, ID, Kind, LINE, NODE, Param, Spec, TEXT, WORKSPACE, may, must, told, value};
+use crate::tools::{
+    self, Call, ID, Kind, LINE, NODE, Param, Spec, TEXT, WORKSPACE, described, may, must, value,
+};
 
 type Result<T = Value> = std::result::Result<T, Error>;
 pub type Handler = fn(&Call<'_>, &Served) -> Result;
@@ -39,7 +41,7 @@ pub const WORKSPACES: Spec = reads(
     "workspaces",
     "Workspaces with progress, latest first.",
     &[
-        told(may("all", Kind::Flag), "also of other projects"),
+        described(may("all", Kind::Flag), "also of other projects"),
         may("status", Kind::Word(WorkspaceStatus::WORDS)),
         may("limit", Kind::Number { min: 1, max: 10_000 }),
     ],
@@ -79,12 +81,12 @@ pub const NODES: Spec = reads(
     "Nodes in tree order, page by page; with `ids`, just those.",
     &[
         WORKSPACE_ID,
-        told(may("parentId", ID), "only below this node"),
+        described(may("parentId", ID), "only below this node"),
         may("status", Kind::Words(NodeStatus::WORDS)),
-        told(may("query", LINE), "words of the title"),
+        described(may("query", LINE), "words of the title"),
         may("depth", Kind::Number { min: 0, max: 64 }),
         LIMIT,
-        told(may("after", ID), "nextAfter of the page before"),
+        described(may("after", ID), "nextAfter of the page before"),
         may("ids", Kind::Texts),
     ],
 );
@@ -92,14 +94,14 @@ pub const NODES: Spec = reads(
 pub fn nodes(c: &Call<'_>, _: &Served) -> Result {
     match c.arguments.texts("ids") {
         Some(ids) => value(&c.app.nodes_named(&c.arguments.needed("workspaceId"), &ids)?),
-        None => tools::call(c, "node_list"),
+        None => tools::work::node_list(c),
     }
 }
 
 pub const NODE_BOARD: Spec = reads(
     "node",
     "A node whole, with its ancestors, the steps that are possible, and its version.",
-    &[WORKSPACE_ID, NODE_ID, told(may("render", Kind::Flag), "with its texts as trees of elements")],
+    &[WORKSPACE_ID, NODE_ID, described(may("render", Kind::Flag), "with its texts as trees of elements")],
 );
 
 pub fn node(c: &Call<'_>, _: &Served) -> Result {
@@ -123,7 +125,7 @@ pub fn node(c: &Call<'_>, _: &Served) -> Result {
 pub const LOG: Spec = reads(
     "log",
     "The latest log lines of a node, or of the workspace.",
-    &[WORKSPACE_ID, told(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
+    &[WORKSPACE_ID, described(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
 );
 
 pub fn log(c: &Call<'_>, _: &Served) -> Result {
@@ -134,7 +136,7 @@ pub fn log(c: &Call<'_>, _: &Served) -> Result {
 pub const PROBLEM: Spec = reads(
     "problem",
     "The problem at hand of a node, or of the workspace.",
-    &[WORKSPACE_ID, told(NODE_ID, "`workspace` for the workspace's own")],
+    &[WORKSPACE_ID, described(NODE_ID, "`workspace` for the workspace's own")],
 );
 
 pub fn problem(c: &Call<'_>, _: &Served) -> Result {
@@ -144,7 +146,7 @@ pub fn problem(c: &Call<'_>, _: &Served) -> Result {
 pub const BINDINGS: Spec = reads(
     "bindings",
     "Sessions that are bound to workspaces, the latest heard of first.",
-    &[WORKSPACE, told(may("live", Kind::Flag), "only those at work, or only those not"), LIMIT],
+    &[WORKSPACE, described(may("live", Kind::Flag), "only those at work, or only those not"), LIMIT],
 );
 
 pub fn bindings(c: &Call<'_>, _: &Served) -> Result {
@@ -206,16 +208,16 @@ pub fn explain(c: &Call<'_>, _: &Served) -> Result {
 
 pub const LEDGER: Spec = reads(
     "ledger",
-    "What agents were told, when, and what it cost: the latest entries, oldest first.",
+    "What agents were described, when, and what it cost: the latest entries, oldest first.",
     &[
         may("sessionId", SESSION),
         may("event", ID),
         may("platform", ID),
         may("rule", LINE),
-        told(may("since", ID), "YYYY-MM-DD, UTC"),
-        told(may("until", ID), "YYYY-MM-DD, UTC"),
+        described(may("since", ID), "YYYY-MM-DD, UTC"),
+        described(may("until", ID), "YYYY-MM-DD, UTC"),
         LIMIT,
-        told(may("texts", Kind::Flag), "with the exact texts"),
+        described(may("texts", Kind::Flag), "with the exact texts"),
     ],
 );
 
@@ -258,11 +260,14 @@ pub const MEMORY: Spec = reads(
     "Memories that fit a query, or, without one, the latest.",
     &[
         may("query", LINE),
-        told(may("type", MEMORY_TYPES), "W world, B project history, O preference, S summaries, T turns"),
+        described(
+            may("type", MEMORY_TYPES),
+            "W world, B project history, O preference, S summaries, T turns",
+        ),
         may("sessionId", SESSION),
-        told(may("since", ID), "YYYY-MM-DD or 7d"),
+        described(may("since", ID), "YYYY-MM-DD or 7d"),
         may("until", ID),
-        told(may("all", Kind::Flag), "also what was forgotten or replaced"),
+        described(may("all", Kind::Flag), "also what was forgotten or replaced"),
         may("limit", Kind::Number { min: 1, max: 200 }),
         may("skip", Kind::Number { min: 0, max: 10_000_000 }),
     ],
@@ -360,7 +365,7 @@ pub const TICKET: Spec = Spec {
     name: "ticket",
     about: "A link that opens the page once. Only with the token: a page that is open needs none, and gets none.",
     reads: false,
-    params: &[told(may("project", LINE), "a folder that becomes known here")],
+    params: &[described(may("project", LINE), "a folder that becomes known here")],
 };
 
 pub fn ticket(c: &Call<'_>, served: &Served) -> Result {

@@ -31,7 +31,7 @@ pub enum Does {
 impl Route {
     pub fn spec(&self) -> Option<&'static Spec> {
         match self.does {
-            Does::Tool(name) => tools::find(name),
+            Does::Tool(name) => tools::find(name).map(|tool| &tool.spec),
             Does::Own(spec, _) => Some(spec),
             Does::Ticket => Some(&own::TICKET),
             Does::Changes | Does::Describe => None,
@@ -166,7 +166,7 @@ mod tests {
             "context_check",
             "session_status",
         ];
-        for spec in tools::SPECS.iter().filter(|spec| !others.contains(&spec.name)) {
+        for spec in tools::TOOLS.iter().map(|tool| &tool.spec).filter(|spec| !others.contains(&spec.name)) {
             assert!(reached.contains(&spec.name), "{}", spec.name);
         }
     }

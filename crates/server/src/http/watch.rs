@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tanmi_app::watch::{News, Watcher};
+use tanmi_app::watch::{Happening, Watcher};
 
 use super::Served;
 
@@ -49,8 +49,8 @@ fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
         let begun = Instant::now();
         if begun >= sweep_at {
             projects = served.projects();
-            let (news, count) = watcher.sweep(&projects, &served.looked_at(), turn);
-            publish(served, news);
+            let (happened, count) = watcher.sweep(&projects, &served.looked_at(), turn);
+            publish(served, happened);
             turn = turn.wrapping_add(1);
             let pause = SWEEP / u32::try_from(count.clamp(1, 10)).unwrap_or(1);
             sweep_at = begun + pause.max(begun.elapsed() * SHARE);
@@ -58,6 +58,6 @@ fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
     }
 }
 
-fn publish(served: &Served, news: Vec<News>) {
-    news.iter().for_each(|news| served.feed.publish(json!(news)));
+fn publish(served: &Served, happened: Vec<Happening>) {
+    happened.iter().for_each(|happening| served.feed.publish(json!(happening)));
 }

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, CommandFactory};
 use serde_json::Value;
 use tanmi_app::config::KEYS;
 use tanmi_install::agent::AGENTS;
-use tanmi_server::tools::{SPECS, schema};
+use tanmi_server::tools::{TOOLS, schema};
 
 use super::Result;
 use crate::cli::Cli;
@@ -100,8 +100,8 @@ fn arguments<'a>(out: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
 
 /// With the schemas that a client is shown.
 fn tools(out: &mut String) {
-    let _ = write!(out, "\n## Tools\n\nThe {} tools of `tanmi mcp`.\n", SPECS.len());
-    for spec in SPECS {
+    let _ = write!(out, "\n## Tools\n\nThe {} tools of `tanmi mcp`.\n", TOOLS.len());
+    for spec in TOOLS.iter().map(|tool| &tool.spec) {
         let reads = if spec.reads { " Reads only." } else { "" };
         let _ = write!(out, "\n### {}\n\n{}{reads}\n", spec.name, spec.about);
         let schema = Value::Object(schema(spec.params.iter()));

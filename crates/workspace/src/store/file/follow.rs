@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tanmi_base::fs::FileSig;
-use tanmi_base::journal::{Tail, Told};
+use tanmi_base::journal::{self, Tail};
 
 use super::layout::Layout;
 use super::{FileStore, scan};
@@ -54,8 +54,8 @@ impl Follower {
         let mut happened = Vec::with_capacity(told.len());
         for told in told {
             happened.push(match told {
-                Told::Gap { seq } => Happening::Gap { seq },
-                Told::Change { seq, paths } => {
+                journal::Happening::Gap { seq } => Happening::Gap { seq },
+                journal::Happening::Change { seq, paths } => {
                     let nodes: Vec<String> = paths.iter().filter_map(|path| name_of(path)).collect();
                     nodes.iter().for_each(|node| self.look(node));
                     Happening::Change { seq, nodes }
