@@ -1,0 +1,256 @@
+//! What each tool does: from checked arguments to a use case and back, one function per row of the table.
+
+use serde_json::json;
+use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
+use tanmi_app::node::{NodeCreate, Step, role};
+use tanmi_app::workspace::WorkspaceFilter;
+use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
+use tanmi_workspace::ops::{
+    ListEdit, ListQuery, NewWorkspace, NodeChange, ProblemChange, ReferenceEdit, WorkspaceChange,
+};
+
+use super::answer;
+use super::calls::{Call, Result};
+
+pub fn workspace_init(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let new = NewWorkspace {
+        name: p.needed("name"),
+        goal: p.needed("goal"),
+        rules: p.texts("rules").unwrap_or_default(),
+        docs: p.docs("docs").unwrap_or_default(),
+    };
+    answer::workspace(&c.app.workspace_init(new)?)
+}
+
+pub fn workspace_list(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let status = p.text("status").map(|word| WorkspaceStatus::parse("status", word)).transpose()?;
+    let all = p.flag("all").unwrap_or(false);
+    let limit = p.number("limit").unwrap_or(20);
+    answer::value(&c.app.workspace_list(&WorkspaceFilter {
+        all,
+        status,
+        limit,
+        scan: None,
+        projects: Vec::new(),
+    })?)
+}
+
+pub fn workspace_get(c: &Call<'_>) -> Result {
+    answer::workspace(&c.app.workspace_show(c.workspace()?.as_deref())?)
+}
+
+pub fn workspace_update(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let change = WorkspaceChange {
+        name: p.owned("name"),
+        goal: p.owned("goal"),
+        rules: ListEdit {
+            set: p.texts("rules"),
+            add: p.texts("addRules").unwrap_or_default(),
+            remove: vec![],
+        },
+        docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
+        expects: c.expects.clone(),
+    };
+    let view = c.app.workspace_update(c.workspace()?.as_deref(), change)?;
+    Ok(c.with_version(answer::workspace(&view)?, &view.version))
+}
+
+pub fn workspace_archive(c: &Call<'_>) -> Result {
+    answer::workspace(&c.app.workspace_archive(c.workspace()?.as_deref())?)
+}
+
+pub fn workspace_restore(c: &Call<'_>) -> Result {
+    answer::workspace(&c.app.workspace_restore(&c.arguments.needed("workspaceId"))?)
+}
+
+pub fn workspace_delete(c: &Call<'_>) -> Result {
+    answer::value(&c.app.workspace_delete(&c.arguments.needed("workspaceId"))?)
+}
+
+pub fn node_create(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let new = NodeCreate {
+        workspace: c.workspace()?,
+        parent: p.owned("parentId"),
+        kind: p.needed("type"),
+        title: p.needed("title"),
+        requirement: p.needed("requirement"),
+        role: p.owned("role"),
+        note: p.owned("note").unwrap_or_default(),
+        docs: p.docs("docs").unwrap_or_default(),
+        isolated: p.flag("isolated").unwrap_or(false),
+        rules_hash: p.owned("rulesHash"),
+    };
+    Ok(answer::changed(&c.app.node_create(new)?))
+}
+
+pub fn node_get(c: &Call<'_>) -> Result {
+    answer::whole(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
+}
+
+pub fn node_list(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let words = p.texts("status").unwrap_or_default();
+    let statuses =
+        words.iter().map(|word| NodeStatus::parse("status", word)).collect::<std::result::Result<_, _>>()?;
+    let query = ListQuery {
+        under: NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?,
+        depth: p.number("depth"),
+        statuses,
+        words: ListQuery::words_of(p.text("query").unwrap_or_default()),
+        limit: p.number("limit").unwrap_or(50),
+        after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
+    };
+    answer::value(&c.app.node_list(c.workspace()?.as_deref(), &query)?)
+}
+
+pub fn node_update(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let change = NodeChange {
+        title: p.owned("title"),
+        requirement: p.owned("requirement"),
+        note: p.owned("note"),
+        role: p.text("role").map(|word| role(Some(word))).transpose()?,
+        isolated: p.flag("isolated"),
+        docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
+        expects: c.expects.clone(),
+    };
+    let updated = c.app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?;
+    Ok(c.with_version(answer::changed(&updated), &updated.result.node.version()))
+}
+
+pub fn node_move(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    Ok(answer::changed(&c.app.node_move(
+        c.workspace()?.as_deref(),
+        &p.needed("nodeId"),
+        &p.needed("parentId"),
+    )?))
+}
+
+pub fn node_delete(c: &Call<'_>) -> Result {
+    let workspace = c.workspace()?;
+    let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
+    answer::value(&c.app.node_delete(workspace.as_deref(), &c.arguments.needed("nodeId"), bound)?)
+}
+
+pub fn node_transition(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let (node, workspace) = (c.node()?, c.workspace()?);
+    let session = c.session().ok();
+    answer::value(&c.app.node_transition(Step {
+        workspace: workspace.as_deref(),
+        node: &node,
+        action: &p.needed("action"),
+        conclusion: p.owned("conclusion"),
+        session: session.as_deref(),
+        bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
+        agent: p.text("agent").map(String::from),
+        force: p.flag("force").unwrap_or(false),
+    })?)
+}
+
+pub fn node_reference(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let edit = match p.text("action") {
+        Some("remove") => ReferenceEdit::Remove,
+        Some("expire") => ReferenceEdit::Expire,
+        Some("activate") => ReferenceEdit::Activate,
+        _ => ReferenceEdit::Add { description: p.owned("description").unwrap_or_default() },
+    };
+    let edited = c.app.node_reference(c.workspace()?.as_deref(), &c.node()?, &p.needed("targetId"), edit)?;
+    let mut value = answer::changed(&edited);
+    value["references"] = json!(edited.result.node.references);
+    Ok(value)
+}
+
+pub fn context_get(c: &Call<'_>) -> Result {
+    let workspace = c.workspace()?;
+    let focus = workspace.as_deref().and_then(|id| c.binding_in(id)?.focused_node_id.clone());
+    let node = c.arguments.owned("nodeId").or(focus);
+    answer::value(&c.app.context(workspace.as_deref(), node.as_deref())?)
+}
+
+pub fn context_focus(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let workspace = c.workspace()?;
+    if let Some(bound) = workspace.as_deref().and_then(|id| c.binding_in(id)) {
+        c.app.session_focus(bound, p.text("nodeId"))?;
+        return Ok(json!({"workspaceId": bound.workspace_id, "focusedNodeId": p.text("nodeId")}));
+    }
+    let view = c.app.workspace_focus(workspace.as_deref(), p.text("nodeId"))?;
+    Ok(json!({"workspaceId": view.workspace_id, "focusedNodeId": view.focused_node_id}))
+}
+
+pub fn log_append(c: &Call<'_>) -> Result {
+    let logged = c.app.log_append(c.workspace()?.as_deref(), &c.node()?, &c.arguments.needed("log"))?;
+    let (node_id, total) = (&logged.result.node_id, logged.result.total);
+    Ok(json!({"workspaceId": logged.workspace_id, "nodeId": node_id, "logTotal": total}))
+}
+
+pub fn problem_update(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let change = ProblemChange { description: p.owned("description"), next_step: p.owned("nextStep") };
+    answer::value(&c.app.problem_update(c.workspace()?.as_deref(), &c.node()?, change)?)
+}
+
+pub fn session_bind(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let workspace = p.needed("workspaceId");
+    answer::value(&c.app.session_bind(&c.session()?, &workspace, p.text("nodeId"))?)
+}
+
+pub fn session_unbind(c: &Call<'_>) -> Result {
+    answer::value(&c.app.session_unbind(&c.session()?)?)
+}
+
+pub fn memory_save(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    answer::value(&c.app.memory_save(NewFact {
+        content: p.needed("content"),
+        memory_type: p.owned("type"),
+        entities: p.texts("entities").unwrap_or_default(),
+        confidence: p.share("confidence"),
+        session: c.session().ok(),
+        supersedes: p.texts("supersedes").unwrap_or_default(),
+    })?)
+}
+
+pub fn memory_search(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let wanted = MemoryQuery {
+        memory_type: p.owned("type"),
+        since: p.owned("since"),
+        until: p.owned("until"),
+        limit: p.number("limit").unwrap_or(10),
+        ..MemoryQuery::default()
+    };
+    answer::value(&c.app.memory_search(&p.needed("query"), &wanted)?)
+}
+
+pub fn memory_summary(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    answer::value(&c.app.memory_summary(NewSummary {
+        topic: p.needed("topic"),
+        summary: p.needed("summary"),
+        decisions: p.texts("decisions").unwrap_or_default(),
+        todos: p.texts("todos").unwrap_or_default(),
+        session: c.session().ok(),
+    })?)
+}
+
+pub fn session_status(c: &Call<'_>) -> Result {
+    c.app.session_status(&c.session()?)
+}
+
+pub fn context_check(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    c.app.context_check(&c.session()?, &p.needed("trigger"), p.owned("prompt"))
+}
+
+pub fn problem_clear(c: &Call<'_>) -> Result {
+    answer::value(&c.app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?)
+}
