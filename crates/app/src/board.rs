@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Millis, clock};
-use tanmi_session::{Bindings, Ledger, States};
+use tanmi_session::{Binding, Bindings, Ledger, States};
 use tanmi_workspace::model::{
     LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId, WorkspaceStatus,
 };
@@ -83,6 +83,37 @@ pub struct BindingLine {
 pub struct BindingFilter {
     pub workspace: Option<String>,
     pub live: Option<bool>,
+    pub limit: usize,
+}
+
+/// A session that was heard of.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLine {
+    pub session_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub platform: String,
+    pub alive_at: Millis,
+    pub live: bool,
+    pub prompts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub focused_node_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Sessions {
+    pub sessions: Vec<SessionLine>,
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    pub live: Option<bool>,
+    pub bound: Option<bool>,
     pub limit: usize,
 }
 
@@ -193,6 +224,34 @@ impl App {
         let total = lines.len();
         lines.truncate(filter.limit);
         Ok(json!({"bindings": lines, "total": total}))
+    }
+
+    /// Every session that was heard of, bound or not, the latest first.
+    pub fn sessions_list(&self, filter: &SessionFilter) -> Result<Sessions> {
+        let mut bindings: BTreeMap<String, Binding> = Bindings::new(self.home()).all()?.into_iter().collect();
+        let mut sessions: Vec<SessionLine> = Vec::new();
+        for state in States::new(self.home()).all() {
+            let binding = bindings.remove(&state.session);
+            let live = self.is_live(&state.session);
+            let is_wanted = filter.live.is_none_or(|wanted| wanted == live)
+                && filter.bound.is_none_or(|wanted| wanted == binding.is_some());
+            if is_wanted {
+                sessions.push(SessionLine {
+                    platform: state.platform,
+                    alive_at: state.alive_at,
+                    live,
+                    prompts: state.all_prompts,
+                    workspace_id: binding.as_ref().map(|binding| binding.workspace_id.clone()),
+                    focused_node_id: binding.as_ref().and_then(|binding| binding.focused_node_id.clone()),
+                    project: binding.map(|binding| binding.project.display().to_string()),
+                    session_id: state.session,
+                });
+            }
+        }
+        sessions.sort_by_key(|line| std::cmp::Reverse(line.alive_at));
+        let total = sessions.len();
+        sessions.truncate(filter.limit);
+        Ok(Sessions { sessions, total })
     }
 
     /// What was said on each of the last days, and how long hooks took, oldest first.

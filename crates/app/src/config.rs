@@ -46,6 +46,13 @@ pub struct Key {
     pub en: &'static str,
 }
 
+impl Key {
+    /// A project may only switch things off.
+    fn may_a_project(&self, value: &str) -> bool {
+        matches!(self.kind, Kind::Switch) && value == "false"
+    }
+}
+
 pub const KEYS: &[Key] = &[
     Key {
         name: "language",
@@ -132,6 +139,13 @@ pub const KEYS: &[Key] = &[
         en: "save, load and search memories",
     },
     Key {
+        name: "askForSummary",
+        kind: Kind::Switch,
+        default: "true",
+        zh: "会话停下时请求一次摘要",
+        en: "ask a session that stops for a summary, once",
+    },
+    Key {
         name: "memoryMaxBytes",
         kind: Kind::Number { min: 100, max: 100_000 },
         default: "8000",
@@ -185,6 +199,7 @@ pub struct Config {
     pub trash_retain_days: u32,
     pub reminders: bool,
     pub binding_hints: bool,
+    pub ask_for_summary: bool,
     pub custom_rules: bool,
     /// 0 is never.
     pub context_refresh: u32,
@@ -234,6 +249,7 @@ impl Config {
             trash_retain_days: small("trashRetainDays"),
             reminders: is_on("reminders"),
             binding_hints: is_on("bindingHints"),
+            ask_for_summary: is_on("askForSummary"),
             custom_rules: is_on("customRules"),
             context_refresh: match value("contextRefresh") {
                 "always" => 1,
@@ -279,7 +295,7 @@ pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error
         for (name, value) in values {
             let checked = find(&name).and_then(|key| {
                 let text = check(key, &as_text(&value))?;
-                if from_project && !(matches!(key.kind, Kind::Switch) && text == "false") {
+                if from_project && !key.may_a_project(&text) {
                     return Err(Error::NotForProjects { key: key.name });
                 }
                 Ok((key, text))
@@ -304,7 +320,7 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     let path = &project.map_or_else(|| home_file(home), project_file);
     let key = find(name)?;
     let text = check(key, value)?;
-    if for_project && !(matches!(key.kind, Kind::Switch) && text == "false") {
+    if for_project && !key.may_a_project(&text) {
         return Err(Error::NotForProjects { key: key.name });
     }
     // The lock is the user's also for a project's file, so that none is left in the repository.

@@ -102,6 +102,11 @@ pub struct Declaration {
 }
 
 impl Declaration {
+    /// Whether a prompt carries it already, as one of its marks shows.
+    pub fn is_in(&self, prompt: &str) -> bool {
+        self.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str()))
+    }
+
     pub fn told(&self) -> impl Iterator<Item = (&Declared, FileSig)> {
         self.files.iter().filter_map(|file| match file.fate {
             Fate::Told(sig) => Some((file, sig)),
@@ -279,8 +284,7 @@ pub fn for_prompt(
         agent: None,
         mount: None,
     });
-    let has_mark = |marker: &String| !marker.is_empty() && prompt.contains(marker.as_str());
-    if declaration.markers.iter().any(has_mark) {
+    if declaration.is_in(prompt) {
         return None;
     }
     let texts: Vec<String> =

@@ -123,7 +123,7 @@ impl Doctor<'_> {
     fn silence(&mut self) {
         if self.app.env.disabled {
             self.say("silence", Health::ByHand, "TANMI_DISABLE 已设置".into(), "TANMI_DISABLE is set".into());
-            self.advise("取消该环境变量，代理才会收到内容", "unset it, or agents are told nothing");
+            self.advise("取消该环境变量，智能体才会收到内容", "unset it, or agents are told nothing");
         } else if pause::paused_until(self.app.home(), self.app.now()).is_some() {
             self.say("silence", Health::ByHand, "已暂停".into(), "paused".into());
             self.advise("tanmi resume", "tanmi resume");
@@ -217,7 +217,7 @@ impl Doctor<'_> {
                     "no session was seen yet".into(),
                 );
                 self.advise(
-                    "安装后在代理中开始一个新会话",
+                    "安装后在智能体中开始一个新会话",
                     "after an install, start a new session in your agent",
                 );
             }
@@ -357,7 +357,7 @@ impl Doctor<'_> {
             !trust.has_project(project) && (declares || memory.exists() && !trust.has_project(memory.dir()));
         if is_wary {
             let (zh, en) = (
-                "此项目来自别处，其记忆和声明不会告诉代理",
+                "此项目来自别处，其记忆和声明不会告诉智能体",
                 "this project came from elsewhere: its memory and texts are not told to agents",
             );
             self.say("trust", Health::ByHand, zh.into(), en.into());

@@ -167,14 +167,14 @@ impl Error {
                 format!("this client has {} live sessions", candidates.len()),
             ),
             Error::NoAgents { known } => (
-                format!("没有发现任何代理；用 --platform 指定：{}", known.join("、")),
+                format!("没有发现任何智能体；用 --platform 指定：{}", known.join("、")),
                 format!("no agent was found here; name one with --platform: {}", known.join(", ")),
             ),
             Error::NoHome => {
                 (String::from("没有主目录：请设置 HOME"), String::from("there is no home folder: set HOME"))
             }
             Error::Installing => (
-                String::from("另一个 tanmi 正在修改代理的文件；稍后再试"),
+                String::from("另一个 tanmi 正在修改智能体的文件；稍后再试"),
                 String::from("another tanmi is changing agents' files; try again in a moment"),
             ),
             Error::NothingToChange => {
@@ -186,6 +186,9 @@ impl Error {
             ),
             Error::UnknownKey { key, .. } => {
                 (format!("没有配置项 {key:?}"), format!("there is no setting {key:?}"))
+            }
+            Error::BadValue { key, value, expected } if value.is_empty() => {
+                (format!("缺少 {key}，应为 {expected}"), format!("{key} is missing; expected {expected}"))
             }
             Error::BadValue { key, value, expected } => (
                 format!("{key} 不能是 {value:?}，应为 {expected}"),
@@ -222,8 +225,10 @@ impl Error {
                 )
             }
             Error::NoSession => (
-                String::from("指定 sessionId（命令行：--session）"),
-                String::from("name it: sessionId, on the command line --session"),
+                String::from("指定 sessionId（命令行：--session；tanmi session list 列出各会话）"),
+                String::from(
+                    "name it: sessionId, on the command line --session (tanmi session list shows them)",
+                ),
             ),
             Error::AmbiguousSession { candidates } => {
                 let list = candidates.join(", ");
@@ -233,8 +238,10 @@ impl Error {
                 (String::from("确认内容后加上 --yes"), String::from("read it, then say --yes"))
             }
             Error::NoFocus { .. } => (
-                String::from("请指定 nodeId，或先聚焦一个节点"),
-                String::from("name a node, or focus one first"),
+                String::from("请指定 nodeId（命令行：--node；tanmi tree 列出各节点），或先 start 一个"),
+                String::from(
+                    "name one: nodeId, on the command line --node (tanmi tree shows them), or start one first",
+                ),
             ),
             Error::UnknownKey { near: Some(near), .. } => {
                 (format!("是否指 {near}？"), format!("did you mean {near}?"))

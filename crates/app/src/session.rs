@@ -22,6 +22,8 @@ pub struct Bound {
     pub success: bool,
     pub message: String,
     pub binding: BindingView,
+    /// Where what it is bound to can be read at once.
+    pub hint: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -110,9 +112,10 @@ impl App {
         }))
     }
 
-    pub fn session_bind(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<Bound> {
+    /// Without a workspace: the only one that is active here.
+    pub fn session_bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<Bound> {
         let node = node.map(NodeId::parse).transpose()?;
-        let place = self.locate(Some(workspace))?;
+        let place = self.locate(workspace)?;
         let (name, lang) = self.view(&place, |tx| {
             let workspace = tx.workspace()?;
             if workspace.status == WorkspaceStatus::Archived {
@@ -147,7 +150,11 @@ impl App {
         };
         let binding =
             BindingView { session_id: session.to_owned(), workspace_id: place.id, focused_node_id: node };
-        Ok(Bound { success: true, message, binding })
+        let hint = lang.pick(
+            "目标、规则和节点从下一次提示起自动送达；现在就要看：context_get",
+            "goal, rules and node come by themselves from the next prompt on; context_get has them now",
+        );
+        Ok(Bound { success: true, message, binding, hint })
     }
 
     fn prune_bindings(&self, bindings: &Bindings) -> Result<()> {
@@ -219,7 +226,10 @@ impl App {
         let lines = self.workspace_list(&filter)?;
         let line = |line: &crate::workspace::WorkspaceLine| {
             let progress: Progress = line.progress;
-            json!({"id": line.workspace_id, "name": line.name, "status": line.status, "progress": progress})
+            json!({
+                "id": line.workspace_id, "name": line.name, "status": line.status, "progress": progress,
+                "project": line.project,
+            })
         };
         let available: Vec<Value> = lines.workspaces.iter().map(line).collect();
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))

@@ -29,10 +29,13 @@ pub struct Raised {
     pub start: Option<String>,
 }
 
-pub fn unknown_platform(word: &str) -> Error {
-    let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
-    let expected = PLATFORMS.iter().map(|platform| platform.id).collect::<Vec<_>>().join(" | ");
-    Error::BadValue { key: "platform", value, expected }
+/// `key` is where the word came from.
+pub fn platform_named(key: &'static str, word: &str) -> Result<&'static Platform> {
+    find_platform(word).ok_or_else(|| {
+        let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
+        let expected = PLATFORMS.iter().map(|platform| platform.id).collect::<Vec<_>>().join(" | ");
+        Error::BadValue { key, value, expected }
+    })
 }
 
 impl App {
@@ -101,7 +104,7 @@ impl App {
         let kind = crate::rules::event_kind(&raised.event)?;
         let platform = match raised.platform.as_deref() {
             None => self.platform_of(&raised.session),
-            Some(word) => find_platform(word).ok_or_else(|| unknown_platform(word))?,
+            Some(word) => platform_named("platform", word)?,
         };
         let mut event = Event { platform, ..self.event(kind, &raised.session) };
         event.payload.prompt = raised.prompt;

@@ -1,10 +1,10 @@
 //! One line about a session for its client's status line: where it is bound, how far that is, and what was said today.
 //! Runs as often as a client draws, so it reads what a hook reads and one day of the ledger.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::{Lang, Millis, clock, text};
+use tanmi_base::{Lang, Millis, clock, paths, text};
 use tanmi_session::{Bindings, Ledger};
 use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::store::{Depth, FileStore};
@@ -13,6 +13,9 @@ use tanmi_workspace::store::{Depth, FileStore};
 #[serde(rename_all = "camelCase")]
 pub struct StatusLine {
     pub bound: bool,
+    /// There are workspaces here that it could be bound to.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub could_be_bound: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,12 +32,26 @@ pub struct StatusLine {
 const NAME: usize = 24;
 const TITLE: usize = 40;
 
-pub fn read(home: &Path, session: Option<&str>, now: Millis) -> StatusLine {
-    let mut line = session.and_then(|session| bound(home, session)).unwrap_or_default();
+/// The session a client draws its line for, and where that is.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    pub session: Option<String>,
+    pub cwd: Option<PathBuf>,
+}
+
+pub fn read(home: &Path, drawn: &Drawn, now: Millis) -> StatusLine {
+    let mut line = drawn.session.as_deref().and_then(|session| bound(home, session)).unwrap_or_default();
+    let project = drawn.cwd.as_deref().map(|cwd| paths::project_root(cwd, home));
+    line.could_be_bound = !line.bound && project.is_some_and(|project| has_workspaces(&project));
     let today = clock::utc_day(now);
     let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
     line.tokens_today = said.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
     line
+}
+
+fn has_workspaces(project: &Path) -> bool {
+    let entries = std::fs::read_dir(project.join(paths::STORE_DIR)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("ws-"))
 }
 
 fn bound(home: &Path, session: &str) -> Option<StatusLine> {
@@ -51,7 +68,7 @@ fn bound(home: &Path, session: &str) -> Option<StatusLine> {
         node: peek.node.as_ref().map(|node| node.title.clone()),
         status: peek.node.map(|node| node.status),
         progress: peek.progress,
-        tokens_today: 0,
+        ..StatusLine::default()
     })
 }
 
@@ -60,7 +77,10 @@ impl StatusLine {
         let short = |raw: &str, columns| text::fit(&text::printable(&text::one_line(raw)), columns);
         let mut parts = match &self.workspace {
             Some(name) => vec![short(name, NAME)],
-            None => vec![lang.pick("tanmi：未绑定", "tanmi: not bound").to_owned()],
+            None if self.could_be_bound => vec![lang.pick("tanmi：未绑定", "tanmi: not bound").to_owned()],
+            None if self.tokens_today > 0 => vec![String::from("tanmi")],
+            // Nothing to say is nothing to see.
+            None => Vec::new(),
         };
         if let Some(title) = &self.node {
             let status = self.status.map_or(String::new(), |status| format!(" ({status})"));
@@ -97,11 +117,14 @@ mod tests {
             status: Some(NodeStatus::Implementing),
             progress: Some(Progress { done: 3, total: 10 }),
             tokens_today: 1234,
+            ..StatusLine::default()
         };
         let lines = [
             bound.line(Lang::En),
             bound.line(Lang::Zh),
-            StatusLine::default().line(Lang::En),
+            format!("[{}]", StatusLine::default().line(Lang::En)),
+            StatusLine { could_be_bound: true, ..StatusLine::default() }.line(Lang::En),
+            StatusLine { could_be_bound: true, tokens_today: 5, ..StatusLine::default() }.line(Lang::Zh),
             StatusLine { tokens_today: 950, ..StatusLine::default() }.line(Lang::Zh),
         ];
         insta::assert_snapshot!(lines.join("\n"));

@@ -26,7 +26,7 @@ pub fn user_home() -> Option<PathBuf> {
 /// The project of a working directory: the nearest ancestor with a store (for a linked git worktree, the main
 /// worktree's), else the git root, else the directory itself.
 ///
-/// The home store is no project marker, or everything below the home folder would be one project; only standing in
+/// A home store is no project marker, or everything below the home folder would be one project; only standing in
 /// that very folder counts.
 pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
     // The store may lie above the main worktree too, which is not a linked one itself.
@@ -38,7 +38,7 @@ fn root_above(cwd: &Path, home_store: &Path) -> PathBuf {
     let mut git_root = None;
     for dir in cwd.ancestors() {
         let store = dir.join(STORE_DIR);
-        if store.is_dir() && (dir == cwd || !same_place(&store, home_store)) {
+        if store.is_dir() && (dir == cwd || !(same_place(&store, home_store) || is_some_home(&store))) {
             return dir.to_owned();
         }
         if git_root.is_none() && dir.join(".git").exists() {
@@ -46,6 +46,11 @@ fn root_above(cwd: &Path, home_store: &Path) -> PathBuf {
         }
     }
     git_root.unwrap_or_else(|| cwd.to_owned())
+}
+
+/// Whether this is the home store of somebody: where homes lie in each other, or `TANMI_HOME` names another one.
+fn is_some_home(store: &Path) -> bool {
+    store.join("registry.json").exists() || store.join("state").exists()
 }
 
 fn same_place(a: &Path, b: &Path) -> bool {
@@ -111,6 +116,14 @@ mod tests {
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("home/code/app"), &home), root.join("home/code/app"));
         assert_eq!(project_root(&root.join("home"), &home), root.join("home"));
+    }
+
+    #[test]
+    fn another_s_home_store_is_no_project_either() {
+        let (_temp, root) =
+            tree(&["outer/.tanmi-workspace/state", "outer/scratch/home", "outer/scratch/app"]);
+        let home = root.join("outer/scratch/home/.tanmi-workspace");
+        assert_eq!(project_root(&root.join("outer/scratch/app"), &home), root.join("outer/scratch/app"));
     }
 
     #[test]

@@ -39,6 +39,24 @@ pub struct Ctx<'a> {
     pub left: usize,
 }
 
+impl Ctx<'_> {
+    /// Some clients run the hook of a start behind that of the first prompt, and it would be told twice.
+    fn refuse_before_start(&self) -> Result<(), Why> {
+        let session = &self.facts.session;
+        let is_early = self.event.kind == EventKind::PromptSubmit
+            && self.event.platform.starts_late
+            && session.prompts <= 1
+            && !session.hooks_seen.contains(&EventKind::SessionStart);
+        if is_early {
+            return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that whoever speaks at length leaves for a reminder beside it.
+pub(crate) const FOR_REMINDER: usize = 600;
+
 /// What a rule says.
 pub struct Said {
     pub kind: ActionKind,

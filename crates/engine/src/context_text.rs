@@ -3,6 +3,7 @@
 use tanmi_base::{Lang, hash};
 use tanmi_event::ActionKind;
 
+use crate::builtin::FOR_REMINDER;
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
 use crate::page::Page;
 
@@ -32,9 +33,6 @@ impl std::fmt::Display for ContextHash {
     }
 }
 
-/// For a reminder beside it.
-const RESERVED: usize = 600;
-
 /// At most `cap` bytes with the tags that will be around it; what matters most comes first and is cut last.
 pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
     let lang = facts.lang;
@@ -43,7 +41,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         Lang::En => format!("{en}: "),
     };
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
-    let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - RESERVED;
+    let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - FOR_REMINDER;
     let mut body = Page::new(room);
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));

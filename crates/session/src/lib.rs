@@ -31,12 +31,12 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Far above what any client uses.
-const SESSION_BYTES: usize = 512;
+pub const MAX_SESSION_BYTES: usize = 512;
 
 /// Whether a client's name for a session is one.
 pub fn check_session(session: &str) -> Result<()> {
-    if session.trim().is_empty() || session.len() > SESSION_BYTES {
-        return Err(Error::BadSession(SESSION_BYTES));
+    if session.trim().is_empty() || session.len() > MAX_SESSION_BYTES {
+        return Err(Error::BadSession(MAX_SESSION_BYTES));
     }
     Ok(())
 }

@@ -168,6 +168,16 @@ impl States {
         (latest, broken, over)
     }
 
+    /// Every session that was ever heard of and not pruned since.
+    pub fn all(&self) -> Vec<SessionState> {
+        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let state = |path: PathBuf| {
+            serde_json::from_slice::<SessionState>(&fs::read_limited(&path, MAX_BYTES).ok()??).ok()
+        };
+        files.filter_map(state).filter(|state| !state.session.is_empty()).collect()
+    }
+
     /// Removes what has shown no sign of life since `before`.
     pub fn prune(&self, before: Millis) -> usize {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -7,11 +7,13 @@ use clap::{Args, Parser, Subcommand};
 mod context;
 mod install;
 mod memory;
+mod node;
 mod rules;
 
 pub use context::{ContextCommand, ProvisionArgs};
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
-pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand};
+pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
+pub use node::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 
 #[derive(Debug, Parser)]
@@ -241,9 +243,10 @@ impl At {
 pub struct AtNode {
     #[command(flatten)]
     pub at: In,
-    /// Node id
+    /// Node id, as `tanmi tree` shows it; needed unless --node is given
     #[arg(required_unless_present = "node")]
     pub id: Option<String>,
+    /// The same, as a flag
     #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
     pub node: Option<String>,
 }
@@ -252,146 +255,6 @@ impl AtNode {
     pub fn node(&self) -> &str {
         self.id.as_deref().or(self.node.as_deref()).unwrap_or_default()
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub enum NodeCommand {
-    /// Create a node
-    Create {
-        #[command(flatten)]
-        at: In,
-        /// Parent node
-        #[arg(long, default_value = "root")]
-        parent: String,
-        /// planning (has children) or execution (is carried out)
-        #[arg(long = "type")]
-        kind: String,
-        #[arg(long, allow_hyphen_values = true)]
-        title: String,
-        /// What has to be done (`-` reads standard input)
-        #[arg(long, allow_hyphen_values = true, default_value = "")]
-        requirement: String,
-        /// info_collection, validation or summary
-        #[arg(long)]
-        role: Option<String>,
-        #[arg(long, allow_hyphen_values = true, default_value = "")]
-        note: String,
-        /// A document as `path: description`; repeatable
-        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
-        docs: Vec<String>,
-        /// Keep the context of its ancestors away from it
-        #[arg(long)]
-        isolated: bool,
-        /// Hash of the rules as you know them; checked if given
-        #[arg(long)]
-        rules_hash: Option<String>,
-    },
-    /// Show one node
-    Show {
-        #[command(flatten)]
-        at: AtNode,
-    },
-    /// List nodes in the order of the tree
-    List {
-        #[command(flatten)]
-        at: In,
-        /// Only what is below this node
-        #[arg(long, default_value = "root")]
-        parent: String,
-        /// Only these statuses; repeatable or separated by commas
-        #[arg(long, value_delimiter = ',')]
-        status: Vec<String>,
-        /// Only those whose title has these words
-        #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
-        query: String,
-        /// Levels below the parent
-        #[arg(long)]
-        depth: Option<usize>,
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
-        /// Go on behind this node (`nextAfter` of the page before)
-        #[arg(long)]
-        after: Option<String>,
-    },
-    /// Change title, requirement, note, role, docs or isolation
-    Update {
-        #[command(flatten)]
-        at: AtNode,
-        #[arg(long, allow_hyphen_values = true)]
-        title: Option<String>,
-        #[arg(long, allow_hyphen_values = true)]
-        requirement: Option<String>,
-        #[arg(long, allow_hyphen_values = true)]
-        note: Option<String>,
-        /// info_collection, validation, summary or none
-        #[arg(long)]
-        role: Option<String>,
-        /// true or false
-        #[arg(long)]
-        isolated: Option<bool>,
-        /// Add a document, or change the one of that path
-        #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
-        docs: Vec<String>,
-        #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
-        remove_docs: Vec<String>,
-    },
-    /// Move a node with everything below it
-    Move {
-        #[command(flatten)]
-        at: AtNode,
-        /// The new parent
-        #[arg(long)]
-        parent: String,
-    },
-    /// Move a node with everything below it to the trash
-    Delete {
-        #[command(flatten)]
-        at: AtNode,
-    },
-    /// Take a step: start, submit, complete, fail, retry, reopen or cancel
-    Transition {
-        #[command(flatten)]
-        at: AtNode,
-        #[arg(long)]
-        action: String,
-        /// What came of it; needed by complete, fail and cancel (`-` reads standard input)
-        #[arg(long, allow_hyphen_values = true)]
-        conclusion: Option<String>,
-        /// Session that takes the step; known by itself inside an agent's shell
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
-        /// The subagent that does it
-        #[arg(long, value_name = "TYPE")]
-        agent: Option<String>,
-        /// Start it even if another session is at work on it
-        #[arg(long)]
-        force: bool,
-    },
-    /// Add, remove, expire or activate a reference to a node or document
-    Reference {
-        #[command(flatten)]
-        at: AtNode,
-        /// Node id or path of a document
-        #[arg(long, allow_hyphen_values = true)]
-        target: String,
-        #[arg(long, allow_hyphen_values = true, default_value = "")]
-        description: String,
-        #[arg(long, conflicts_with_all = ["expire", "activate"])]
-        remove: bool,
-        #[arg(long, conflicts_with = "activate")]
-        expire: bool,
-        #[arg(long)]
-        activate: bool,
-    },
-    /// Show what an agent at this node is told
-    Context {
-        #[command(flatten)]
-        at: In,
-        /// Node id; the focused node if left out
-        id: Option<String>,
-        #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
-        node: Option<String>,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -461,6 +324,17 @@ pub enum SessionCommand {
     Unbind {
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+    },
+    /// List the sessions that were heard of, the latest first
+    List {
+        /// Only those at work
+        #[arg(long)]
+        live: bool,
+        /// Only those bound to a workspace
+        #[arg(long)]
+        bound: bool,
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
     },
     /// Show what a session is bound to, or what it could be bound to
     Status {

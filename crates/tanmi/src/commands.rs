@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use tanmi_app::{App, Error};
@@ -114,8 +115,8 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// As the quick way in [`crate::hook`], for whoever asked for JSON.
 fn status_line(context: &Context) {
-    let session = crate::hook::session_on_stdin();
-    let status = tanmi_app::status_line::read(context.app.home(), session.as_deref(), context.app.now());
+    let drawn = crate::hook::drawn_on_stdin();
+    let status = tanmi_app::status_line::read(context.app.home(), &drawn, context.app.now());
     context.answer(&status, |status| status.line(context.app.lang(None)));
 }
 
@@ -160,6 +161,16 @@ fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
         input.pop();
     }
     Ok(input)
+}
+
+/// A file that somebody names, or standard input for `-`.
+fn file_or_stdin(path: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => std::fs::read(path),
+    };
+    read.map_err(Error::io(path))
 }
 
 fn optional_text(field: &'static str, text: Option<String>) -> Result<Option<String>> {

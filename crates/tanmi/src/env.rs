@@ -2,10 +2,12 @@
 //!
 //! Those that name the folder of an agent are with the agents, in `tanmi_install::agent`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock, paths};
+use tanmi_session::ClientProcess;
 use tanmi_workspace::model::Operator;
 
 /// Variables of one meaning.
@@ -59,9 +61,24 @@ pub fn is_disabled() -> bool {
     std::env::var_os("TANMI_DISABLE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
+/// The client that runs this program as a hook.
+pub fn client() -> Option<ClientProcess> {
+    tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref())
+}
+
+/// Where programs are looked for.
+pub fn search_path() -> Option<OsString> {
+    std::env::var_os("PATH")
+}
+
+/// Whatever variable names it; empty is as good as not set.
+pub fn folder(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// A declaration for everybody on this machine or in this container.
 pub fn context() -> Option<PathBuf> {
-    std::env::var_os("TANMI_CONTEXT").filter(|value| !value.is_empty()).map(PathBuf::from)
+    folder("TANMI_CONTEXT")
 }
 
 /// `Err` says what is missing.

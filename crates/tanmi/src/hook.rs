@@ -6,11 +6,12 @@ use std::ffi::OsString;
 #[cfg(not(unix))]
 use std::io::Read;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tanmi_app::spine::{Caller, handle, write_log};
+use tanmi_app::status_line::Drawn;
 use tanmi_base::{Lang, clock, lock, paths};
 use tanmi_event::{EventKind, find_platform};
 
@@ -67,7 +68,7 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         // Clients wait a second for this one.
         lock::set_patience(Duration::from_millis(200));
     }
-    let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
+    let client = crate::env::client();
     let (user, context) = (paths::user_home(), crate::env::context());
     let caller = Caller {
         home: &home,
@@ -91,9 +92,9 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     if args.next()? != "statusline" || args.next().is_some() {
         return None;
     }
-    let session = session_on_stdin();
+    let drawn = drawn_on_stdin();
     if let Some(home) = paths::home_store() {
-        let status = tanmi_app::status_line::read(&home, session.as_deref(), clock::now());
+        let status = tanmi_app::status_line::read(&home, &drawn, clock::now());
         let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{}", status.line(lang));
@@ -101,14 +102,15 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     Some(ExitCode::SUCCESS)
 }
 
-/// The session that a payload names; none where a person runs it in a terminal.
-pub fn session_on_stdin() -> Option<String> {
+/// What a payload names; where a person runs it in a terminal, only the folder is known.
+pub fn drawn_on_stdin() -> Drawn {
     use std::io::IsTerminal;
-    if std::io::stdin().is_terminal() {
-        return None;
-    }
-    let payload: serde_json::Value = serde_json::from_slice(&read_input().ok()?).ok()?;
-    payload.get("session_id")?.as_str().map(String::from)
+    let input = if std::io::stdin().is_terminal() { None } else { read_input().ok() };
+    let payload: serde_json::Value =
+        input.and_then(|input| serde_json::from_slice(&input).ok()).unwrap_or_default();
+    let text = |key: &str| payload.get(key).and_then(|value| value.as_str()).map(String::from);
+    let cwd = text("cwd").map(PathBuf::from).or_else(|| std::env::current_dir().ok());
+    Drawn { session: text("session_id"), cwd }
 }
 
 /// What came in, with what is declared before its prompt; unchanged, to the byte, where there is nothing to put there.

@@ -1,4 +1,4 @@
-//! All printing goes through here: people's text, JSON, errors.
+//! All printing of commands goes through here: people's text, JSON, errors. The hook lane writes its one answer itself.
 
 pub mod progress;
 
@@ -63,7 +63,7 @@ pub fn error(error: &Error, lang: Lang, as_json: bool) {
         return json(&serde_json::json!({"error": error.to_json(lang)}));
     }
     let label = paint(RED.bold(), lang.pick("错误", "error"));
-    let code = paint(DIM, error.code());
+    let code = paint(DIM, &format!("[{}]", error.code()));
     note(&format!("{label}: {} {code}", error.message(lang)));
     if let Some(hint) = error.hint(lang) {
         note(&format!("{}: {hint}", paint(GREEN, lang.pick("提示", "hint"))));

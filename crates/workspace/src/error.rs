@@ -5,6 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis};
 
@@ -14,6 +15,15 @@ use crate::state::Action;
 mod say;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A child that keeps its parent from being completed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unfinished {
+    pub id: NodeId,
+    pub title: String,
+    pub status: NodeStatus,
+    pub allowed: Vec<Action>,
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message(Lang::En))]
@@ -70,7 +80,7 @@ pub enum Error {
     /// The first few of those that are not done, and how many there are.
     ChildrenUnfinished {
         node: NodeId,
-        unfinished: Vec<(NodeId, String, NodeStatus)>,
+        unfinished: Vec<Unfinished>,
         count: u64,
     },
     RulesHashMismatch {
@@ -221,11 +231,7 @@ impl Error {
                 "nodeId": node, "type": kind, "status": status, "action": action, "allowed": allowed,
             }),
             Error::ChildrenUnfinished { unfinished, count, .. } => {
-                let nodes: Vec<Value> = unfinished
-                    .iter()
-                    .map(|(id, title, status)| json!({"id": id, "title": title, "status": status}))
-                    .collect();
-                json!({"unfinished": nodes, "count": count})
+                json!({"unfinished": unfinished, "count": count})
             }
             Error::NodeTaken { node, by, since } => json!({"nodeId": node, "sessionId": by, "since": since}),
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),

@@ -51,13 +51,10 @@ pub fn load(
     let content = tanmi_base::hash::md5_hex(all.as_bytes());
     let digest = format!("{files}.{content}");
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
-    let has_mark = |marker: &String| !marker.is_empty() && prompt.contains(marker.as_str());
     let known = match known {
         // Touched, and still the same words.
         Some((_, known)) if known == content => Some(TOLD),
-        _ if declaration.markers.iter().any(has_mark) => {
-            Some(("提示词中已包含", "the prompt carries it already"))
-        }
+        _ if declaration.is_in(prompt) => Some(("提示词中已包含", "the prompt carries it already")),
         _ => None,
     };
     Ok(DeclaredFacts { files: read, digest, known })

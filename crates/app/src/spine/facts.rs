@@ -76,6 +76,9 @@ pub fn muted(config: &Config) -> Vec<&'static str> {
     if !config.binding_hints {
         muted.push("binding-hint");
     }
+    if !config.ask_for_summary {
+        muted.push("session-save");
+    }
     muted
 }
 

@@ -19,12 +19,7 @@ pub const RULE: Builtin = Builtin {
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    if ctx.event.platform.starts_late
-        && facts.session.prompts <= 1
-        && !facts.session.hooks_seen.contains(&EventKind::SessionStart)
-    {
-        return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
-    }
+    ctx.refuse_before_start()?;
     let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
     let changed = facts.session.seen.as_deref() != Some(&hash);
     let periodic = ctx.event.platform.refreshes

@@ -4,7 +4,7 @@
 use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, Why};
+use super::{Builtin, Ctx, FOR_REMINDER, Said, Why};
 use crate::facts::DeclaredFile;
 use crate::neutral;
 
@@ -16,8 +16,6 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-/// For a reminder beside it.
-const RESERVED: usize = 600;
 /// For the names of files that no longer fit.
 const POINTERS: usize = 400;
 /// A subagent needs its node besides.
@@ -25,19 +23,13 @@ pub(super) const FOR_NODE: usize = 3_000;
 
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let event = ctx.event;
-    let is_early = event.kind == EventKind::PromptSubmit
-        && event.platform.starts_late
-        && ctx.facts.session.prompts <= 1
-        && !ctx.facts.session.hooks_seen.contains(&EventKind::SessionStart);
-    if is_early {
-        return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
-    }
+    ctx.refuse_before_start()?;
     let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
     if let Some(why) = declared.known {
         return Err(why);
     }
     let is_node_to_come = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
-    let reserved = RESERVED + if is_node_to_come { FOR_NODE } else { 0 };
+    let reserved = FOR_REMINDER + if is_node_to_come { FOR_NODE } else { 0 };
     let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved + POINTERS);
     let (mut parts, mut left_out) = (Vec::new(), Vec::new());
     let lang = ctx.facts.lang;

@@ -3,7 +3,7 @@
 use tanmi_base::{Lang, text};
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, Why};
+use super::{Builtin, Ctx, FOR_REMINDER, Said, Why};
 use crate::facts::{FactLine, MemoryFacts};
 use crate::page::Page;
 
@@ -15,12 +15,9 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-/// For a reminder beside it.
-const RESERVED: usize = 600;
-
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let memory = ctx.facts.memory.as_ref().map_err(|why| *why)?;
-    let room = ctx.left.saturating_sub(ActionKind::Memory.overhead() + RESERVED);
+    let room = ctx.left.saturating_sub(ActionKind::Memory.overhead() + FOR_REMINDER);
     let content = memory_text(memory, ctx.facts.lang, room);
     if content.is_empty() {
         return Err(("还没有记忆", "nothing is remembered yet"));

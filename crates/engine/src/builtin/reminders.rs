@@ -55,7 +55,7 @@ const REMINDERS: &[Reminder] = &[
         applies: |node, now| is_implementing(node) && node.last_log_at.is_none() && now - node.since > 60_000,
         throttled: true,
         zh: "📝 节点已开始 1 分钟但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
-        en: "📝 The node was started a minute ago and has no log yet.\nSuggestion: begin its log with log_append.",
+        en: "📝 The node was started more than a minute ago and has no log yet.\nSuggestion: begin its log with log_append.",
     },
     Reminder {
         key: "no_problem",

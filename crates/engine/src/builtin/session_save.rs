@@ -42,7 +42,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     );
     let en = format!(
         "[Session Save]\n\n\
-         The task is done. Please sum up this session and save it: call memory_summary, or in a terminal tanmi memory save-summary --topic \"topic\" --summary \"summary\" --decisions \"decision\" --todos \"to do\"{id}\n\n\
+         You are about to stop. Please sum up this session and save it: call memory_summary, or in a terminal tanmi memory save-summary --topic \"topic\" --summary \"summary\" --decisions \"decision\" --todos \"to do\"{id}\n\n\
          The summary has: a topic (one sentence), a summary (60 to 120 words), key decisions (a list), what is left to do (if anything)\n\n\
          Also: save key facts that were not saved yet with memory_save\n\n\
          Note: do nothing if there is too little to tell; no report to the user is needed afterwards"

@@ -8,10 +8,10 @@ use tanmi_app::board::BindingFilter;
 use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{Question, RuleFilter};
-use tanmi_app::speak::{Raised, unknown_platform};
+use tanmi_app::speak::{Raised, platform_named};
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_base::text;
-use tanmi_event::find_platform;
+use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
 
 use super::{Served, markdown};
@@ -22,7 +22,7 @@ use crate::tools::{
 type Result<T = Value> = std::result::Result<T, Error>;
 pub type Handler = fn(&Call<'_>, &Served) -> Result;
 
-const SESSION: Kind = Kind::Text { max: 512 };
+const SESSION: Kind = Kind::Text { max: MAX_SESSION_BYTES };
 const LIMIT: Param = may("limit", Kind::Number { min: 1, max: 1000 });
 
 const fn reads(name: &'static str, about: &'static str, params: &'static [Param]) -> Spec {
@@ -193,7 +193,7 @@ pub const EXPLAIN: Spec = reads(
 
 pub fn explain(c: &Call<'_>, _: &Served) -> Result {
     let p = &c.arguments;
-    let platform = p.text("platform").map(|word| find_platform(word).ok_or_else(|| unknown_platform(word)));
+    let platform = p.text("platform").map(|word| platform_named("platform", word));
     let event = c.app.ask(Question {
         event: p.owned("event"),
         session: p.needed("sessionId"),
@@ -208,7 +208,7 @@ pub fn explain(c: &Call<'_>, _: &Served) -> Result {
 
 pub const LEDGER: Spec = reads(
     "ledger",
-    "What agents were described, when, and what it cost: the latest entries, oldest first.",
+    "What agents were told, when, and what it cost: the latest entries, oldest first.",
     &[
         may("sessionId", SESSION),
         may("event", ID),

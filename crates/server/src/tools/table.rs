@@ -3,12 +3,14 @@
 //! A parameter is described only where its name does not say it: every character here is read by a model.
 
 use tanmi_memory::MemoryType;
+use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::state::Action;
 
 use super::{ID, Kind, LINE, NODE, Param, Spec, TEXT, Tool, WORKSPACE, described, may, must, tool, work};
 
-const SESSION: Param = described(may("sessionId", Kind::Text { max: 512 }), "found by itself if left out");
+const SESSION: Param =
+    described(may("sessionId", Kind::Text { max: MAX_SESSION_BYTES }), "found by itself if left out");
 const NODE_OR_WORKSPACE: Param = described(NODE, "`workspace` for the workspace's own");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
 
@@ -215,7 +217,11 @@ pub const TOOLS: &[Tool] = &[
             name: "session_bind",
             about: "Bind this session to a workspace: its context then arrives by itself.",
             reads: false,
-            params: &[SESSION, must("workspaceId", ID), described(NODE, "to focus")],
+            params: &[
+                SESSION,
+                described(WORKSPACE, "the only active one if left out"),
+                described(NODE, "to focus"),
+            ],
         },
     ),
     tool(

@@ -199,8 +199,7 @@ pub fn problem_update(c: &Call<'_>) -> Result {
 
 pub fn session_bind(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    let workspace = p.needed("workspaceId");
-    answer::value(&c.app.session_bind(&c.session()?, &workspace, p.text("nodeId"))?)
+    answer::value(&c.app.session_bind(&c.session()?, p.text("workspaceId"), p.text("nodeId"))?)
 }
 
 pub fn session_unbind(c: &Call<'_>) -> Result {

@@ -7,29 +7,7 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum MemoryCommand {
     /// Save a fact
-    SaveFact {
-        /// What is to be remembered (`-` or nothing reads standard input)
-        #[arg(allow_hyphen_values = true)]
-        text: Option<String>,
-        /// Read it from a file
-        #[arg(long, value_name = "FILE", conflicts_with = "text")]
-        file: Option<PathBuf>,
-        /// W of the world, B what happened in the project, O what somebody prefers (needs a confidence)
-        #[arg(long = "type", default_value = "W")]
-        memory_type: String,
-        /// What it is about, separated by commas
-        #[arg(long, value_name = "A,B")]
-        entities: Vec<String>,
-        /// How sure it is, 0 to 1
-        #[arg(long)]
-        confidence: Option<f64>,
-        /// Session id; known by itself inside an agent's shell
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
-        /// Fact that no longer holds because of this one; repeatable
-        #[arg(long, value_name = "ID")]
-        supersedes: Vec<String>,
-    },
+    SaveFact(SaveFactArgs),
     /// Save the summary of a session
     SaveSummary {
         #[arg(long, allow_hyphen_values = true)]
@@ -132,4 +110,29 @@ pub struct MemoryFilterArgs {
     /// Also what was forgotten or replaced
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SaveFactArgs {
+    /// What is to be remembered (`-` or nothing reads standard input)
+    #[arg(allow_hyphen_values = true)]
+    pub text: Option<String>,
+    /// Read it from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    pub file: Option<PathBuf>,
+    /// W of the world, B what happened in the project, O what somebody prefers (needs a confidence)
+    #[arg(long = "type", default_value = "W")]
+    pub memory_type: String,
+    /// What it is about, separated by commas
+    #[arg(long, value_name = "A,B")]
+    pub entities: Vec<String>,
+    /// How sure it is, 0 to 1
+    #[arg(long)]
+    pub confidence: Option<f64>,
+    /// Session id; known by itself inside an agent's shell
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Fact that no longer holds because of this one; repeatable
+    #[arg(long, value_name = "ID")]
+    pub supersedes: Vec<String>,
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
+use tanmi_app::speak::platform_named;
 use tanmi_base::fs::{self, Durability};
-use tanmi_event::find_platform;
 use tanmi_install::context::{self, Job, Recipe, Report};
 
 use super::{Context, Result};
@@ -44,11 +44,7 @@ fn show(
     text: bool,
 ) -> Result {
     let app = &context.app;
-    let found = find_platform(platform).ok_or_else(|| Error::BadValue {
-        key: "--platform",
-        value: platform.to_owned(),
-        expected: String::from("claude-code | cursor | codex | gemini-cli | copilot-cli"),
-    })?;
+    let found = platform_named("--platform", platform)?;
     let (declaration, explained) =
         app.context_show(found, agent, session, folder.map(|folder| (folder, container)));
     let lang = app.lang(None);

@@ -16,6 +16,7 @@ use crate::out::{self, paint};
 use crate::show;
 
 const SESSION: &str = "demo-session";
+const DAY: Millis = 86_400_000;
 
 #[derive(Serialize)]
 struct Scene {
@@ -30,7 +31,8 @@ struct Scene {
 
 pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
     let lang = context.app.lang(None);
-    let stage = Stage::new(keep, context.app.now(), lang)?;
+    // It ends about now: what it shows lies in the past.
+    let stage = Stage::new(keep, context.app.now() - DAY - 10 * 60_000, lang)?;
     let mut scenes = Vec::new();
     let mut play = Play { stage: &stage, now: stage.start, lang, scenes: &mut scenes, live: !context.json };
     play.story()?;
@@ -52,6 +54,12 @@ pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
         out::text(lang.pick(
             "\n以上都在一个临时文件夹中进行，现已删除。",
             "\nAll of this happened in a scratch folder, which is gone now.",
+        ));
+    }
+    if !context.json {
+        out::text(lang.pick(
+            "接下来：tanmi install 把它装进你的智能体。",
+            "Next: tanmi install puts it into your agents.",
         ));
     }
     Ok(())
@@ -134,7 +142,7 @@ impl Play<'_> {
         ))?;
         self.prompt(
             say("普通问题：保持安静。", "An ordinary question: silence."),
-            "how do I install node.js?",
+            say("怎么安装 node.js？", "how do I install node.js?"),
         )?;
         let ws = self.make(
             say("创建一个工作区，带一条规则。", "A workspace is created, with one rule."),
@@ -196,9 +204,9 @@ impl Play<'_> {
             &["node", "transition", &tasks[0], "--action", "start", "--session", SESSION],
         )?;
         self.prompt(say("没有新情况：保持安静。", "Nothing new: silence."), say("继续", "go on"))?;
-        self.now += 4 * 60_000;
+        self.now += 2 * 60_000;
         self.prompt(
-            say("四分钟后仍没有日志：提醒。", "Four minutes later there is still no log: a reminder."),
+            say("两分钟后仍没有日志：提醒。", "Two minutes later there is still no log: a reminder."),
             say("现在怎么样了？", "how is it going?"),
         )?;
         self.cli(
@@ -245,6 +253,22 @@ impl Play<'_> {
         }
         self.cli(say("结果：", "What came of it:"), &["tree"])?;
         self.cli(
+            say("记住一个决定。", "A decision is remembered."),
+            &[
+                "memory",
+                "save-fact",
+                say("使用 JWT，有效期一小时", "JWT it is, valid for an hour"),
+                "--type",
+                "B",
+            ],
+        )?;
+        self.now += DAY;
+        self.hook(
+            say("第二天，另一个会话开始：它会被告知。", "The next day another session starts: it is told."),
+            "another-session",
+            json!({"hook_event_name": "SessionStart", "source": "startup"}),
+        )?;
+        self.cli(
             say(
                 "自工作区存在以来告知过的都有记录：",
                 "What was said since there is a workspace is on record:",
@@ -254,16 +278,16 @@ impl Play<'_> {
     }
 
     fn start(&mut self, scene: &str) -> Result {
-        self.hook(scene, json!({"hook_event_name": "SessionStart", "source": "startup"}))
+        self.hook(scene, SESSION, json!({"hook_event_name": "SessionStart", "source": "startup"}))
     }
 
     fn prompt(&mut self, scene: &str, prompt: &str) -> Result {
         self.now += 1000;
-        self.hook(scene, json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
+        self.hook(scene, SESSION, json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
     }
 
-    fn hook(&mut self, scene: &str, mut payload: Value) -> Result {
-        payload["session_id"] = json!(SESSION);
+    fn hook(&mut self, scene: &str, session: &str, mut payload: Value) -> Result {
+        payload["session_id"] = json!(session);
         payload["cwd"] = json!(self.stage.dir.join("project"));
         let shown =
             payload["prompt"].as_str().map_or(String::from("SessionStart"), |prompt| format!("“{prompt}”"));

@@ -77,7 +77,7 @@ fn agent_checks(
     if with_hooks > 1 {
         visit.out.push(doubled(context, agent, folders, fix)?);
     }
-    let is_here = agent.is_here(folders, std::env::var_os("PATH").as_deref());
+    let is_here = agent.is_here(folders, crate::env::search_path().as_deref());
     if installed == 0 && is_here && visit.out.is_empty() {
         let (zh, en) = (format!("{}：未安装", agent.name), format!("{}: not installed", agent.name));
         let advice = format!("tanmi install --platform {}", agent.id());
@@ -144,6 +144,10 @@ impl Visit<'_> {
         }
         if ills.is_empty() {
             let (zh, en) = match has_hooks {
+                true if wants_server => (
+                    "钩子和 MCP 服务器已安装，钩子正常应答",
+                    "hooks and the MCP server are installed, and hooks answer",
+                ),
                 true => ("钩子已安装并正常应答", "hooks are installed and answer"),
                 false => ("MCP 服务器已安装，没有钩子", "the MCP server is installed, without hooks"),
             };

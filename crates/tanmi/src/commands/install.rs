@@ -28,13 +28,11 @@ pub fn folders(context: &Context) -> Result<Folders> {
     let user = paths::user_home().ok_or(Error::NoHome)?;
     // The folder itself, not a project above it: that is where an agent is started.
     let project = context.app.project().to_owned();
-    Ok(Folders::new(user, project, |name| {
-        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-    }))
+    Ok(Folders::new(user, project, crate::env::folder))
 }
 
 pub fn program() -> Result<String> {
-    let path = std::env::var_os("PATH");
+    let path = crate::env::search_path();
     let found = tanmi_install::find_self(path.as_deref()).map_err(Error::io("tanmi"))?;
     Ok(found.to_string_lossy().into_owned())
 }
@@ -42,7 +40,7 @@ pub fn program() -> Result<String> {
 /// Those that were named, or those that are found.
 fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
     if names.is_empty() {
-        let path = std::env::var_os("PATH");
+        let path = crate::env::search_path();
         return Ok(AGENTS.iter().filter(|agent| agent.is_here(folders, path.as_deref())).collect());
     }
     if names.iter().any(|name| name == "all") {

@@ -1,13 +1,11 @@
 //! `tanmi memory …`
 
-use std::io::Read;
-
 use serde_json::json;
 use tanmi_app::Error;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 
-use super::{Context, Result, text_or_stdin};
-use crate::cli::{MemoryCommand, MemoryFilterArgs, ModelCommand};
+use super::{Context, Result, file_or_stdin, text_or_stdin};
+use crate::cli::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 use crate::out::progress::Progress;
 use crate::{out, show};
 
@@ -15,22 +13,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
     match command {
-        MemoryCommand::SaveFact { text, file, memory_type, entities, confidence, session, supersedes } => {
-            let content = match file {
-                Some(path) => std::fs::read_to_string(&path).map_err(Error::io(&path))?,
-                None => text_or_stdin("content", text.unwrap_or_else(|| String::from("-")))?,
-            };
-            let entities = entities.iter().flat_map(|list| list.split([',', '，'])).map(str::trim);
-            let saved = app.memory_save(NewFact {
-                content,
-                memory_type: Some(memory_type),
-                entities: entities.filter(|one| !one.is_empty()).map(String::from).collect(),
-                confidence,
-                session,
-                supersedes,
-            })?;
-            context.answer(&saved, |saved| show::memory::saved(saved, lang));
-        }
+        MemoryCommand::SaveFact(args) => save_fact(context, args)?,
         MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
             let summary = text_or_stdin("summary", summary)?;
             let saved = app.memory_summary(NewSummary { topic, summary, decisions, todos, session })?;
@@ -61,13 +44,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
             context.answer(&back, |back| show::memory::marked(back, lang.pick("已恢复", "restored")));
         }
         MemoryCommand::Import { file } => {
-            let lines = if file.as_os_str() == "-" {
-                let mut bytes = Vec::new();
-                std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-            } else {
-                std::fs::read(&file)
-            };
-            let lines = lines.map_err(Error::io(&file))?;
+            let lines = file_or_stdin(&file)?;
             let mut progress = Progress::new(lang.pick("索引", "indexing"));
             let imported =
                 app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
@@ -104,6 +81,24 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
             context.answer(&stats, |stats| show::memory::stats(stats, lang));
         }
     }
+    Ok(())
+}
+
+fn save_fact(context: &Context, args: SaveFactArgs) -> Result {
+    let content = match args.file {
+        Some(path) => std::fs::read_to_string(&path).map_err(Error::io(&path))?,
+        None => text_or_stdin("content", args.text.unwrap_or_else(|| String::from("-")))?,
+    };
+    let entities = args.entities.iter().flat_map(|list| list.split([',', '，'])).map(str::trim);
+    let saved = context.app.memory_save(NewFact {
+        content,
+        memory_type: Some(args.memory_type),
+        entities: entities.filter(|one| !one.is_empty()).map(String::from).collect(),
+        confidence: args.confidence,
+        session: args.session,
+        supersedes: args.supersedes,
+    })?;
+    context.answer(&saved, |saved| show::memory::saved(saved, context.app.lang(None)));
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 use tanmi_app::Error;
 use tanmi_app::rules::{Pending, Question, RuleFilter, TrustView};
-use tanmi_event::{Event, Platform, find_platform};
+use tanmi_app::speak::platform_named;
+use tanmi_event::{Event, Platform};
 
-use super::{Context, Result, confirm};
+use super::{Context, Result, confirm, file_or_stdin};
 use crate::cli::{ExplainArgs, RulesCommand, TrustArgs};
 use crate::show;
 
@@ -33,7 +34,7 @@ pub fn run(context: &Context, command: RulesCommand) -> Result {
 
 fn explain(context: &Context, args: ExplainArgs) -> Result {
     let app = &context.app;
-    let platform = args.platform.as_deref().map(platform).transpose()?;
+    let platform = args.platform.as_deref().map(|word| platform_named("--platform", word)).transpose()?;
     if let Some(path) = args.rules.as_deref().filter(|path| !path.is_file()) {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(tanmi_workspace::Error::Io { path: path.to_owned(), source }.into());
@@ -54,29 +55,15 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
             start: args.start,
         })?,
     };
-    let client = tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref());
+    let client = crate::env::client();
     let explained = app.rules_explain(&event, args.rules.as_deref(), args.at, client);
     context.answer(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
     Ok(())
 }
 
-fn platform(word: &str) -> Result<&'static Platform> {
-    find_platform(word).ok_or_else(|| {
-        let known: Vec<&str> = tanmi_event::PLATFORMS.iter().map(|platform| platform.id).collect();
-        Error::BadValue { key: "--platform", value: word.to_owned(), expected: known.join(" | ") }
-    })
-}
-
 /// An event as a client reported it. Without a platform the payload itself shows whose it is.
 fn recorded(path: &std::path::Path, platform: Option<&'static Platform>) -> Result<Event> {
-    let bytes = if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    let bytes = bytes
-        .map_err(|source| Error::Domain(tanmi_workspace::Error::Io { path: path.to_owned(), source }))?;
+    let bytes = file_or_stdin(path)?;
     let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
     event.ok_or_else(|| {
         let expected = String::from("a payload of an event that is answered; is --platform right?");

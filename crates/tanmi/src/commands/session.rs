@@ -1,5 +1,7 @@
 //! `tanmi session …`
 
+use tanmi_app::board::SessionFilter;
+
 use super::{Context, Result};
 use crate::cli::SessionCommand;
 use crate::show;
@@ -9,14 +11,18 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
     match command {
         SessionCommand::Bind { session, at, node } => {
             let session = app.session_of_call(session.as_deref(), None)?;
-            let place = app.locate(at.workspace.as_deref())?;
-            let bound = app.session_bind(&session, place.id.as_str(), node.as_deref())?;
+            let bound = app.session_bind(&session, at.workspace.as_deref(), node.as_deref())?;
             context.answer(&bound, |bound| format!("{} ({session})\n", bound.message));
         }
         SessionCommand::Unbind { session } => {
             let session = app.session_of_call(session.as_deref(), None)?;
             let unbound = app.session_unbind(&session)?;
             context.answer(&unbound, |unbound| format!("{} ({session})\n", unbound.message));
+        }
+        SessionCommand::List { live, bound, limit } => {
+            let filter = SessionFilter { live: live.then_some(true), bound: bound.then_some(true), limit };
+            let listed = app.sessions_list(&filter)?;
+            context.answer(&listed, |listed| show::session::list(listed, app.lang(None)));
         }
         SessionCommand::Status { session } => {
             let session = app.session_of_call(session.as_deref(), None)?;

@@ -28,7 +28,12 @@ pub fn text(checks: &[Checkup], lang: Lang) -> String {
     }
     let count = |health: Health| checks.iter().filter(|check| check.health == health).count();
     let (mendable, by_hand, mended) = (count(Health::Mendable), count(Health::ByHand), count(Health::Mended));
+    let is_installed = checks.iter().any(|check| check.check == "install" && check.health == Health::Fine);
     let summary = match (mendable, by_hand) {
+        (0, 0) if mended == 0 && !is_installed => lang.pick(
+            String::from("没有损坏；还没有智能体用上它：tanmi install"),
+            String::from("nothing is broken; no agent has it yet: tanmi install"),
+        ),
         (0, 0) if mended == 0 => lang.pick(String::from("一切正常"), String::from("everything is in order")),
         (0, 0) => {
             lang.pick(format!("已修复 {mended} 项"), format!("{mended} mended, everything is in order"))

@@ -58,7 +58,11 @@ fn row(line: &LedgerLine) -> Vec<Cell> {
 fn total_row(name: &str, total: &Totals, lang: Lang) -> Vec<Cell> {
     vec![
         styled(out::BOLD, name),
-        cell(format!("{} {}", total.decisions, lang.pick("次", "times"))),
+        cell(format!(
+            "{} {}",
+            total.decisions,
+            lang.pick("次", if total.decisions == 1 { "time" } else { "times" })
+        )),
         cell(format!("{} B", total.bytes)),
         cell(format!("≈{} tok", total.tokens)),
     ]

@@ -72,6 +72,16 @@ pub fn stepped(stepped: &Stepped, lang: Lang) -> String {
             );
         }
     }
+    if let Some(problem) = &done.open_problem {
+        let (zh, en) = ("仍记录着问题", "its problem is still on record");
+        let line = format!("! {}: {}", lang.pick(zh, en), text::fit(&text::one_line(problem), 80));
+        let _ = writeln!(out, "{}", paint(out::YELLOW, &line));
+        let _ = writeln!(out, "  → tanmi problem --clear --node {}", done.node_id);
+    }
+    if let Some(focus) = done.focus.as_ref().filter(|_| done.focus_moved) {
+        let line = format!("{} {focus}", lang.pick("聚焦：", "focus:"));
+        let _ = writeln!(out, "{}", paint(out::DIM, &line));
+    }
     for reminder in &stepped.reminders {
         out.push_str(&super::rules::quoted(reminder));
     }

@@ -3,10 +3,36 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_base::{Lang, text};
+use tanmi_app::board::Sessions;
+use tanmi_base::{Lang, clock, text};
 
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
+
+pub fn list(listed: &Sessions, lang: Lang) -> String {
+    let mut rows = Vec::new();
+    for line in &listed.sessions {
+        let (style, sign) = if line.live { (out::GREEN, "●") } else { (out::DIM, "○") };
+        let bound = line.workspace_id.as_deref().unwrap_or(lang.pick("未绑定", "not bound"));
+        rows.push(vec![
+            styled(style, sign),
+            cell(text::one_line(&line.session_id)),
+            cell(text::one_line(&line.platform)),
+            styled(out::DIM, clock::local_stamp(line.alive_at)),
+            cell(text::one_line(bound)),
+        ]);
+    }
+    let mut out = table::render(&rows, 60);
+    if rows.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("还没有见到任何会话", "no session was heard of yet"));
+    }
+    let left = listed.total - rows.len();
+    if left > 0 {
+        let (zh, en) = (format!("还有 {left} 个（--limit）"), format!("{left} more (--limit)"));
+        let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
+    }
+    out
+}
 
 pub fn status(status: &Value, lang: Lang) -> String {
     let word = |value: &Value| text::one_line(value.as_str().unwrap_or_default());
@@ -30,7 +56,12 @@ pub fn status(status: &Value, lang: Lang) -> String {
     let _ = writeln!(out, "{}", lang.pick("未绑定。可用的工作区：", "Not bound. There are:"));
     let available = status["availableWorkspaces"].as_array().map(Vec::as_slice).unwrap_or_default();
     let row = |value: &Value| {
-        vec![cell(word(&value["id"])), styled(out::BOLD, word(&value["name"])), cell(progress(value))]
+        vec![
+            cell(word(&value["id"])),
+            styled(out::BOLD, word(&value["name"])),
+            cell(progress(value)),
+            styled(out::DIM, word(&value["project"])),
+        ]
     };
     out.push_str(&table::render(&available.iter().map(row).collect::<Vec<_>>(), 60));
     if available.is_empty() {

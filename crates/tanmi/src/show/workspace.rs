@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use tanmi_app::workspace::{WorkspaceLine, WorkspaceLines, WorkspaceView};
+use tanmi_base::paths::STORE_DIR;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_workspace::model::{DocReference, RefStatus};
 
@@ -12,6 +13,8 @@ use crate::out::{self, paint};
 
 pub fn created(view: &WorkspaceView, lang: Lang) -> String {
     let mut out = line("创建", "created", view, lang);
+    let place = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
+    let _ = writeln!(out, "{}", paint(out::DIM, &format!("{} {}", lang.pick("位于", "in"), place.display())));
     let _ = writeln!(
         out,
         "{}",

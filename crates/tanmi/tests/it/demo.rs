@@ -10,9 +10,12 @@ fn play(env: &TestEnv) -> String {
     assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "nothing is left");
     assert!(!env.home_store().exists() && !env.project.join(".tanmi-workspace").exists());
     let text = env.redact(&String::from_utf8(output.stdout).unwrap());
-    // Neither the name of the scratch folder nor a measured time is the same twice.
+    // Neither the name of the scratch folder, nor that of a fact, nor a measured time is the same twice.
     let lines = text.lines().map(|line| match (line.find("tanmi-demo-"), line.rfind("tok  ")) {
         (Some(at), _) => format!("{}tanmi-demo-…", &line[..at]),
+        _ if line.contains(" fact-") => {
+            line.split(" fact-").next().unwrap_or_default().to_owned() + " fact-…"
+        }
         (_, Some(at)) if line.ends_with(" ms") => format!("{}tok  … ms", &line[..at]),
         _ => line.to_owned(),
     });

@@ -185,7 +185,7 @@ fn a_renamed_program_knows_itself() {
     };
     assert!(run(&["install", "--platform", "cursor"]).ok);
     let doctor = run(&["doctor"]);
-    assert!(doctor.ok && doctor.stdout.contains("installed and answer"), "{}", doctor.stdout);
+    assert!(doctor.ok && doctor.stdout.contains("and hooks answer"), "{}", doctor.stdout);
     assert!(run(&["uninstall"]).ok && !user(&env, ".cursor").exists());
 }
 

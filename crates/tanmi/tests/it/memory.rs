@@ -157,6 +157,9 @@ fn a_summary_is_asked_for_once_and_only_when_earned() {
             assert_eq!(stop(&agent, json!({"status": "aborted"})), "");
         }
         env.ok(&["memory", "save-summary", "--topic", "t", "--summary", "s", "--session", "b"]);
+        env.ok(&["config", "set", "askForSummary", "false"]);
+        assert_eq!(stop(&agent, json!({})), "", "switched off");
+        env.ok(&["config", "set", "askForSummary", "true"]);
         let asked = stop(&agent, json!({}));
         assert!(
             asked.contains("[Session Save]") && asked.contains("--session a"),

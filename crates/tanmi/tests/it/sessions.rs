@@ -237,4 +237,31 @@ fn the_status_line_of_a_session() {
     for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
         assert!(line(odd).starts_with("tanmi: not bound"), "{odd}");
     }
+    // Where there is nothing to be bound to, that is nothing to be told.
+    let elsewhere = json!({"session_id": "s-9", "cwd": env.root()}).to_string();
+    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens today\n"));
+}
+
+#[test]
+fn sessions_are_listed_with_what_they_are_bound_to() {
+    let env = TestEnv::new();
+    assert!(env.ok(&["session", "list"]).contains("no session was heard of yet"));
+    let ws = env.init();
+    Agent::claude(&env, "s-1").start("startup");
+    Agent::claude(&env, "s-2").start("startup");
+    // The only workspace need not be named.
+    let bound = env.json(&["session", "bind", "--session", "s-2"]);
+    assert_eq!(bound["binding"]["workspaceId"], ws.as_str());
+    assert!(bound["hint"].as_str().unwrap().contains("context_get"));
+    let listed = env.json(&["session", "list"]);
+    let of = |id: &str| {
+        let rows = listed["sessions"].as_array().unwrap();
+        rows.iter().find(|row| row["sessionId"] == id).unwrap().clone()
+    };
+    assert_eq!((&of("s-2")["workspaceId"], &of("s-1")["workspaceId"]), (&json!(ws), &Value::Null));
+    assert_eq!(of("s-1")["platform"], "claude-code");
+    let shown = env.ok(&["session", "list", "--limit", "1"]);
+    assert!(shown.contains("1 more (--limit)"), "{shown}");
+    let only = env.json(&["session", "list", "--bound"]);
+    assert_eq!((&only["total"], &only["sessions"][0]["sessionId"]), (&json!(1), &json!("s-2")));
 }

@@ -2,7 +2,7 @@
 
 use tanmi_base::Lang;
 
-use super::Error;
+use super::{Error, Unfinished};
 
 impl Error {
     /// What is wrong, in one sentence.
@@ -56,7 +56,7 @@ impl Error {
             }
             Error::ChildrenUnfinished { node, count, .. } => (
                 format!("节点 {node} 还有 {count} 个子节点未完成"),
-                format!("node {node} still has {count} unfinished children"),
+                format!("node {node} still has unfinished children: {count}"),
             ),
             Error::RulesHashMismatch { given: None, .. } => (
                 String::from("工作区有规则，缺少 rulesHash"),
@@ -124,7 +124,8 @@ impl Error {
                 Some((format!("可用的值：{words}"), format!("use one of: {words}")))
             }
             Error::BadId { shape, .. } => {
-                Some((format!("ID 的形式：{shape}"), format!("ids look like: {shape}")))
+                let (zh, en) = ("tanmi tree 列出各节点", "tanmi tree lists those of nodes");
+                Some((format!("ID 的形式：{shape}（{zh}）"), format!("ids look like: {shape} ({en})")))
             }
             Error::TooLong { .. } => {
                 both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
@@ -155,12 +156,17 @@ impl Error {
                 both("用 conclusion 说明结果", "say what came of it in conclusion")
             }
             Error::ChildrenUnfinished { unfinished, .. } => {
-                let list: Vec<String> =
-                    unfinished.iter().map(|(id, title, status)| format!("{id} {title} ({status})")).collect();
-                let list = tanmi_base::text::one_line(&list.join(", "));
+                let one = |child: &Unfinished| {
+                    let actions: Vec<&str> = child.allowed.iter().map(|action| action.as_str()).collect();
+                    format!("{} {} ({}: {})", child.id, child.title, child.status, actions.join(", "))
+                };
+                let list: Vec<String> = unfinished.iter().map(one).collect();
+                let list = tanmi_base::text::one_line(&list.join("; "));
                 Some((
-                    format!("先完成、失败或取消：{list}"),
-                    format!("first complete, fail or cancel: {list}"),
+                    format!("先让它们结束（括号内是可用的动作），不要的可以删除：{list}"),
+                    format!(
+                        "first bring them to an end (possible steps in brackets), or delete what is not wanted: {list}"
+                    ),
                 ))
             }
             Error::RulesHashMismatch { rules, hash, .. } => {

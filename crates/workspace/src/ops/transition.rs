@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::*;
 use crate::collect::{self, Collected};
+use crate::error::Unfinished;
 use crate::limits;
-use crate::state::{Action, Needs};
+use crate::state::{Action, Needs, Step};
 
 #[derive(Clone, Debug)]
 pub struct TransitionRequest {
@@ -40,6 +41,12 @@ pub struct Transition {
     pub to: NodeStatus,
     /// Where the caller's attention goes now: the node itself when it starts, its parent when it is done.
     pub focus: Option<NodeId>,
+    /// Whether the workspace's own focus went there too.
+    #[serde(skip)]
+    pub focus_moved: bool,
+    /// What is still wrong with a node that is done all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_problem: Option<String>,
     /// What the ancestors became because of it.
     pub status_changes: Vec<StatusChange>,
     /// What an `info_collection` node brought into the workspace.
@@ -53,47 +60,12 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     let workspace = writable(tx)?;
     let TransitionRequest { node_id, action, conclusion, starter } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
-    if action == Action::Start
-        && !node.status.is_done()
-        && node.started_by.is_some()
-        && node.started_by != starter.session
-    {
-        if starter.holder_is_live && !starter.force {
-            let since = node.status_changed_at.unwrap_or(node.updated_at);
-            return Err(Error::NodeTaken { node: node_id, by: node.started_by.unwrap_or_default(), since });
-        }
-        // Whoever started it is gone: a session that starts it goes on with it.
-        if starter.force || (starter.session.is_some() && node.status != NodeStatus::Pending) {
-            return take_over(tx, node, starter, &workspace, act);
-        }
+    if action == Action::Start && is_somebody_else_s(&node, &starter)? {
+        return take_over(tx, node, starter, &workspace, act);
     }
-    let mut children = tx.tally(&node_id)?;
-    let has_children = children.total() > 0;
-    let Some(step) = state::find(node.kind, node.status, action, has_children) else {
-        let allowed = state::allowed(node.kind, node.status, has_children);
-        return Err(Error::InvalidTransition {
-            node: node_id,
-            kind: node.kind,
-            status: node.status,
-            action,
-            allowed,
-        });
-    };
-    if step.needs == Needs::ChildrenDoneAndConclusion {
-        // This decision is about exactly these files, so each of them is looked at.
-        all_children(tx, &node_id)?;
-        children = tx.tally(&node_id)?;
-        if children.done() < children.total() || children.total() == 0 {
-            return Err(unfinished_children(tx, &node_id)?);
-        }
-    }
-
-    if let Some(text) = &conclusion {
-        limits::text("conclusion", text)?;
-    }
-    if step.needs.conclusion() && conclusion.as_ref().is_none_or(|text| text.trim().is_empty()) {
-        return Err(Error::ConclusionRequired { node: node_id, action });
-    }
+    let has_children = tx.tally(&node_id)?.total() > 0;
+    let step = legal_step(tx, &node, action, has_children)?;
+    check_conclusion(&node, action, step.needs, conclusion.as_deref())?;
     let again = matches!(action, Action::Reopen | Action::Retry);
     if let Some(parent) = node.parent_id.as_ref().filter(|_| again) {
         check_parent(tx, parent)?;
@@ -112,11 +84,7 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     // A step without a conclusion still has its reason, if one was given.
     let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
     if act.auto_log || remark.is_some() {
-        let remark = remark.map(|text| format!(" — {text}")).unwrap_or_default();
-        let by = node.agent.as_ref().filter(|_| action != Action::Submit);
-        let by = by.map(|agent| format!(" ({agent})")).unwrap_or_default();
-        let event = format!("{}: {from} → {}{by}{remark}", action_word(action, lang), step.to);
-        node.diary.log.push(LogEntry::new(act.now, act.operator, event));
+        note_step(&mut node, (action, from), remark, lang, act);
     }
     if again {
         retire_conclusion(&mut node, lang, act);
@@ -137,15 +105,16 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         _ => None,
     };
     let focus = if step.to.is_done() { node.parent_id.clone() } else { Some(node_id.clone()) };
-    if step.to.is_done() {
-        // Only a focus on this very node moves on; somebody else's stays.
-        if tx.workspace()?.focused_node_id.as_ref() == Some(&node_id) {
-            move_focus(tx, focus.clone(), act)?;
-        }
-    } else if action != Action::Submit {
+    // When it is done, only a focus on this very node moves on; somebody else's stays.
+    let moves = match step.to.is_done() {
+        true => tx.workspace()?.focused_node_id.as_ref() == Some(&node_id),
+        false => action != Action::Submit,
+    };
+    if moves {
         move_focus(tx, focus.clone(), act)?;
     }
     let allowed = state::allowed(node.kind, node.status, has_children);
+    let problem = node.diary.problem.filter(|_| step.to == NodeStatus::Completed);
     Ok(Transition {
         node_id,
         title: node.title,
@@ -154,10 +123,73 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         from,
         to: step.to,
         focus,
+        focus_moved: moves,
+        open_problem: problem.map(|problem| problem.description),
         status_changes,
         collected,
         allowed,
     })
+}
+
+/// Whether a start means taking the node from another session. From one that is at work it is not taken unasked.
+fn is_somebody_else_s(node: &Node, starter: &Starter) -> Result<bool> {
+    let Some(holder) = &node.started_by else { return Ok(false) };
+    if node.status.is_done() || Some(holder) == starter.session.as_ref() {
+        return Ok(false);
+    }
+    if starter.holder_is_live && !starter.force {
+        let since = node.status_changed_at.unwrap_or(node.updated_at);
+        return Err(Error::NodeTaken { node: node.id.clone(), by: holder.clone(), since });
+    }
+    // Whoever started it is gone: a session that starts it goes on with it.
+    Ok(starter.force || (starter.session.is_some() && node.status != NodeStatus::Pending))
+}
+
+/// The row of the state machine, if the children let it be taken too.
+fn legal_step(tx: &dyn Tx, node: &Node, action: Action, has_children: bool) -> Result<&'static Step> {
+    let Some(step) = state::find(node.kind, node.status, action, has_children) else {
+        return Err(Error::InvalidTransition {
+            node: node.id.clone(),
+            kind: node.kind,
+            status: node.status,
+            action,
+            allowed: state::allowed(node.kind, node.status, has_children),
+        });
+    };
+    if step.needs == Needs::ChildrenDoneAndConclusion {
+        // This decision is about exactly these files, so each of them is looked at.
+        all_children(tx, &node.id)?;
+        let children = tx.tally(&node.id)?;
+        if children.done() < children.total() || children.total() == 0 {
+            return Err(unfinished_children(tx, &node.id)?);
+        }
+    }
+    Ok(step)
+}
+
+fn check_conclusion(node: &Node, action: Action, needs: Needs, conclusion: Option<&str>) -> Result<()> {
+    if let Some(text) = conclusion {
+        limits::text("conclusion", text)?;
+    }
+    if needs.conclusion() && conclusion.is_none_or(|text| text.trim().is_empty()) {
+        return Err(Error::ConclusionRequired { node: node.id.clone(), action });
+    }
+    Ok(())
+}
+
+/// A line for the log: the step, who does it, and why.
+fn note_step(
+    node: &mut Node,
+    (action, from): (Action, NodeStatus),
+    remark: Option<&str>,
+    lang: Lang,
+    act: &Act,
+) {
+    let remark = remark.map(|text| format!(" — {text}")).unwrap_or_default();
+    let by = node.agent.as_ref().filter(|_| action != Action::Submit);
+    let by = by.map(|agent| format!(" ({agent})")).unwrap_or_default();
+    let event = format!("{}: {from} → {}{by}{remark}", action_word(action, lang), node.status);
+    node.diary.log.push(LogEntry::new(act.now, act.operator, event));
 }
 
 /// The node stays as it is and belongs to somebody else from now on.
@@ -183,6 +215,8 @@ fn take_over(
         from: node.status,
         to: node.status,
         focus: Some(node.id),
+        focus_moved: true,
+        open_problem: None,
         status_changes: Vec::new(),
         collected: None,
         allowed: state::allowed(node.kind, node.status, has_children),
@@ -192,8 +226,13 @@ fn take_over(
 /// The first few: all of them could be thousands.
 fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
     let tally = tx.tally(id)?;
-    let unfinished = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());
-    let unfinished = unfinished.take(5).map(|child| (child.id, child.title, child.status)).collect();
+    let children = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());
+    let mut unfinished = Vec::new();
+    for child in children.take(5) {
+        let has_children = tx.tally(&child.id)?.total() > 0;
+        let allowed = state::allowed(child.kind, child.status, has_children);
+        unfinished.push(Unfinished { id: child.id, title: child.title, status: child.status, allowed });
+    }
     Ok(Error::ChildrenUnfinished { node: id.clone(), unfinished, count: tally.total() - tally.done() })
 }
 

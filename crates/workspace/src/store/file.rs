@@ -129,10 +129,7 @@ impl FileStore {
             other => other?,
         };
         if !guard.is_held() {
-            let index = NodeIndex::in_memory()?;
-            scan::full(&index, &layout, now)?;
-            let index = OpenIndex { index, inode: 0 };
-            return Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now));
+            return self.open_unkept(id, layout, guard, now);
         }
         let opened = match self.open_fresh(id, &layout, access, now, scan) {
             Err(Error::Index(error)) if error.is_lost() => {
@@ -144,9 +141,7 @@ impl FileStore {
         let (journal, index) = match opened {
             // A full disk takes no new index; what is there can be read all the same.
             Err(Error::Io { .. } | Error::Index(_)) if access == Access::Read => {
-                let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
-                scan::full(&index.index, &layout, now)?;
-                return Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now));
+                return self.open_unkept(id, layout, guard, now);
             }
             other => other?,
         };
@@ -157,6 +152,19 @@ impl FileStore {
         let mut tx = tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now);
         tx.keeps_index = access == Access::Read;
         Ok(tx)
+    }
+
+    /// For reading where nothing can be written: an index that is gone with the reader.
+    fn open_unkept(
+        &self,
+        id: &WorkspaceId,
+        layout: Layout,
+        guard: Lock,
+        now: Millis,
+    ) -> Result<tx::FileTx<'_>> {
+        let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
+        scan::full(&index.index, &layout, now)?;
+        Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now))
     }
 
     fn lock_workspace(&self, id: &WorkspaceId, layout: &Layout) -> Result<Lock> {
