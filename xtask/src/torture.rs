@@ -1,7 +1,6 @@
 //! `cargo xtask torture`: many processes of every kind on one home and one project, killed at any moment, with editors and
 //! deleted indexes in between; then every promise is checked. What was acknowledged must be there, once.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use crate::bench;
 use crate::dice::Dice;
 
+mod check;
 mod disk;
 mod http;
 
@@ -60,6 +60,52 @@ struct World {
 }
 
 impl World {
+    /// A home and a project with a workspace, and nobody there yet.
+    fn begin(tanmi: PathBuf, root: PathBuf) -> World {
+        for dir in ["home", "project"] {
+            std::fs::create_dir_all(root.join(dir)).expect("a folder");
+        }
+        let mut world = World {
+            tanmi,
+            root,
+            workspace: String::new(),
+            promises: Mutex::default(),
+            stop: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            killed: AtomicU64::new(0),
+            full: AtomicU64::new(0),
+            edits: Mutex::new(()),
+        };
+        // Named, because the build folder is inside a repository.
+        let project = world.project().display().to_string();
+        let args =
+            ["workspace", "init", "--name", "Torture", "--goal", "survive", "--project", &project, "--json"];
+        let mut dice = Dice(7);
+        // The dice may kill this one too.
+        let made = loop {
+            if let Some(made) = world.run(&mut dice, &args) {
+                break made;
+            }
+        };
+        world.workspace = made["workspaceId"].as_str().expect("an id").to_owned();
+        world
+    }
+
+    fn summary(&self) -> String {
+        let promises = self.promises.lock().expect("promises");
+        format!(
+            "{} processes and calls, {} killed: {} nodes, {} log lines, {} facts, {} summaries, {} edits, {} bindings",
+            self.done.load(Ordering::Relaxed),
+            self.killed.load(Ordering::Relaxed),
+            promises.nodes.len(),
+            promises.logs.len(),
+            promises.facts.len(),
+            promises.summaries.len(),
+            promises.notes.len(),
+            promises.bindings.len(),
+        )
+    }
+
     fn home(&self) -> PathBuf {
         self.root.join("home")
     }
@@ -303,31 +349,7 @@ pub fn run(options: &Options) -> ExitCode {
         Some(Ok(disk)) => Some(disk),
         None => None,
     };
-    for dir in ["home", "project"] {
-        std::fs::create_dir_all(root.join(dir)).expect("a folder");
-    }
-    let mut world = World {
-        tanmi,
-        root,
-        workspace: String::new(),
-        promises: Mutex::default(),
-        stop: AtomicBool::new(false),
-        done: AtomicU64::new(0),
-        killed: AtomicU64::new(0),
-        full: AtomicU64::new(0),
-        edits: Mutex::new(()),
-    };
-    let mut calm = Dice(7);
-    // Named, because the build folder is inside a repository.
-    let project = world.project().display().to_string();
-    let made = loop {
-        let args =
-            ["workspace", "init", "--name", "Torture", "--goal", "survive", "--project", &project, "--json"];
-        if let Some(made) = world.run(&mut calm, &args) {
-            break made;
-        }
-    };
-    world.workspace = made["workspaceId"].as_str().expect("an id").to_owned();
+    let world = World::begin(tanmi, root);
     let end = Instant::now() + Duration::from_secs(options.seconds);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.workers as u64)
@@ -344,20 +366,8 @@ pub fn run(options: &Options) -> ExitCode {
         }
         world.stop.store(true, Ordering::Relaxed);
     });
-    let broken = check(&world);
-    let promises = world.promises.lock().expect("promises");
-    println!(
-        "{} s, {} processes and calls, {} killed: {} nodes, {} log lines, {} facts, {} summaries, {} edits, {} bindings",
-        options.seconds,
-        world.done.load(Ordering::Relaxed),
-        world.killed.load(Ordering::Relaxed),
-        promises.nodes.len(),
-        promises.logs.len(),
-        promises.facts.len(),
-        promises.summaries.len(),
-        promises.notes.len(),
-        promises.bindings.len(),
-    );
+    let broken = check::everything(&world);
+    println!("{} s, {}", options.seconds, world.summary());
     if small.is_some() {
         println!("the disk was full {} times", world.full.load(Ordering::Relaxed));
     }
@@ -366,83 +376,4 @@ pub fn run(options: &Options) -> ExitCode {
     }
     println!("{} broken promises", broken.len());
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Everything that was promised, looked for once everybody is gone.
-fn check(world: &World) -> Vec<String> {
-    let mut broken = Vec::new();
-    let ask = |args: &[&str]| -> Value {
-        let output = world.command(args).output().expect("it runs");
-        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
-    };
-    let promises = world.promises.lock().expect("promises");
-    let listed = ask(&["node", "list", "--limit", "100000", "--json"]);
-    let ids: BTreeSet<String> = listed["nodes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|node| node["id"].as_str().or(node["nodeId"].as_str()).map(String::from))
-        .collect();
-    broken
-        .extend(promises.nodes.iter().filter(|id| !ids.contains(*id)).map(|id| format!("node {id} is gone")));
-    let text = |node: &str| std::fs::read_to_string(world.node_file(node)).unwrap_or_default();
-    for (node, mark) in promises.logs.iter().chain(&promises.notes) {
-        let count = text(node)
-            .lines()
-            .filter(|line| line.trim() == mark || line.ends_with(&format!(" {mark}")))
-            .count();
-        if count != 1 {
-            broken.push(format!("{mark:?} is {count} times in {node}"));
-        }
-    }
-    let exported = world.command(&["memory", "export"]).output().expect("it runs").stdout;
-    let exported = String::from_utf8_lossy(&exported).into_owned();
-    for fact in &promises.facts {
-        let count = exported.matches(&format!("\"{fact}\"")).count();
-        if count != 1 {
-            broken.push(format!("{fact:?} is remembered {count} times"));
-        }
-    }
-    broken.extend(
-        promises
-            .summaries
-            .iter()
-            .filter(|topic| !exported.contains(*topic))
-            .map(|topic| format!("summary {topic} is gone")),
-    );
-    let bindings = std::fs::read_to_string(world.home().join(".tanmi-workspace/session-bindings.json"))
-        .unwrap_or_default();
-    let bindings: Value = serde_json::from_str(&bindings).unwrap_or_default();
-    broken.extend(
-        promises
-            .bindings
-            .iter()
-            .filter(|id| bindings.get(id).is_none())
-            .map(|id| format!("binding of {id} is gone")),
-    );
-    for args in [
-        &["workspace", "check", "--fix", "--json"][..],
-        &["doctor", "--fix", "--json"],
-        &["doctor", "--json"],
-    ] {
-        let output = world.command(args).output().expect("it runs");
-        let is_last = args == ["doctor", "--json"];
-        if is_last && !output.status.success() {
-            broken.push(format!("not in order: {}", String::from_utf8_lossy(&output.stdout)));
-        }
-    }
-    leftovers(&world.root, &mut broken);
-    broken
-}
-
-/// Files that no living process will take away.
-fn leftovers(dir: &Path, broken: &mut Vec<String>) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if path.is_dir() {
-            leftovers(&path, broken);
-        } else if name.starts_with("tmp-") || name.ends_with(".swp") {
-            broken.push(format!("{} was left behind", path.display()));
-        }
-    }
 }

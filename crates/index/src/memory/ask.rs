@@ -1,0 +1,206 @@
+//! Questions to the index of memories. Nothing here changes it.
+
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params, params_from_iter};
+
+use super::{MemoryFilter, MemoryIndex, MemoryRow, Outline, encode};
+use crate::Result;
+
+const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
+     len, asks, hidden, replaced_by";
+
+impl MemoryIndex {
+    /// In how many memories a term occurs. For one that is in very many, as many as there were when they were counted.
+    pub fn frequency(&self, term: &str) -> Result<u64> {
+        let term = encode(term);
+        for table in ["common", "vocabulary"] {
+            let mut query = self.db.prepare_cached(&format!("SELECT doc FROM {table} WHERE term = ?1"))?;
+            if let Some(count) = query.query_row([&term], |row| row.get::<_, i64>(0)).optional()? {
+                return Ok(count as u64);
+            }
+        }
+        Ok(0)
+    }
+
+    /// The newest memories that have all of these terms. Unless it is asked for, whether they are hidden is not looked up.
+    pub fn having(
+        &self,
+        terms: &[&str],
+        filter: &MemoryFilter,
+        is_strict: bool,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
+        let quoted: Vec<String> = terms.iter().map(|term| format!("\"{}\"", encode(term))).collect();
+        let has_wish = is_strict || filter.has_wish();
+        let (conditions, mut values) = if has_wish { conditions(filter) } else { Default::default() };
+        let join = if has_wish { "JOIN records ON records.n = terms.rowid" } else { "" };
+        let sql = format!(
+            "SELECT terms.rowid FROM terms {join} WHERE terms MATCH ? {conditions} ORDER BY terms.rowid DESC LIMIT ?"
+        );
+        values.insert(0, Value::from(quoted.join(" AND ")));
+        values.push(Value::from(limit as i64));
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The memories of these numbers, in the order of reading.
+    pub fn rows(&self, numbers: &[i64]) -> Result<Vec<MemoryRow>> {
+        let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE n IN ({}) ORDER BY n", list.join(","));
+        let mut query = self.db.prepare(&sql)?;
+        let rows = query.query_map([], read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// What ranking needs of these memories, in the order of reading.
+    pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<Outline>> {
+        let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
+        let sql = format!(
+            "SELECT n, kind, letter, at, session, speaker, asks, words, hidden FROM records \
+             WHERE n IN ({}) ORDER BY n",
+            list.join(",")
+        );
+        let mut query = self.db.prepare(&sql)?;
+        let rows = query.query_map([], |row| {
+            Ok(Outline {
+                n: row.get(0)?,
+                kind: row.get(1)?,
+                letter: row.get(2)?,
+                at: row.get(3)?,
+                session: row.get(4)?,
+                speaker: row.get(5)?,
+                asks: row.get(6)?,
+                words: row.get(7)?,
+                hidden: row.get(8)?,
+            })
+        })?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The newest that contain a text as it stands, among the last so many.
+    pub fn containing(
+        &self,
+        text: &str,
+        filter: &MemoryFilter,
+        among: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>> {
+        let (conditions, mut values) = conditions(filter);
+        let sql = format!(
+            "SELECT n FROM records WHERE n > (SELECT max(n) FROM records) - ? \
+             AND instr(lower(content), lower(?)) > 0 {conditions} ORDER BY n DESC LIMIT ?"
+        );
+        values.splice(0..0, [Value::from(among), Value::from(text.to_owned())]);
+        values.push(Value::from(limit as i64));
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params_from_iter(values), |row| row.get(0))?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    pub fn find(&self, id: &str) -> Result<Option<MemoryRow>> {
+        let mut query = self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM records WHERE id = ?1"))?;
+        Ok(query.query_row([id], read).optional()?)
+    }
+
+    /// What says the same and still counts.
+    pub fn find_same(&self, same: i64) -> Result<Vec<MemoryRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE same = ?1 AND hidden = 0 AND kind = 'fact'");
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map([same], read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The newest of a kind first.
+    pub fn newest(
+        &self,
+        kind: Option<&str>,
+        filter: &MemoryFilter,
+        limit: usize,
+        skip: usize,
+    ) -> Result<Vec<MemoryRow>> {
+        let (conditions, mut values) = conditions(filter);
+        let of_kind = if kind.is_some() { "AND kind = ?" } else { "" };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM records WHERE 1 {conditions} {of_kind} ORDER BY at DESC, n DESC LIMIT ? OFFSET ?"
+        );
+        values.extend(kind.map(|kind| Value::from(kind.to_owned())));
+        values.extend([Value::from(limit as i64), Value::from(skip as i64)]);
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params_from_iter(values), read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// Facts for the start of a session: newer than `recent`, or sure and newer than `sure`; the newest first.
+    pub fn recent_facts(
+        &self,
+        recent: i64,
+        sure: i64,
+        confidence: f64,
+        limit: usize,
+    ) -> Result<Vec<MemoryRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM records WHERE kind = 'fact' AND hidden = 0 AND at >= ?2 \
+             AND (at >= ?1 OR confidence >= ?3) ORDER BY at DESC, n DESC LIMIT ?4"
+        );
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params![recent, sure.min(recent), confidence, limit as i64], read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    pub fn count(&self, kind: Option<&str>, filter: &MemoryFilter) -> Result<u64> {
+        let (conditions, mut values) = conditions(filter);
+        let of_kind = if kind.is_some() { "AND kind = ?" } else { "" };
+        values.extend(kind.map(|kind| Value::from(kind.to_owned())));
+        let sql = format!("SELECT count(*) FROM records WHERE 1 {conditions} {of_kind}");
+        Ok(self.db.query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))? as u64)
+    }
+}
+
+impl MemoryFilter {
+    fn has_wish(&self) -> bool {
+        self.letter.is_some() || self.session.is_some() || self.since.is_some() || self.until.is_some()
+    }
+}
+
+fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
+    let mut sql = String::new();
+    let mut values = Vec::new();
+    if !filter.all {
+        sql.push_str(" AND hidden = 0");
+    }
+    let mut add = |clause: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            sql.push_str(clause);
+            values.push(value);
+        }
+    };
+    add(" AND letter = ?", filter.letter.clone().map(Value::from));
+    add(" AND session = ?", filter.session.clone().map(Value::from));
+    add(" AND at >= ?", filter.since.map(Value::from));
+    add(" AND at < ?", filter.until.map(Value::from));
+    (sql, values)
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
+    Ok(MemoryRow {
+        n: row.get(0)?,
+        id: row.get(1)?,
+        file: row.get(2)?,
+        kind: row.get(3)?,
+        letter: row.get(4)?,
+        content: row.get(5)?,
+        entities: row.get(6)?,
+        confidence: row.get(7)?,
+        at: row.get(8)?,
+        stamp: row.get(9)?,
+        session: row.get(10)?,
+        speaker: row.get(11)?,
+        more: row.get(12)?,
+        same: row.get(13)?,
+        len: row.get(14)?,
+        asks: row.get(15)?,
+        hidden: row.get(16)?,
+        replaced_by: row.get(17)?,
+    })
+}

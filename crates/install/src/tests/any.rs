@@ -1,0 +1,89 @@
+//! Files that nobody thought of, made up by the machine.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("\\PC{0,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// JSON in some person's style.
+fn styled(value: &Value, style: u8) -> String {
+    let text = match style % 4 {
+        0 => value.to_string(),
+        1 => serde_json::to_string_pretty(value).unwrap(),
+        2 => serde_json::to_string_pretty(value).unwrap().replace('\n', "\r\n"),
+        _ => format!("// a comment\n{} // and another\n", serde_json::to_string_pretty(value).unwrap()),
+    };
+    if style & 4 == 0 { text } else { format!("\u{feff}{text}\n") }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Whatever a file has in it, whichever agent it is of: in and out leaves no trace, and refusing touches nothing.
+    #[test]
+    fn any_file_comes_through(
+        fields in prop::collection::btree_map("[a-z]{1,6}|hooks|mcpServers|version", any_json(), 0..5),
+        events in prop::collection::vec((0usize..6, any_json()), 0..4),
+        style in any::<u8>(),
+        which in 0usize..5,
+        is_edited in any::<bool>(),
+    ) {
+        let agent = &AGENTS[which];
+        let mut value = Value::Object(fields.into_iter().collect());
+        if !events.is_empty() {
+            value["hooks"] = json!({});
+            for (at, entry) in events {
+                value["hooks"][agent.hooks[at % agent.hooks.len()].event] = json!([entry]);
+            }
+        }
+        let world = World::new();
+        let file = agent.hooks_file(Scope::User, &world.folders);
+        write(&file, styled(&value, style));
+        let before = world.files();
+        let done = world.install(agent, Scope::User, "/t/tanmi");
+        if matches!(done[0].planned.outcome, Outcome::Refused(_)) {
+            prop_assert_eq!(std::fs::read(&file).unwrap(), styled(&value, style).into_bytes());
+        }
+        if is_edited {
+            // Without the exact way back: our entries are found and taken out one by one.
+            tanmi_base::fs::remove_tree(&world.home()).unwrap();
+        }
+        world.uninstall(agent, Scope::User);
+        if is_edited {
+            let mut left = parsed(&file);
+            let mut wanted = value.clone();
+            for value in [&mut left, &mut wanted] {
+                prune(value);
+            }
+            prop_assert_eq!(left, wanted);
+        } else {
+            prop_assert_eq!(world.files(), before);
+        }
+    }
+}
+
+/// Without a receipt nobody knows whether an empty list was there before.
+fn prune(value: &mut Value) {
+    if let Some(hooks) = value.get_mut("hooks").and_then(Value::as_object_mut) {
+        hooks.retain(|_, list| *list != json!([]));
+    }
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|key, value| !(matches!(key.as_str(), "hooks" | "mcpServers") && *value == json!({})));
+        object.retain(|key, value| !(key == "version" && *value == json!(1)));
+    }
+}
