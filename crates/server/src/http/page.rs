@@ -71,3 +71,33 @@ pub async fn entry(State(served): State<Arc<Served>>, RawQuery(query): RawQuery)
 const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title><link rel=icon href=\"data:,\">\
 <h1>Tanmi</h1><p>This link was used already, or is none. Run <code>tanmi serve</code> again for a new one.</p>\
 <p lang=zh>此链接已使用或无效。请再次运行 <code>tanmi serve</code> 获取新链接。</p>";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tanmi_event::{EventKind, PLATFORMS};
+
+    use super::FILES;
+
+    /// The words between the brackets of `const NAME = […]`.
+    fn list(file: &str, name: &str) -> BTreeSet<&'static str> {
+        let (_, _, text) = FILES.iter().find(|(path, ..)| *path == file).unwrap();
+        let (_, rest) = text.split_once(&format!("const {name} = [")).unwrap();
+        rest.split(']').next().unwrap().split(',').map(|word| word.trim().trim_matches('\'')).collect()
+    }
+
+    #[test]
+    fn the_page_offers_the_words_there_are() {
+        let events: BTreeSet<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        let platforms: BTreeSet<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
+        assert_eq!(list("/ledger.js", "EVENTS"), events);
+        assert_eq!(list("/ledger.js", "CLIENTS"), platforms);
+        // What a tool reports itself is no question to the rules.
+        let asked = list("/rules.js", "EVENTS");
+        let not_asked: Vec<&&str> = events.difference(&asked).collect();
+        assert!(asked.is_subset(&events), "{asked:?}");
+        assert_eq!(not_asked, [&"pre_tool_use", &"task_complete"]);
+        assert_eq!(list("/memory.js", "TYPES"), BTreeSet::from(["W", "B", "O", "S", "T"]));
+    }
+}

@@ -39,7 +39,7 @@ pub fn perform(
     asked: &Asked<'_>,
     work: impl FnOnce(&Call<'_>) -> Result,
 ) -> std::result::Result<Value, Value> {
-    let arguments = Checked::new(asked.spec, asked.arguments).map_err(|misfit| misfit.to_json())?;
+    let arguments = Checked::new(asked.spec, asked.arguments).map_err(|misfit| misfit.to_json(asked.lang))?;
     let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
     let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
     let session = if asked.spec.reads { None } else { call.session().ok() };

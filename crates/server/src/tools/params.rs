@@ -1,6 +1,7 @@
 //! Arguments against the table: types, words, lengths, and names. What passes here has the shape the schema promised.
 
 use serde_json::{Map, Value, json};
+use tanmi_base::Lang;
 use tanmi_workspace::limits;
 use tanmi_workspace::model::{DocReference, RefStatus};
 
@@ -16,19 +17,27 @@ pub struct Checked<'a> {
 pub struct Misfit {
     code: &'static str,
     field: String,
-    message: String,
-    hint: Option<String>,
+    message: InBoth,
+    hint: Option<Box<InBoth>>,
 }
 
+/// Chinese and English.
+type InBoth = (String, String);
+
 impl Misfit {
-    fn new(field: &str, message: impl Into<String>) -> Misfit {
-        Misfit { code: "INVALID_ARGUMENT", field: field.to_owned(), message: message.into(), hint: None }
+    fn new(field: &str, zh: String, en: String) -> Misfit {
+        Misfit { code: "INVALID_ARGUMENT", field: field.to_owned(), message: (zh, en), hint: None }
     }
 
-    pub fn to_json(&self) -> Value {
-        let mut error = json!({"code": self.code, "message": self.message, "field": self.field});
+    fn with_hint(self, zh: String, en: String) -> Misfit {
+        Misfit { hint: Some(Box::new((zh, en))), ..self }
+    }
+
+    pub fn to_json(&self, lang: Lang) -> Value {
+        let said = |(zh, en): &InBoth| lang.pick(zh, en).clone();
+        let mut error = json!({"code": self.code, "message": said(&self.message), "field": self.field});
         if let Some(hint) = &self.hint {
-            error["hint"] = json!(hint);
+            error["hint"] = json!(said(hint));
         }
         error
     }
@@ -44,7 +53,8 @@ impl<'a> Checked<'a> {
         }
         for param in spec.params.iter().filter(|param| param.required) {
             if arguments.get(param.name).is_none_or(Value::is_null) {
-                return Err(Misfit::new(param.name, format!("{} is required", param.name)));
+                let name = param.name;
+                return Err(Misfit::new(name, format!("缺少 {name}"), format!("{name} is required")));
             }
         }
         Ok(Checked { arguments })
@@ -102,15 +112,17 @@ fn unknown(spec: &Spec, name: &str) -> Misfit {
     let known = spec.params.iter().map(|param| param.name);
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let hint = match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("it takes: {}", known.collect::<Vec<_>>().join(", ")),
+        Some(near) => (format!("是否指 {near}？"), format!("did you mean {near}?")),
+        None => it_takes(&known.collect::<Vec<_>>()),
     };
-    Misfit {
-        code: "UNKNOWN_PARAMETER",
-        field: shown.clone(),
-        message: format!("{} has no parameter {shown:?}", spec.name),
-        hint: Some(hint),
-    }
+    let message =
+        (format!("{} 没有参数 {shown:?}", spec.name), format!("{} has no parameter {shown:?}", spec.name));
+    Misfit { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
+}
+
+fn it_takes(names: &[&str]) -> InBoth {
+    let names = names.join(", ");
+    (format!("可用：{names}"), format!("it takes: {names}"))
 }
 
 fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
@@ -119,22 +131,38 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
     if value.is_null() && !param.required {
         return Ok(());
     }
-    let bad =
-        |expected: &str| Misfit::new(name, format!("{name} must be {expected}, not {}", kind_of(value)));
+    let bad = |zh: &str, en: &str| {
+        let (is_zh, is_en) = kind_of(value);
+        Misfit::new(
+            name,
+            format!("{name} 应为{zh}，而不是{is_zh}"),
+            format!("{name} must be {en}, not {is_en}"),
+        )
+    };
+    let outside = |min: &str, max: &str| {
+        let (zh, en) =
+            (format!("{name} 应在 {min} 和 {max} 之间"), format!("{name} must be between {min} and {max}"));
+        Misfit::new(name, zh, en)
+    };
     match param.kind {
         Kind::Text { max } => match value.as_str() {
-            None => Err(bad("a string")),
+            None => Err(bad("字符串", "a string")),
             Some(text) if text.len() > max => Err(Misfit::new(
                 name,
+                format!("{name} 过长：{} 字节，上限 {max}", text.len()),
                 format!("{name} is too long: {} bytes, the limit is {max}", text.len()),
             )),
             Some(_) => Ok(()),
         },
         Kind::Title => match value.as_str() {
-            None => Err(bad("a string")),
+            None => Err(bad("字符串", "a string")),
             Some(text) if text.chars().count() > limits::TITLE_CHARS => {
                 let limit = limits::TITLE_CHARS;
-                Err(Misfit::new(name, format!("{name} is too long: the limit is {limit} characters")))
+                Err(Misfit::new(
+                    name,
+                    format!("{name} 过长：上限 {limit} 个字符"),
+                    format!("{name} is too long: the limit is {limit} characters"),
+                ))
             }
             Some(_) => Ok(()),
         },
@@ -142,53 +170,77 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             Some(word) if words.contains(&word) => Ok(()),
             Some(word) => {
                 let word = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
-                let mut misfit = Misfit::new(name, format!("{name} cannot be {word:?}"));
-                misfit.hint = Some(format!("use one of: {}", words.join(", ")));
-                Err(misfit)
+                let words = words.join(", ");
+                Err(Misfit::new(
+                    name,
+                    format!("{name} 不能是 {word:?}"),
+                    format!("{name} cannot be {word:?}"),
+                )
+                .with_hint(format!("可用的值：{words}"), format!("use one of: {words}")))
             }
-            None => Err(bad("a string")),
+            None => Err(bad("字符串", "a string")),
         },
         Kind::Words(words) => {
             let one = Param { kind: Kind::Word(words), required: true, ..*param };
-            let list = value.as_array().ok_or_else(|| bad("an array of strings"))?;
-            list.iter().try_for_each(|item| check(&one, item))
+            list(value, name, bad)?.iter().try_for_each(|item| check(&one, item))
         }
-        Kind::Flag => value.as_bool().map(|_| ()).ok_or_else(|| bad("true or false")),
+        Kind::Flag => value.as_bool().map(|_| ()).ok_or_else(|| bad(" true 或 false", "true or false")),
         Kind::Number { min, max } => match value.as_u64() {
             Some(number) if (min..=max).contains(&number) => Ok(()),
-            Some(_) => Err(Misfit::new(name, format!("{name} must be between {min} and {max}"))),
-            None => Err(bad("a whole number")),
+            Some(_) => Err(outside(&min.to_string(), &max.to_string())),
+            None => Err(bad("整数", "a whole number")),
         },
         Kind::Share => match value.as_f64() {
             Some(number) if (0.0..=1.0).contains(&number) => Ok(()),
-            Some(_) => Err(Misfit::new(name, format!("{name} must be between 0 and 1"))),
-            None => Err(bad("a number")),
+            Some(_) => Err(outside("0", "1")),
+            None => Err(bad("数字", "a number")),
         },
         Kind::Texts => {
             let one = Param { kind: Kind::Text { max: limits::LINE_BYTES }, required: true, ..*param };
-            let list = value.as_array().ok_or_else(|| bad("an array of strings"))?;
-            list.iter().try_for_each(|item| check(&one, item))
+            list(value, name, bad)?.iter().try_for_each(|item| check(&one, item))
         }
         Kind::Parts(names) => {
-            let fields = value.as_object().ok_or_else(|| bad("an object"))?;
+            let fields = value.as_object().ok_or_else(|| bad("对象", "an object"))?;
             if let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) {
                 let unknown = tanmi_base::text::fit(&tanmi_base::text::one_line(unknown), 60);
-                let mut misfit = Misfit::new(name, format!("{name} has no part {unknown:?}"));
-                misfit.hint = Some(format!("it takes: {}", names.join(", ")));
-                return Err(misfit);
+                let (zh, en) = it_takes(names);
+                return Err(Misfit::new(
+                    name,
+                    format!("{name} 没有 {unknown:?} 这一项"),
+                    format!("{name} has no part {unknown:?}"),
+                )
+                .with_hint(zh, en));
             }
             let one = Param { kind: Kind::Text { max: limits::TEXT_BYTES }, required: false, ..*param };
             fields.values().try_for_each(|field| check(&one, field))
         }
         Kind::Docs => {
-            let list = value.as_array().ok_or_else(|| bad("an array of {path, description}"))?;
+            let list = value
+                .as_array()
+                .ok_or_else(|| bad(" {path, description} 的数组", "an array of {path, description}"))?;
             list.iter().try_for_each(|item| check_doc(name, item))
         }
     }
 }
 
+/// An array that has nothing but strings in it.
+fn list<'v>(value: &'v Value, name: &str, bad: impl Fn(&str, &str) -> Misfit) -> Result<&'v [Value], Misfit> {
+    let list = value.as_array().ok_or_else(|| bad("字符串数组", "an array of strings"))?;
+    if list.iter().all(Value::is_string) {
+        return Ok(list);
+    }
+    let (zh, en) = (format!("{name} 的每一项应为字符串"), format!("every item of {name} must be a string"));
+    Err(Misfit::new(name, zh, en))
+}
+
 fn check_doc(name: &'static str, item: &Value) -> Result<(), Misfit> {
-    let shape = || Misfit::new(name, format!("{name} takes objects of path, description and status"));
+    let shape = || {
+        let (zh, en) = (
+            format!("{name} 的每一项应为包含 path、description 和 status 的对象"),
+            format!("{name} takes objects of path, description and status"),
+        );
+        Misfit::new(name, zh, en)
+    };
     let fields = item.as_object().ok_or_else(shape)?;
     for (key, value) in fields {
         match (key.as_str(), value.as_str()) {
@@ -199,14 +251,14 @@ fn check_doc(name: &'static str, item: &Value) -> Result<(), Misfit> {
     if fields.contains_key("path") { Ok(()) } else { Err(shape()) }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn kind_of(value: &Value) -> (&'static str, &'static str) {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+        Value::Null => (" null", "null"),
+        Value::Bool(_) => ("布尔值", "a boolean"),
+        Value::Number(_) => ("数字", "a number"),
+        Value::String(_) => ("字符串", "a string"),
+        Value::Array(_) => ("数组", "an array"),
+        Value::Object(_) => ("对象", "an object"),
     }
 }
 
@@ -245,6 +297,67 @@ fn edits(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_said_in_both_languages() {
+        const SPEC: Spec = Spec {
+            name: "example",
+            about: "",
+            reads: true,
+            params: &[
+                Param { required: true, ..param("text", Kind::Text { max: 5 }) },
+                param("title", Kind::Title),
+                param("word", Kind::Word(&["one", "two"])),
+                param("words", Kind::Words(&["one", "two"])),
+                param("flag", Kind::Flag),
+                param("number", Kind::Number { min: 1, max: 9 }),
+                param("share", Kind::Share),
+                param("texts", Kind::Texts),
+                param("parts", Kind::Parts(&["a", "b"])),
+                param("docs", Kind::Docs),
+            ],
+        };
+        let long = "x".repeat(limits::TITLE_CHARS + 1);
+        let cases = [
+            json!({}),
+            json!({"text": null}),
+            json!({"text": 7}),
+            json!({"text": "longer"}),
+            json!({"text": "x", "title": long}),
+            json!({"text": "x", "word": "three"}),
+            json!({"text": "x", "words": "one"}),
+            json!({"text": "x", "words": ["one", []]}),
+            json!({"text": "x", "flag": "yes"}),
+            json!({"text": "x", "number": 10}),
+            json!({"text": "x", "number": {}}),
+            json!({"text": "x", "share": 1.5}),
+            json!({"text": "x", "share": true}),
+            json!({"text": "x", "texts": [null]}),
+            json!({"text": "x", "parts": {"c": "x"}}),
+            json!({"text": "x", "parts": "a"}),
+            json!({"text": "x", "docs": ["path"]}),
+            json!({"text": "x", "docs": {}}),
+            json!({"text": "x", "numbr": 1}),
+            json!({"text": "x", "colour": 1}),
+        ];
+        let mut out = String::new();
+        for case in &cases {
+            let Err(misfit) = Checked::new(&SPEC, case.as_object().unwrap()) else { panic!("{case} fits") };
+            for lang in [Lang::Zh, Lang::En] {
+                let error = misfit.to_json(lang);
+                let words: Vec<&str> = ["code", "field", "message", "hint"]
+                    .iter()
+                    .filter_map(|key| error[*key].as_str())
+                    .collect();
+                out.push_str(&format!("{}\n", words.join(" | ")));
+            }
+        }
+        insta::assert_snapshot!(out);
+    }
+
+    const fn param(name: &'static str, kind: Kind) -> Param {
+        Param { name, kind, required: false, about: "" }
+    }
 
     #[test]
     fn the_right_name_for_a_wrong_one() {
