@@ -59,13 +59,14 @@ impl Options {
 pub fn run(options: &Options) -> ExitCode {
     // First, so that a file that cannot be used costs nobody minutes.
     let old = options.compare.as_deref().map(read_saved);
-    let tanmi = build();
+    let built = build();
     let scratch = match &options.dir {
         Some(dir) => tempfile::tempdir_in(dir),
         // The temporary folder may be memory; the build folder is a disk.
-        None => tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))),
+        None => tempfile::tempdir_in(built.parent().unwrap_or(Path::new("."))),
     };
     let scratch = scratch.expect("a scratch folder");
+    let tanmi = installed(&built, scratch.path());
     let mut report = Report::new();
     if options.is_wanted("hook") {
         hook::run(&tanmi, scratch.path(), options, &mut report);
@@ -104,6 +105,15 @@ pub fn run(options: &Options) -> ExitCode {
 fn read_saved(path: &Path) -> Vec<compare::Row> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     compare::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A copy, as installing makes one. What a linker has just written lies in the page cache in single pages, which take
+/// longer to map at every start than the large ones of a file that was copied or read from the disk.
+#[allow(clippy::disallowed_methods)] // nobody's data
+fn installed(built: &Path, scratch: &Path) -> PathBuf {
+    let tanmi = scratch.join("tanmi");
+    std::fs::copy(built, &tanmi).expect("copied");
+    tanmi
 }
 
 /// The release build, as it is shipped.
