@@ -11,7 +11,9 @@ pub struct ClientProcess {
 }
 
 /// Programs that stand between a client and what it runs.
-const BETWEEN: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx", "npm exec"];
+const BETWEEN: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx"];
+/// npm puts what it runs behind its name.
+const NPM: &str = "npm exec";
 
 /// The client that runs this hook: the one it names itself by `CLAUDE_PID`, else the nearest ancestor that is no shell.
 pub fn client_of_hook(named: Option<&str>) -> Option<ClientProcess> {
@@ -39,12 +41,16 @@ fn nearest() -> Option<ClientProcess> {
             return None;
         }
         let seen = look(pid)?;
-        if !BETWEEN.contains(&seen.name.as_str()) {
+        if !is_between(&seen.name) {
             return Some(ClientProcess { pid, started: seen.started });
         }
         pid = seen.parent;
     }
     None
+}
+
+fn is_between(name: &str) -> bool {
+    BETWEEN.contains(&name) || name.starts_with(NPM)
 }
 
 struct Seen {
@@ -96,5 +102,15 @@ mod tests {
         let named = client_of_hook(Some(&std::process::id().to_string())).unwrap();
         assert_eq!(named, ClientProcess { pid: std::process::id(), started: me.started });
         assert_eq!(client_of_hook(Some("999999999")), None);
+    }
+
+    #[test]
+    fn launchers_are_stepped_over_and_clients_are_not() {
+        for name in ["sh", "bash", "npx", "npm exec", "npm exec tanmi-"] {
+            assert!(is_between(name), "{name}");
+        }
+        for name in ["claude", "node", "npm", "shell"] {
+            assert!(!is_between(name), "{name}");
+        }
     }
 }

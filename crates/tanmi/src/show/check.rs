@@ -62,7 +62,7 @@ impl Checked {
                 paint(style, fix)
             );
         }
-        let nodes = self.nodes + 1;
+        let nodes = self.nodes;
         let _ = match (lang, self.findings.len()) {
             (Lang::Zh, 0) => {
                 writeln!(out, "{} {}：{nodes} 个节点，没有问题", paint(out::GREEN, "✔"), self.workspace_id)

@@ -52,7 +52,11 @@ impl Store for MemoryStore {
     fn list(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
         let entry = |(id, shelf): (&WorkspaceId, &Shelf)| WorkspaceEntry {
             id: id.clone(),
-            active_at: shelf.nodes.values().map(|node| node.updated_at).max().unwrap_or_default(),
+            active_at: shelf
+                .nodes
+                .values()
+                .map(|node| node.updated_at)
+                .fold(shelf.workspace.updated_at, Millis::max),
             state: Ok((
                 shelf.workspace.clone(),
                 count(shelf.nodes.values(), |node| !node.id.is_root()).progress(),
