@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 use tanmi_base::{Millis, clock};
-use tanmi_session::{Binding, Bindings, Ledger, States};
+use tanmi_session::{Binding, Bindings, Ledger, SessionState, States};
 use tanmi_workspace::model::{
     LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId, WorkspaceStatus,
 };
@@ -62,14 +61,11 @@ pub struct WorkspaceBoard {
     pub log: Vec<LogEntry>,
 }
 
+/// A session that was heard of, or is bound.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BindingLine {
+pub struct SessionLine {
     pub session_id: String,
-    pub workspace_id: String,
-    pub focused_node_id: Option<String>,
-    pub project: String,
-    pub bound_at: Millis,
     /// The client it was heard of by, if it was.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub platform: String,
@@ -77,31 +73,18 @@ pub struct BindingLine {
     /// It is at work: its client runs, or it was heard of lately.
     pub live: bool,
     pub prompts: u32,
+    /// What it is bound to.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundTo>,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct BindingFilter {
-    pub workspace: Option<String>,
-    pub live: Option<bool>,
-    pub limit: usize,
-}
-
-/// A session that was heard of.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SessionLine {
-    pub session_id: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub platform: String,
-    pub alive_at: Millis,
-    pub live: bool,
-    pub prompts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+pub struct BoundTo {
+    pub workspace_id: String,
     pub focused_node_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project: Option<String>,
+    pub project: String,
+    pub bound_at: Millis,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -112,6 +95,8 @@ pub struct Sessions {
 
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
+    /// Only those bound to it.
+    pub workspace: Option<String>,
     pub live: Option<bool>,
     pub bound: Option<bool>,
     pub limit: usize,
@@ -192,62 +177,44 @@ impl App {
         Ok(In { workspace_id: place.id, result: Page { nodes, next_after: None } })
     }
 
-    /// Who is bound where, the latest heard of first.
-    pub fn bindings_list(&self, filter: &BindingFilter) -> Result<Value> {
+    /// Who was heard of and who is bound where, the latest first.
+    pub fn sessions_list(&self, filter: &SessionFilter) -> Result<Sessions> {
         if let Some(workspace) = &filter.workspace {
             WorkspaceId::parse(workspace)?;
         }
-        let states = States::new(self.home());
-        let mut lines: Vec<BindingLine> = Vec::new();
-        for (session, binding) in Bindings::new(self.home()).all()? {
-            if filter.workspace.as_ref().is_some_and(|wanted| *wanted != binding.workspace_id) {
-                continue;
-            }
-            let state = states.read(&session);
-            let live = self.is_live(&session);
-            if filter.live.is_some_and(|wanted| wanted != live) {
-                continue;
-            }
-            lines.push(BindingLine {
+        let mut bindings: BTreeMap<String, Binding> = Bindings::new(self.home()).all()?.into_iter().collect();
+        let states = States::new(self.home()).all();
+        let mut known: Vec<(SessionState, Option<Binding>)> = states
+            .into_iter()
+            .map(|state| {
+                let binding = bindings.remove(&state.session);
+                (state, binding)
+            })
+            .collect();
+        // Bound by hand, and never heard of.
+        known.extend(bindings.into_iter().map(|(session, binding)| {
+            (SessionState { session, alive_at: binding.bound_at, ..SessionState::default() }, Some(binding))
+        }));
+        let line = |(state, binding): (SessionState, Option<Binding>)| SessionLine {
+            live: self.is_live(&state.session),
+            alive_at: state.alive_at.max(binding.as_ref().map_or(0, |binding| binding.bound_at)),
+            platform: state.platform,
+            prompts: state.all_prompts,
+            session_id: state.session,
+            bound: binding.map(|binding| BoundTo {
                 workspace_id: binding.workspace_id,
                 focused_node_id: binding.focused_node_id,
                 project: binding.project.display().to_string(),
                 bound_at: binding.bound_at,
-                platform: state.platform,
-                alive_at: state.alive_at.max(binding.bound_at),
-                live,
-                prompts: state.all_prompts,
-                session_id: session,
-            });
-        }
-        lines.sort_by_key(|line| std::cmp::Reverse(line.alive_at));
-        let total = lines.len();
-        lines.truncate(filter.limit);
-        Ok(json!({"bindings": lines, "total": total}))
-    }
-
-    /// Every session that was heard of, bound or not, the latest first.
-    pub fn sessions_list(&self, filter: &SessionFilter) -> Result<Sessions> {
-        let mut bindings: BTreeMap<String, Binding> = Bindings::new(self.home()).all()?.into_iter().collect();
-        let mut sessions: Vec<SessionLine> = Vec::new();
-        for state in States::new(self.home()).all() {
-            let binding = bindings.remove(&state.session);
-            let live = self.is_live(&state.session);
-            let is_wanted = filter.live.is_none_or(|wanted| wanted == live)
-                && filter.bound.is_none_or(|wanted| wanted == binding.is_some());
-            if is_wanted {
-                sessions.push(SessionLine {
-                    platform: state.platform,
-                    alive_at: state.alive_at,
-                    live,
-                    prompts: state.all_prompts,
-                    workspace_id: binding.as_ref().map(|binding| binding.workspace_id.clone()),
-                    focused_node_id: binding.as_ref().and_then(|binding| binding.focused_node_id.clone()),
-                    project: binding.map(|binding| binding.project.display().to_string()),
-                    session_id: state.session,
-                });
-            }
-        }
+            }),
+        };
+        let is_wanted = |line: &SessionLine| {
+            let workspace = line.bound.as_ref().map(|bound| &bound.workspace_id);
+            filter.workspace.as_ref().is_none_or(|wanted| Some(wanted) == workspace)
+                && filter.live.is_none_or(|wanted| wanted == line.live)
+                && filter.bound.is_none_or(|wanted| wanted == line.bound.is_some())
+        };
+        let mut sessions: Vec<SessionLine> = known.into_iter().map(line).filter(is_wanted).collect();
         sessions.sort_by_key(|line| std::cmp::Reverse(line.alive_at));
         let total = sessions.len();
         sessions.truncate(filter.limit);

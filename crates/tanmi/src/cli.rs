@@ -327,6 +327,9 @@ pub enum SessionCommand {
     },
     /// List the sessions that were heard of, the latest first
     List {
+        /// Only those bound to this workspace
+        #[arg(long, short = 'w', value_name = "WS")]
+        workspace: Option<String>,
         /// Only those at work
         #[arg(long)]
         live: bool,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
-use tanmi_app::board::BindingFilter;
+use tanmi_app::board::SessionFilter;
 use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{Question, RuleFilter};
@@ -150,11 +150,31 @@ pub const BINDINGS: Spec = reads(
 );
 
 pub fn bindings(c: &Call<'_>, _: &Served) -> Result {
-    c.app.bindings_list(&BindingFilter {
+    let bound = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
+    Ok(json!({"bindings": bound.sessions, "total": bound.total}))
+}
+
+pub const SESSIONS: Spec = reads(
+    "sessions",
+    "Sessions that were heard of, bound or not, the latest first.",
+    &[
+        described(may("live", Kind::Flag), "only those at work, or only those not"),
+        described(may("bound", Kind::Flag), "only those bound to a workspace, or only those not"),
+        LIMIT,
+    ],
+);
+
+pub fn sessions(c: &Call<'_>, _: &Served) -> Result {
+    value(&c.app.sessions_list(&SessionFilter { bound: c.arguments.flag("bound"), ..session_filter(c) })?)
+}
+
+fn session_filter(c: &Call<'_>) -> SessionFilter {
+    SessionFilter {
         workspace: c.arguments.owned("workspaceId"),
         live: c.arguments.flag("live"),
+        bound: None,
         limit: c.arguments.number("limit").unwrap_or(200),
-    })
+    }
 }
 
 pub const RULES: Spec = reads(

@@ -107,6 +107,7 @@ pub fn all() -> Vec<Route> {
         put("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_clear")),
         get("/bindings", Own(&own::BINDINGS, own::bindings)),
+        get("/sessions", Own(&own::SESSIONS, own::sessions)),
         get("/sessions/{sessionId}", Own(&own::SESSION_VIEW, own::session)),
         put("/sessions/{sessionId}/binding", Tool("session_bind")),
         delete("/sessions/{sessionId}/binding", Tool("session_unbind")),

@@ -19,8 +19,9 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
             let unbound = app.session_unbind(&session)?;
             context.answer(&unbound, |unbound| format!("{} ({session})\n", unbound.message));
         }
-        SessionCommand::List { live, bound, limit } => {
-            let filter = SessionFilter { live: live.then_some(true), bound: bound.then_some(true), limit };
+        SessionCommand::List { workspace, live, bound, limit } => {
+            let filter =
+                SessionFilter { workspace, live: live.then_some(true), bound: bound.then_some(true), limit };
             let listed = app.sessions_list(&filter)?;
             context.answer(&listed, |listed| show::session::list(listed, app.lang(None)));
         }

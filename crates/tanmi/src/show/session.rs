@@ -13,7 +13,8 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     let mut rows = Vec::new();
     for line in &listed.sessions {
         let (style, sign) = if line.live { (out::GREEN, "●") } else { (out::DIM, "○") };
-        let bound = line.workspace_id.as_deref().unwrap_or(lang.pick("未绑定", "not bound"));
+        let bound =
+            line.bound.as_ref().map_or(lang.pick("未绑定", "not bound"), |bound| &bound.workspace_id);
         rows.push(vec![
             styled(style, sign),
             cell(text::one_line(&line.session_id)),
