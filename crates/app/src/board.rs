@@ -208,14 +208,15 @@ impl App {
                 bound_at: binding.bound_at,
             }),
         };
-        let is_wanted = |line: &SessionLine| {
-            let workspace = line.bound.as_ref().map(|bound| &bound.workspace_id);
+        // Whether one is at work takes looking for its client: only for those that are asked for.
+        known.retain(|(_, binding)| {
+            let workspace = binding.as_ref().map(|binding| &binding.workspace_id);
             filter.workspace.as_ref().is_none_or(|wanted| Some(wanted) == workspace)
-                && filter.live.is_none_or(|wanted| wanted == line.live)
-                && filter.bound.is_none_or(|wanted| wanted == line.bound.is_some())
-        };
+                && filter.bound.is_none_or(|wanted| wanted == binding.is_some())
+        });
+        let is_wanted = |line: &SessionLine| filter.live.is_none_or(|wanted| wanted == line.live);
         let mut sessions: Vec<SessionLine> = known.into_iter().map(line).filter(is_wanted).collect();
-        sessions.sort_by_key(|line| std::cmp::Reverse(line.alive_at));
+        sessions.sort_by(|a, b| b.alive_at.cmp(&a.alive_at).then_with(|| a.session_id.cmp(&b.session_id)));
         let total = sessions.len();
         sessions.truncate(filter.limit);
         Ok(Sessions { sessions, total })

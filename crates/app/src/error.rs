@@ -210,9 +210,11 @@ impl Error {
         let (zh, en) = match self {
             Error::Domain(error) => return error.hint(lang),
             Error::NoWorkspace { .. } => (
-                String::from("创建一个：tanmi workspace init --name … --goal …；或用 --workspace 指定"),
                 String::from(
-                    "create one: tanmi workspace init --name … --goal …, or name one with --workspace",
+                    "创建一个：workspace_init（命令行：tanmi workspace init --name … --goal …）；或指定一个：workspace_list 列出（命令行：--workspace）",
+                ),
+                String::from(
+                    "create one: workspace_init, on the command line tanmi workspace init --name … --goal …; or name one of workspace_list's, on the command line --workspace",
                 ),
             ),
             Error::AmbiguousWorkspace { candidates } => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::Source;
-use tanmi_workspace::model::{Operator, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{Act, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
@@ -142,7 +142,8 @@ impl App {
         stores.entry(project.to_owned()).or_insert_with(|| Arc::new(FileStore::new(project))).clone()
     }
 
-    /// Finds a workspace by id from anywhere, or, without an id, the only active one of this project.
+    /// Finds a workspace by id from anywhere, or, without an id, the one that the session of this shell is bound to, or
+    /// the only active one of this project.
     pub fn locate(&self, id: Option<&str>) -> Result<Place> {
         let place = self.find(id)?;
         let is_first = self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.id.clone());
@@ -158,7 +159,10 @@ impl App {
 
     fn find(&self, id: Option<&str>) -> Result<Place> {
         let here = self.store(&self.project);
-        let Some(raw) = id else { return self.only_active(here) };
+        let bound = if id.is_none() { self.own_binding() } else { None };
+        let Some(raw) = id.or(bound.as_ref().map(|bound| bound.workspace_id.as_str())) else {
+            return self.only_active(here);
+        };
         let id = WorkspaceId::parse(raw)?;
         if here.exists(&id) {
             return Ok(Place { store: here, id });
@@ -173,8 +177,23 @@ impl App {
     /// The node in focus, for calls that name none.
     pub fn focused_node(&self, workspace: Option<&str>) -> Result<String> {
         let place = self.locate(workspace)?;
-        let focus = self.view(&place, |tx| Ok(tx.workspace()?.focused_node_id))?;
+        let focus = match self.own_focus(&place.id) {
+            Some(focus) => Some(focus),
+            None => self.view(&place, |tx| Ok(tx.workspace()?.focused_node_id))?,
+        };
         focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: place.id })
+    }
+
+    /// What the session has in focus in whose shell this runs.
+    pub fn own_focus(&self, workspace: &WorkspaceId) -> Option<NodeId> {
+        let bound = self.own_binding().filter(|bound| bound.workspace_id == workspace.as_str())?;
+        NodeId::parse(bound.focused_node_id.as_deref()?).ok()
+    }
+
+    /// The binding of the session in whose shell this runs. A server has no session of its own.
+    fn own_binding(&self) -> Option<session::SessionBinding> {
+        let session = self.env.session.as_deref().filter(|_| !self.env.stays)?;
+        self.binding_of(session).ok().flatten()
     }
 
     fn only_active(&self, store: Arc<FileStore>) -> Result<Place> {

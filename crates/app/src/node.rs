@@ -184,7 +184,7 @@ impl App {
             // Before the step, so that whoever comes second finds the first alive.
             self.steps_on(session);
         }
-        let done = self.change(&place, |tx, act| {
+        let mut done = self.change(&place, |tx, act| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.
             let act = ops::Act { moves_focus: step.bound.is_none(), ..*act };
             let holder = tx.node(&id)?.and_then(|node| node.started_by);
@@ -198,7 +198,7 @@ impl App {
             ops::transition(tx, TransitionRequest { node_id, action, conclusion, starter }, &act)
         })?;
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
-            self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
+            done.focus_moved = self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
         }
         let reminders = match done.to {
             NodeStatus::Completed => {
@@ -230,6 +230,7 @@ impl App {
         let node = node.map(NodeId::parse).transpose()?;
         let place = self.locate(workspace)?;
         let limits = self.config().context;
+        let node = node.or_else(|| self.own_focus(&place.id));
         let context = self.view(&place, |tx| {
             let focus = match &node {
                 Some(node) => node.clone(),

@@ -418,6 +418,6 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
         Verdict::NoRoom => {
             plain("no-room", "已匹配，但平台容纳不下", "matches, but the platform takes no more")
         }
-        Verdict::Suppressed => plain("suppressed", "Hook 已告知，不再重复", "a hook has told it already"),
+        Verdict::Suppressed => plain("suppressed", "钩子已告知，不再重复", "a hook has told it already"),
     }
 }

@@ -175,7 +175,7 @@ impl App {
         let lang = self.lang(None);
         let message = match was {
             Some(_) => lang
-                .pick("已解除工作区绑定，Hook 将不再注入上下文", "unbound; hooks inject no context any more"),
+                .pick("已解除工作区绑定，钩子将不再注入上下文", "unbound; hooks inject no context any more"),
             None => lang.pick("本会话没有绑定", "the session was not bound"),
         };
         Ok(Unbound { success: true, message: message.to_owned(), session_id: session.to_owned() })
@@ -286,21 +286,21 @@ impl App {
         outcome
     }
 
-    /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent.
+    /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent. Says whether
+    /// it moved.
     pub fn session_stepped(
         &self,
         bound: &SessionBinding,
         node: &str,
         to: NodeStatus,
         parent: Option<&NodeId>,
-    ) -> Result<()> {
-        let bindings = Bindings::new(self.home());
-        if !to.is_done() {
-            bindings.focus(&bound.session, &bound.workspace_id, Some(node))?;
-        } else if bound.focused_node_id.as_deref() == Some(node) {
-            bindings.focus(&bound.session, &bound.workspace_id, parent.map(NodeId::as_str))?;
-        }
-        Ok(())
+    ) -> Result<bool> {
+        let focus = match to.is_done() {
+            false => Some(node),
+            true if bound.focused_node_id.as_deref() == Some(node) => parent.map(NodeId::as_str),
+            true => return Ok(false),
+        };
+        Ok(Bindings::new(self.home()).focus(&bound.session, &bound.workspace_id, focus)?)
     }
 
     /// A focus on something that was deleted goes to the parent of what was deleted.

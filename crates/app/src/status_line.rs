@@ -41,8 +41,8 @@ pub struct Drawn {
 
 pub fn read(home: &Path, drawn: &Drawn, now: Millis) -> StatusLine {
     let mut line = drawn.session.as_deref().and_then(|session| bound(home, session)).unwrap_or_default();
-    let project = drawn.cwd.as_deref().map(|cwd| paths::project_root(cwd, home));
-    line.could_be_bound = !line.bound && project.is_some_and(|project| has_workspaces(&project));
+    let has_some = |cwd: &Path| has_workspaces(&paths::project_root(cwd, home));
+    line.could_be_bound = !line.bound && drawn.cwd.as_deref().is_some_and(has_some);
     let today = clock::utc_day(now);
     let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
     line.tokens_today = said.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
@@ -50,8 +50,8 @@ pub fn read(home: &Path, drawn: &Drawn, now: Millis) -> StatusLine {
 }
 
 fn has_workspaces(project: &Path) -> bool {
-    let entries = std::fs::read_dir(project.join(paths::STORE_DIR)).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("ws-"))
+    let heads = FileStore::new(project).heads().unwrap_or_default();
+    heads.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
 }
 
 fn bound(home: &Path, session: &str) -> Option<StatusLine> {
@@ -88,7 +88,8 @@ impl StatusLine {
         }
         parts.extend(self.progress.map(|progress| format!("{}/{}", progress.done, progress.total)));
         if self.tokens_today > 0 {
-            let (count, unit) = (thousands(self.tokens_today), lang.pick("词元（今天）", " tokens today"));
+            let (count, unit) =
+                (thousands(self.tokens_today), lang.pick("词元（今天告知）", " tokens told today"));
             parts.push(format!("{count}{unit}"));
         }
         parts.join(" · ")

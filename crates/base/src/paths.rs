@@ -120,10 +120,11 @@ mod tests {
 
     #[test]
     fn another_s_home_store_is_no_project_either() {
-        let (_temp, root) =
-            tree(&["outer/.tanmi-workspace/state", "outer/scratch/home", "outer/scratch/app"]);
-        let home = root.join("outer/scratch/home/.tanmi-workspace");
-        assert_eq!(project_root(&root.join("outer/scratch/app"), &home), root.join("outer/scratch/app"));
+        for mark in ["state", "registry.json"] {
+            let (_temp, root) = tree(&[&format!("outer/.tanmi-workspace/{mark}"), "outer/scratch/app"]);
+            let home = root.join("outer/scratch/home/.tanmi-workspace");
+            assert_eq!(project_root(&root.join("outer/scratch/app"), &home), root.join("outer/scratch/app"));
+        }
     }
 
     #[test]

@@ -52,7 +52,10 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         workspace.rules.iter().for_each(|rule| body.line("- ", rule));
     }
     match &facts.node {
-        None => body.line(&label("聚焦节点", "Focused node"), lang.pick("（无）", "(none)")),
+        None => body.line(
+            &label("聚焦节点", "Focused node"),
+            lang.pick("（无；node_list 列出任务）", "(none; node_list shows the work)"),
+        ),
         Some(node) => {
             body.line(
                 &label("聚焦节点", "Focused node"),

@@ -20,7 +20,7 @@ pub fn discard(path: &std::path::Path) {
 
 /// Whether SQLite finds nothing wrong in it. One that others are writing to counts as sound.
 pub fn is_sound(path: &std::path::Path) -> bool {
-    use rusqlite::{Connection, OpenFlags};
+    use rusqlite::{Connection, ErrorCode, OpenFlags};
     // Whatever else has its name is not opened: a pipe would wait for its writer.
     if !path.is_file() {
         return false;
@@ -30,6 +30,12 @@ pub fn is_sound(path: &std::path::Path) -> bool {
         .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
     match checked {
         Ok(answer) => answer == "ok",
+        // One that may only be looked at, in a place where nothing can be written, is not broken for that.
+        Err(rusqlite::Error::SqliteFailure(error, _))
+            if matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly) =>
+        {
+            true
+        }
         Err(error) => !IndexError(error).is_lost(),
     }
 }

@@ -158,7 +158,7 @@ pub fn plan(place: Place, wish: &Wish) -> Planned {
             Ok(_) => Outcome::Change,
         };
         Planned {
-            place: place.clone(),
+            place: named(&place, after.as_deref().ok()),
             real: now.real,
             outcome,
             before: now.bytes,
@@ -173,6 +173,19 @@ pub fn plan(place: Place, wish: &Wish) -> Planned {
             planned(now, after)
         }
     }
+}
+
+/// The parts that are ours in this text: a status line may be somebody else's, and stays.
+fn named(place: &Place, bytes: Option<&[u8]>) -> Place {
+    let has_ours = || {
+        let json = Json::parse(&Text::of(bytes?).ok()?.body).ok()?;
+        status_line::program(&json.value())
+    };
+    let mut place = place.clone();
+    if place.parts.contains(&What::StatusLine) && has_ours().is_none() {
+        place.parts.retain(|part| *part != What::StatusLine);
+    }
+    place
 }
 
 /// The file with everything of ours in it.
@@ -258,6 +271,7 @@ pub fn plan_removal(place: Place, receipts: &Receipts) -> Option<Planned> {
         Ok(Some(_)) => Outcome::Change,
     };
     let after = after.ok().flatten();
+    let place = named(&place, Some(&bytes));
     Some(Planned { place, real: now.real, outcome, before: Some(bytes), after, sig: now.sig })
 }
 

@@ -20,7 +20,7 @@ const WORDS = {
   project: ['项目', 'Project'], archived: ['已归档', 'archived'], active: ['活跃', 'active'], damaged: ['损坏', 'damaged'],
   noWorkspaces: ['还没有工作区', 'There is no workspace yet'], choose: ['选择一个工作区', 'Choose a workspace'],
   settings: ['目标、规则与文档', 'Goal, rules and docs'], archive: ['归档', 'Archive'], restore: ['恢复', 'Restore'],
-  rulesHelp: ['每行一条；绑定的智能体会在下一次提问时得知变化', 'One per line. Bound agents are told of a change at their next prompt'],
+  rulesHelp: ['每行一条；绑定的智能体会在下一次提示时得知变化', 'One per line. Bound agents are told of a change at their next prompt'],
   docsHelp: ['每行一个：路径: 说明', 'One per line, as path: description'],
   deleteWorkspace: ['删除工作区「{}」？它会在回收站保留 30 天。', 'Delete the workspace “{}”? It stays in the trash for 30 days.'],
   showArchived: ['显示已归档', 'Show archived'],
@@ -49,12 +49,12 @@ const WORDS = {
   keepMine: ['仍然保存我的', 'Save mine all the same'], gone: ['它已被删除', 'It was deleted'],
   // Sessions
   session: ['会话', 'Session'], platform: ['平台', 'Client'], boundTo: ['工作区', 'Workspace'], focus: ['焦点', 'Focus'],
-  heard: ['最近活动', 'Last heard'], prompts: ['提问', 'Prompts'], atWork: ['在线', 'at work'], silent: ['离线', 'silent'],
+  heard: ['最近活动', 'Last heard'], prompts: ['提示', 'Prompts'], atWork: ['在线', 'at work'], silent: ['离线', 'silent'],
   unbind: ['解绑', 'Unbind'], noSessions: ['没有绑定的会话', 'No session is bound'],
   // Ledger
   event: ['事件', 'Event'], tokens: ['词元', 'tokens'],
   perDay: ['每天注入的词元', 'Tokens injected per day'],
-  durations: ['每天的 Hook 用时（毫秒）', 'Hook durations per day (ms)'], median: ['中位数', 'median'], p95: ['95%', '95 of 100'],
+  durations: ['每天的钩子用时（毫秒）', 'Hook durations per day (ms)'], median: ['中位数', 'median'], p95: ['95%', '95 of 100'],
   day: ['日期', 'Day'], asTable: ['以表格显示', 'As a table'],
   since: ['从', 'Since'], until: ['到', 'Until'], noLedger: ['还没有对任何智能体说过话', 'No agent was told anything yet'],
   textGone: ['原文已不在', 'The text is no longer kept'], total: ['合计', 'Total'],
@@ -65,7 +65,7 @@ const WORDS = {
   newFact: ['记住一个事实', 'Remember a fact'], content: ['内容', 'Content'], confidence: ['置信度', 'Confidence'],
   // Rules
   explain: ['解释', 'Explain'], explainHelp: ['下一次事件会说什么，为什么', 'What would the next event be told, and why?'],
-  priority: ['优先级', 'Priority'], source: ['来源', 'Source'], state: ['状态', 'State'], why: ['原因', 'Why'], prompt: ['提问', 'Prompt'],
+  priority: ['优先级', 'Priority'], source: ['来源', 'Source'], state: ['状态', 'State'], why: ['原因', 'Why'], prompt: ['提示', 'Prompt'],
   nothingSaid: ['什么也不会说', 'Nothing would be said'], rule: ['规则', 'Rule'],
 };
 

@@ -50,7 +50,7 @@ pub enum Command {
     Problem(ProblemArgs),
     /// Show the tree of work
     Tree(TreeArgs),
-    /// Bind a session to a workspace, take it off, or show what it is bound to
+    /// List sessions, bind one to a workspace, take it off, or show what it is bound to
     #[command(subcommand)]
     Session(SessionCommand),
     /// Put hooks and the MCP server into the files of the agents that are here
@@ -205,12 +205,15 @@ pub enum WorkspaceCommand {
     Restore { id: String },
     /// Move to the trash, where it stays for 30 days
     Delete { id: String },
-    /// Set or clear the workspace's focus
+    /// Show, set or clear the workspace's focus
     Focus {
         #[command(flatten)]
         at: In,
-        /// Node to focus; leave out to clear
+        /// Node to focus; without it the focus is shown
         node: Option<String>,
+        /// Focus no node
+        #[arg(long, conflicts_with = "node")]
+        clear: bool,
     },
     /// Look for damage
     Check {

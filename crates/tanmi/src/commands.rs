@@ -104,7 +104,7 @@ pub fn run(cli: Cli) -> ExitCode {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));
     }
     match outcome {
-        Ok(()) if context.failed.get() => ExitCode::FAILURE,
+        Ok(()) if context.failed.get() || out::is_cut() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out::error(&error, lang, context.json);

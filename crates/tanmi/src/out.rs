@@ -3,6 +3,7 @@
 pub mod progress;
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -21,20 +22,34 @@ pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A closed pipe (`| head`) is not an error worth a message.
+/// Something that was to be printed is not there for whoever wants to read it.
+static IS_CUT: AtomicBool = AtomicBool::new(false);
+
+/// Whether an answer did not get out: then the command has not succeeded, whatever it has done.
+pub fn is_cut() -> bool {
+    IS_CUT.load(Ordering::Relaxed)
+}
+
+/// A closed pipe (`| head`) is not an error worth a message: the reader has enough. A full disk is one.
+fn delivered(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !IS_CUT.swap(true, Ordering::Relaxed)
+    {
+        note(&format!("{}: the output cannot be written: {error}", paint(RED.bold(), "error")));
+    }
+}
+
 pub fn text(text: &str) {
     let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
-    }
-    let _ = out.flush();
+    let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
+    delivered(out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()));
 }
 
 /// Bytes for another program.
 pub fn raw(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(bytes).and_then(|()| out.flush());
+    delivered(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
 /// Not through the colour filter: it would take characters out of the data.
@@ -42,8 +57,7 @@ pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
         Ok(line) => {
             let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "{line}");
-            let _ = out.flush();
+            delivered(writeln!(out, "{line}").and_then(|()| out.flush()));
         }
         Err(error) => json_error("INTERNAL", &error.to_string()),
     }

@@ -1,6 +1,6 @@
 //! Taking memories in from elsewhere, and giving them out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -20,21 +20,24 @@ pub struct Imported {
     /// Ids that were there already.
     pub known: usize,
     pub bad_lines: usize,
+    /// The first of them, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_bad_line: Option<usize>,
     pub masked: usize,
 }
 
 impl App {
-    /// Takes JSON lines. Ids are kept, and what is known already stays as it is: a word about a record counts only where
-    /// that record came in with it.
+    /// Takes JSON lines. Ids are kept, and what is known already stays as it is, unless something replaces it that was not
+    /// known. Other words about a record count only where that record came in with them.
     pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<Imported> {
         let folder = self.memory_begin()?;
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         let mut imported = Imported::default();
-        let mut added = BTreeSet::new();
+        let mut added: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut marks = Vec::new();
         let mut days: BTreeMap<PathBuf, String> = BTreeMap::new();
-        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let (mut row, supersedes) = match record::read_line(line.as_bytes(), "import") {
                 Line::Record { row, supersedes } if !row.content.contains('\0') => (row, supersedes),
                 Line::Mark { target, hidden, by } => {
@@ -45,36 +48,40 @@ impl App {
                 Line::Session => continue,
                 Line::Record { .. } | Line::Bad => {
                     imported.bad_lines += 1;
+                    imported.first_bad_line.get_or_insert(at + 1);
                     continue;
                 }
             };
             let is_known = index.find(&row.id).map_err(tanmi_memory::Error::from)?.is_some();
-            if is_known || !added.insert(row.id.clone()) {
+            if is_known || added.contains_key(&row.id) {
                 imported.known += 1;
                 continue;
             }
+            // In their order with all other words: the last one counts.
+            marks.extend(supersedes.into_iter().map(|old| (old, true, row.id.clone())));
             imported.masked += mask_row(&mut row);
             let path = if row.kind == "summary" {
                 folder.sessions()
             } else {
                 folder.daily(row.at.unwrap_or(self.now()))
             };
-            let day = days.entry(path).or_default();
-            day.push_str(&imported_line(&row, &supersedes, self.now()));
+            let day = days.entry(path.clone()).or_default();
+            day.push_str(&imported_line(&row, self.now()));
             day.push('\n');
+            added.insert(row.id, path);
             imported.added += 1;
         }
-        marks.retain(|(target, ..)| added.contains(target));
-        if !marks.is_empty() {
-            // Behind everything they speak of: days are read in their order.
-            let last = days.keys().filter(|path| **path != folder.sessions()).max().cloned();
-            let last = last.unwrap_or_default().max(folder.latest_daily(self.now()));
-            let day = days.entry(last).or_default();
-            for (target, hidden, by) in &marks {
-                let kind = if *hidden { hidden_by(by) } else { "restore" };
-                day.push_str(&record::mark_line(kind, target, by, self.now(), "import"));
-                day.push('\n');
-            }
+        for (target, hidden, by) in &marks {
+            // Beside the record it is about: what was forgotten is never there without the word that hides it.
+            let path = match added.get(target) {
+                Some(path) => path.clone(),
+                None if *hidden && added.contains_key(by) => folder.latest_daily(self.now()),
+                None => continue,
+            };
+            let kind = if *hidden { hidden_by(by) } else { "restore" };
+            let day = days.entry(path).or_default();
+            day.push_str(&record::mark_line(kind, target, by, self.now(), "import"));
+            day.push('\n');
         }
         // One sync for all of them where the system can: thousands of days would otherwise be thousands of waits.
         let durable = if cfg!(target_os = "linux") { Durable::No } else { Durable::Yes };
@@ -97,7 +104,7 @@ impl App {
         rows.reverse();
         let mut lines = Vec::with_capacity(rows.len());
         for row in &rows {
-            lines.push(imported_line(row, &[], self.now()));
+            lines.push(imported_line(row, self.now()));
             if row.hidden {
                 let by = &row.replaced_by;
                 lines.push(record::mark_line(hidden_by(by), &row.id, by, self.now(), "export"));
@@ -111,7 +118,7 @@ fn hidden_by(replacement: &str) -> &'static str {
     if replacement.is_empty() { "forget" } else { "replace" }
 }
 
-fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String {
+fn imported_line(row: &MemoryRow, now: Millis) -> String {
     if row.kind == "summary" {
         let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
         let mut line = json!({
@@ -132,11 +139,10 @@ fn imported_line(row: &MemoryRow, supersedes: &[String], now: Millis) -> String 
         line["memory_type"] = json!(row.letter);
     }
     let entities = super::entities(row);
-    let fields: [(&str, bool, Value); 4] = [
+    let fields: [(&str, bool, Value); 3] = [
         ("entities", !entities.is_empty(), json!(entities)),
         ("speaker", !row.speaker.is_empty(), json!(row.speaker)),
         ("confidence", row.confidence.is_some(), json!(row.confidence)),
-        ("supersedes", !supersedes.is_empty(), json!(supersedes)),
     ];
     for (key, is_there, value) in fields {
         if is_there {

@@ -13,10 +13,11 @@ pub struct Reminder {
 }
 
 pub const PLAN_COMPLETED: &str = "plan_completed";
+pub const PROBLEM_OPEN: &str = "problem";
 
 const REMINDERS: &[Reminder] = &[
     Reminder {
-        key: "problem",
+        key: PROBLEM_OPEN,
         applies: |node, _| !node.problem.is_empty(),
         throttled: false,
         zh: "⚠️ 当前节点存在问题记录。\n建议：先解决问题再继续，或使用 problem_clear 清除已解决的问题。",
@@ -54,7 +55,7 @@ const REMINDERS: &[Reminder] = &[
         key: "no_log_start",
         applies: |node, now| is_implementing(node) && node.last_log_at.is_none() && now - node.since > 60_000,
         throttled: true,
-        zh: "📝 节点已开始 1 分钟但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
+        zh: "📝 节点已开始超过 1 分钟，但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
         en: "📝 The node was started more than a minute ago and has no log yet.\nSuggestion: begin its log with log_append.",
     },
     Reminder {

@@ -6,7 +6,7 @@ use super::{Builtin, Ctx, Said, Why, session_flag};
 
 pub const RULE: Builtin = Builtin {
     id: "session-save",
-    about: ("任务完成后请求保存会话摘要", "asks once for a summary of the session"),
+    about: ("会话停下时请求一次摘要", "asks once for a summary of the session"),
     priority: 40,
     events: &[EventKind::Stop],
     run,
@@ -35,7 +35,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let id = session_flag(&session.id);
     let zh = format!(
         "[Session Save]\n\n\
-         任务已完成。请生成本次会话的摘要并保存：调用 memory_summary，或在终端执行 tanmi memory save-summary --topic \"主题\" --summary \"摘要内容\" --decisions \"决策1\" --todos \"待办1\"{id}\n\n\
+         本轮即将结束。请生成本次会话的摘要并保存：调用 memory_summary，或在终端执行 tanmi memory save-summary --topic \"主题\" --summary \"摘要内容\" --decisions \"决策1\" --todos \"待办1\"{id}\n\n\
          摘要要求：主题（一句话）、摘要（100-200 字）、关键决策（列表）、待办事项（如有）\n\n\
          同时：若有尚未保存的关键事实，请用 memory_save 一并保存\n\n\
          注意：内容太少则不操作；完成后不向用户报告"

@@ -1,9 +1,11 @@
 //! The highest reminder that applies, unless it is the one about the plan, which has its own rule.
 
+use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
-use super::reminders::{self, PLAN_COMPLETED, Reminder};
+use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
 use super::{Builtin, Ctx, Said, Why, quiet};
+use crate::neutral;
 
 pub const RULE: Builtin = Builtin {
     id: "smart-reminder",
@@ -22,10 +24,19 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     }
 }
 
+/// Columns of a problem in its reminder; the whole of it is in the context.
+const PROBLEM: usize = 160;
+
 pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder, rule: &str) -> Said {
+    let lang = ctx.facts.lang;
+    let mut content = lang.pick(reminder.zh, reminder.en).to_owned();
+    if let Some(node) = ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {
+        let problem = neutral(&text::fit(&text::one_line(&node.problem), PROBLEM));
+        content.push_str(&format!("\n{}{problem}", lang.pick("问题：", "Problem: ")));
+    }
     Said {
         kind: ActionKind::SmartReminder,
-        content: ctx.facts.lang.pick(reminder.zh, reminder.en).to_owned(),
+        content,
         throttle: reminder.throttled.then(|| quiet(reminder.key, rule)),
     }
 }

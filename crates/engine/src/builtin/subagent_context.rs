@@ -9,7 +9,7 @@ use crate::neutral;
 
 pub const RULE: Builtin = Builtin {
     id: "subagent-context",
-    about: ("子代理开始时注入工作区上下文", "gives a subagent its session's context"),
+    about: ("子智能体开始时注入工作区上下文", "gives a subagent its session's context"),
     priority: 14,
     events: &[EventKind::SubagentStart],
     run,
@@ -21,15 +21,15 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let kind = ctx.event.payload.agent_type.as_deref().map(neutral).unwrap_or_default();
     let kind = tanmi_base::text::fit(&tanmi_base::text::one_line(&kind), 60);
     let (zh, en) = match kind.is_empty() {
-        true => (String::from("你是子代理。"), String::from("You are a subagent.")),
-        false => (format!("你是子代理（{kind}）。"), format!("You are a subagent ({kind}).")),
+        true => (String::from("你是子智能体。"), String::from("You are a subagent.")),
+        false => (format!("你是子智能体（{kind}）。"), format!("You are a subagent ({kind}).")),
     };
     let who = lang.pick(zh, en);
     let back = match &facts.node {
         Some(node) => {
             let id = &node.id;
             let zh = format!(
-                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主代理流转；只有主代理把某个节点交给你时，才对该节点 start（附 agent）与 complete（附 conclusion）。"
+                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主智能体流转；只有主智能体把某个节点交给你时，才对该节点 start（附 agent）与 complete（附 conclusion）。"
             );
             let en = format!(
                 "Handing back: keep the log of node {id} with log_append; end with an answer that names the conclusion, the files you changed and what is open. The main agent moves nodes on; start (naming yourself as agent) and complete (with a conclusion) only a node that it gave to you."

@@ -156,7 +156,6 @@ impl Play<'_> {
                 "--rule",
                 say("密钥必须从环境变量读取", "Keys come from the environment"),
             ],
-            "workspaceId",
         )?;
         let plan = self.make(
             say("计划：一个规划节点，两个任务。", "The plan: one planning node with two tasks."),
@@ -170,7 +169,6 @@ impl Play<'_> {
                 "--requirement",
                 say("签发并验证令牌", "Issue and check tokens"),
             ],
-            "nodeId",
         )?;
         let task = |title: &'static str, requirement: &'static str| {
             vec!["node", "create", "--type", "execution", "--title", title, "--requirement", requirement]
@@ -182,7 +180,7 @@ impl Play<'_> {
         ] {
             let mut args = task(title, requirement);
             args.extend(["--parent", &plan]);
-            tasks.push(self.make("", &args, "nodeId")?);
+            tasks.push(self.make("", &args)?);
         }
         self.prompt(
             say("用户提到工作区：提示如何绑定。", "The user speaks of the workspace: how to bind it."),
@@ -305,28 +303,27 @@ impl Play<'_> {
     }
 
     fn cli(&mut self, scene: &str, args: &[&str]) -> Result {
+        let printed = self.run(args)?;
+        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, &printed);
+        Ok(())
+    }
+
+    /// Makes something and says its id, which is printed at the end of the first line.
+    fn make(&mut self, scene: &str, args: &[&str]) -> Result<String> {
+        let printed = self.run(args)?;
+        let first = printed.lines().next().unwrap_or_default().to_owned();
+        let id = first.rsplit(' ').next().unwrap_or_default().to_owned();
+        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, &first);
+        Ok(id)
+    }
+
+    fn run(&self, args: &[&str]) -> Result<String> {
         let output = self.stage.command(self.now, args)?.output().map_err(Error::io("tanmi"))?;
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(Error::io("tanmi demo")(std::io::Error::other(reason)));
         }
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, &printed);
-        Ok(())
-    }
-
-    /// Makes something and says its id.
-    fn make(&mut self, scene: &str, args: &[&str], key: &str) -> Result<String> {
-        let mut asked = args.to_vec();
-        asked.push("--json");
-        let output = self.stage.command(self.now, &asked)?.output().map_err(Error::io("tanmi"))?;
-        let made: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let Some(id) = made[key].as_str() else {
-            let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Error::io("tanmi demo")(std::io::Error::other(reason)));
-        };
-        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, "");
-        Ok(id.to_owned())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn show(&mut self, scene: Scene, printed: &str) {

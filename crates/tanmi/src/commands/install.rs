@@ -191,7 +191,14 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     }
     let is_dry = args.agents.dry_run;
     let purged = match args.purge && !is_dry {
-        true => Some(agreed_to_purge(context, args.agents.yes)?),
+        true => match agreed_to_purge(context, args.agents.yes)? {
+            Some(folders) => Some(folders),
+            None => {
+                out::note(context.app.lang(None).pick("什么都没有改动", "nothing was changed"));
+                context.failed.set(true);
+                return Ok(());
+            }
+        },
         false => None,
     };
     let done = match is_dry {
@@ -200,13 +207,12 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     };
     let mut notes = Vec::new();
     match purged {
-        Some(Some(folders)) => {
+        Some(folders) => {
             for folder in folders {
                 fs::remove_tree(&folder).map_err(Error::io(&folder))?;
                 notes.push(show::install::Note::Purged(folder));
             }
         }
-        Some(None) => notes.push(show::install::Note::Kept(home.to_owned())),
         None if is_dry && args.purge => {
             notes.extend(to_purge(context)?.into_iter().map(show::install::Note::WouldPurge));
         }

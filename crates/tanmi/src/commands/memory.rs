@@ -50,6 +50,10 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
                 app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
             progress.end();
             context.answer(&imported, |imported| show::memory::imported(imported, lang));
+            // A file of which nothing is a memory was the wrong one.
+            if imported.bad_lines > 0 && imported.added + imported.known == 0 {
+                context.failed.set(true);
+            }
         }
         MemoryCommand::Export { all } => {
             let lines = app.memory_export(all)?;

@@ -123,6 +123,8 @@ fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     };
     // Its own step is nothing the session has to be told.
     let done = app.knowing(session.as_deref(), || app.node_transition(step))?;
-    context.answer(&done, |done| show::node::stepped(&done.result, context.lang(&done.result.step.title)));
+    context.answer(&done, |done| {
+        show::node::stepped(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
+    });
     Ok(())
 }

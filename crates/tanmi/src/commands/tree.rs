@@ -15,7 +15,8 @@ pub fn run(context: &Context, args: TreeArgs) -> Result {
         limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
         ..ListQuery::default()
     };
-    let view = context.app.workspace_show(args.at.get())?;
+    let mut view = context.app.workspace_show(args.at.get())?;
+    view.focused_node_id = context.app.own_focus(&view.workspace_id).or(view.focused_node_id);
     let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;
     context.answer(&page, |page| {
         show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.lang(&view.name))

@@ -52,9 +52,7 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         }
         WorkspaceCommand::Archive { at } => {
             let view = app.workspace_archive(at.get())?;
-            context.answer(&view, |view| {
-                show::workspace::line("归档", "archived", view, context.lang(&view.name))
-            });
+            context.answer(&view, |view| show::workspace::archived(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Restore { id } => {
             let view = app.workspace_restore(&id)?;
@@ -67,8 +65,12 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
             let days = app.config().trash_retain_days;
             context.answer(&gone, |gone| show::workspace::deleted(gone, days, context.lang(&gone.name)));
         }
-        WorkspaceCommand::Focus { at, node } => {
-            let view = app.workspace_focus(at.workspace.as_deref(), node.as_deref())?;
+        WorkspaceCommand::Focus { at, node, clear } => {
+            let workspace = at.workspace.as_deref();
+            let view = match clear || node.is_some() {
+                true => app.workspace_focus(workspace, node.as_deref())?,
+                false => app.workspace_show(workspace)?,
+            };
             context.answer(&view, |view| show::workspace::focus(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Check { at, fix } => {

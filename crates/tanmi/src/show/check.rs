@@ -69,12 +69,12 @@ impl Checked {
             }
             (Lang::En, 0) => writeln!(
                 out,
-                "{} {}: {nodes} nodes, nothing wrong",
+                "{} {}: nothing wrong, nodes: {nodes}",
                 paint(out::GREEN, "✔"),
                 self.workspace_id
             ),
             (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 处发现", self.workspace_id),
-            (Lang::En, n) => writeln!(out, "{}: {nodes} nodes, {n} findings", self.workspace_id),
+            (Lang::En, n) => writeln!(out, "{}: findings: {n}, nodes: {nodes}", self.workspace_id),
         };
         out
     }

@@ -68,7 +68,7 @@ pub fn tree(
 ) -> String {
     let mut out = String::new();
     let what = match agent {
-        Some(agent) => lang.pick(format!("子代理 {agent}"), format!("subagent {agent}")),
+        Some(agent) => lang.pick(format!("子智能体 {agent}"), format!("subagent {agent}")),
         None => lang.pick(String::from("会话开始"), String::from("session start")),
     };
     let size = |content: &str| {

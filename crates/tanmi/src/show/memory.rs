@@ -110,12 +110,18 @@ pub fn marked(memories: &[Memory], word: &str) -> String {
 }
 
 pub fn imported(imported: &Imported, lang: Lang) -> String {
-    let Imported { added, known, bad_lines, masked } = imported;
+    let Imported { added, known, bad_lines, first_bad_line, masked } = imported;
     let zh = format!("新增 {added}，已有 {known}，无法解析 {bad_lines}，遮盖 {masked}\n");
     let en = format!(
         "{added} added, {known} known already, {bad_lines} lines not understood, {masked} secrets masked\n"
     );
-    lang.pick(zh, en)
+    let mut out = lang.pick(zh, en);
+    if let Some(line) = first_bad_line {
+        let (zh, en) =
+            (format!("第一处无法解析：第 {line} 行"), format!("the first not understood: line {line}"));
+        let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
+    }
+    out
 }
 
 pub fn ingested(ingested: &Ingested, lang: Lang) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tanmi_app::node::{NodeResult, Stepped};
 use tanmi_base::{Lang, clock, text};
-use tanmi_workspace::model::{Node, RefStatus};
+use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{Deleted, Page, StatusChange};
 
 use super::table::{self, cell, styled};
@@ -40,7 +40,7 @@ pub fn deleted(deleted: &Deleted, lang: Lang) -> String {
     out
 }
 
-pub fn stepped(stepped: &Stepped, lang: Lang) -> String {
+pub fn stepped(stepped: &Stepped, workspace: &WorkspaceId, lang: Lang) -> String {
     let done = &stepped.step;
     let (sign, style) = symbol(done.to);
     let mut out = format!(
@@ -76,10 +76,10 @@ pub fn stepped(stepped: &Stepped, lang: Lang) -> String {
         let (zh, en) = ("仍记录着问题", "its problem is still on record");
         let line = format!("! {}: {}", lang.pick(zh, en), text::fit(&text::one_line(problem), 80));
         let _ = writeln!(out, "{}", paint(out::YELLOW, &line));
-        let _ = writeln!(out, "  → tanmi problem --clear --node {}", done.node_id);
+        let _ = writeln!(out, "  → tanmi problem --clear --workspace {workspace} --node {}", done.node_id);
     }
     if let Some(focus) = done.focus.as_ref().filter(|_| done.focus_moved) {
-        let line = format!("{} {focus}", lang.pick("聚焦：", "focus:"));
+        let line = format!("{}{focus}", lang.pick("聚焦：", "focus: "));
         let _ = writeln!(out, "{}", paint(out::DIM, &line));
     }
     for reminder in &stepped.reminders {

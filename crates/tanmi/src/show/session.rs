@@ -24,8 +24,8 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
         ]);
     }
     let mut out = table::render(&rows, 60);
-    if rows.is_empty() {
-        let _ = writeln!(out, "{}", lang.pick("还没有见到任何会话", "no session was heard of yet"));
+    if listed.total == 0 {
+        let _ = writeln!(out, "{}", lang.pick("没有这样的会话", "there is no such session"));
     }
     let left = listed.total - rows.len();
     if left > 0 {

@@ -37,6 +37,14 @@ pub fn line(zh: &str, en: &str, view: &WorkspaceView, lang: Lang) -> String {
     format!("{verb} {} {}\n", paint(out::BOLD, &text::one_line(&view.name)), view.workspace_id)
 }
 
+pub fn archived(view: &WorkspaceView, lang: Lang) -> String {
+    let mut out = line("归档", "archived", view, lang);
+    let back = lang.pick("恢复：", "to bring it back: ");
+    let back = format!("{back}tanmi workspace restore {}", view.workspace_id);
+    let _ = writeln!(out, "{}", paint(out::DIM, &back));
+    out
+}
+
 pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
     let name = paint(out::BOLD, &text::one_line(&gone.name));
     let id = &gone.workspace_id;
@@ -52,8 +60,8 @@ pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
 
 pub fn focus(view: &WorkspaceView, lang: Lang) -> String {
     match &view.focused_node_id {
-        Some(node) => format!("{} {node}\n", lang.pick("已聚焦", "focused on")),
-        None => format!("{}\n", lang.pick("已清除聚焦", "focus cleared")),
+        Some(node) => format!("{} {node}\n", lang.pick("聚焦于", "focused on")),
+        None => format!("{}\n", lang.pick("没有聚焦的节点", "no node is in focus")),
     }
 }
 

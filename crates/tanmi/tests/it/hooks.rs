@@ -157,7 +157,7 @@ fn a_focus_that_is_gone_is_no_focus() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
     env.ok(&["node", "delete", &node]);
     let agent = Agent::claude(&env, "s");
-    assert!(agent.start("startup").contains("Focused node: (none)"));
+    assert!(agent.start("startup").contains("Focused node: (none; node_list shows the work)"));
     env.ok(&["workspace", "delete", &ws]);
     assert!(agent.start("startup").contains("not bound"));
 }

@@ -302,7 +302,7 @@ fn import_and_export_go_by_id() {
     env.write(&file, format!("{}\nnot json\n{{\"id\":\"e\"}}\n", text.join("\n")).as_bytes());
     let path = file.display().to_string();
     let first = env.json(&["memory", "import", &path]);
-    assert_eq!(first, json!({"added": 4, "known": 0, "badLines": 2, "masked": 1}));
+    assert_eq!(first, json!({"added": 4, "known": 0, "badLines": 2, "firstBadLine": 5, "masked": 1}));
     assert_eq!(env.json(&["memory", "import", &path])["known"], 4, "again changes nothing");
     let hit = env.json(&["memory", "search", "缓存"])["results"][0].clone();
     assert_eq!((&hit["id"], &hit["type"], &hit["speaker"]), (&json!("a"), &json!("T"), &json!("Ann")));

@@ -232,20 +232,20 @@ fn the_status_line_of_a_session() {
     Agent::claude(&env, "s-1").start("startup");
     let told = env.json(&["ledger"])["total"]["tokens"].as_u64().unwrap();
     assert!(told > 0);
-    assert_eq!(line(payload), format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens today\n"));
+    assert_eq!(line(payload), format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens told today\n"));
     // Whatever comes in, a line comes out.
     for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
         assert!(line(odd).starts_with("tanmi: not bound"), "{odd}");
     }
     // Where there is nothing to be bound to, that is nothing to be told.
     let elsewhere = json!({"session_id": "s-9", "cwd": env.root()}).to_string();
-    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens today\n"));
+    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens told today\n"));
 }
 
 #[test]
 fn sessions_are_listed_with_what_they_are_bound_to() {
     let env = TestEnv::new();
-    assert!(env.ok(&["session", "list"]).contains("no session was heard of yet"));
+    assert!(env.ok(&["session", "list"]).contains("there is no such session"));
     let ws = env.init();
     Agent::claude(&env, "s-1").start("startup");
     Agent::claude(&env, "s-2").start("startup");
@@ -264,4 +264,47 @@ fn sessions_are_listed_with_what_they_are_bound_to() {
     assert!(shown.contains("1 more (--limit)"), "{shown}");
     let only = env.json(&["session", "list", "--bound"]);
     assert_eq!((&only["total"], &only["sessions"][0]["sessionId"]), (&json!(1), &json!("s-2")));
+}
+
+#[test]
+fn an_agent_s_own_shell_is_where_its_session_is() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "Check tokens");
+    env.ok(&["workspace", "init", "--name", "Other", "--goal", "g"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let own = |args: &[&str]| {
+        let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", "s").output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{args:?} {out}{}", String::from_utf8_lossy(&output.stderr));
+        out
+    };
+    // Of two workspaces it is the one the session is bound to, and the session's focus, not the workspace's.
+    let started = own(&["node", "transition", &node, "--action", "start"]);
+    assert!(started.contains(&format!("focus: {node}")), "{started}");
+    own(&["log", "signature done"]);
+    own(&["problem", "Clock skew"]);
+    assert!(own(&["node", "context"]).contains("signature done"));
+    assert!(own(&["tree"]).contains("← focus"));
+    let done = own(&["node", "transition", &node, "--action", "complete", "--conclusion", "c"]);
+    assert!(done.contains("its problem is still on record: Clock skew"), "{done}");
+    assert!(done.contains("focus: root"), "{done}");
+    // Somebody else's terminal has no session.
+    assert_eq!(env.error(&["log", "x"])["code"], "AMBIGUOUS_WORKSPACE");
+    assert_eq!(env.error(&["log", "-w", &ws, "x"])["code"], "NO_FOCUS");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_does_not_get_out_is_a_failure() {
+    let env = TestEnv::new();
+    env.init();
+    env.ok(&["memory", "save-fact", "one"]);
+    for args in [&["tree"][..], &["tree", "--json"], &["memory", "export"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = env.command(args).stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+        assert!(!output.status.success(), "{args:?}");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(err.contains("the output cannot be written"), "{args:?} {err}");
+    }
 }

@@ -139,7 +139,7 @@ fn play(env: &TestEnv, w: &Words) -> String {
     let id = env.json(&["workspace", "list"])["workspaces"][0]["workspaceId"].as_str().unwrap().to_owned();
     say(&["log", "--workspace", &id, "--node", "workspace", w.log]);
     say(&["workspace", "restore", &id]);
-    say(&["workspace", "focus", "--workspace", &id]);
+    say(&["workspace", "focus", "--clear", "--workspace", &id]);
     screen
 }
 

@@ -124,21 +124,37 @@ impl Error {
                 Some((format!("可用的值：{words}"), format!("use one of: {words}")))
             }
             Error::BadId { shape, .. } => {
-                let (zh, en) = ("tanmi tree 列出各节点", "tanmi tree lists those of nodes");
-                Some((format!("ID 的形式：{shape}（{zh}）"), format!("ids look like: {shape} ({en})")))
+                let (zh, en) = match shape.starts_with("ws-") {
+                    true => (
+                        "workspace_list（命令行：tanmi workspace list）列出",
+                        "workspace_list shows them, on the command line tanmi workspace list",
+                    ),
+                    false => (
+                        "node_list（命令行：tanmi tree）列出",
+                        "node_list shows them, on the command line tanmi tree",
+                    ),
+                };
+                Some((format!("ID 的形式：{shape}；{zh}"), format!("ids look like: {shape}; {en}")))
+            }
+            Error::TooLong { unit: "characters", .. } => {
+                both("缩短它；细节写进 requirement", "shorten it; what is more goes into requirement")
             }
             Error::TooLong { .. } => {
                 both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
             }
-            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => {
-                both("先创建一个工作区（workspace_init）", "create one first (workspace_init)")
-            }
+            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => both(
+                "先创建一个：workspace_init（命令行：tanmi workspace init）",
+                "create one first: workspace_init, on the command line tanmi workspace init",
+            ),
             Error::WorkspaceNotFound { existing, .. } => {
                 let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
                 Some((format!("现有工作区：{list}"), format!("there are: {list}")))
             }
-            Error::NodeNotFound { .. } => both("用 node_list 查看现有节点", "node_list shows what exists"),
+            Error::NodeNotFound { .. } => both(
+                "现有节点：node_list（命令行：tanmi tree）",
+                "node_list shows what exists, on the command line tanmi tree",
+            ),
             Error::InvalidTransition { allowed, .. } if allowed.is_empty() => both(
                 "此状态下没有可用的动作；不需要的节点可以删除",
                 "no action is possible here; a node nobody wants can be deleted",
@@ -149,12 +165,13 @@ impl Error {
                 Some((format!("可用的动作：{list}"), format!("allowed from here: {list}")))
             }
             Error::NodeTaken { .. } => both(
-                "选择另一个节点，或在用户同意后用 force 接手",
-                "choose another node, or take it with force if the user agrees",
+                "选择另一个节点，或在用户同意后用 force（命令行：--force）接手",
+                "choose another node, or take it with force (on the command line --force) if the user agrees",
             ),
-            Error::ConclusionRequired { .. } => {
-                both("用 conclusion 说明结果", "say what came of it in conclusion")
-            }
+            Error::ConclusionRequired { .. } => both(
+                "用 conclusion（命令行：--conclusion）说明结果",
+                "say what came of it: conclusion, on the command line --conclusion",
+            ),
             Error::ChildrenUnfinished { unfinished, .. } => {
                 let one = |child: &Unfinished| {
                     let actions: Vec<&str> = child.allowed.iter().map(|action| action.as_str()).collect();

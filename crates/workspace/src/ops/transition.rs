@@ -41,7 +41,7 @@ pub struct Transition {
     pub to: NodeStatus,
     /// Where the caller's attention goes now: the node itself when it starts, its parent when it is done.
     pub focus: Option<NodeId>,
-    /// Whether the workspace's own focus went there too.
+    /// Whether the focus, of the workspace or of the session that took the step, went there.
     #[serde(skip)]
     pub focus_moved: bool,
     /// What is still wrong with a node that is done all the same.
@@ -123,8 +123,11 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         from,
         to: step.to,
         focus,
-        focus_moved: moves,
-        open_problem: problem.map(|problem| problem.description),
+        focus_moved: moves && act.moves_focus,
+        open_problem: problem.map(|problem| match problem.description.trim().is_empty() {
+            true => problem.next_step.unwrap_or_default(),
+            false => problem.description,
+        }),
         status_changes,
         collected,
         allowed,
@@ -215,7 +218,7 @@ fn take_over(
         from: node.status,
         to: node.status,
         focus: Some(node.id),
-        focus_moved: true,
+        focus_moved: act.moves_focus,
         open_problem: None,
         status_changes: Vec::new(),
         collected: None,

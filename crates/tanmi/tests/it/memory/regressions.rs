@@ -253,20 +253,37 @@ fn what_is_hidden_stays_hidden_elsewhere() {
         listed.as_array().unwrap().iter().map(one).collect()
     };
     let other = TestEnv::new();
-    // Of a day that this one has not reached: the words must stand behind it.
-    let late = json!({"id": "late", "content": "from the future", "timestamp": "2031-01-01"});
     let file = other.root().join("all.jsonl");
-    other.write(&file, exported.as_bytes());
-    let came = other.json(&["memory", "import", &file.display().to_string()]);
+    let import = |text: &str| {
+        other.write(&file, text.as_bytes());
+        other.json(&["memory", "import", &file.display().to_string()])
+    };
+    let came = import(&exported);
     assert_eq!((&came["added"], &came["badLines"]), (&json!(5), &json!(0)), "{exported}");
     assert_eq!(seen(&other), seen(&env));
-    // Somebody there thinks otherwise: what is known stays as it is.
+    // Somebody there thinks otherwise: what is known stays as it is, unless something new replaces it.
     other.ok(&["memory", "restore", &ids[0]]);
-    other.write(&file, format!("{exported}{late}\n{}\n", mark("forget", "late")).as_bytes());
-    assert_eq!(other.json(&["memory", "import", &file.display().to_string()])["added"], 1);
-    let rows = seen(&other);
-    let is_hidden = |id: &str| rows.iter().find(|row| row[0] == id).unwrap()[2] == true;
-    assert!(!is_hidden(&ids[0]) && is_hidden("late"), "{rows:?}");
+    env.ok(&["memory", "edit", &ids[2], "three, and a half"]);
+    assert_eq!(import(&env.ok(&["memory", "export", "--all"]))["added"], 1);
+    let hidden = |id: &str| seen(&other).iter().find(|row| row[0] == id).unwrap()[2] == true;
+    assert!(!hidden(&ids[0]) && hidden(&ids[2]));
+    // Words are heard in their order, a replacement among them.
+    let fact = |id: &str, more: Value| {
+        let mut line = json!({"id": id, "content": id, "timestamp": "2025-11-01"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line
+    };
+    let lines = [
+        fact("old", json!({})),
+        mark("forget", "old"),
+        mark("restore", "old"),
+        fact("new", json!({"supersedes": ["old"]})),
+        fact("back", json!({"timestamp": "2031-01-01"})),
+        mark("forget", "back"),
+        mark("restore", "back"),
+    ];
+    import(&lines.map(|line| line.to_string()).join("\n"));
+    assert!(hidden("old") && !hidden("new") && !hidden("back"), "{:?}", seen(&other));
 }
 
 fn mark(kind: &str, target: &str) -> Value {
