@@ -301,7 +301,7 @@ pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error
                 Ok((key, text))
             });
             match checked {
-                Err(warning) => warnings.push(warning),
+                Err(error) => warnings.push(Error::InFile { path: path.clone(), error: Box::new(error) }),
                 Ok((key, text)) => {
                     for setting in settings.iter_mut().filter(|setting| setting.key.name == key.name) {
                         setting.value = text.clone();

@@ -294,6 +294,12 @@ pub fn for_prompt(
 }
 
 impl crate::App {
+    /// Manifests that cannot be read, with why.
+    pub(crate) fn declared_flaws(&self) -> Vec<(PathBuf, String)> {
+        let (declaration, _) = self.context_show(&tanmi_event::CLAUDE_CODE, None, None, None);
+        declaration.flaws
+    }
+
     /// What a session of this platform, or a subagent of this type, would be told when it starts, here or in the folder of
     /// a user. Writes nothing.
     pub fn context_show(

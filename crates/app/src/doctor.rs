@@ -64,12 +64,11 @@ impl App {
         let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
         doctor.silence();
         doctor.settings();
+        doctor.permissions();
         doctor.sessions();
         doctor.leftovers();
         doctor.rules();
         // What one cannot look at is one finding, and the others are looked at all the same.
-        let outcome = doctor.permissions();
-        doctor.or_say("home", outcome);
         let outcome = doctor.bindings();
         doctor.or_say("bindings", outcome);
         let outcome = doctor.workspaces();
@@ -101,19 +100,16 @@ impl Doctor<'_> {
     }
 
     /// Something with one answer: mended now, or waiting for `--fix`.
-    fn mend(
-        &mut self,
-        check: &'static str,
-        zh: String,
-        en: String,
-        mend: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let health = match self.fix {
-            true => mend().map(|()| Health::Mended)?,
-            false => Health::Mendable,
+    fn mend(&mut self, check: &'static str, zh: String, en: String, mend: impl FnOnce() -> Result<()>) {
+        let (health, why) = match self.fix.then(mend) {
+            None => (Health::Mendable, None),
+            Some(Ok(())) => (Health::Mended, None),
+            Some(Err(error)) => (Health::ByHand, Some(error)),
         };
         self.say(check, health, zh, en);
-        Ok(())
+        if let Some(error) = why {
+            self.advise(&error.message(Lang::Zh), &error.message(Lang::En));
+        }
     }
 
     fn fine(&mut self, check: &'static str, zh: String, en: String) {
@@ -143,17 +139,17 @@ impl Doctor<'_> {
     }
 
     /// What is in the home store is for its owner alone.
-    fn permissions(&mut self) -> Result<()> {
+    fn permissions(&mut self) {
         let home = self.app.home().to_owned();
         let open = open_to_others(&home);
         if !home.is_dir() {
             self.fine("home", "尚未保存任何内容".into(), "nothing was saved yet".into());
-            return Ok(());
+            return;
         }
         if open.is_empty() {
             let shown = home.display();
             self.fine("home", format!("{shown} 只有所有者可读"), format!("{shown} is its owner's alone"));
-            return Ok(());
+            return;
         }
         let (zh, en) = (
             format!("{} 下有 {} 项可被他人读取", home.display(), open.len()),
@@ -164,7 +160,7 @@ impl Doctor<'_> {
                 close(path).map_err(crate::Error::io(path))?;
             }
             Ok(())
-        })
+        });
     }
 
     fn bindings(&mut self) -> Result<()> {
@@ -174,7 +170,7 @@ impl Doctor<'_> {
                 "session-bindings.json 无法读取；将移到一旁",
                 "session-bindings.json cannot be read; it is set aside",
             );
-            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.mend().map(|_| ())?))?;
+            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.mend().map(|_| ())?));
         }
         let all = bindings.all()?;
         let is_stale = |binding: &tanmi_session::Binding| {
@@ -188,7 +184,7 @@ impl Doctor<'_> {
             );
             self.mend("bindings", zh, en, || {
                 Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
-            })?;
+            });
         } else {
             let count = all.len();
             self.fine("bindings", format!("{count} 个会话绑定"), format!("sessions that are bound: {count}"));
@@ -226,14 +222,11 @@ impl Doctor<'_> {
             let count = broken.len();
             let (zh, en) =
                 (format!("{count} 个会话状态文件无法读取"), format!("{count} state files cannot be read"));
-            let _ = self.mend("sessions", zh, en, || {
-                broken.iter().for_each(|path| drop(std::fs::remove_file(path)));
-                Ok(())
-            });
+            self.mend("sessions", zh, en, || broken.iter().try_for_each(|path| remove(path)));
         }
         if old > 0 {
             let (zh, en) = (format!("{old} 个会话早已结束"), format!("{old} sessions are long over"));
-            let _ = self.mend("sessions", zh, en, || {
+            self.mend("sessions", zh, en, || {
                 states.prune(now - OVER);
                 Ok(())
             });
@@ -250,10 +243,7 @@ impl Doctor<'_> {
             let count = found.len();
             let (zh, en) =
                 (format!("{count} 个残留的临时文件"), format!("{count} temporary files were left behind"));
-            let _ = self.mend("leftovers", zh, en, || {
-                found.iter().for_each(|path| drop(std::fs::remove_file(path)));
-                Ok(())
-            });
+            self.mend("leftovers", zh, en, || found.iter().try_for_each(|path| remove(path)));
         }
     }
 
@@ -267,7 +257,7 @@ impl Doctor<'_> {
                 self.mend("workspaces", zh, en, || {
                     tanmi_index::discard(&index);
                     Ok(())
-                })?;
+                });
             }
             let report = match store.check(id, self.fix, self.app.now()) {
                 Ok(report) => report,
@@ -318,7 +308,7 @@ impl Doctor<'_> {
             self.mend("memory", zh.into(), en.into(), || {
                 tanmi_index::discard(&index);
                 Ok(())
-            })?;
+            });
             if !self.fix {
                 return Ok(());
             }
@@ -362,6 +352,14 @@ impl Doctor<'_> {
             );
             self.say("trust", Health::ByHand, zh.into(), en.into());
             self.advise("查看后 tanmi trust", "have a look, then tanmi trust");
+        }
+        for (path, reason) in self.app.declared_flaws() {
+            let text = format!("{}: {reason}", path.display());
+            self.say("context", Health::ByHand, text.clone(), text);
+            self.advise(
+                "修正该文件；tanmi context show 显示结果",
+                "mend the file; tanmi context show shows what comes of it",
+            );
         }
         for checked in self.app.rules_check(None) {
             for flaw in &checked.flaws {
@@ -423,6 +421,14 @@ fn close(path: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn close(_: &Path) -> std::io::Result<()> {
     Ok(())
+}
+
+/// Gone is gone, whoever took it.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if !fs::is_absent(&error) => Err(crate::Error::io(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 fn find_leftovers(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {

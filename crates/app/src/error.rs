@@ -12,7 +12,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
     Domain(#[from] tanmi_workspace::Error),
-    Memory(#[from] tanmi_memory::Error),
+    /// A static embedding model that somebody brought.
+    Model {
+        dir: PathBuf,
+        reason: String,
+    },
     MemoryNotFound {
         id: String,
     },
@@ -48,6 +52,11 @@ pub enum Error {
         candidates: Vec<String>,
     },
     NothingToChange,
+    /// Something wrong that stands in a file.
+    InFile {
+        path: PathBuf,
+        error: Box<Error>,
+    },
     /// None was named, and none was found.
     NoAgents {
         known: Vec<&'static str>,
@@ -88,10 +97,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Domain(error) => error.code(),
-            Error::Memory(tanmi_memory::Error::Io { .. }) => "IO",
-            Error::Memory(tanmi_memory::Error::Busy { .. }) => "BUSY",
-            Error::Memory(tanmi_memory::Error::Index(_)) => "INDEX",
-            Error::Memory(tanmi_memory::Error::Model { .. }) => "MODEL",
+            Error::Model { .. } => "MODEL",
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
@@ -103,6 +109,7 @@ impl Error {
             Error::NoSession => "NO_SESSION",
             Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
+            Error::InFile { error, .. } => error.code(),
             Error::NoAgents { .. } => "NO_AGENTS",
             Error::NoHome => "NO_HOME",
             Error::Installing => "BUSY",
@@ -128,7 +135,13 @@ impl Error {
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             Error::Domain(error) => return error.message(lang),
-            Error::Memory(error) => (error.to_string(), error.to_string()),
+            Error::InFile { path, error } => {
+                return format!("{}{}{}", path.display(), lang.pick("：", ": "), error.message(lang));
+            }
+            Error::Model { dir, reason } => (
+                format!("{} 中的模型无法使用：{reason}", dir.display()),
+                format!("the model in {} cannot be used: {reason}", dir.display()),
+            ),
             Error::MemoryNotFound { id } => {
                 (format!("没有记忆 {id:?}"), format!("there is no memory {id:?}"))
             }
@@ -209,6 +222,30 @@ impl Error {
     pub fn hint(&self, lang: Lang) -> Option<String> {
         let (zh, en) = match self {
             Error::Domain(error) => return error.hint(lang),
+            Error::InFile { error, .. } => return error.hint(lang),
+            Error::MemoryOff => (
+                String::from(
+                    "打开：tanmi config set memory true（项目的 .tanmi/config.json 也可能关闭了它）",
+                ),
+                String::from(
+                    "switch it on: tanmi config set memory true (a project's .tanmi/config.json may have switched it off, too)",
+                ),
+            ),
+            Error::MemoryNotFound { .. } => (
+                String::from("memory_search 查找 ID（命令行：tanmi memory list --all）"),
+                String::from("memory_search finds ids, on the command line tanmi memory list --all"),
+            ),
+            Error::NotCurrent { by, .. } if !by.is_empty() => {
+                (format!("改用 {by}"), format!("name {by} instead"))
+            }
+            Error::NotCurrent { id, .. } => (
+                format!("先恢复它：tanmi memory restore {id}"),
+                format!("bring it back first: tanmi memory restore {id}"),
+            ),
+            Error::NothingToChange => (
+                String::from("至少给出一项；--help 列出可以修改的内容"),
+                String::from("give at least one; --help lists what can be changed"),
+            ),
             Error::NoWorkspace { .. } => (
                 String::from(
                     "创建一个：workspace_init（命令行：tanmi workspace init --name … --goal …）；或指定一个：workspace_list 列出（命令行：--workspace）",
@@ -274,12 +311,25 @@ impl Error {
                     candidates.iter().map(|(id, name)| json!({"id": id, "name": name})).collect();
                 json!({"workspaces": list})
             }
+            Error::AmbiguousSession { candidates } => json!({"sessions": candidates}),
+            Error::NeedsYes { what } => what.clone(),
             _ => Value::Null,
         };
         if !details.is_null() {
             error["details"] = details;
         }
         error
+    }
+}
+
+impl From<tanmi_memory::Error> for Error {
+    fn from(error: tanmi_memory::Error) -> Error {
+        Error::Domain(match error {
+            tanmi_memory::Error::Io { path, source } => tanmi_workspace::Error::Io { path, source },
+            tanmi_memory::Error::Busy { path } => tanmi_workspace::Error::Busy { path },
+            tanmi_memory::Error::Index(error) => tanmi_workspace::Error::Index(error),
+            tanmi_memory::Error::Model { dir, reason } => return Error::Model { dir, reason },
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tanmi_base::{Millis, clock};
-use tanmi_session::{Ledger, LedgerEntry};
+use tanmi_session::{Ledger, LedgerEntry, is_day};
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -61,6 +61,12 @@ impl App {
     pub fn ledger(&self, filter: &LedgerFilter) -> Result<LedgerView> {
         if let Some(event) = &filter.event {
             crate::rules::event_kind(event)?;
+        }
+        for (key, day) in [("since", &filter.since), ("until", &filter.until)] {
+            if let Some(day) = day.as_deref().filter(|day| !is_day(day)) {
+                let value = tanmi_base::text::fit(&tanmi_base::text::one_line(day), 60);
+                return Err(Error::BadValue { key, value, expected: String::from("YYYY-MM-DD") });
+            }
         }
         let ledger = Ledger::new(self.home());
         self.prune_ledger();

@@ -241,6 +241,13 @@ impl App {
         Ok(store::view(place.store.as_ref(), &place.id, self.now(), work)?)
     }
 
+    /// As [`App::notices`], for a server, which has nobody to tell them to: into the log in the home store.
+    pub fn log_notices(&self) {
+        for notice in self.notices(Lang::En) {
+            spine::write_log(self.home(), self.now(), &notice);
+        }
+    }
+
     /// What recovery kept aside while this program ran: the person should know.
     pub fn notices(&self, lang: Lang) -> Vec<String> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);

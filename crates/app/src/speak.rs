@@ -92,7 +92,7 @@ impl App {
                 answer[key] = json!(text);
             }
         };
-        put("context", &[ActionKind::InjectContext, ActionKind::Memory]);
+        put("context", &[ActionKind::InjectContext, ActionKind::Declared, ActionKind::Memory]);
         put("reminder", &[ActionKind::SmartReminder, ActionKind::Reminder]);
         put("hint", &[ActionKind::SessionInfo, ActionKind::BindingHint]);
         Ok(answer)

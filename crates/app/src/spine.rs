@@ -56,6 +56,8 @@ struct Loaded {
     rules: Vec<CustomRule>,
     files: Vec<RuleFile>,
     project: Option<PathBuf>,
+    /// What is wrong with the files that were read.
+    complaints: Vec<String>,
 }
 
 /// Decides, and remembers what was said.
@@ -100,13 +102,18 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     let is_damaged = event.kind == EventKind::SessionStart && bindings.mend().unwrap_or(false);
     let (binding, continued) = binding_for(caller, event, &bindings, states);
     if let (Some(before), Some(binding)) = (continued, &binding) {
-        let _ = bindings.bind(&event.session, binding);
+        if let Err(error) = bindings.bind(&event.session, binding) {
+            write_log(
+                caller.home,
+                caller.now,
+                &format!("session {}: not bound any more: {error}", event.session),
+            );
+        }
         state.said = before.said;
     }
     state::advance(state, event, caller);
     let mut loaded = load(caller, event, state, binding.as_ref());
-    let mut complaints = rules::complaints(&loaded.files);
-    complaints.extend(loaded.config.warnings.iter().map(ToString::to_string));
+    let mut complaints = std::mem::take(&mut loaded.complaints);
     if is_damaged {
         complaints.push(String::from("session-bindings.json could not be read and was set aside"));
     }
@@ -225,9 +232,11 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     };
     let bound = bound.as_ref().map(|(binding, peek)| (*binding, peek));
     let memory = memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, peek)| peek));
-    let declared = declared::load(caller, event, state, &config, project.as_deref());
+    let mut complaints = rules::complaints(&files);
+    complaints.extend(config.warnings.iter().map(ToString::to_string));
+    let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut complaints);
     let facts = facts::of(caller, event, state, &config, bound, memory, declared);
-    Loaded { facts, rules: rules::flatten(&files), config, files, project }
+    Loaded { facts, rules: rules::flatten(&files), config, files, project, complaints }
 }
 
 /// What a bound session would be told now: its hash, and the node in focus.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tanmi_base::clock;
 use tanmi_base::fs::FileSig;
+use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
 use tanmi_memory::Folder;
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{self, Follower};
@@ -158,10 +159,15 @@ impl Watcher {
         ]);
         // What rules there are, which of them may speak, and which are switched off.
         let files =
-            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(".tanmi").join(name)));
+            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(PROJECT_DIR).join(name)));
         let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
         let own = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
-        signs.insert(Happening::Rules, folders.chain(own).collect());
+        // A workspace may have rules of its own.
+        let of_workspaces = self
+            .followers
+            .keys()
+            .map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
+        signs.insert(Happening::Rules, folders.chain(own).chain(of_workspaces).collect());
         signs
     }
 }

@@ -110,6 +110,12 @@ pub enum Error {
     TooDeep {
         limit: usize,
     },
+    /// It cannot be taken out of a list that does not have it.
+    NotInList {
+        field: &'static str,
+        what: String,
+        known: Vec<String>,
+    },
     ReferenceNotFound {
         target: String,
     },
@@ -179,6 +185,7 @@ impl Error {
             Error::ParentCancelled { .. } => "PARENT_CANCELLED",
             Error::MoveIntoSelf { .. } => "MOVE_INTO_SELF",
             Error::TooDeep { .. } => "TOO_DEEP",
+            Error::NotInList { .. } => "NOT_IN_LIST",
             Error::ReferenceNotFound { .. } => "REFERENCE_NOT_FOUND",
             Error::Outdated { .. } => "OUTDATED",
             Error::Damaged { .. } => "FILE_DAMAGED",
@@ -205,6 +212,7 @@ impl Error {
             | Error::InvalidTransition { .. }
             | Error::NodeTaken { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),
+            Error::NotInList { field, .. } => Some(field),
             Error::ReferenceNotFound { .. } => Some("targetId"),
             Error::ConclusionRequired { .. } => Some("conclusion"),
             Error::RulesHashMismatch { .. } => Some("rulesHash"),

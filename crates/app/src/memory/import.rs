@@ -130,7 +130,8 @@ fn imported_line(row: &MemoryRow, now: Millis) -> String {
         }
         return line.to_string();
     }
-    let is_turn = row.kind == "turn" || !row.speaker.is_empty();
+    // What somebody said and nobody called a fact.
+    let is_turn = row.kind == "turn" || (!row.speaker.is_empty() && row.letter == "W");
     let mut line = json!({
         "id": row.id, "type": if is_turn { "turn" } else { "fact" }, "content": row.content,
         "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},

@@ -17,6 +17,7 @@ pub fn load(
     state: &SessionState,
     config: &Config,
     project: Option<&Path>,
+    complaints: &mut Vec<String>,
 ) -> Result<DeclaredFacts, Why> {
     let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
     if !kinds.contains(&event.kind) {
@@ -26,6 +27,7 @@ pub fn load(
         return Err(("声明的上下文已关闭", "declared context is switched off"));
     }
     let declaration = declared::find(&asked(caller, event, project));
+    complaints.extend(declaration.flaws.iter().map(|(path, why)| format!("{}: {why}", path.display())));
     if declaration.told().next().is_none() {
         return Err(("没有声明的上下文", "nothing is declared"));
     }

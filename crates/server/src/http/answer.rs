@@ -56,6 +56,7 @@ fn status_of(code: &str) -> StatusCode {
         "WORKSPACE_NOT_FOUND"
         | "NODE_NOT_FOUND"
         | "REFERENCE_NOT_FOUND"
+        | "NOT_IN_LIST"
         | "MEMORY_NOT_FOUND"
         | "NO_WORKSPACE"
         | "NO_FOCUS"

@@ -43,7 +43,9 @@ pub fn perform(
     let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
     let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
     let session = if asked.spec.reads { None } else { call.session().ok() };
-    app.knowing(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang))
+    let answer = app.knowing(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang));
+    app.log_notices();
+    answer
 }
 
 impl Call<'_> {

@@ -13,8 +13,11 @@ use crate::cli::ServeArgs;
 use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
-    let (lang, home) = (env.locale, env.home.clone());
-    let project = tanmi_app::App::new(env.clone()).project().to_owned();
+    let app = tanmi_app::App::new(env.clone());
+    let (lang, home, project) = (app.lang(None), env.home.clone(), app.project().to_owned());
+    for warning in &app.config().warnings {
+        out::note(&warning.message(lang));
+    }
     let outcome = match Lease::take(&env.home, clock::now()) {
         Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
         Ok(Taken::Ours(lease)) => {

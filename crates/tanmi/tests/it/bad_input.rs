@@ -43,7 +43,7 @@ fn every_refusal_names_its_field_and_changes_nothing() {
         (env.error(&["node", "move", &plan, "--parent", &inner]), "MOVE_INTO_SELF", "parentId"),
         (env.error(&["node", "transition", &task, "--action", "finish"]), "INVALID_ARGUMENT", "action"),
         (env.error(&["node", "update", &task, "--role", "boss"]), "INVALID_ARGUMENT", "role"),
-        (env.error(&["node", "update", &task, "--remove-doc", "x"]), "REFERENCE_NOT_FOUND", "targetId"),
+        (env.error(&["node", "update", &task, "--remove-doc", "x"]), "NOT_IN_LIST", "docs"),
         (env.error(&["node", "update", &task]), "NOTHING_TO_CHANGE", ""),
         (env.error(&["node", "delete", "root"]), "ROOT_PROTECTED", "nodeId"),
         (env.error(&["node", "move", "root", "--parent", &plan]), "ROOT_PROTECTED", "nodeId"),

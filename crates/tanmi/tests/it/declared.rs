@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
+use crate::mcp::Client;
 
 pub fn declare(env: &TestEnv, manifest: Value) {
     env.make(&env.project.join(".tanmi/context.json"), &manifest.to_string());
@@ -284,4 +285,25 @@ fn a_pipe_gives_back_what_it_cannot_read() {
         writer.join().unwrap().unwrap();
         assert!(output.status.success() && output.stdout == input, "unchanged, to the byte");
     }
+}
+
+#[test]
+fn a_client_without_hooks_is_told_too() {
+    let env = trusted();
+    let mut client = Client::connect(&env);
+    let told = client.good("context_check", json!({"sessionId": "web", "trigger": "session_start"}));
+    assert!(told["context"].as_str().unwrap().contains("DECLARED-ONE"), "{told}");
+    let again = client.good("context_check", json!({"sessionId": "web", "trigger": "before_response"}));
+    assert!(!again.to_string().contains("DECLARED-ONE"), "once: {again}");
+}
+
+#[test]
+fn a_broken_manifest_is_complained_of() {
+    let env = trusted();
+    env.write(&env.project.join(".tanmi/context.json"), b"{\"files\": [");
+    assert!(!start(&env, "s", "startup").contains("DECLARED-ONE"));
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("context.json"), "{log}");
+    let doctor = env.run(&["doctor"]);
+    assert!(!doctor.ok && doctor.stdout.contains("context.json"), "{}", doctor.stdout);
 }

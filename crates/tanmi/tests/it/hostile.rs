@@ -1,6 +1,7 @@
 //! What a cloned repository, a slip of the pen or an odd disk can put in the way: nothing outside the store is touched,
 //! and nothing is guessed.
 
+use crate::agent::Agent;
 use crate::env::TestEnv;
 
 #[cfg(unix)]
@@ -40,6 +41,22 @@ fn a_link_in_the_store_leads_nowhere() {
     env.run(&["workspace", "init", "--name", "n", "--goal", "g"]);
     env.run(&["workspace", "delete", &ws]);
     assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1);
+}
+
+/// What every command refuses, no hook tells either.
+#[cfg(unix)]
+#[test]
+fn a_linked_workspace_file_is_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    assert!(Agent::claude(&env, "s").start("startup").contains("Goal"));
+    let path = env.workspace_dir(&ws).join("Workspace.md");
+    let elsewhere = env.root().join("elsewhere.md");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    assert!(!Agent::claude(&env, "s").start("startup").contains("Goal"));
+    assert_eq!(env.json(&["session", "status", "--session", "s"])["bound"], false);
 }
 
 #[test]

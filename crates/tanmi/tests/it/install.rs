@@ -115,7 +115,9 @@ fn a_purge_takes_everything_and_asks() {
     env.init();
     env.ok(&["memory", "save-fact", "a fact"]);
     env.ok(&["install", "--platform", "cursor"]);
-    assert_eq!(env.error(&["uninstall", "--purge"])["code"], "CONFIRMATION_REQUIRED");
+    let asked = env.error(&["uninstall", "--purge"]);
+    assert_eq!(asked["code"], "CONFIRMATION_REQUIRED");
+    assert!(asked["details"]["delete"].to_string().contains("other"), "what there is to agree to: {asked}");
     assert!(
         env.home_store().exists() && user(&env, ".cursor/hooks.json").exists(),
         "nobody was asked, nothing is done"

@@ -232,7 +232,10 @@ fn the_status_line_of_a_session() {
     Agent::claude(&env, "s-1").start("startup");
     let told = env.json(&["ledger"])["total"]["tokens"].as_u64().unwrap();
     assert!(told > 0);
-    assert_eq!(line(payload), format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens told today\n"));
+    assert_eq!(
+        line(payload),
+        format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens told today\n")
+    );
     // Whatever comes in, a line comes out.
     for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
         assert!(line(odd).starts_with("tanmi: not bound"), "{odd}");

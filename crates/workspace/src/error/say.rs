@@ -90,6 +90,9 @@ impl Error {
                 format!("节点树不能超过 {limit} 层"),
                 format!("the tree cannot be deeper than {limit} levels"),
             ),
+            Error::NotInList { field, what, .. } => {
+                (format!("{field} 中没有 {what:?}"), format!("{field} has no {what:?}"))
+            }
             Error::ReferenceNotFound { target } => {
                 (format!("没有指向 {target} 的引用"), format!("there is no reference to {target}"))
             }
@@ -150,6 +153,10 @@ impl Error {
                 let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
                 Some((format!("现有工作区：{list}"), format!("there are: {list}")))
+            }
+            Error::NotInList { known, .. } if !known.is_empty() => {
+                let known = tanmi_base::text::one_line(&known.join("; "));
+                Some((format!("现有：{known}"), format!("there are: {known}")))
             }
             Error::NodeNotFound { .. } => both(
                 "现有节点：node_list（命令行：tanmi tree）",

@@ -131,7 +131,7 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) 
         node.isolated = isolated;
     }
     check_docs_edit(&change.docs)?;
-    change.docs.apply(&mut node.docs, |doc| doc.path.as_str())?;
+    change.docs.apply("docs", &mut node.docs, |doc| doc.path.as_str())?;
     limits::list("docs", node.docs.len())?;
     if node != was {
         node.updated_at = act.now;

@@ -86,7 +86,12 @@ impl<T> ListEdit<T> {
     }
 
     /// Applies the edit; entries with the same key as an earlier one replace it in place.
-    pub(super) fn apply(self, list: &mut Vec<T>, key: impl Fn(&T) -> &str) -> Result<()> {
+    pub(super) fn apply(
+        self,
+        field: &'static str,
+        list: &mut Vec<T>,
+        key: impl Fn(&T) -> &str,
+    ) -> Result<()> {
         if let Some(set) = self.set {
             *list = set;
         }
@@ -94,7 +99,8 @@ impl<T> ListEdit<T> {
             let before = list.len();
             list.retain(|entry| key(entry) != gone);
             if list.len() == before {
-                return Err(Error::ReferenceNotFound { target: gone.clone() });
+                let known = list.iter().map(|entry| key(entry).to_owned()).collect();
+                return Err(Error::NotInList { field, what: gone.clone(), known });
             }
         }
         for new in self.add {
@@ -142,8 +148,8 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> 
     rules.set = rules.set.map(without_repeats);
     rules.set.iter().chain([&rules.add]).try_for_each(|rules| check_rules(rules))?;
     check_docs_edit(&change.docs)?;
-    rules.apply(&mut workspace.rules, String::as_str)?;
-    change.docs.apply(&mut workspace.docs, |doc| doc.path.as_str())?;
+    rules.apply("rules", &mut workspace.rules, String::as_str)?;
+    change.docs.apply("docs", &mut workspace.docs, |doc| doc.path.as_str())?;
     limits::list("rules", workspace.rules.len())?;
     limits::list("docs", workspace.docs.len())?;
     if workspace != was {

@@ -267,8 +267,8 @@ impl FileStore {
     /// cannot be read.
     pub fn heads(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let head = |id: WorkspaceId| {
-            let bytes = fs::read_limited(&self.layout(&id).workspace_md(), MAX_BYTES).ok().flatten();
-            let doc = bytes.and_then(|bytes| codec::Document::parse(&bytes).ok());
+            let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
+            let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
             let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
             (id, workspace)
         };

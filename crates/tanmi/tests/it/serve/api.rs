@@ -233,6 +233,15 @@ fn memory_of_this_project_and_of_others() {
 }
 
 #[test]
+fn a_day_that_is_none_is_refused() {
+    let env = TestEnv::new();
+    env.init();
+    let server = Server::start(&env);
+    let answer = server.ask("GET", "/ledger?since=nonsense", &[], &Value::Null);
+    assert_eq!((answer.status, &answer.json()["error"]["field"]), (400, &json!("since")), "{}", answer.body);
+}
+
+#[test]
 fn errors_are_said_in_the_language_that_was_asked_for() {
     let env = TestEnv::new();
     env.init();

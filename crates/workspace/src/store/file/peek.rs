@@ -1,7 +1,7 @@
 //! A look without a lock, for hooks: the workspace's file, the focused node's file, and counts from the index if it is
 //! there. Each file is replaced in one step, so each is whole; the next event sees the rest.
 
-use tanmi_base::{clock, fs};
+use tanmi_base::clock;
 use tanmi_index::NodeIndex;
 
 use super::{FileStore, scan};
@@ -30,7 +30,7 @@ impl FileStore {
     /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
     pub fn peek(&self, id: &WorkspaceId, focus: Option<&str>, depth: Depth) -> Option<Peek> {
         let layout = self.layout(id);
-        let bytes = fs::read_limited(&layout.workspace_md(), super::MAX_BYTES).ok()??;
+        let (bytes, _) = scan::read_with_sig(&layout.workspace_md()).ok()??;
         let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());

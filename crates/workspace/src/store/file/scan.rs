@@ -188,7 +188,9 @@ pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)
     match std::fs::symlink_metadata(path) {
         Err(error) if fs::is_absent(&error) => return Ok(None),
         Ok(meta) if !meta.is_file() => return Err(refused("not a regular file")),
-        Ok(meta) if meta.len() > super::MAX_BYTES => return Err(refused("too long")),
+        Ok(meta) if meta.len() > super::MAX_BYTES => {
+            return Err(refused(&format!("longer than {} bytes", super::MAX_BYTES)));
+        }
         _ => {}
     }
     let mut file = match std::fs::File::open(path) {
