@@ -37,13 +37,7 @@ struct Memory {
 
 impl Memory {
     fn doc(&self) -> Doc<'_> {
-        Doc {
-            content: &self.content,
-            speaker: &self.speaker,
-            entities: "",
-            at: self.at,
-            session: &self.session,
-        }
+        Doc { content: &self.content, speaker: &self.speaker, entities: "", at: self.at }
     }
 }
 

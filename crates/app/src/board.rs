@@ -1,5 +1,5 @@
-//! What a page shows beyond what tools answer: a node with everything around it, who is bound where, what was said per
-//! day and how long it took. Reads only.
+//! What people look at beyond what tools answer: a node with everything around it, sessions and what they are bound to,
+//! what was said per day and how long it took. Reads only.
 
 use std::collections::BTreeMap;
 

@@ -41,8 +41,6 @@ pub struct MemoryRow {
     pub more: String,
     /// Tells equal contents.
     pub same: i64,
-    /// How many terms.
-    pub len: i64,
     /// Whether it asks something.
     pub asks: bool,
     pub hidden: bool,

@@ -18,7 +18,6 @@ pub struct Doc<'a> {
     pub speaker: &'a str,
     pub entities: &'a str,
     pub at: Option<Millis>,
-    pub session: &'a str,
 }
 
 /// Short memories repeat little and vary in length: lower k1 and b than for documents.

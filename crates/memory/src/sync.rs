@@ -71,12 +71,11 @@ pub fn sync(
     let total: u64 =
         due.iter().map(|(_, _, sig, known)| sig.size - known.map_or(0, |k| k.size.min(sig.size))).sum();
     let mut done = 0;
-    for (name, path, sig, known) in due {
+    for (name, path, _, known) in due {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             synced.is_partial = true;
             break;
         }
-        let _ = sig;
         synced.is_partial |= !read_file(index, name, path, known, deadline, &mut synced, &mut |bytes| {
             done += bytes;
             progress(done, total);
@@ -188,11 +187,5 @@ fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut Synced) -
 }
 
 pub fn doc_of(row: &MemoryRow) -> Doc<'_> {
-    Doc {
-        content: &row.content,
-        speaker: &row.speaker,
-        entities: &row.entities,
-        at: row.at,
-        session: &row.session,
-    }
+    Doc { content: &row.content, speaker: &row.speaker, entities: &row.entities, at: row.at }
 }

@@ -2,7 +2,7 @@
 //!
 //! Vectors are kept as bytes, one per dimension, and compared one by one: a hundred thousand take milliseconds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tanmi_base::{fs, hash};
 
@@ -17,7 +17,6 @@ pub struct Model {
     /// Changes with the model, so that vectors of another one are made again.
     pub id: String,
     pub dimensions: usize,
-    pub dir: PathBuf,
 }
 
 impl Model {
@@ -46,7 +45,7 @@ impl Model {
         if dimensions == 0 {
             return Err(bad(String::from("it has no dimensions")));
         }
-        Ok(Model { inner, id, dimensions, dir: dir.to_owned() })
+        Ok(Model { inner, id, dimensions })
     }
 
     #[cfg(not(feature = "vectors"))]

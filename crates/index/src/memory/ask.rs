@@ -7,7 +7,7 @@ use super::{MemoryFilter, MemoryIndex, MemoryRow, Outline, encode};
 use crate::Result;
 
 const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
-     len, asks, hidden, replaced_by";
+     asks, hidden, replaced_by";
 
 impl MemoryIndex {
     /// In how many memories a term occurs. For one that is in very many, as many as there were when they were counted.
@@ -198,9 +198,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
         speaker: row.get(11)?,
         more: row.get(12)?,
         same: row.get(13)?,
-        len: row.get(14)?,
-        asks: row.get(15)?,
-        hidden: row.get(16)?,
-        replaced_by: row.get(17)?,
+        asks: row.get(14)?,
+        hidden: row.get(15)?,
+        replaced_by: row.get(16)?,
     })
 }
