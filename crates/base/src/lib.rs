@@ -1,6 +1,7 @@
 //! The ground floor: what every other crate stands on and nothing of what they are about.
 //!
-//! Clock, ids, atomic files, locks, the redo journal, paths, text budgets, secrets. No workspace, no memory, no agent.
+//! Clock, ids, hashes, atomic files, locks, the redo journal, paths, text budgets, secrets, the two languages. No
+//! workspace, no memory, no agent.
 
 pub mod clock;
 pub mod fs;

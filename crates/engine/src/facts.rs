@@ -144,6 +144,8 @@ pub struct Children {
     pub total: u64,
     pub done: u64,
     pub pending: u64,
+    /// Of those that are done.
+    pub failed: u64,
 }
 
 impl Children {

@@ -118,7 +118,12 @@ fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
 }
 
 fn children(tally: &Tally) -> Children {
-    Children { total: tally.total(), done: tally.done(), pending: tally.of_status(NodeStatus::Pending) }
+    Children {
+        total: tally.total(),
+        done: tally.done(),
+        pending: tally.of_status(NodeStatus::Pending),
+        failed: tally.of_status(NodeStatus::Failed),
+    }
 }
 
 /// The node above the one that was completed.

@@ -16,15 +16,18 @@ pub const RULE: Builtin = Builtin {
 fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "there is no such node"))?;
     let parent = node.parent.as_ref().ok_or(("没有父节点", "it has no parent"))?;
-    if parent.status != "monitoring" || !parent.children.is_some_and(|children| children.all_done()) {
-        return Err(("父节点还有未完成的子节点", "its parent has other open children"));
-    }
+    let children = parent.children.filter(|children| parent.status == "monitoring" && children.all_done());
+    let children = children.ok_or(("父节点还有未完成的子节点", "its parent has other open children"))?;
     let (title, id) = (neutral(&parent.title), &parent.id);
+    let (failed_zh, failed_en) = match children.failed {
+        0 => (String::new(), String::new()),
+        failed => (format!("，其中 {failed} 个失败"), format!(", {failed} of them failed")),
+    };
     let zh = format!(
-        "✅「{title}」（{id}）的所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(nodeId='{id}', action='complete', conclusion='...') 完成它。"
+        "✅「{title}」（{id}）的所有子节点已完成{failed_zh}。\n建议：汇总子节点结论，调用 node_transition(nodeId='{id}', action='complete', conclusion='...') 完成它。"
     );
     let en = format!(
-        "✅ All child nodes of “{title}” ({id}) are done.\nSuggestion: sum up their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
+        "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: sum up their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
     );
     Said::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
 }

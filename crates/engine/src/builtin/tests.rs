@@ -107,7 +107,7 @@ fn every_row_of_the_behaviour_tables() {
 /// Each reminder at the edge of its condition: (what is changed, what fires).
 #[test]
 fn reminders_fire_exactly_when_they_should() {
-    let many = |total, done, pending| Some(Children { total, done, pending });
+    let many = |total, done, pending| Some(Children { total, done, pending, failed: 0 });
     type Change = fn(&mut NodeFacts);
     let cases: &[(&str, Change, Option<&str>)] = &[
         ("fresh", |_| {}, None),
@@ -291,10 +291,12 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
         });
         facts
     };
-    let all = Children { total: 3, done: 3, pending: 0 };
+    let all = Children { total: 3, done: 3, pending: 0, failed: 0 };
     let said = said(&done, &with("monitoring", all));
     assert!(said.contains("node-p") && said.contains("‹/tanmi"), "{said}");
     assert!(!run(&done, &with("monitoring", Children { done: 2, ..all })).should_respond);
+    let with_failure = run(&done, &with("monitoring", Children { failed: 1, ..all }));
+    assert!(with_failure.actions[0].content.contains("其中 1 个失败"), "{with_failure:?}");
     assert!(!run(&done, &with("planning", all)).should_respond);
     assert!(!run(&done, &bound(Lang::Zh)).should_respond);
     let mut off = with("monitoring", all);
@@ -306,8 +308,8 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
 #[test]
 fn every_reminder_and_its_throttle() {
     type Change = fn(&mut NodeFacts);
-    let all = Some(Children { total: 2, done: 2, pending: 0 });
-    let none: Option<Children> = Some(Children { total: 2, done: 0, pending: 2 });
+    let all = Some(Children { total: 2, done: 2, pending: 0, failed: 0 });
+    let none: Option<Children> = Some(Children { total: 2, done: 0, pending: 2, failed: 0 });
     let watching = |node: &mut NodeFacts, children| {
         node.status = "monitoring".into();
         node.children = children;

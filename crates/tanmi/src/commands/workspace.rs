@@ -14,7 +14,9 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         WorkspaceCommand::Init { name, goal, rules, docs: raw } => {
             let goal = text_or_stdin("goal", goal)?;
             let view = app.workspace_init(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
-            context.answer(&view, |view| show::workspace::created(view, context.lang(&view.name)));
+            let here = WorkspaceFilter { limit: 2, ..WorkspaceFilter::default() };
+            let is_only = app.workspace_list(&here).is_ok_and(|here| here.total < 2);
+            context.answer(&view, |view| show::workspace::created(view, is_only, context.lang(&view.name)));
         }
         WorkspaceCommand::List { all, status, limit, scan } => {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;

@@ -11,21 +11,15 @@ use tanmi_workspace::model::{DocReference, RefStatus};
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
-pub fn created(view: &WorkspaceView, lang: Lang) -> String {
+/// Beside others it has to be named from now on.
+pub fn created(view: &WorkspaceView, is_only: bool, lang: Lang) -> String {
     let mut out = line("创建", "created", view, lang);
     let place = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
     let _ = writeln!(out, "{}", paint(out::DIM, &format!("{} {}", lang.pick("位于", "in"), place.display())));
-    let _ = writeln!(
-        out,
-        "{}",
-        paint(
-            out::DIM,
-            lang.pick(
-                "下一步：tanmi node create --type … --title … --requirement …",
-                "next: tanmi node create --type … --title … --requirement …"
-            )
-        )
-    );
+    let named = if is_only { String::new() } else { format!(" -w {}", view.workspace_id) };
+    let next = lang.pick("下一步：", "next: ");
+    let next = format!("{next}tanmi node create{named} --type … --title … --requirement …");
+    let _ = writeln!(out, "{}", paint(out::DIM, &next));
     out
 }
 
