@@ -157,6 +157,11 @@ impl App {
         Ok(Bound { success: true, message, binding, hint })
     }
 
+    /// Whether a hook of this session ever ran.
+    pub fn is_heard(&self, session: &str) -> bool {
+        !States::new(self.home()).read(session).platform.is_empty()
+    }
+
     fn prune_bindings(&self, bindings: &Bindings) -> Result<()> {
         let states = States::new(self.home());
         let oldest = self.now() - STALE_AFTER;

@@ -12,7 +12,10 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
         SessionCommand::Bind { session, at, node } => {
             let session = app.session_of_call(session.as_deref(), None)?;
             let bound = app.session_bind(&session, at.workspace.as_deref(), node.as_deref())?;
-            context.answer(&bound, |bound| format!("{} ({session})\n", bound.message));
+            context.answer(&bound, |bound| {
+                let is_heard = app.is_heard(&session);
+                show::session::bound(&bound.message, &session, is_heard, app.lang(None))
+            });
         }
         SessionCommand::Unbind { session } => {
             let session = app.session_of_call(session.as_deref(), None)?;

@@ -35,6 +35,18 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     out
 }
 
+pub fn bound(message: &str, session: &str, is_heard: bool, lang: Lang) -> String {
+    let mut out = format!("{message} ({})\n", text::one_line(session));
+    if !is_heard {
+        let (zh, en) = (
+            "还没有收到过此会话的钩子；tanmi session list 列出已知的会话",
+            "no hook of this session was heard yet; tanmi session list shows those that were",
+        );
+        let _ = writeln!(out, "{}", paint(out::YELLOW, lang.pick(zh, en)));
+    }
+    out
+}
+
 pub fn status(status: &Value, lang: Lang) -> String {
     let word = |value: &Value| text::one_line(value.as_str().unwrap_or_default());
     let progress = |value: &Value| format!("{}/{}", value["progress"]["done"], value["progress"]["total"]);
