@@ -55,9 +55,14 @@ impl Bindings {
         Ok(readable.collect())
     }
 
-    /// Whether the file is there and is no map of bindings.
+    /// Whether the file is there and is no map of bindings. Looked at by every start, so nothing is kept of what is read.
     pub fn is_damaged(&self) -> Result<bool> {
-        Ok(self.load()?.1)
+        let path = self.path();
+        let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(false) };
+        let is_map = |text: &str| {
+            text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+        };
+        Ok(!std::str::from_utf8(&bytes).is_ok_and(is_map))
     }
 
     /// Sets a file aside that cannot be read. Says whether there was one.
@@ -218,8 +223,18 @@ mod tests {
     fn a_damaged_file_means_unbound_and_is_set_aside_by_the_next_write() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("session-bindings.json");
-        fs::write_private(&path, b"{\"a\": {").unwrap();
         let bindings = Bindings::new(home.path());
+        for (text, is_damaged) in [
+            (&b"{}"[..], false),
+            (b"[]", true),
+            (b"", true),
+            (b"{\"a\": \"\xff\"}", true),
+            (b"{\"a\": {", true),
+        ] {
+            fs::write_private(&path, text).unwrap();
+            assert_eq!(bindings.is_damaged().unwrap(), is_damaged, "{text:?}");
+            assert_eq!(bindings.load().unwrap().1, is_damaged, "{text:?}");
+        }
         assert_eq!(bindings.find("a").unwrap(), None);
         assert_eq!(find_entry(br#"{"x":{"mine":"a"},"a":7,"b":{"a":{}}}"#, "a"), None);
         assert!(bindings.is_damaged().unwrap());
