@@ -216,22 +216,12 @@ impl App {
     /// The event of a question, as a hook would report it.
     pub fn ask(&self, question: Question) -> Result<Event> {
         let kind = event_kind(question.event.as_deref().unwrap_or("prompt_submit"))?;
-        if let Some(start) =
-            question.start.as_deref().filter(|word| StartSource::from_word(word).as_str() != *word)
-        {
-            let words: Vec<&str> = StartSource::ALL.iter().map(|start| start.as_str()).collect();
-            return Err(Error::BadValue {
-                key: "start",
-                value: start.to_owned(),
-                expected: words.join(" | "),
-            });
-        }
+        let start = start_named(kind, question.start.as_deref())?;
         let platform = question.platform.unwrap_or_else(|| self.platform_of(&question.session));
         let mut payload = Payload {
             prompt: question.prompt,
             cwd: Some(self.project().display().to_string()),
-            start: (kind == EventKind::SessionStart)
-                .then(|| StartSource::from_word(question.start.as_deref().unwrap_or_default())),
+            start,
             node_id: question.node,
             ..Payload::default()
         };
@@ -305,6 +295,17 @@ impl App {
 }
 
 const SOURCES: &[&str] = &["built-in", "workspace", "project", "global"];
+
+/// How a session started, for an event that is its start.
+pub(crate) fn start_named(kind: EventKind, word: Option<&str>) -> Result<Option<StartSource>> {
+    let start = StartSource::from_word(word.unwrap_or_default());
+    if let Some(word) = word.filter(|word| *word != start.as_str()) {
+        let words: Vec<&str> = StartSource::ALL.iter().map(|start| start.as_str()).collect();
+        let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
+        return Err(Error::BadValue { key: "start", value, expected: words.join(" | ") });
+    }
+    Ok((kind == EventKind::SessionStart).then_some(start))
+}
 
 pub(crate) fn event_kind(word: &str) -> Result<EventKind> {
     EventKind::from_word(word).ok_or_else(|| {

@@ -110,8 +110,7 @@ impl App {
         event.payload.prompt = raised.prompt;
         event.payload.node_id = raised.node;
         event.payload.cwd = raised.cwd.or(event.payload.cwd);
-        event.payload.start = (kind == EventKind::SessionStart)
-            .then(|| StartSource::from_word(raised.start.as_deref().unwrap_or_default()));
+        event.payload.start = crate::rules::start_named(kind, raised.start.as_deref())?;
         if let Some(workspace) = &raised.workspace {
             let place = self.locate(Some(workspace))?;
             event.payload.project = Some(place.store.project().to_owned());
