@@ -93,8 +93,8 @@ pub const KEYS: &[Key] = &[
         name: "bindingHints",
         kind: Kind::Switch,
         default: "true",
-        zh: "提示未绑定的会话如何绑定",
-        en: "tell unbound sessions how to bind when the user speaks of workspaces",
+        zh: "提示未绑定的会话如何绑定；绑定的工作区不见时告知",
+        en: "tell unbound sessions how to bind when the user speaks of workspaces, and bound ones that theirs is gone",
     },
     Key {
         name: "customRules",

@@ -235,8 +235,19 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     let mut complaints = rules::complaints(&files);
     complaints.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut complaints);
-    let facts = facts::of(caller, event, state, &config, bound, memory, declared);
+    let mut facts = facts::of(caller, event, state, &config, bound, memory, declared);
+    if let Some(binding) = binding.filter(|binding| bound.is_none() && is_lost(binding)) {
+        complaints.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
+        facts.session.lost = Some(binding.workspace_id.clone());
+    }
     Loaded { facts, rules: rules::flatten(&files), config, files, project, complaints }
+}
+
+/// Whether there is no telling what a binding leads to. What is archived is there, and silent.
+fn is_lost(binding: &Binding) -> bool {
+    let heads = FileStore::new(&binding.project).heads().unwrap_or_default();
+    let head = heads.into_iter().find(|(id, _)| id.as_str() == binding.workspace_id);
+    head.and_then(|(_, head)| head).is_none()
 }
 
 /// What a bound session would be told now: its hash, and the node in focus.

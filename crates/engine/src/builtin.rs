@@ -5,6 +5,7 @@ use tanmi_event::{ActionKind, Event, EventKind, Throttle};
 use crate::facts::Facts;
 
 mod binding_hint;
+mod binding_lost;
 mod context_inject;
 mod context_refresh;
 mod declared_context;
@@ -89,6 +90,7 @@ fn quiet(key: &str, rule: &str) -> Throttle {
 }
 
 pub const BUILTIN: &[Builtin] = &[
+    binding_lost::RULE,
     session_info::RULE,
     context_inject::RULE,
     context_refresh::RULE,

@@ -33,6 +33,8 @@ pub struct Facts {
 #[derive(Clone, Debug, Default)]
 pub struct SessionFacts {
     pub id: String,
+    /// The workspace it is bound to, if that is gone or cannot be read.
+    pub lost: Option<String>,
     /// Hash of the context this session has last been told.
     pub seen: Option<String>,
     /// Prompts since the last start, this one included.

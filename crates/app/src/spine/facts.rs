@@ -38,6 +38,7 @@ pub fn of(
         session: SessionFacts {
             // Shown to the agent: a line of its own, whatever a client calls its sessions.
             id: text::one_line(&event.session),
+            lost: None,
             seen: state.seen.clone(),
             prompts: state.prompts,
             all_prompts: state.all_prompts,
@@ -74,7 +75,7 @@ pub fn muted(config: &Config) -> Vec<&'static str> {
         muted.extend(["smart-reminder", "plan-confirm", "task-complete"]);
     }
     if !config.binding_hints {
-        muted.push("binding-hint");
+        muted.extend(["binding-hint", "binding-lost"]);
     }
     if !config.ask_for_summary {
         muted.push("session-save");

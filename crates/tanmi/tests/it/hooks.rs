@@ -212,3 +212,30 @@ fn a_crowd_of_sessions() {
     let bindings: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(bindings.as_object().unwrap().len(), 32);
 }
+
+#[test]
+fn a_workspace_that_is_gone_is_missed() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    assert!(agent.start("startup").contains(&ws));
+    // Put away on purpose: as if it were unbound.
+    env.ok(&["workspace", "archive", &ws]);
+    assert_eq!(agent.prompt("go on"), "");
+    env.ok(&["workspace", "restore", &ws]);
+    let path = env.workspace_dir(&ws).join("Workspace.md");
+    let sound = std::fs::read(&path).unwrap();
+    env.write(&path, b"---\nname: [\n");
+    let told = agent.prompt("go on");
+    assert!(told.contains(&ws) && told.contains("cannot be read"), "{told}");
+    assert_eq!(agent.prompt("and now?"), "", "once in a while");
+    let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
+    assert!(log.contains("cannot be read"), "{log}");
+    env.write(&path, &sound);
+    env.ok(&["workspace", "update", &ws, "--add-rule", "NEW-RULE"]);
+    assert!(agent.prompt("again").contains("NEW-RULE"), "the binding is back with it");
+    tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
+    env.tick(3_700_000);
+    assert!(agent.prompt("go on").contains("is gone"), "deleted");
+}
