@@ -297,6 +297,19 @@ impl Doctor<'_> {
     }
 
     fn memory(&mut self) -> Result<()> {
+        if let Some(Err(error)) = self.app.memory_model_load() {
+            let (zh, en) = (error.message(Lang::Zh), error.message(Lang::En));
+            self.say(
+                "memory",
+                Health::ByHand,
+                format!("{zh}；搜索只按词进行"),
+                format!("{en}; search goes by words alone"),
+            );
+            self.advise(
+                "tanmi memory model add DIR 重新指定，或 tanmi memory model remove",
+                "tanmi memory model add DIR names it again, tanmi memory model remove does without",
+            );
+        }
         let folder = self.app.memory_folder();
         if !folder.exists() {
             self.fine("memory", "此项目没有记忆".into(), "no memory in this project".into());

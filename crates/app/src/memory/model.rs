@@ -14,11 +14,17 @@ impl App {
         self.home().join("model.json")
     }
 
-    /// The model that the user brought, if it can still be used: without it search goes on by words.
+    /// The model that the user brought, if it can still be used: without it search goes on by words, and the doctor says
+    /// so.
     pub(super) fn memory_model(&self) -> Option<Model> {
+        self.memory_model_load()?.ok()
+    }
+
+    /// `None` if nobody brought one.
+    pub(crate) fn memory_model_load(&self) -> Option<Result<Model>> {
         let bytes = fs::read_optional(&self.model_file()).ok()??;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
-        Model::load(Path::new(value["dir"].as_str()?)).ok()
+        Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
     }
 
     /// From now on search also goes by meaning.

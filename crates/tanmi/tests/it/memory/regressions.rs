@@ -51,6 +51,12 @@ fn a_model_finds_what_words_do_not() {
     std::fs::rename(&dir, env.root().join("gone")).unwrap();
     assert_eq!(found(&env, "banana"), ["a banana a day"], "a model that is gone costs nothing");
     assert_eq!(env.json(&["memory", "model", "remove"])["removed"], true);
+    // One that went away is missed by the doctor, and search goes on.
+    env.ok(&["memory", "model", "add", &tiny_model(&env)]);
+    tanmi_base::fs::remove_tree(&env.root().join("model")).unwrap();
+    assert_eq!(found(&env, "banana").len(), 1);
+    let doctor = env.run(&["doctor"]);
+    assert!(!doctor.ok && doctor.stdout.contains("search goes by words alone"), "{}", doctor.stdout);
 }
 
 #[test]
