@@ -270,11 +270,11 @@ impl Config {
     }
 }
 
-pub fn home_file(home: &Path) -> PathBuf {
+fn home_file(home: &Path) -> PathBuf {
     home.join("config.json")
 }
 
-pub fn project_file(project: &Path) -> PathBuf {
+fn project_file(project: &Path) -> PathBuf {
     project.join(PROJECT_DIR).join("config.json")
 }
 

@@ -24,11 +24,11 @@ const MAX_TEXT: u64 = 64 << 10;
 const MAX_FILES: usize = 64;
 const MARKS: &[&str] = &["<!-- built by tanmi context build ", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
 /// In a prompt that a host has already put the context into.
-pub const MARKER: &str = "## 工作区环境";
+const MARKER: &str = "## 工作区环境";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Manifest {
+struct Manifest {
     /// Relative to the folder that `.tanmi` is in; `~/` is the home folder.
     pub files: Vec<String>,
     /// A prompt with this in it carries the context already.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TrustFile {
+struct TrustFile {
     version: u32,
     pub projects: BTreeMap<String, TrustedProject>,
     /// By where they are.
@@ -22,14 +22,14 @@ pub struct TrustFile {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TrustedProject {
+struct TrustedProject {
     pub at: Millis,
     /// `created` here, or `trusted` by the person.
     pub how: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TrustedRules {
+struct TrustedRules {
     pub at: Millis,
     /// Digest of the content that was agreed to.
     pub sha256: String,
@@ -49,7 +49,7 @@ impl Trust {
     }
 
     /// A file that cannot be read means that nothing is trusted.
-    pub fn load(&self) -> TrustFile {
+    fn load(&self) -> TrustFile {
         let bytes = fs::read_optional(&self.path()).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }

@@ -70,7 +70,7 @@ pub fn link_count(_: &Metadata) -> u64 {
 }
 
 /// A name nobody else uses at this moment, in `dir`.
-pub fn temp_path(dir: &Path) -> PathBuf {
+pub(crate) fn temp_path(dir: &Path) -> PathBuf {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
     dir.join(format!("tmp-{}-{n}-{}", std::process::id(), crate::id::random(6)))

@@ -186,6 +186,6 @@ fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut Synced) -
     Ok(true)
 }
 
-pub fn doc_of(row: &MemoryRow) -> Doc<'_> {
+fn doc_of(row: &MemoryRow) -> Doc<'_> {
     Doc { content: &row.content, speaker: &row.speaker, entities: &row.entities, at: row.at }
 }
