@@ -89,7 +89,8 @@ fn write_list<T: PartialEq>(
             Effort::Changes => list::rewrite(doc.section(names).unwrap_or_default(), was, now, write),
             // What was written between the entries goes before them.
             Effort::Thorough => {
-                list::rewrite(&list::remarks(doc.section(names).unwrap_or_default()), &[], now, write)
+                let remarks = list::remarks(doc.section(names).unwrap_or_default());
+                list::rewrite(&document::without_open_fences(remarks), &[], now, write)
             }
         };
         let is_needed =

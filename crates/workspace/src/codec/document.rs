@@ -380,14 +380,28 @@ fn fence_opener(line: &str) -> Option<(char, usize)> {
 
 /// The first fence that opens in `text` and does not close in it: something behind it might close it.
 pub(super) fn open_fence(text: &str) -> Option<String> {
+    let (mark, length) = fence_opener(line_at(text, open_fence_at(text)?))?;
+    Some(mark.to_string().repeat(length))
+}
+
+fn open_fence_at(text: &str) -> Option<usize> {
     let mut at = 0;
     while at < text.len() {
         let line = line_at(text, at);
         match (fence_end(text, at), fence_opener(line)) {
             (Some(end), _) => at = end,
-            (None, Some((mark, length))) => return Some(mark.to_string().repeat(length)),
+            (None, Some(_)) => return Some(at),
             (None, None) => at += line.len(),
         }
     }
     None
+}
+
+/// Moves fences that open and do not close out of the first column, where nothing behind them can close them. For places
+/// where a line that closes them would be read as something else.
+pub(super) fn without_open_fences(mut text: String) -> String {
+    while let Some(at) = open_fence_at(&text) {
+        text.insert(at, ' ');
+    }
+    text
 }
