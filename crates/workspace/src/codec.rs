@@ -90,7 +90,7 @@ fn write_list<T: PartialEq>(
             // What was written between the entries goes before them.
             Effort::Thorough => {
                 let remarks = list::remarks(doc.section(names).unwrap_or_default());
-                list::rewrite(&document::without_open_fences(remarks), &[], now, write)
+                list::rewrite(&document::as_plain_lines(&remarks), &[], now, write)
             }
         };
         let is_needed =

@@ -143,7 +143,7 @@ impl Document {
             let line = line_at(body, at);
             if let Some(end) = fence_end(body, at) {
                 at = end;
-            } else if line.starts_with("## ") || line.trim_end() == "##" {
+            } else if is_heading(line) {
                 self.close_section(heading.replace(line.to_owned()), &body[start..at]);
                 at += line.len();
                 start = at;
@@ -380,28 +380,29 @@ fn fence_opener(line: &str) -> Option<(char, usize)> {
 
 /// The first fence that opens in `text` and does not close in it: something behind it might close it.
 pub(super) fn open_fence(text: &str) -> Option<String> {
-    let (mark, length) = fence_opener(line_at(text, open_fence_at(text)?))?;
-    Some(mark.to_string().repeat(length))
-}
-
-fn open_fence_at(text: &str) -> Option<usize> {
     let mut at = 0;
     while at < text.len() {
         let line = line_at(text, at);
         match (fence_end(text, at), fence_opener(line)) {
             (Some(end), _) => at = end,
-            (None, Some(_)) => return Some(at),
+            (None, Some((mark, length))) => return Some(mark.to_string().repeat(length)),
             (None, None) => at += line.len(),
         }
     }
     None
 }
 
-/// Moves fences that open and do not close out of the first column, where nothing behind them can close them. For places
-/// where a line that closes them would be read as something else.
-pub(super) fn without_open_fences(mut text: String) -> String {
-    while let Some(at) = open_fence_at(&text) {
-        text.insert(at, ' ');
-    }
-    text
+/// Moves what would be a heading or a fence out of the first column, where it is only text. For what stood inside of
+/// something that is no longer around it.
+pub(super) fn as_plain_lines(text: &str) -> String {
+    let plain = |line: &str| match is_heading(line) || fence_opener(line).is_some() {
+        true => format!(" {line}"),
+        false => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(plain).collect()
+}
+
+/// Where a section begins.
+pub(super) fn is_heading(line: &str) -> bool {
+    line.starts_with("## ") || line.trim_end() == "##"
 }

@@ -1,6 +1,6 @@
 //! The body of a text section, and of `## Problem` with its `### Next Step`.
 
-use super::document::{fence_end, line_at, open_fence};
+use super::document::{fence_end, is_heading, line_at, open_fence};
 
 const NEXT_STEP: &[&str] = &["next step", "下一步", "下一步计划"];
 
@@ -35,8 +35,7 @@ fn verbatim(text: &str) -> Option<&str> {
 fn ends_where_it_should(body: &str) -> bool {
     let sentinel = "## Sentinel\n";
     let whole = format!("{body}{sentinel}");
-    open_fence(body).is_none()
-        && find_line(&whole, |line| line.starts_with("## ") || line.trim_end() == "##") == Some(body.len())
+    open_fence(body).is_none() && find_line(&whole, is_heading) == Some(body.len())
 }
 
 /// Where the first line that satisfies `is` begins, code fences passed over.
