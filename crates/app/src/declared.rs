@@ -179,7 +179,11 @@ fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut
         .and_then(|fields| serde_json::from_value::<Manifest>(fields.into()));
     let manifest = match parsed {
         Ok(manifest) => manifest,
-        Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
+        // It may quote the file, which may be anybody's.
+        Err(error) => {
+            let reason = tanmi_base::text::fit(&tanmi_base::text::one_line(&error.to_string()), 200);
+            return out.flaws.push((path.to_owned(), reason));
+        }
     };
     if manifest.files.len() > MAX_FILES {
         let reason = format!("{} files; the first {MAX_FILES} count", manifest.files.len());

@@ -170,7 +170,7 @@ impl Doctor<'_> {
                 "session-bindings.json 无法读取；将移到一旁",
                 "session-bindings.json cannot be read; it is set aside",
             );
-            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.mend().map(|_| ())?));
+            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.set_aside()?));
         }
         let all = bindings.all()?;
         let is_stale = |binding: &tanmi_session::Binding| {

@@ -177,11 +177,17 @@ impl App {
     /// The node in focus, for calls that name none.
     pub fn focused_node(&self, workspace: Option<&str>) -> Result<String> {
         let place = self.locate(workspace)?;
-        let focus = match self.own_focus(&place.id) {
-            Some(focus) => Some(focus),
-            None => self.view(&place, |tx| Ok(tx.workspace()?.focused_node_id))?,
-        };
+        let focus = self.focus_of(&place)?;
         focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: place.id })
+    }
+
+    /// The focus of the session in whose shell this runs, if there still is such a node, else the workspace's.
+    pub(crate) fn focus_of(&self, place: &Place) -> Result<Option<NodeId>> {
+        let own = self.own_focus(&place.id);
+        self.view(place, |tx| match &own {
+            Some(own) if tx.brief(own)?.is_some() => Ok(Some(own.clone())),
+            _ => Ok(tx.workspace()?.focused_node_id),
+        })
     }
 
     /// What the session has in focus in whose shell this runs.
@@ -190,10 +196,15 @@ impl App {
         NodeId::parse(bound.focused_node_id.as_deref()?).ok()
     }
 
-    /// The binding of the session in whose shell this runs. A server has no session of its own.
+    /// The binding of the session in whose shell this runs, if it is to something in this project. A server has no session
+    /// of its own.
     fn own_binding(&self) -> Option<session::SessionBinding> {
         let session = self.env.session.as_deref().filter(|_| !self.env.stays)?;
-        self.binding_of(session).ok().flatten()
+        self.binding_of(session).ok().flatten().filter(|bound| bound.project == self.project)
+    }
+
+    pub(crate) fn only_active_here(&self) -> Result<Place> {
+        self.only_active(self.store(&self.project))
     }
 
     fn only_active(&self, store: Arc<FileStore>) -> Result<Place> {

@@ -165,7 +165,8 @@ impl App {
         let place = self.locate(workspace)?;
         let deleted = self.change(&place, |tx, act| ops::delete_node(tx, &id, act))?;
         self.prune_trash(&place.store);
-        if let Some(session) = session {
+        let own = self.own_binding();
+        if let Some(session) = session.or(own.as_ref()) {
             self.session_lost(session, &deleted)?;
         }
         Ok(In { workspace_id: place.id, result: deleted })
@@ -230,14 +231,11 @@ impl App {
         let node = node.map(NodeId::parse).transpose()?;
         let place = self.locate(workspace)?;
         let limits = self.config().context;
-        let node = node.or_else(|| self.own_focus(&place.id));
-        let context = self.view(&place, |tx| {
-            let focus = match &node {
-                Some(node) => node.clone(),
-                None => tx.workspace()?.focused_node_id.unwrap_or_else(NodeId::root),
-            };
-            context::assemble(tx, &focus, &limits)
-        })?;
+        let focus = match node {
+            Some(node) => node,
+            None => self.focus_of(&place)?.unwrap_or_else(NodeId::root),
+        };
+        let context = self.view(&place, |tx| context::assemble(tx, &focus, &limits))?;
         Ok(In { workspace_id: place.id, result: context })
     }
 

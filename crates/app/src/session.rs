@@ -1,5 +1,7 @@
 //! Sessions: bind, unbind, status, and which session a call belongs to.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, id};
@@ -48,6 +50,7 @@ pub struct SessionBinding {
     pub session: String,
     pub workspace_id: String,
     pub focused_node_id: Option<String>,
+    pub project: PathBuf,
 }
 
 impl App {
@@ -108,14 +111,18 @@ impl App {
         Ok(active.map(|head| SessionBinding {
             session: session.to_owned(),
             workspace_id: binding.workspace_id,
+            project: binding.project.clone(),
             focused_node_id: binding.focused_node_id.or(head.focused_node_id.map(|id| id.to_string())),
         }))
     }
 
-    /// Without a workspace: the only one that is active here.
+    /// Without a workspace: the only one that is active here, whatever the session was bound to before.
     pub fn session_bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<Bound> {
         let node = node.map(NodeId::parse).transpose()?;
-        let place = self.locate(workspace)?;
+        let place = match workspace {
+            Some(_) => self.locate(workspace)?,
+            None => self.only_active_here()?,
+        };
         let (name, lang) = self.view(&place, |tx| {
             let workspace = tx.workspace()?;
             if workspace.status == WorkspaceStatus::Archived {

@@ -218,7 +218,10 @@ fn binding_for(
 
 fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Option<&Binding>) -> Loaded {
     let node = event.payload.node_id.as_deref();
-    let bound = binding.and_then(|binding| look(event.kind, node, binding).map(|peek| (binding, peek)));
+    let peek = binding.and_then(|binding| look(event.kind, node, binding));
+    // What is archived is there, and silent.
+    let is_lost = binding.is_some() && peek.is_none();
+    let bound = binding.zip(peek.filter(is_active));
     let project = match &bound {
         Some((binding, _)) => Some(binding.project.clone()),
         None => facts::project_of(caller, event),
@@ -236,27 +239,24 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
     complaints.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut complaints);
     let mut facts = facts::of(caller, event, state, &config, bound, memory, declared);
-    if let Some(binding) = binding.filter(|binding| bound.is_none() && is_lost(binding)) {
+    if let Some(binding) = binding.filter(|_| is_lost) {
         complaints.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
         facts.session.lost = Some(binding.workspace_id.clone());
     }
     Loaded { facts, rules: rules::flatten(&files), config, files, project, complaints }
 }
 
-/// Whether there is no telling what a binding leads to. What is archived is there, and silent.
-fn is_lost(binding: &Binding) -> bool {
-    let heads = FileStore::new(&binding.project).heads().unwrap_or_default();
-    let head = heads.into_iter().find(|(id, _)| id.as_str() == binding.workspace_id);
-    head.and_then(|(_, head)| head).is_none()
-}
-
 /// What a bound session would be told now: its hash, and the node in focus.
 pub fn context_now(binding: &Binding) -> Option<(ContextHash, Option<String>)> {
-    let peek = look(EventKind::PromptSubmit, None, binding)?;
+    let peek = look(EventKind::PromptSubmit, None, binding).filter(is_active)?;
     Some((facts::hash_of(&peek), peek.node.map(|node| node.id.to_string())))
 }
 
-/// The bound workspace as it is now; archived, gone or unreadable counts as unbound.
+fn is_active(peek: &Peek) -> bool {
+    peek.workspace.status == WorkspaceStatus::Active
+}
+
+/// The bound workspace as it is now; `None` if it is gone or cannot be read.
 fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> {
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let depth = match kind {
@@ -264,8 +264,7 @@ fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> 
         _ => Depth::Focus,
     };
     let node = node.or(binding.focused_node_id.as_deref());
-    let peek = FileStore::new(&binding.project).peek(&id, node, depth)?;
-    (peek.workspace.status == WorkspaceStatus::Active).then_some(peek)
+    FileStore::new(&binding.project).peek(&id, node, depth)
 }
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {

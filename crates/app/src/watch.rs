@@ -166,7 +166,8 @@ impl Watcher {
         let of_workspaces = self
             .followers
             .keys()
-            .map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
+            .filter_map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")))
+            .map(Some);
         signs.insert(Happening::Rules, folders.chain(own).chain(of_workspaces).collect());
         signs
     }

@@ -74,6 +74,7 @@ impl Said {
 
 const UNBOUND: Why = ("会话未绑定工作区", "the session is not bound");
 const BOUND: Why = ("会话已绑定工作区", "the session is bound");
+const LOST: Why = ("绑定的工作区无法读取", "the workspace it is bound to cannot be read");
 
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;

@@ -175,7 +175,9 @@ fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Milli
     if content.trim().is_empty() {
         return Line::Bad;
     }
-    let is_turn = text("type") == "turn";
+    // What somebody said and nobody called anything else.
+    let is_said = text("type").is_empty() && text("memory_type").is_empty() && !text("speaker").is_empty();
+    let is_turn = is_said || text("type") == "turn";
     let letter = match (is_turn, MemoryType::from_word(text("memory_type"))) {
         (true, _) => "T",
         (false, Some(kind)) => kind.as_str(),

@@ -55,8 +55,13 @@ impl Bindings {
         Ok(readable.collect())
     }
 
-    /// Whether the file is there and is no map of bindings. Looked at by every start, so nothing is kept of what is read.
+    /// Whether the file is there and is no map of bindings.
     pub fn is_damaged(&self) -> Result<bool> {
+        Ok(self.load()?.1)
+    }
+
+    /// As [`Bindings::is_damaged`], for every start: nothing is kept of what is read.
+    fn looks_damaged(&self) -> Result<bool> {
         let path = self.path();
         let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(false) };
         let is_map = |text: &str| {
@@ -67,11 +72,16 @@ impl Bindings {
 
     /// Sets a file aside that cannot be read. Says whether there was one.
     pub fn mend(&self) -> Result<bool> {
-        let is_damaged = self.is_damaged()?;
+        let is_damaged = self.looks_damaged()?;
         if is_damaged {
-            self.edit(|_| ())?;
+            self.set_aside()?;
         }
         Ok(is_damaged)
+    }
+
+    /// A damaged file makes way for a sound one.
+    pub fn set_aside(&self) -> Result<()> {
+        self.edit(|_| ())
     }
 
     fn load(&self) -> Result<(Entries, bool)> {
@@ -233,7 +243,7 @@ mod tests {
         ] {
             fs::write_private(&path, text).unwrap();
             assert_eq!(bindings.is_damaged().unwrap(), is_damaged, "{text:?}");
-            assert_eq!(bindings.load().unwrap().1, is_damaged, "{text:?}");
+            assert_eq!(bindings.looks_damaged().unwrap(), is_damaged, "{text:?}");
         }
         assert_eq!(bindings.find("a").unwrap(), None);
         assert_eq!(find_entry(br#"{"x":{"mine":"a"},"a":7,"b":{"a":{}}}"#, "a"), None);

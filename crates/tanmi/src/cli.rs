@@ -132,7 +132,8 @@ pub struct ServeArgs {
 /// Which workspace.
 #[derive(Debug, Args)]
 pub struct In {
-    /// Workspace id; may be left out where the project has one active workspace
+    /// Workspace id; may be left out where the project has one active workspace, and in the shell of an agent that is bound
+    /// to one
     #[arg(long, short = 'w', value_name = "WS")]
     pub workspace: Option<String>,
 }

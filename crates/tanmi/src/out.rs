@@ -36,7 +36,10 @@ fn delivered(written: std::io::Result<()>) {
         && error.kind() != std::io::ErrorKind::BrokenPipe
         && !IS_CUT.swap(true, Ordering::Relaxed)
     {
-        note(&format!("{}: the output cannot be written: {error}", paint(RED.bold(), "error")));
+        let lang = Lang::of_locale();
+        let (label, what) =
+            (lang.pick("错误", "error"), lang.pick("无法写出结果", "the output cannot be written"));
+        note(&format!("{}: {what}: {error}", paint(RED.bold(), label)));
     }
 }
 

@@ -72,9 +72,11 @@ impl App {
             imported.added += 1;
         }
         for (target, hidden, by) in &marks {
-            // Beside the record it is about: what was forgotten is never there without the word that hides it.
+            // Beside the record it is about: what was forgotten is never there without the word that hides it. Words about
+            // summaries stand in days, too, or one of tomorrow could not take them back.
             let path = match added.get(target) {
-                Some(path) => path.clone(),
+                Some(path) if *path != folder.sessions() => path.clone(),
+                Some(_) => folder.daily(self.now()),
                 None if *hidden && added.contains_key(by) => folder.latest_daily(self.now()),
                 None => continue,
             };
@@ -130,8 +132,7 @@ fn imported_line(row: &MemoryRow, now: Millis) -> String {
         }
         return line.to_string();
     }
-    // What somebody said and nobody called a fact.
-    let is_turn = row.kind == "turn" || (!row.speaker.is_empty() && row.letter == "W");
+    let is_turn = row.kind == "turn";
     let mut line = json!({
         "id": row.id, "type": if is_turn { "turn" } else { "fact" }, "content": row.content,
         "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},

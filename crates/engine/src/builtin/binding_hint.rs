@@ -2,7 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, Said, Why, quiet, session_info};
+use super::{BOUND, Builtin, Ctx, LOST, Said, Why, quiet, session_info};
 
 pub const RULE: Builtin = Builtin {
     id: "binding-hint",
@@ -16,6 +16,9 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
         return Err(BOUND);
+    }
+    if facts.session.lost.is_some() {
+        return Err(LOST);
     }
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
     if !speaks_of_workspaces(prompt, facts.session.unbound) {

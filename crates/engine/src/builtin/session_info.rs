@@ -2,7 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, Said, Why};
+use super::{BOUND, Builtin, Ctx, LOST, Said, Why};
 use crate::facts::Facts;
 
 pub const RULE: Builtin = Builtin {
@@ -17,6 +17,9 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
         return Err(BOUND);
+    }
+    if facts.session.lost.is_some() {
+        return Err(LOST);
     }
     Said::always(ActionKind::SessionInfo, how_to_bind(facts))
 }

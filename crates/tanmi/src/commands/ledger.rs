@@ -1,12 +1,19 @@
 //! `tanmi ledger`
 
+use tanmi_app::Error;
 use tanmi_app::ledger::LedgerFilter;
+use tanmi_session::is_day;
 
 use super::{Context, Result};
 use crate::cli::LedgerArgs;
 use crate::show;
 
 pub fn run(context: &Context, args: LedgerArgs) -> Result {
+    // The use case knows no day, only from when to when.
+    if let Some(day) = args.day.as_deref().filter(|day| !is_day(day)) {
+        let expected = String::from("YYYY-MM-DD");
+        return Err(Error::BadValue { key: "--day", value: day.to_owned(), expected });
+    }
     let view = context.app.ledger(&LedgerFilter {
         session: args.session,
         event: args.event,

@@ -107,7 +107,7 @@ fn bad_input_is_silence() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     let agent = Agent { env: &env, platform: "claude-code", session: "s".into() };
     env.write(&env.workspace_dir(&ws).join("Workspace.md"), b"broken");
-    assert!(agent.start("startup").contains("not bound"));
+    assert!(agent.start("startup").contains("cannot be read"));
     env.write(&env.home_store().join("session-bindings.json"), b"{broken");
     assert!(agent.start("startup").contains("not bound"));
     env.ok(&["session", "unbind", "--session", "s"]);
@@ -159,7 +159,8 @@ fn a_focus_that_is_gone_is_no_focus() {
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("Focused node: (none; node_list shows the work)"));
     env.ok(&["workspace", "delete", &ws]);
-    assert!(agent.start("startup").contains("not bound"));
+    let told = agent.start("startup");
+    assert!(told.contains("is gone") && !told.contains("not bound"), "{told}");
 }
 
 #[test]

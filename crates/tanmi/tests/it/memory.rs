@@ -297,23 +297,25 @@ fn import_and_export_go_by_id() {
         json!({"id": "c", "content": "three", "timestamp": null}),
         json!({"id": "d", "content": "key DB_PASSWORD=hunter2!x"}),
         json!({"id": "o", "content": "short answers", "type": "O", "confidence": 0.9, "speaker": "Ann"}),
+        json!({"id": "w", "content": "a fact", "type": "fact", "memory_type": "W", "speaker": "Ann"}),
     ];
     let text: Vec<String> = lines.iter().map(Value::to_string).collect();
     let file = env.root().join("in.jsonl");
     env.write(&file, format!("{}\nnot json\n{{\"id\":\"e\"}}\n", text.join("\n")).as_bytes());
     let path = file.display().to_string();
     let first = env.json(&["memory", "import", &path]);
-    assert_eq!(first, json!({"added": 5, "known": 0, "badLines": 2, "firstBadLine": 6, "masked": 1}));
-    assert_eq!(env.json(&["memory", "import", &path])["known"], 5, "again changes nothing");
+    assert_eq!(first, json!({"added": 6, "known": 0, "badLines": 2, "firstBadLine": 7, "masked": 1}));
+    assert_eq!(env.json(&["memory", "import", &path])["known"], 6, "again changes nothing");
     let hit = env.json(&["memory", "search", "缓存"])["results"][0].clone();
     assert_eq!((&hit["id"], &hit["type"], &hit["speaker"]), (&json!("a"), &json!("T"), &json!("Ann")));
     assert_eq!(hit["timestamp"], "2023-05-08T13:56:00Z");
     assert_eq!(env.json(&["memory", "show", "o"])["type"], "O", "whoever said it");
+    assert_eq!(env.json(&["memory", "show", "w"])["type"], "W");
     let exported = env.ok(&["memory", "export"]);
     let other = TestEnv::new();
     let file = other.root().join("out.jsonl");
     other.write(&file, exported.as_bytes());
-    assert_eq!(other.json(&["memory", "import", &file.display().to_string()])["added"], 5);
+    assert_eq!(other.json(&["memory", "import", &file.display().to_string()])["added"], 6);
     assert_eq!(other.ok(&["memory", "export"]), exported);
 }
 

@@ -292,6 +292,16 @@ fn an_agent_s_own_shell_is_where_its_session_is() {
     let done = own(&["node", "transition", &node, "--action", "complete", "--conclusion", "c"]);
     assert!(done.contains("its problem is still on record: Clock skew"), "{done}");
     assert!(done.contains("focus: root"), "{done}");
+    // A focus that was deleted is none, and what it is bound to counts in its own project alone.
+    let gone = env.json(&["node", "create", "-w", &ws, "--type", "execution", "--title", "gone"]);
+    let gone = gone["nodeId"].as_str().unwrap().to_owned();
+    own(&["node", "transition", &gone, "--action", "start"]);
+    own(&["node", "delete", &gone]);
+    assert!(own(&["node", "context"]).contains("Auth"));
+    let other = env.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    assert!(env.run_in(&other, &["workspace", "init", "--name", "Elsewhere", "--goal", "g"]).ok);
+    assert!(own(&["--project", other.to_str().unwrap(), "tree"]).contains("Elsewhere"));
     // Somebody else's terminal has no session.
     assert_eq!(env.error(&["log", "x"])["code"], "AMBIGUOUS_WORKSPACE");
     assert_eq!(env.error(&["log", "-w", &ws, "x"])["code"], "NO_FOCUS");

@@ -139,6 +139,9 @@ impl Error {
                 };
                 Some((format!("ID 的形式：{shape}；{zh}"), format!("ids look like: {shape}; {en}")))
             }
+            Error::TooLong { unit: "characters", field: "name", .. } => {
+                both("缩短它；细节写进 goal", "shorten it; what is more goes into goal")
+            }
             Error::TooLong { unit: "characters", .. } => {
                 both("缩短它；细节写进 requirement", "shorten it; what is more goes into requirement")
             }
@@ -155,7 +158,10 @@ impl Error {
                 Some((format!("现有工作区：{list}"), format!("there are: {list}")))
             }
             Error::NotInList { known, .. } if !known.is_empty() => {
-                let known = tanmi_base::text::one_line(&known.join("; "));
+                let short = |one: &String| tanmi_base::text::fit(&tanmi_base::text::one_line(one), 60);
+                let mut list: Vec<String> = known.iter().take(10).map(short).collect();
+                list.extend((known.len() > 10).then(|| String::from("…")));
+                let known = list.join("; ");
                 Some((format!("现有：{known}"), format!("there are: {known}")))
             }
             Error::NodeNotFound { .. } => both(

@@ -267,6 +267,11 @@ fn what_is_hidden_stays_hidden_elsewhere() {
     let came = import(&exported);
     assert_eq!((&came["added"], &came["badLines"]), (&json!(5), &json!(0)), "{exported}");
     assert_eq!(seen(&other), seen(&env));
+    // And it can be brought back, a summary too.
+    let summary = summary["id"].as_str().unwrap();
+    other.ok(&["memory", "restore", summary]);
+    assert_eq!(other.json(&["memory", "show", summary]).get("hidden"), None);
+    other.ok(&["memory", "forget", summary]);
     // Somebody there thinks otherwise: what is known stays as it is, unless something new replaces it.
     other.ok(&["memory", "restore", &ids[0]]);
     env.ok(&["memory", "edit", &ids[2], "three, and a half"]);
