@@ -25,7 +25,7 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     }
     let mut out = table::render(&rows, 60);
     if listed.total == 0 {
-        let _ = writeln!(out, "{}", lang.pick("没有这样的会话", "there is no such session"));
+        let _ = writeln!(out, "{}", lang.pick("没有会话", "no sessions"));
     }
     let left = listed.total - rows.len();
     if left > 0 {

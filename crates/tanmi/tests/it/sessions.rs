@@ -248,7 +248,7 @@ fn the_status_line_of_a_session() {
 #[test]
 fn sessions_are_listed_with_what_they_are_bound_to() {
     let env = TestEnv::new();
-    assert!(env.ok(&["session", "list"]).contains("there is no such session"));
+    assert!(env.ok(&["session", "list"]).contains("no sessions"));
     let ws = env.init();
     Agent::claude(&env, "s-1").start("startup");
     Agent::claude(&env, "s-2").start("startup");
