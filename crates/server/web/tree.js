@@ -299,10 +299,9 @@ export class Tree {
       this.nodes.delete(id);
       return;
     }
-    const isNew = !known || before !== row.parentId;
     this.note(row);
-    if (!isNew) return;
-    parents.add(row.parentId);
+    if (!known || before !== row.parentId) parents.add(row.parentId);
+    // One that is known may have been seen with its children, before the level it stands in had it.
     const parent = this.nodes.get(row.parentId);
     // Behind what is not fetched yet it comes by itself; a level that was never opened is fetched when it is.
     if (parent && parent.kids && !parent.next && !parent.kids.includes(id)) parent.kids.push(id);
