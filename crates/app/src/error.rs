@@ -94,6 +94,12 @@ impl Error {
         move |source| Error::Domain(tanmi_workspace::Error::Io { path, source })
     }
 
+    /// What somebody wrote, short enough to be said back to them.
+    pub(crate) fn bad_value(key: &'static str, value: &str, expected: String) -> Error {
+        let value = tanmi_base::text::fit(&tanmi_base::text::one_line(value), 60);
+        Error::BadValue { key, value, expected }
+    }
+
     pub fn code(&self) -> &'static str {
         match self {
             Error::Domain(error) => error.code(),

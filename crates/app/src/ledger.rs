@@ -64,8 +64,7 @@ impl App {
         }
         for (key, day) in [("since", &filter.since), ("until", &filter.until)] {
             if let Some(day) = day.as_deref().filter(|day| !is_day(day)) {
-                let value = tanmi_base::text::fit(&tanmi_base::text::one_line(day), 60);
-                return Err(Error::BadValue { key, value, expected: String::from("YYYY-MM-DD") });
+                return Err(Error::bad_value(key, day, String::from("YYYY-MM-DD")));
             }
         }
         let ledger = Ledger::new(self.home());

@@ -161,7 +161,7 @@ impl App {
         let here = self.store(&self.project);
         let bound = if id.is_none() { self.own_binding() } else { None };
         let Some(raw) = id.or(bound.as_ref().map(|bound| bound.workspace_id.as_str())) else {
-            return self.only_active(here);
+            return self.only_active();
         };
         let id = WorkspaceId::parse(raw)?;
         if here.exists(&id) {
@@ -203,11 +203,8 @@ impl App {
         self.binding_of(session).ok().flatten().filter(|bound| bound.project == self.project)
     }
 
-    pub(crate) fn only_active_here(&self) -> Result<Place> {
-        self.only_active(self.store(&self.project))
-    }
-
-    fn only_active(&self, store: Arc<FileStore>) -> Result<Place> {
+    pub(crate) fn only_active(&self) -> Result<Place> {
+        let store = self.store(&self.project);
         let mut active = active_heads(&store)?;
         match active.len() {
             1 => Ok(Place { store, id: active.remove(0).0 }),

@@ -301,8 +301,7 @@ pub(crate) fn start_named(kind: EventKind, word: Option<&str>) -> Result<Option<
     let start = StartSource::from_word(word.unwrap_or_default());
     if let Some(word) = word.filter(|word| *word != start.as_str()) {
         let words: Vec<&str> = StartSource::ALL.iter().map(|start| start.as_str()).collect();
-        let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
-        return Err(Error::BadValue { key: "start", value, expected: words.join(" | ") });
+        return Err(Error::bad_value("start", word, words.join(" | ")));
     }
     Ok((kind == EventKind::SessionStart).then_some(start))
 }

@@ -121,7 +121,7 @@ impl App {
         let node = node.map(NodeId::parse).transpose()?;
         let place = match workspace {
             Some(_) => self.locate(workspace)?,
-            None => self.only_active_here()?,
+            None => self.only_active()?,
         };
         let (name, lang) = self.view(&place, |tx| {
             let workspace = tx.workspace()?;

@@ -32,9 +32,8 @@ pub struct Raised {
 /// `key` is where the word came from.
 pub fn platform_named(key: &'static str, word: &str) -> Result<&'static Platform> {
     find_platform(word).ok_or_else(|| {
-        let value = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
-        let expected = PLATFORMS.iter().map(|platform| platform.id).collect::<Vec<_>>().join(" | ");
-        Error::BadValue { key, value, expected }
+        let known: Vec<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
+        Error::bad_value(key, word, known.join(" | "))
     })
 }
 

@@ -103,11 +103,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     let (binding, continued) = binding_for(caller, event, &bindings, states);
     if let (Some(before), Some(binding)) = (continued, &binding) {
         if let Err(error) = bindings.bind(&event.session, binding) {
-            write_log(
-                caller.home,
-                caller.now,
-                &format!("session {}: not bound any more: {error}", event.session),
-            );
+            note(caller, &format!("session {}: not bound any more: {error}", event.session));
         }
         state.said = before.said;
     }

@@ -53,6 +53,15 @@ impl Ctx<'_> {
         }
         Ok(())
     }
+
+    /// Whoever hears that its workspace is lost is not told beside it that it has none.
+    fn refuse_if_lost(&self) -> Result<(), Why> {
+        let is_told = self.facts.session.lost.is_some() && !self.facts.muted.contains(&binding_lost::RULE.id);
+        if is_told {
+            return Err(("绑定的工作区无法读取", "the workspace it is bound to cannot be read"));
+        }
+        Ok(())
+    }
 }
 
 /// Bytes that whoever speaks at length leaves for a reminder beside it.
@@ -74,7 +83,6 @@ impl Said {
 
 const UNBOUND: Why = ("会话未绑定工作区", "the session is not bound");
 const BOUND: Why = ("会话已绑定工作区", "the session is bound");
-const LOST: Why = ("绑定的工作区无法读取", "the workspace it is bound to cannot be read");
 
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;

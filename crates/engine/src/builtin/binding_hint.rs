@@ -2,7 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, LOST, Said, Why, quiet, session_info};
+use super::{BOUND, Builtin, Ctx, Said, Why, quiet, session_info};
 
 pub const RULE: Builtin = Builtin {
     id: "binding-hint",
@@ -17,9 +17,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if facts.workspace.is_some() {
         return Err(BOUND);
     }
-    if facts.session.lost.is_some() {
-        return Err(LOST);
-    }
+    ctx.refuse_if_lost()?;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
     if !speaks_of_workspaces(prompt, facts.session.unbound) {
         return Err(("提示词没有提到工作区", "the prompt does not speak of workspaces"));

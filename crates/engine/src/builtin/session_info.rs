@@ -2,7 +2,7 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, LOST, Said, Why};
+use super::{BOUND, Builtin, Ctx, Said, Why};
 use crate::facts::Facts;
 
 pub const RULE: Builtin = Builtin {
@@ -18,9 +18,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if facts.workspace.is_some() {
         return Err(BOUND);
     }
-    if facts.session.lost.is_some() {
-        return Err(LOST);
-    }
+    ctx.refuse_if_lost()?;
     Said::always(ActionKind::SessionInfo, how_to_bind(facts))
 }
 

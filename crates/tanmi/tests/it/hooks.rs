@@ -239,4 +239,8 @@ fn a_workspace_that_is_gone_is_missed() {
     tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
     env.tick(3_700_000);
     assert!(agent.prompt("go on").contains("is gone"), "deleted");
+    // Who wants no hints still learns its id.
+    env.ok(&["config", "set", "bindingHints", "false"]);
+    let told = agent.start("startup");
+    assert!(told.contains("not bound") && !told.contains("is gone"), "{told}");
 }
