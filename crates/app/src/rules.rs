@@ -260,7 +260,7 @@ impl App {
             rules: judged.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
             files: files.iter().map(|file| checked(file, lang)).collect(),
             bytes: text.len(),
-            tokens: text::tokens(&text),
+            tokens: text::estimate_tokens(&text),
             text,
         }
     }
@@ -371,7 +371,7 @@ fn explained_rule(trace: Trace, lang: Lang) -> ExplainedRule {
         verdict,
         why,
         bytes: content.as_ref().map_or(0, String::len),
-        tokens: content.as_deref().map_or(0, text::tokens),
+        tokens: content.as_deref().map_or(0, text::estimate_tokens),
         content,
     }
 }

@@ -277,7 +277,7 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: 
         workspace: facts.workspace.as_ref().map(|workspace| workspace.id.clone()),
         rules: decision.actions.iter().map(|action| action.rule.clone()).collect(),
         bytes: text.len(),
-        tokens: tanmi_base::text::tokens(&text),
+        tokens: tanmi_base::text::estimate_tokens(&text),
         micros: u64::try_from(caller.started.elapsed().as_micros()).unwrap_or(u64::MAX),
         text: String::new(),
     };

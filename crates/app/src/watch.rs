@@ -191,12 +191,12 @@ fn differing<'a>(
     now.iter().filter(|(kind, sign)| before.get(*kind) != Some(sign)).map(|(kind, _)| kind.clone())
 }
 
-fn seen(project: &Path, id: &WorkspaceId, happening: store::Happening) -> Happening {
+fn seen(project: &Path, id: &WorkspaceId, happening: store::StoreEvent) -> Happening {
     let (workspace_id, project) = (id.clone(), project.display().to_string());
     let (change, nodes, gap) = match happening {
-        store::Happening::Change { seq, nodes } => (Some(seq), nodes, false),
-        store::Happening::Edit { nodes } => (None, nodes, false),
-        store::Happening::Gap { seq } => (Some(seq), Vec::new(), true),
+        store::StoreEvent::Change { seq, nodes } => (Some(seq), nodes, false),
+        store::StoreEvent::Edit { nodes } => (None, nodes, false),
+        store::StoreEvent::Gap { seq } => (Some(seq), Vec::new(), true),
     };
     Happening::Workspace { workspace_id, project, change, nodes, gap }
 }

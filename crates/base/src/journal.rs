@@ -25,26 +25,26 @@ use crate::fs::{self, Durability, FileSig};
 mod apply;
 mod tail;
 
-pub use tail::{Happening, Tail};
+pub use tail::{JournalEvent, JournalTail};
 
 /// One file or folder to change. Paths are relative to the journal's root and use `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    Write { path: String, before: Option<Before>, text: String },
+    Write { path: String, before: Option<ExpectedFile>, text: String },
     Move { from: String, to: String },
 }
 
 /// What a file was when the change was decided; `None` in its place means that there was no file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
+pub struct ExpectedFile {
     pub sig: FileSig,
     pub md5: String,
 }
 
-impl Before {
-    pub fn of(sig: FileSig, bytes: &[u8]) -> Before {
-        Before { sig, md5: crate::hash::md5_hex(bytes) }
+impl ExpectedFile {
+    pub fn of(sig: FileSig, bytes: &[u8]) -> ExpectedFile {
+        ExpectedFile { sig, md5: crate::hash::md5_hex(bytes) }
     }
 }
 
@@ -105,7 +105,7 @@ pub enum CommitError {
 
 /// The folders a journal works in.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct JournalPaths {
     /// What paths in records are relative to.
     pub root: PathBuf,
     /// Scratch space on the same file system, for the holder of the lock alone, who empties it first.
@@ -121,7 +121,7 @@ pub struct Places {
 pub struct Journal {
     file: File,
     path: PathBuf,
-    places: Places,
+    places: JournalPaths,
     seq: u64,
     len: u64,
     /// Something may be unfinished: the tail has no mark, or the machine was restarted.
@@ -140,7 +140,7 @@ impl Journal {
     }
 
     /// Opens the journal, creating it if it is missing; `fallback_base` is the last number anybody remembers.
-    pub fn open(path: &Path, places: Places, fallback_base: u64) -> io::Result<Journal> {
+    pub fn open(path: &Path, places: JournalPaths, fallback_base: u64) -> io::Result<Journal> {
         let options = || OpenOptions::new().read(true).append(true).open(path);
         let mut file = match options() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -364,7 +364,7 @@ fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
 /// What is to be there in the end, with every state on the way that counts as "still as before".
 struct Goal<'a> {
     text: &'a str,
-    befores: Vec<Option<&'a Before>>,
+    befores: Vec<Option<&'a ExpectedFile>>,
     trace: Trace,
 }
 

@@ -24,7 +24,7 @@ pub enum LockError {
 static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
 
 /// For the rest of this process.
-pub fn set_patience(patience: Duration) {
+pub fn set_lock_timeout(patience: Duration) {
     PATIENCE.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 

@@ -42,7 +42,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// What a text costs a model, roughly: four Latin characters to a token, one of any other script.
-pub fn tokens(text: &str) -> usize {
+pub fn estimate_tokens(text: &str) -> usize {
     let others = text.chars().filter(|c| !c.is_ascii()).count();
     let latin = text.bytes().filter(u8::is_ascii).count();
     others + latin.div_ceil(4)

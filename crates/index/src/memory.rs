@@ -135,7 +135,7 @@ impl MemoryIndex {
     }
 
     /// Waits no longer than this for another writer.
-    pub fn set_patience(&self, patience: std::time::Duration) -> Result<()> {
+    pub fn set_busy_timeout(&self, patience: std::time::Duration) -> Result<()> {
         Ok(self.db.busy_timeout(patience)?)
     }
 

@@ -50,7 +50,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
 fn answer(via: &str, name: Option<&str>) -> Option<String> {
     let started = Instant::now();
     let home = paths::home_store()?;
-    lock::set_patience(Duration::from_secs(1));
+    lock::set_lock_timeout(Duration::from_secs(1));
     let Some(platform) = find_platform(via) else {
         return log(&home, &format!("hook: unknown platform {via:?}"));
     };
@@ -66,7 +66,7 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
     };
     if event.kind == EventKind::SessionEnd {
         // Clients wait a second for this one.
-        lock::set_patience(Duration::from_millis(200));
+        lock::set_lock_timeout(Duration::from_millis(200));
     }
     let client = crate::env::client();
     let (user, context) = (paths::user_home(), crate::env::context());

@@ -12,7 +12,7 @@ use crate::model::*;
 mod file;
 mod memory;
 
-pub use file::{CheckReport, Depth, FileStore, Finding, Fix, Follower, Happening, Peek};
+pub use file::{CheckReport, Depth, FileStore, Finding, Fix, Follower, Peek, StoreEvent};
 pub use memory::MemoryStore;
 
 /// What a listing needs of a node, without its texts.

@@ -161,7 +161,7 @@ fn end(
 fn sync_until(caller: &Caller<'_>, folder: &Folder, project: &Path, deadline: Instant) {
     let Ok(files) = crate::memory::files(folder, caller.home, project) else { return };
     if let Ok(index) = MemoryIndex::open(&folder.index()) {
-        let _ = index.set_patience(Duration::from_millis(200));
+        let _ = index.set_busy_timeout(Duration::from_millis(200));
         let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
     }
 }

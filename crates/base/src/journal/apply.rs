@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Applied, Before, Change, CommitError, Goals, Places, Recovery, Removal, Trace};
+use super::{Applied, Change, CommitError, ExpectedFile, Goals, JournalPaths, Recovery, Removal, Trace};
 use crate::fs::{self, Durability, FileSig};
 
 /// Every file to write is still what the change was decided on.
-pub(super) fn check(places: &Places, changes: &[Change]) -> Result<(), CommitError> {
+pub(super) fn check(places: &JournalPaths, changes: &[Change]) -> Result<(), CommitError> {
     for change in changes {
         if let Change::Write { path, before, .. } = change {
             let full = places.root.join(path);
@@ -21,7 +21,7 @@ pub(super) fn check(places: &Places, changes: &[Change]) -> Result<(), CommitErr
 }
 
 /// Carries a record out. An error means that nothing was touched; what fails later is left to recovery.
-pub(super) fn apply(places: &Places, changes: &[Change]) -> Result<Applied, CommitError> {
+pub(super) fn apply(places: &JournalPaths, changes: &[Change]) -> Result<Applied, CommitError> {
     let mut applied =
         Applied { sigs: Vec::with_capacity(changes.len()), kept: Vec::new(), is_unfinished: false };
     for (n, change) in changes.iter().enumerate() {
@@ -55,7 +55,12 @@ enum Wrote {
 }
 
 /// A look directly before the rename: an editor may have saved while earlier files of the same record were written.
-fn write_unless_saved(places: &Places, path: &str, text: &str, before: Option<&Before>) -> io::Result<Wrote> {
+fn write_unless_saved(
+    places: &JournalPaths,
+    path: &str,
+    text: &str,
+    before: Option<&ExpectedFile>,
+) -> io::Result<Wrote> {
     let full = places.root.join(path);
     let expected = before.map(|before| before.sig);
     if FileSig::of(&full)? == expected {
@@ -67,7 +72,7 @@ fn write_unless_saved(places: &Places, path: &str, text: &str, before: Option<&B
     put_aside(places, path, text).map(Wrote::Aside)
 }
 
-fn put_aside(places: &Places, path: &str, text: &str) -> io::Result<PathBuf> {
+fn put_aside(places: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf> {
     std::fs::create_dir_all(&places.kept)?;
     let aside = places.kept.join(format!("{}-{}", path.replace('/', "-"), crate::id::random(6)));
     fs::write_new(&aside, text.as_bytes(), Durability::Synced)?;
@@ -75,7 +80,7 @@ fn put_aside(places: &Places, path: &str, text: &str) -> io::Result<PathBuf> {
 }
 
 /// When the folder around a change was last changed; 0 if it is not there yet.
-pub(super) fn folder_time(places: &Places, change: &Change) -> i64 {
+pub(super) fn folder_time(places: &JournalPaths, change: &Change) -> i64 {
     let (Change::Write { path, .. } | Change::Move { from: path, .. }) = change;
     // A node's own folder comes and goes with it; the one that holds it tells.
     let above = path.split_once('/').map_or("", |(first, _)| first);
@@ -83,7 +88,7 @@ pub(super) fn folder_time(places: &Places, change: &Change) -> i64 {
 }
 
 /// Brings every goal about that no person has overridden.
-pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) -> io::Result<()> {
+pub(super) fn redo(places: &JournalPaths, goals: &Goals<'_>, recovery: &mut Recovery) -> io::Result<()> {
     for (path, goal) in &goals.writes {
         let full = places.root.join(path);
         let replace = match fs::read_optional(&full)? {
@@ -115,7 +120,7 @@ pub(super) fn redo(places: &Places, goals: &Goals<'_>, recovery: &mut Recovery) 
 
 /// Whether a change that is not to be seen got lost with the machine. Directory changes reach the disk in their order:
 /// if the folder has been changed since, this change had been there too, and somebody undid it.
-fn is_lost(places: &Places, path: &str, trace: Trace) -> bool {
+fn is_lost(places: &JournalPaths, path: &str, trace: Trace) -> bool {
     let change = Change::Move { from: path.to_owned(), to: String::new() };
     !trace.was_applied || folder_time(places, &change) <= trace.folder
 }
@@ -124,7 +129,7 @@ fn is_lost(places: &Places, path: &str, trace: Trace) -> bool {
 const DATA: Durability = if cfg!(target_os = "linux") { Durability::Journaled } else { Durability::Synced };
 
 /// A file in a folder that is not there yet arrives together with its folder, so that nobody meets an empty one.
-fn write(places: &Places, path: &str, text: &str) -> io::Result<FileSig> {
+fn write(places: &JournalPaths, path: &str, text: &str) -> io::Result<FileSig> {
     let full = places.root.join(path);
     let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
         return Err(io::Error::other("a change names no file"));
@@ -137,7 +142,12 @@ fn write(places: &Places, path: &str, text: &str) -> io::Result<FileSig> {
     fs::write_atomic(&full, text.as_bytes(), &places.temp, DATA)
 }
 
-fn write_with_folder(places: &Places, folder: &Path, name: &Path, text: &str) -> io::Result<Option<FileSig>> {
+fn write_with_folder(
+    places: &JournalPaths,
+    folder: &Path,
+    name: &Path,
+    text: &str,
+) -> io::Result<Option<FileSig>> {
     if let Some(above) = folder.parent() {
         std::fs::create_dir_all(above)?;
     }
@@ -154,7 +164,7 @@ fn write_with_folder(places: &Places, folder: &Path, name: &Path, text: &str) ->
     }
 }
 
-fn move_away(places: &Places, from: &str, to: &str) -> io::Result<()> {
+fn move_away(places: &JournalPaths, from: &str, to: &str) -> io::Result<()> {
     let to = places.root.join(to);
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent)?;

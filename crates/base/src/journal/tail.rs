@@ -10,7 +10,7 @@ use crate::fs::{self, FileSig};
 
 /// What a journal tells whoever follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum JournalEvent {
     /// A change is done. Paths are relative to the journal's root.
     Change { seq: u64, paths: Vec<String> },
     /// Changes up to this number happened unseen: whoever shows the place looks at all of it again.
@@ -18,7 +18,7 @@ pub enum Happening {
 }
 
 #[derive(Debug)]
-pub struct Tail {
+pub struct JournalTail {
     path: PathBuf,
     open: Option<Open>,
     /// The last number that was told or is known to need no telling.
@@ -37,10 +37,10 @@ struct Open {
     begun: Option<(u64, Vec<String>)>,
 }
 
-impl Tail {
+impl JournalTail {
     /// Follows from here on; what is already there is not told.
-    pub fn from_end(path: &Path) -> Tail {
-        let mut tail = Tail::from_start(path);
+    pub fn from_end(path: &Path) -> JournalTail {
+        let mut tail = JournalTail::from_start(path);
         // What cannot be read yet is told when it can be.
         let _ = tail.poll();
         tail.is_new = false;
@@ -48,12 +48,12 @@ impl Tail {
     }
 
     /// Tells also what the file holds already.
-    pub fn from_start(path: &Path) -> Tail {
-        Tail { path: path.to_owned(), open: None, seq: 0, sig: None, is_new: true }
+    pub fn from_start(path: &Path) -> JournalTail {
+        JournalTail { path: path.to_owned(), open: None, seq: 0, sig: None, is_new: true }
     }
 
     /// What was finished since the last time.
-    pub fn poll(&mut self) -> io::Result<Vec<Happening>> {
+    pub fn poll(&mut self) -> io::Result<Vec<JournalEvent>> {
         let sig = FileSig::of(&self.path)?;
         if sig == self.sig {
             return Ok(Vec::new());
@@ -66,14 +66,14 @@ impl Tail {
                 // Whoever recovers finishes what was begun, and starts a new file.
                 if let Some((seq, paths)) = old.begun.filter(|(seq, _)| *seq <= fresh.base && *seq > self.seq)
                 {
-                    told.push(Happening::Change { seq, paths });
+                    told.push(JournalEvent::Change { seq, paths });
                     self.seq = seq;
                 }
             }
             // Ahead: something happened unseen. Behind: somebody threw the old numbers away.
             if fresh.base != self.seq {
                 if !self.is_new {
-                    told.push(Happening::Gap { seq: fresh.base });
+                    told.push(JournalEvent::Gap { seq: fresh.base });
                 }
                 self.seq = fresh.base;
             }
@@ -117,7 +117,7 @@ impl Tail {
         Ok(Some(Open { file, base: header.base, offset: 0, begun: None }))
     }
 
-    fn drain(&mut self, open: &mut Open, told: &mut Vec<Happening>) -> io::Result<()> {
+    fn drain(&mut self, open: &mut Open, told: &mut Vec<JournalEvent>) -> io::Result<()> {
         let mut bytes = Vec::new();
         open.file.seek(SeekFrom::Start(open.offset))?;
         open.file.read_to_end(&mut bytes)?;
@@ -131,7 +131,7 @@ impl Tail {
                     self.seq = seq;
                     // One that was given up is told too, as a change of nothing: numbers have no holes.
                     let paths = if kind == b'A' { paths } else { Vec::new() };
-                    told.push(Happening::Change { seq, paths });
+                    told.push(JournalEvent::Change { seq, paths });
                 }
             }
         }

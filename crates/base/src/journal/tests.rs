@@ -17,9 +17,9 @@ impl Bench {
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         Bench { dir }
     }
-    fn places(&self) -> Places {
+    fn places(&self) -> JournalPaths {
         let root = self.dir.path().to_owned();
-        Places { temp: root.join("tmp"), kept: root.join("kept"), root, allows: is_inside }
+        JournalPaths { temp: root.join("tmp"), kept: root.join("kept"), root, allows: is_inside }
     }
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -35,7 +35,8 @@ impl Bench {
     }
     fn write(&self, name: &str, text: &str) -> Change {
         let before = fs::read_optional(&self.path(name)).unwrap();
-        let before = before.map(|bytes| Before::of(FileSig::of(&self.path(name)).unwrap().unwrap(), &bytes));
+        let before =
+            before.map(|bytes| ExpectedFile::of(FileSig::of(&self.path(name)).unwrap().unwrap(), &bytes));
         Change::Write { path: name.into(), before, text: text.into() }
     }
     /// The record reaches the disk, the process dies before it touches a file.
@@ -272,10 +273,10 @@ fn whoever_follows_is_told_of_everything_once() {
         journal.commit(vec![change], 0).unwrap();
         journal.mark_applied().unwrap();
     };
-    let change = |seq: u64, path: &str| Happening::Change { seq, paths: vec![path.into()] };
+    let change = |seq: u64, path: &str| JournalEvent::Change { seq, paths: vec![path.into()] };
     commit("a.md", "1");
-    let mut late = Tail::from_end(&bench.path("journal"));
-    let mut early = Tail::from_start(&bench.path("journal"));
+    let mut late = JournalTail::from_end(&bench.path("journal"));
+    let mut early = JournalTail::from_start(&bench.path("journal"));
     assert_eq!(early.poll().unwrap(), [change(1, "a.md")]);
     commit("b.md", "2");
     commit("a.md", "3");
@@ -302,26 +303,26 @@ fn whoever_follows_is_told_of_everything_once() {
     commit("g.md", "8");
     bench.open().checkpoint().unwrap();
     commit("h.md", "9");
-    assert_eq!(late.poll().unwrap(), [change(7, "f.md"), Happening::Gap { seq: 8 }, change(9, "h.md")]);
+    assert_eq!(late.poll().unwrap(), [change(7, "f.md"), JournalEvent::Gap { seq: 8 }, change(9, "h.md")]);
 
     // Somebody threw the journal away: its numbers begin again.
     std::fs::remove_file(bench.path("journal")).unwrap();
     commit("i.md", "10");
-    assert_eq!(late.poll().unwrap(), [Happening::Gap { seq: 0 }, change(1, "i.md")]);
+    assert_eq!(late.poll().unwrap(), [JournalEvent::Gap { seq: 0 }, change(1, "i.md")]);
 }
 
 #[test]
 fn a_change_that_was_refused_is_told_as_one_of_nothing() {
     let bench = Bench::new();
     bench.put("a.md", "old");
-    let mut tail = Tail::from_start(&bench.path("journal"));
+    let mut tail = JournalTail::from_start(&bench.path("journal"));
     let mut journal = bench.open();
     let change = bench.write("a.md", "new");
     journal.commit(vec![change], 0).unwrap();
     journal.void().unwrap();
-    assert_eq!(tail.poll().unwrap(), [Happening::Change { seq: 1, paths: Vec::new() }]);
+    assert_eq!(tail.poll().unwrap(), [JournalEvent::Change { seq: 1, paths: Vec::new() }]);
     let change = bench.write("a.md", "newer");
     journal.commit(vec![change], 0).unwrap();
     journal.mark_applied().unwrap();
-    assert_eq!(tail.poll().unwrap(), [Happening::Change { seq: 2, paths: vec!["a.md".into()] }]);
+    assert_eq!(tail.poll().unwrap(), [JournalEvent::Change { seq: 2, paths: vec!["a.md".into()] }]);
 }

@@ -43,11 +43,11 @@ pub fn json(declaration: &Declaration, explained: &Explained, with_text: bool) -
     let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, &told_text, Lang::En).1});
     let actions = explained.judged.decision.actions.iter();
     let told: Vec<Value> = actions
-        .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::tokens(&action.content)}))
+        .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
         .collect();
     let mut value = json!({
         "bytes": explained.text.len(),
-        "tokens": text::tokens(&explained.text),
+        "tokens": text::estimate_tokens(&explained.text),
         "told": told,
         "declared": declaration.files.iter().map(file).collect::<Vec<_>>(),
         "flaws": declaration.flaws.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect::<Vec<_>>(),
@@ -72,7 +72,7 @@ pub fn tree(
         None => lang.pick(String::from("会话开始"), String::from("session start")),
     };
     let size = |content: &str| {
-        let (bytes, tokens) = (content.len(), text::tokens(content));
+        let (bytes, tokens) = (content.len(), text::estimate_tokens(content));
         lang.pick(format!("{bytes} 字节，约 {tokens} token"), format!("{bytes} bytes, about {tokens} tokens"))
     };
     let _ = writeln!(

@@ -27,7 +27,7 @@ mod scan;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
-pub use follow::{Follower, Happening};
+pub use follow::{Follower, StoreEvent};
 use layout::{Layout, ProjectLayout};
 pub use peek::{Depth, Peek};
 
@@ -193,7 +193,8 @@ impl FileStore {
         let known = index.index.metas()?;
         let remembered = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let path = layout.journal();
-        let mut journal = Journal::open(&path, layout.places(), remembered).map_err(Error::io(&path))?;
+        let mut journal =
+            Journal::open(&path, layout.journal_paths(), remembered).map_err(Error::io(&path))?;
         let recovered = journal.needs_recovery();
         if recovered {
             let recovery = journal.recover().map_err(Error::io(&path))?;

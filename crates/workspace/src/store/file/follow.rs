@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use tanmi_base::fs::FileSig;
-use tanmi_base::journal::{self, Tail};
+use tanmi_base::journal::{self, JournalTail};
 
 use super::layout::Layout;
 use super::{FileStore, scan};
@@ -16,7 +16,7 @@ const WORKSPACE: &str = "workspace";
 
 /// Something happened in a workspace. Nodes are ids, or `workspace` for its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum StoreEvent {
     Change {
         seq: u64,
         nodes: Vec<String>,
@@ -33,7 +33,7 @@ pub enum Happening {
 
 pub struct Follower {
     layout: Layout,
-    tail: Tail,
+    tail: JournalTail,
     sigs: HashMap<String, FileSig>,
 }
 
@@ -41,7 +41,8 @@ impl FileStore {
     /// Follows a workspace from here on, or, one that was not there before, from its beginning.
     pub fn follow(&self, id: &WorkspaceId, from_start: bool) -> Follower {
         let layout = self.layout(id);
-        let tail = if from_start { Tail::from_start } else { Tail::from_end }(&layout.journal());
+        let tail =
+            if from_start { JournalTail::from_start } else { JournalTail::from_end }(&layout.journal());
         let sigs = signatures(&layout).unwrap_or_default();
         Follower { layout, tail, sigs }
     }
@@ -49,16 +50,16 @@ impl FileStore {
 
 impl Follower {
     /// What was finished since the last call. Costs one look at the journal if nothing was.
-    pub fn changes(&mut self) -> Result<Vec<Happening>> {
+    pub fn changes(&mut self) -> Result<Vec<StoreEvent>> {
         let told = self.tail.poll().map_err(Error::io(self.layout.journal()))?;
         let mut happened = Vec::with_capacity(told.len());
         for told in told {
             happened.push(match told {
-                journal::Happening::Gap { seq } => Happening::Gap { seq },
-                journal::Happening::Change { seq, paths } => {
+                journal::JournalEvent::Gap { seq } => StoreEvent::Gap { seq },
+                journal::JournalEvent::Change { seq, paths } => {
                     let nodes: Vec<String> = paths.iter().filter_map(|path| name_of(path)).collect();
                     nodes.iter().for_each(|node| self.look(node));
-                    Happening::Change { seq, nodes }
+                    StoreEvent::Change { seq, nodes }
                 }
             });
         }
@@ -67,7 +68,7 @@ impl Follower {
 
     /// What a person changed since the last call. Looks at every file. A change of the program's that has not been
     /// told yet may be told here too, and then once more with its number.
-    pub fn edits(&mut self) -> Result<Option<Happening>> {
+    pub fn edits(&mut self) -> Result<Option<StoreEvent>> {
         let now = signatures(&self.layout)?;
         let changed =
             now.iter().filter(|(name, sig)| self.sigs.get(*name) != Some(sig)).map(|(name, _)| name);
@@ -75,7 +76,7 @@ impl Follower {
         let mut nodes: Vec<String> = changed.chain(gone).cloned().collect();
         nodes.sort();
         self.sigs = now;
-        Ok((!nodes.is_empty()).then_some(Happening::Edit { nodes }))
+        Ok((!nodes.is_empty()).then_some(StoreEvent::Edit { nodes }))
     }
 
     fn look(&mut self, name: &str) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::Millis;
 use tanmi_base::fs;
-use tanmi_base::journal::{Change, Places};
+use tanmi_base::journal::{Change, JournalPaths};
 
 use crate::model::{NodeId, WorkspaceId};
 
@@ -159,8 +159,8 @@ impl Layout {
         self.local().join("kept")
     }
 
-    pub fn places(&self) -> Places {
-        Places { root: self.dir.clone(), temp: self.temp(), kept: self.kept(), allows: is_ours }
+    pub fn journal_paths(&self) -> JournalPaths {
+        JournalPaths { root: self.dir.clone(), temp: self.temp(), kept: self.kept(), allows: is_ours }
     }
 
     /// A folder of the store that is a symbolic link: whoever put it there wants us to write, or delete, elsewhere.

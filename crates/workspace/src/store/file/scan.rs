@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tanmi_base::Millis;
 use tanmi_base::fs::{self, FileSig};
-use tanmi_base::journal::Before;
+use tanmi_base::journal::ExpectedFile;
 use tanmi_index::{NodeIndex, Row};
 
 use super::layout::Layout;
@@ -22,7 +22,7 @@ const SCAN_EVERY: Millis = 60_000;
 pub struct Loaded {
     pub doc: Document,
     pub node: Node,
-    pub before: Before,
+    pub before: ExpectedFile,
 }
 
 /// Whether any sign says that files changed which nobody has read since.
@@ -175,7 +175,7 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<Loaded, Damage
     };
     let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_node(&doc, id)?, doc)));
     Ok(Some(match parsed {
-        Ok((node, doc)) => Ok(Loaded { doc, node, before: Before::of(sig, &bytes) }),
+        Ok((node, doc)) => Ok(Loaded { doc, node, before: ExpectedFile::of(sig, &bytes) }),
         Err(error) => Err((error, sig)),
     }))
 }

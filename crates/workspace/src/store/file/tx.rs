@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use tanmi_base::Millis;
-use tanmi_base::journal::{Applied, Before, Change, CommitError, Journal, Recovery};
+use tanmi_base::journal::{Applied, Change, CommitError, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_index::{NodeIndex, Position};
 
@@ -40,7 +40,7 @@ pub struct FileTx<'a> {
 struct LoadedWorkspace {
     doc: Document,
     workspace: Workspace,
-    before: Before,
+    before: ExpectedFile,
 }
 
 impl<'a> FileTx<'a> {
@@ -94,7 +94,7 @@ impl<'a> FileTx<'a> {
             Ok((workspace, doc)) => Ok(self.workspace.get_or_init(|| LoadedWorkspace {
                 doc,
                 workspace,
-                before: Before::of(sig, &bytes),
+                before: ExpectedFile::of(sig, &bytes),
             })),
             Err(error) => Err(Error::Damaged { path, line: error.line, reason: error.reason }),
         }
