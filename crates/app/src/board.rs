@@ -129,8 +129,8 @@ impl App {
                 tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))?;
             let mut ancestors = ops::ancestors(tx, &id)?;
             ancestors.reverse();
-            let tally = tx.tally(&id)?;
-            let children = Children { total: tally.total(), done: tally.done() };
+            let status_counts = tx.status_counts(&id)?;
+            let children = Children { total: status_counts.total(), done: status_counts.done() };
             let log_total = node.diary.log.len();
             node.diary.log = node.diary.log.split_off(log_total.saturating_sub(LOG_LINES));
             let writable = tx.workspace()?.status == WorkspaceStatus::Active;
@@ -169,7 +169,7 @@ impl App {
             let mut rows = Vec::new();
             for id in &ids {
                 let Some(node) = tx.brief(id)? else { continue };
-                let (depth, children) = (ops::ancestors(tx, id)?.len(), tx.tally(id)?.total());
+                let (depth, children) = (ops::ancestors(tx, id)?.len(), tx.status_counts(id)?.total());
                 rows.push(ops::ListRow { depth, node, children, is_last: false });
             }
             Ok(rows)

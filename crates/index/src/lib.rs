@@ -6,8 +6,8 @@
 mod memory;
 mod nodes;
 
-pub use memory::{MemoryFilter, MemoryIndex, MemoryRow, Outline, ReadFile};
-pub use nodes::{NodeIndex, Opened, Position, Row, Tally};
+pub use memory::{IndexedFile, MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
+pub use nodes::{NodeIndex, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
 
 /// Deletes an index with everything SQLite puts beside it; what cannot be deleted will fail to open and say so.
 pub fn discard(path: &std::path::Path) {

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Result;
 
-mod ask;
 mod files;
+mod query;
 mod vectors;
 
 /// Raised whenever the tables or the making of terms change: an index of another version is thrown away.
@@ -50,7 +50,7 @@ pub struct MemoryRow {
 
 /// As much of a memory as ranking looks at.
 #[derive(Clone, Debug, Default)]
-pub struct Outline {
+pub struct MemoryOutline {
     pub n: i64,
     pub kind: String,
     pub letter: String,
@@ -64,7 +64,7 @@ pub struct Outline {
 
 /// What a file was when it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReadFile {
+pub struct IndexedFile {
     pub name: String,
     pub inode: u64,
     pub mtime_ns: i64,
@@ -126,7 +126,7 @@ impl MemoryIndex {
     }
 
     /// A look without a right to write. `None` if there is none to look at.
-    pub fn peek(path: &Path) -> Option<MemoryIndex> {
+    pub fn open_existing(path: &Path) -> Option<MemoryIndex> {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let index = MemoryIndex { db: Connection::open_with_flags(path, flags).ok()? };
@@ -275,7 +275,7 @@ impl MemoryIndex {
 
     /// Counts the terms that are in very many memories, each time these have doubled: SQLite finds out how many there are of
     /// a term by walking along all of them.
-    pub fn count_common(&self) -> Result<()> {
+    pub fn update_common_terms(&self) -> Result<()> {
         let (docs, counted) = (self.meta("docs")?, self.meta("counted")?);
         if docs < COMMON * 4 || docs < counted * 2 {
             return Ok(());
@@ -332,7 +332,7 @@ mod tests {
         assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "known already");
         assert!(index.insert(&row("b", 3), &terms("缓存")).unwrap());
         let found = |term: &str| {
-            let numbers = index.having(&[term], &MemoryFilter::default(), false, 10).unwrap();
+            let numbers = index.matching(&[term], &MemoryFilter::default(), false, 10).unwrap();
             index.rows(&numbers).unwrap().into_iter().filter(|row| !row.hidden).count()
         };
         assert_eq!((found("c++"), found("缓存"), found("user-auth"), found("c")), (1, 2, 1, 0));
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(MemoryIndex::open(&path).unwrap().collection().unwrap().0, 1);
         tanmi_base::fs::write_atomic(&path, b"broken", dir.path(), tanmi_base::fs::Durability::Journaled)
             .unwrap();
-        assert!(MemoryIndex::peek(&path).is_none());
+        assert!(MemoryIndex::open_existing(&path).is_none());
         assert_eq!(MemoryIndex::open(&path).unwrap().collection().unwrap().0, 0);
     }
 }

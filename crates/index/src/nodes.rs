@@ -15,7 +15,7 @@ const VERSION: i64 = 1;
 
 /// What the index knows of one node. Words such as status and kind are the caller's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct NodeRow {
     pub id: String,
     /// Empty for the root.
     pub parent: String,
@@ -39,27 +39,27 @@ pub struct Row {
 
 /// Where a child stands among its siblings; the next page starts behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct RowPosition {
     pub order: i64,
     pub created_at: i64,
     pub id: String,
 }
 
-impl Row {
-    pub fn position(&self) -> Position {
-        Position { order: self.order, created_at: self.created_at, id: self.id.clone() }
+impl NodeRow {
+    pub fn position(&self) -> RowPosition {
+        RowPosition { order: self.order, created_at: self.created_at, id: self.id.clone() }
     }
 }
 
 /// How many children have which status.
-pub type Tally = Vec<(String, u64)>;
+pub type StatusCountRows = Vec<(String, u64)>;
 
 pub struct NodeIndex {
     db: Connection,
 }
 
 /// Whether the rows can be believed or have to be read from the files first.
-pub enum Opened {
+pub enum OpenOutcome {
     Kept(NodeIndex),
     New(NodeIndex),
 }
@@ -96,23 +96,23 @@ const COLUMNS: &str = "id, parent, ord, title, kind, status, role, isolated, has
 
 impl NodeIndex {
     /// Opens the index for one boot of the machine. It is written without fsync, so one from an earlier boot, of
-    /// another version, or damaged is thrown away and comes back as [`Opened::New`].
-    pub fn open(path: &Path, boot: &str) -> Result<Opened> {
+    /// another version, or damaged is thrown away and comes back as [`OpenOutcome::New`].
+    pub fn open(path: &Path, boot: &str) -> Result<OpenOutcome> {
         if let Ok(index) = NodeIndex::connect(path)
             && index.is_of(boot).unwrap_or(false)
         {
-            return Ok(Opened::Kept(index));
+            return Ok(OpenOutcome::Kept(index));
         }
         NodeIndex::discard(path);
         let index = NodeIndex::connect(path)?;
         index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
         index.set_meta("boot", boot)?;
-        Ok(Opened::New(index))
+        Ok(OpenOutcome::New(index))
     }
 
     /// A look at an index that somebody else keeps: nothing is created, nothing is written. `None` if there is none of
     /// this boot.
-    pub fn peek(path: &Path, boot: &str) -> Option<NodeIndex> {
+    pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
@@ -188,12 +188,12 @@ impl NodeIndex {
         Ok(())
     }
 
-    pub fn get(&self, id: &str) -> Result<Option<Row>> {
+    pub fn get(&self, id: &str) -> Result<Option<NodeRow>> {
         let mut statement = self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE id = ?1"))?;
         Ok(statement.query_row([id], read_row).optional()?)
     }
 
-    pub fn put(&self, row: &Row) -> Result<()> {
+    pub fn put(&self, row: &NodeRow) -> Result<()> {
         let mut statement = self.db.prepare_cached(
             "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)
              ON CONFLICT(id) DO UPDATE SET parent=?2, ord=?3, title=?4, kind=?5, status=?6, role=?7, isolated=?8,
@@ -236,7 +236,7 @@ impl NodeIndex {
     }
 
     /// Children in their order, `limit` of them, behind `after`.
-    pub fn children(&self, parent: &str, after: Option<&Position>, limit: usize) -> Result<Vec<Row>> {
+    pub fn children(&self, parent: &str, after: Option<&RowPosition>, limit: usize) -> Result<Vec<NodeRow>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = match after {
             None => {
@@ -259,7 +259,7 @@ impl NodeIndex {
     }
 
     /// Children of one status, the latest change of status first.
-    pub fn recent(&self, parent: &str, status: &str, limit: usize) -> Result<Vec<Row>> {
+    pub fn recent(&self, parent: &str, status: &str, limit: usize) -> Result<Vec<NodeRow>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 AND status = ?2 ORDER BY status_changed_at DESC LIMIT ?3"
         ))?;
@@ -276,7 +276,7 @@ impl NodeIndex {
     }
 
     /// Counts of a parent's children; with an empty parent, of all nodes but the root.
-    pub fn tally(&self, parent: &str) -> Result<Tally> {
+    pub fn status_counts(&self, parent: &str) -> Result<StatusCountRows> {
         let mut statement =
             self.db.prepare_cached("SELECT status, n FROM tally WHERE parent = ?1 AND n > 0")?;
         let rows = statement.query_map([parent], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
@@ -298,7 +298,7 @@ impl NodeIndex {
     }
 
     /// Nodes whose parent is not there, the root aside.
-    pub fn orphans(&self) -> Result<Vec<Row>> {
+    pub fn orphans(&self) -> Result<Vec<NodeRow>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM nodes AS n WHERE parent <> ''
              AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)"
@@ -311,7 +311,7 @@ impl NodeIndex {
         Ok(self.db.query_row("SELECT coalesce(max(updated_at), 0) FROM nodes", [], |row| row.get(0))?)
     }
 
-    pub fn damaged(&self) -> Result<Vec<Row>> {
+    pub fn damaged(&self) -> Result<Vec<NodeRow>> {
         let mut statement = self
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE damage IS NOT NULL ORDER BY id"))?;
@@ -319,8 +319,8 @@ impl NodeIndex {
     }
 }
 
-fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    Ok(Row {
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<NodeRow> {
+    Ok(NodeRow {
         id: row.get(0)?,
         parent: row.get(1)?,
         order: row.get(2)?,
@@ -348,27 +348,30 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 mod tests {
     use super::*;
 
-    fn row(id: &str, parent: &str, status: &str, order: i64) -> Row {
-        Row { id: id.into(), parent: parent.into(), status: status.into(), order, ..Row::default() }
+    fn row(id: &str, parent: &str, status: &str, order: i64) -> NodeRow {
+        NodeRow { id: id.into(), parent: parent.into(), status: status.into(), order, ..NodeRow::default() }
     }
 
     #[test]
     fn tallies_follow_every_change() {
         let index = NodeIndex::in_memory().unwrap();
-        let tally = |parent: &str| index.tally(parent).unwrap();
+        let status_counts = |parent: &str| index.status_counts(parent).unwrap();
         index.put(&row("root", "", "pending", 0)).unwrap();
         index.put(&row("a", "root", "pending", 1)).unwrap();
         index.put(&row("b", "root", "pending", 2)).unwrap();
-        assert_eq!(tally("root"), [("pending".into(), 2)]);
+        assert_eq!(status_counts("root"), [("pending".into(), 2)]);
         index.put(&row("b", "root", "completed", 2)).unwrap();
-        assert_eq!(tally("root"), [("completed".into(), 1), ("pending".into(), 1)]);
+        assert_eq!(status_counts("root"), [("completed".into(), 1), ("pending".into(), 1)]);
         index.put(&row("b", "a", "completed", 1)).unwrap();
-        assert_eq!((tally("root"), tally("a")), (vec![("pending".into(), 1)], vec![("completed".into(), 1)]));
-        assert_eq!(tally(""), [("completed".into(), 1), ("pending".into(), 1)]);
+        assert_eq!(
+            (status_counts("root"), status_counts("a")),
+            (vec![("pending".into(), 1)], vec![("completed".into(), 1)])
+        );
+        assert_eq!(status_counts(""), [("completed".into(), 1), ("pending".into(), 1)]);
         index.remove("b").unwrap();
-        assert_eq!((tally("a"), tally("")), (vec![], vec![("pending".into(), 1)]));
+        assert_eq!((status_counts("a"), status_counts("")), (vec![], vec![("pending".into(), 1)]));
         index.put(&row("root", "", "monitoring", 0)).unwrap();
-        assert_eq!(tally(""), [("pending".into(), 1)], "the root counts nowhere");
+        assert_eq!(status_counts(""), [("pending".into(), 1)], "the root counts nowhere");
     }
 
     #[test]
@@ -392,7 +395,7 @@ mod tests {
     fn an_index_of_another_boot_or_a_broken_one_comes_back_new() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.sqlite");
-        let is_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), Opened::New(_));
+        let is_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), OpenOutcome::New(_));
         assert!(is_new("one"));
         assert!(!is_new("one"));
         assert!(is_new("two"));

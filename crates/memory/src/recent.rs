@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use tanmi_base::Millis;
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, ReadFile};
+use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryRow};
 
 use crate::folder::Folder;
 use crate::record::{self, Line};
@@ -43,7 +43,7 @@ const DAY: Millis = 86_400_000;
 const MAX_CORE: u64 = 64 << 10;
 
 pub fn load(folder: &Folder, wanted: &Wanted<'_>) -> Recent {
-    let index = folder.index().is_file().then(|| MemoryIndex::peek(&folder.index())).flatten();
+    let index = folder.index().is_file().then(|| MemoryIndex::open_existing(&folder.index())).flatten();
     let core = head(&folder.memory_md());
     let mut recent = Recent { core: String::from_utf8_lossy(&core).trim().to_owned(), ..Recent::default() };
     let (from, sure) = (wanted.now - i64::from(wanted.days) * DAY, wanted.now - SURE_DAYS * DAY);
@@ -104,7 +104,7 @@ struct Fresh {
 
 impl Fresh {
     fn read(folder: &Folder, index: Option<&MemoryIndex>, wanted: &Wanted<'_>) -> Fresh {
-        let known: Vec<ReadFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
+        let known: Vec<IndexedFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
         // With an index only today's and yesterday's files can have grown; without one, all recent days count.
         let days = if index.is_some() { 1 } else { i64::from(wanted.days).max(SURE_DAYS) };
         let mut files: Vec<(String, std::path::PathBuf)> = (0..=days)

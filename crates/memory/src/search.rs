@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tanmi_base::Millis;
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow, Outline};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 
 use crate::Result;
 use crate::rank::{self, Collection, Placed, Question, REACH, Terms, WEIGHTS};
@@ -146,7 +146,7 @@ fn by_words(
         // Terms that never meet bring nothing together; then each of the rarest brings its newest.
         let mut numbers: BTreeSet<i64> = alone.iter().map(|outline| outline.n).collect();
         for (_, term) in known.iter().take(3) {
-            numbers.extend(index.having(&[term], filter, true, wide / 2)?);
+            numbers.extend(index.matching(&[term], filter, true, wide / 2)?);
         }
         alone = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
     }
@@ -184,7 +184,7 @@ fn candidates(
     let mut found: HashMap<i64, u64> = HashMap::new();
     for group in groups(known, docs) {
         let terms: Vec<&str> = members(group).map(|at| known[at].1).collect();
-        for n in index.having(&terms, filter, is_strict, TOUCHED as usize)? {
+        for n in index.matching(&terms, filter, is_strict, TOUCHED as usize)? {
             *found.entry(n).or_default() |= group;
         }
     }
@@ -227,7 +227,7 @@ fn groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
 fn ranked(
     question: &Question,
     collection: &Collection,
-    outlines: &[Outline],
+    outlines: &[MemoryOutline],
     filter: &MemoryFilter,
 ) -> Vec<(i64, f32)> {
     let ready: BTreeMap<i64, Terms<'_>> = outlines
@@ -242,21 +242,21 @@ fn ranked(
     // In a conversation the answer may have none of the question's words; a fact stands for itself.
     let has_own =
         |terms: &Terms<'_>| terms.own.iter().any(|term| question.terms.iter().any(|own| own == term));
-    let wanted: Vec<&Outline> = outlines
+    let wanted: Vec<&MemoryOutline> = outlines
         .iter()
         .filter(|outline| is_wanted(outline, filter))
         .filter(|outline| ready.get(&outline.n).is_some_and(|terms| outline.kind == "turn" || has_own(terms)))
         .collect();
     let placed: Vec<Placed<'_>> = wanted.iter().map(|outline| placed(outline.n, &ready)).collect();
     let scores = rank::scores(question, collection, &placed, &WEIGHTS);
-    let mut order: Vec<(&Outline, f32)> =
+    let mut order: Vec<(&MemoryOutline, f32)> =
         wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
     order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(b.at.cmp(&a.at)).then(a.n.cmp(&b.n)));
     order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
 }
 
 /// The better ones and what stands around them; in a conversation the neighbours themselves may be the answer.
-fn neighbourhood(order: &[(i64, f32)], outlines: &[Outline]) -> Vec<i64> {
+fn neighbourhood(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
     let reach = |n: i64| {
         let is_turn = outlines.iter().any(|outline| outline.n == n && outline.kind == "turn");
         REACH as i64 * if is_turn { 2 } else { 1 }
@@ -266,7 +266,7 @@ fn neighbourhood(order: &[(i64, f32)], outlines: &[Outline]) -> Vec<i64> {
 }
 
 /// Neighbours obey the filter like everybody else.
-fn is_wanted(outline: &Outline, filter: &MemoryFilter) -> bool {
+fn is_wanted(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
     filter.letter.as_ref().is_none_or(|letter| *letter == outline.letter)
         && filter.session.as_ref().is_none_or(|session| *session == outline.session)
         && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tanmi_base::fs::FileSig;
 use tanmi_base::hash;
-use tanmi_index::{MemoryIndex, MemoryRow, ReadFile};
+use tanmi_index::{IndexedFile, MemoryIndex, MemoryRow};
 
 use crate::rank::{self, Doc};
 use crate::record::{self, Line};
@@ -36,8 +36,8 @@ pub fn sync(
 ) -> Result<Synced> {
     let mut known = index.files()?;
     let mut synced = Synced::default();
-    let is_gone = |file: &ReadFile| !files.iter().any(|(name, _)| *name == file.name);
-    let is_rewritten = |file: &ReadFile| {
+    let is_gone = |file: &IndexedFile| !files.iter().any(|(name, _)| *name == file.name);
+    let is_rewritten = |file: &IndexedFile| {
         let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);
         path.is_some_and(|path| {
             let sig = FileSig::of(path).ok().flatten().unwrap_or_default();
@@ -82,17 +82,17 @@ pub fn sync(
         })?;
     }
     if synced.added > 0 && !synced.is_partial {
-        index.transaction(|index| index.count_common().map_err(Error::from))?;
+        index.transaction(|index| index.update_common_terms().map_err(Error::from))?;
     }
     Ok(synced)
 }
 
-fn is_same(file: &ReadFile, sig: &FileSig) -> bool {
+fn is_same(file: &IndexedFile, sig: &FileSig) -> bool {
     file.size == sig.size && file.inode == sig.inode && file.mtime_ns == sig.mtime_ns
 }
 
 /// Whether everything up to where it was read is still there.
-fn grew(known: &ReadFile, path: &Path, sig: &FileSig) -> bool {
+fn grew(known: &IndexedFile, path: &Path, sig: &FileSig) -> bool {
     sig.size >= known.size
         && sig.inode == known.inode
         && tail(path, known.size).is_ok_and(|tail| tail == known.tail)
@@ -111,7 +111,7 @@ fn read_file(
     index: &MemoryIndex,
     name: &str,
     path: &Path,
-    from: Option<&ReadFile>,
+    from: Option<&IndexedFile>,
     deadline: Option<Instant>,
     synced: &mut Synced,
     progress: &mut dyn FnMut(u64),
@@ -134,8 +134,14 @@ fn read_file(
             let tail = tail(path, next).map_err(Error::io(path))?;
             // Only what was read counts as read: with more behind it the file differs and is read on.
             let mtime_ns = if sig.size == next { sig.mtime_ns } else { 0 };
-            let file =
-                ReadFile { name: name.to_owned(), inode: sig.inode, mtime_ns, size: next, tail, bad_lines };
+            let file = IndexedFile {
+                name: name.to_owned(),
+                inode: sig.inode,
+                mtime_ns,
+                size: next,
+                tail,
+                bad_lines,
+            };
             Ok(index.put_file(&file)?)
         })?;
         at = next;

@@ -273,7 +273,7 @@ fn read_children(
     }
     conclusions.reverse();
     purse.shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
-    let total = tx.tally(parent)?.done() as usize;
+    let total = tx.status_counts(parent)?.done() as usize;
     let shown =
         purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
     if total > limits.child_conclusions {

@@ -145,7 +145,7 @@ fn child_appeared(
 fn child_went(tx: &mut dyn Tx, parent: &NodeId, act: &Act) -> Result<Vec<StatusChange>> {
     let Some(brief) = tx.brief(parent)? else { return Ok(Vec::new()) };
     let Some(to) = state::parent_when_last_child_goes(brief.status) else { return Ok(Vec::new()) };
-    if tx.tally(parent)?.total() > 0 {
+    if tx.status_counts(parent)?.total() > 0 {
         return Ok(Vec::new());
     }
     let mut changes = vec![set_status(tx, parent, to, act)?];

@@ -51,11 +51,11 @@ pub struct Place {
 
 /// How many of a node's children have which status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally(Vec<(NodeStatus, u64)>);
+pub struct StatusCounts(Vec<(NodeStatus, u64)>);
 
-impl Tally {
-    pub fn of(counts: impl IntoIterator<Item = (NodeStatus, u64)>) -> Tally {
-        Tally(counts.into_iter().filter(|(_, n)| *n > 0).collect())
+impl StatusCounts {
+    pub fn of(counts: impl IntoIterator<Item = (NodeStatus, u64)>) -> StatusCounts {
+        StatusCounts(counts.into_iter().filter(|(_, n)| *n > 0).collect())
     }
 
     pub fn total(&self) -> u64 {
@@ -122,9 +122,9 @@ pub trait Tx {
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
     /// Counts of a node's children.
-    fn tally(&self, parent: &NodeId) -> Result<Tally>;
+    fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts>;
     /// Counts of all nodes but the root.
-    fn total(&self) -> Result<Tally>;
+    fn total(&self) -> Result<StatusCounts>;
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
     /// Removes one node; its children are the caller's business.

@@ -10,7 +10,7 @@ use tanmi_engine::{
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{Depth, FileStore, Peek, Tally};
+use tanmi_workspace::store::{Depth, FileStore, Peek, StatusCounts};
 
 use super::Caller;
 use crate::config::Config;
@@ -118,12 +118,12 @@ fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
     }
 }
 
-fn children(tally: &Tally) -> Children {
+fn children(status_counts: &StatusCounts) -> Children {
     Children {
-        total: tally.total(),
-        done: tally.done(),
-        pending: tally.of_status(NodeStatus::Pending),
-        failed: tally.of_status(NodeStatus::Failed),
+        total: status_counts.total(),
+        done: status_counts.done(),
+        pending: status_counts.of_status(NodeStatus::Pending),
+        failed: status_counts.of_status(NodeStatus::Failed),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use rusqlite::params;
 
-use super::{MemoryIndex, ReadFile};
+use super::{IndexedFile, MemoryIndex};
 use crate::Result;
 
 impl MemoryIndex {
-    pub fn files(&self) -> Result<Vec<ReadFile>> {
+    pub fn files(&self) -> Result<Vec<IndexedFile>> {
         let mut query = self.db.prepare_cached("SELECT name, inode, mtime_ns, size, tail, bad FROM files")?;
         let rows = query.query_map([], |row| {
-            Ok(ReadFile {
+            Ok(IndexedFile {
                 name: row.get(0)?,
                 inode: row.get::<_, i64>(1)? as u64,
                 mtime_ns: row.get(2)?,
@@ -21,7 +21,7 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    pub fn put_file(&self, file: &ReadFile) -> Result<()> {
+    pub fn put_file(&self, file: &IndexedFile) -> Result<()> {
         let mut query =
             self.db.prepare_cached("INSERT OR REPLACE INTO files VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
         query.execute(params![

@@ -109,7 +109,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
     let mut levels = match &query.after {
         None => {
             if wanted(&top) {
-                let children = tx.tally(&top.id)?.total();
+                let children = tx.status_counts(&top.id)?.total();
                 rows.push(ListRow { depth: 0, node: top.clone(), children, is_last: true });
             }
             vec![Level::new(top.id.clone(), None)]
@@ -131,7 +131,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
         if !visited.insert(brief.id.clone()) {
             continue;
         }
-        let children = tx.tally(&brief.id)?.total();
+        let children = tx.status_counts(&brief.id)?.total();
         if wanted(&brief) {
             rows.push(ListRow { depth, node: brief.clone(), children, is_last });
         }

@@ -63,7 +63,7 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     if action == Action::Start && is_somebody_else_s(&node, &starter)? {
         return take_over(tx, node, starter, &workspace, act);
     }
-    let has_children = tx.tally(&node_id)?.total() > 0;
+    let has_children = tx.status_counts(&node_id)?.total() > 0;
     let step = legal_step(tx, &node, action, has_children)?;
     check_conclusion(&node, action, step.needs, conclusion.as_deref())?;
     let again = matches!(action, Action::Reopen | Action::Retry);
@@ -162,7 +162,7 @@ fn legal_step(tx: &dyn Tx, node: &Node, action: Action, has_children: bool) -> R
     if step.needs == Needs::ChildrenDoneAndConclusion {
         // This decision is about exactly these files, so each of them is looked at.
         all_children(tx, &node.id)?;
-        let children = tx.tally(&node.id)?;
+        let children = tx.status_counts(&node.id)?;
         if children.done() < children.total() || children.total() == 0 {
             return Err(unfinished_children(tx, &node.id)?);
         }
@@ -209,7 +209,7 @@ fn take_over(
     node.updated_at = act.now;
     tx.put_node(node.clone())?;
     move_focus(tx, Some(node.id.clone()), act)?;
-    let has_children = tx.tally(&node.id)?.total() > 0;
+    let has_children = tx.status_counts(&node.id)?.total() > 0;
     Ok(Transition {
         node_id: node.id.clone(),
         title: node.title,
@@ -228,15 +228,19 @@ fn take_over(
 
 /// The first few: all of them could be thousands.
 fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
-    let tally = tx.tally(id)?;
+    let status_counts = tx.status_counts(id)?;
     let children = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());
     let mut unfinished = Vec::new();
     for child in children.take(5) {
-        let has_children = tx.tally(&child.id)?.total() > 0;
+        let has_children = tx.status_counts(&child.id)?.total() > 0;
         let allowed = state::allowed(child.kind, child.status, has_children);
         unfinished.push(Unfinished { id: child.id, title: child.title, status: child.status, allowed });
     }
-    Ok(Error::ChildrenUnfinished { node: id.clone(), unfinished, count: tally.total() - tally.done() })
+    Ok(Error::ChildrenUnfinished {
+        node: id.clone(),
+        unfinished,
+        count: status_counts.total() - status_counts.done(),
+    })
 }
 
 fn action_word(action: Action, lang: Lang) -> &'static str {

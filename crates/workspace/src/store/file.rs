@@ -12,7 +12,7 @@ use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::paths::STORE_DIR;
 use tanmi_base::{Millis, clock};
-use tanmi_index::{NodeIndex, Opened};
+use tanmi_index::{NodeIndex, OpenOutcome};
 
 use super::{Access, Store, Tx, WorkspaceEntry};
 use crate::codec;
@@ -220,8 +220,8 @@ impl FileStore {
             return Ok((open, false));
         }
         let (index, is_new) = match NodeIndex::open(&path, clock::boot_id())? {
-            Opened::Kept(index) => (index, false),
-            Opened::New(index) => (index, true),
+            OpenOutcome::Kept(index) => (index, false),
+            OpenOutcome::New(index) => (index, true),
         };
         let inode = FileSig::of(&path).map_err(Error::io(&path))?.map_or(0, |sig| sig.inode);
         Ok((OpenIndex { index, inode }, is_new))

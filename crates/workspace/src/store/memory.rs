@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 
-use super::{Access, NodeBrief, Place, Store, Tally, Tx, WorkspaceEntry};
+use super::{Access, NodeBrief, Place, StatusCounts, Store, Tx, WorkspaceEntry};
 use crate::error::{Error, Result};
 use crate::model::*;
 
@@ -102,12 +102,12 @@ impl MemoryTx<'_> {
     }
 }
 
-fn count<'a>(nodes: impl Iterator<Item = &'a Node>, which: impl Fn(&Node) -> bool) -> Tally {
+fn count<'a>(nodes: impl Iterator<Item = &'a Node>, which: impl Fn(&Node) -> bool) -> StatusCounts {
     let mut counts: BTreeMap<NodeStatus, u64> = BTreeMap::new();
     for node in nodes.filter(|node| which(node)) {
         *counts.entry(node.status).or_default() += 1;
     }
-    Tally::of(counts)
+    StatusCounts::of(counts)
 }
 
 impl Tx for MemoryTx<'_> {
@@ -145,11 +145,11 @@ impl Tx for MemoryTx<'_> {
         Ok(self.of_parent(parent).filter_map(|node| node.order).max().unwrap_or(0))
     }
 
-    fn tally(&self, parent: &NodeId) -> Result<Tally> {
+    fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
         Ok(count(self.of_parent(parent), |_| true))
     }
 
-    fn total(&self) -> Result<Tally> {
+    fn total(&self) -> Result<StatusCounts> {
         Ok(count(self.draft.nodes.values(), |node| !node.id.is_root()))
     }
 

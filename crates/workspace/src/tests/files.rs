@@ -53,7 +53,7 @@ fn a_status_nobody_read_is_noticed_within_a_minute_or_when_git_moves() {
     b.go(&task, Action::Start).unwrap();
     let done = |text: String| text.replace("status: implementing", "status: completed");
     let undone = |text: String| text.replace("status: completed", "status: implementing");
-    let unfinished = |b: &Bench<'_>| b.view(|tx| tx.tally(&NodeId::root())).done();
+    let unfinished = |b: &Bench<'_>| b.view(|tx| tx.status_counts(&NodeId::root())).done();
     f.edit(&f.node_md(&b, &task), done);
     assert_eq!(unfinished(&b), 0, "nobody looked yet");
     b.now.set(b.now.get() + 61_000);

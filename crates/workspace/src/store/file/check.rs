@@ -294,10 +294,10 @@ fn wrong_statuses(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<(NodeId, NodeStatus
         if brief.kind != NodeType::Planning {
             continue;
         }
-        let tally = tx.tally(id)?;
+        let status_counts = tx.status_counts(id)?;
         let should = match brief.status {
-            NodeStatus::Monitoring if tally.total() == 0 => NodeStatus::Planning,
-            NodeStatus::Pending | NodeStatus::Completed if tally.total() > tally.done() => {
+            NodeStatus::Monitoring if status_counts.total() == 0 => NodeStatus::Planning,
+            NodeStatus::Pending | NodeStatus::Completed if status_counts.total() > status_counts.done() => {
                 NodeStatus::Monitoring
             }
             _ => continue,

@@ -7,7 +7,7 @@ use tanmi_index::NodeIndex;
 use super::{FileStore, scan};
 use crate::codec::{self, Document};
 use crate::model::*;
-use crate::store::Tally;
+use crate::store::StatusCounts;
 
 #[derive(Debug)]
 pub struct Peek {
@@ -15,7 +15,7 @@ pub struct Peek {
     /// The node in focus, if there is one and its file can be read.
     pub node: Option<Node>,
     /// Counts of its children, for a node that watches over some.
-    pub children: Option<Tally>,
+    pub children: Option<StatusCounts>,
     pub progress: Option<Progress>,
 }
 
@@ -40,11 +40,14 @@ impl FileStore {
         let mut peek = Peek { workspace, node: None, children: None, progress: None };
         if (watches.is_some() || depth == Depth::Progress)
             && layout.index().is_file()
-            && let Some(index) = NodeIndex::peek(&layout.index(), clock::boot_id())
+            && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
         {
-            let tally = |parent: &str| index.tally(parent).ok().map(super::tx::tally_of);
-            peek.children = watches.and_then(|node| tally(node.id.as_str()));
-            peek.progress = tally("").filter(|_| depth == Depth::Progress).map(|tally| tally.progress());
+            let status_counts =
+                |parent: &str| index.status_counts(parent).ok().map(super::tx::status_counts_from);
+            peek.children = watches.and_then(|node| status_counts(node.id.as_str()));
+            peek.progress = status_counts("")
+                .filter(|_| depth == Depth::Progress)
+                .map(|status_counts| status_counts.progress());
         }
         peek.node = node;
         Some(peek)

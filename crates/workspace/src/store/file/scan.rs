@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tanmi_base::Millis;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::ExpectedFile;
-use tanmi_index::{NodeIndex, Row};
+use tanmi_index::{NodeIndex, NodeRow};
 
 use super::layout::Layout;
 use crate::codec::{self, Document, ParseError};
@@ -90,7 +90,12 @@ fn sig_of(layout: &Layout, id: &NodeId) -> Option<FileSig> {
 }
 
 /// The row of a node, certainly as its file is now. `None` if there is no file.
-pub fn verify(index: &NodeIndex, layout: &Layout, id: &NodeId, row: Option<Row>) -> Result<Option<Row>> {
+pub fn verify(
+    index: &NodeIndex,
+    layout: &Layout,
+    id: &NodeId,
+    row: Option<NodeRow>,
+) -> Result<Option<NodeRow>> {
     match (sig_of(layout, id), row) {
         (Some(sig), Some(row)) if row.sig == sig => Ok(Some(row)),
         (Some(_), _) => refresh(index, layout, id),
@@ -103,7 +108,7 @@ pub fn verify(index: &NodeIndex, layout: &Layout, id: &NodeId, row: Option<Row>)
 }
 
 /// Reads the file and puts its row right.
-pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option<Row>> {
+pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option<NodeRow>> {
     let was = index.get(id.as_str())?;
     let row = match load(layout, id)? {
         None => {
@@ -117,7 +122,7 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
         }
         // The last that was known of it still tells where it hangs.
         Some(Err((error, sig))) => {
-            let unknown = || Row {
+            let unknown = || NodeRow {
                 id: id.to_string(),
                 parent: if id.is_root() { String::new() } else { String::from("root") },
                 order: i64::MAX,
@@ -126,9 +131,9 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
                 status: NodeStatus::Pending.to_string(),
                 // Nobody knows whether it was, and what it may have kept apart must not leak.
                 isolated: true,
-                ..Row::default()
+                ..NodeRow::default()
             };
-            Row {
+            NodeRow {
                 sig,
                 damage: Some(format!("{}: {}", error.line, error.reason)),
                 ..was.unwrap_or_else(unknown)
@@ -141,7 +146,7 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
 
 /// When a person wrote a log line into the file by hand: the program's own writes keep index and file in step, so a
 /// longer log in a file we did not write is somebody's.
-fn hand_logged(was: Option<&Row>, now: &Loaded) -> Millis {
+fn hand_logged(was: Option<&NodeRow>, now: &Loaded) -> Millis {
     match was {
         Some(was) if was.damage.is_none() && now.node.diary.log.len() as i64 > was.log_len => {
             (now.before.sig.mtime_ns / 1_000_000).max(was.last_log_at)
@@ -203,9 +208,9 @@ pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)
     Ok(Some((bytes, FileSig::from_metadata(&meta))))
 }
 
-pub fn row_of(node: &Node, sig: FileSig) -> Row {
+pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {
     let brief = NodeBrief::of(node);
-    Row {
+    NodeRow {
         id: node.id.to_string(),
         parent: node.parent_id.as_ref().map(NodeId::to_string).unwrap_or_default(),
         order: brief.place.order,
@@ -226,7 +231,7 @@ pub fn row_of(node: &Node, sig: FileSig) -> Row {
 }
 
 /// Rows hold words that this crate wrote; one that is none of ours means a foreign index, which a rebuild cures.
-pub fn brief_of(row: Row) -> Option<NodeBrief> {
+pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
     Some(NodeBrief {
         id: NodeId::parse(&row.id).ok()?,
         parent_id: NodeId::parse(&row.parent).ok(),

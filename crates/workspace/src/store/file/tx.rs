@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tanmi_base::Millis;
 use tanmi_base::journal::{Applied, Change, CommitError, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
-use tanmi_index::{NodeIndex, Position};
+use tanmi_index::{NodeIndex, RowPosition};
 
 use super::layout::Layout;
 use super::scan::{self, Loaded};
@@ -15,7 +15,7 @@ use super::{FileStore, OpenIndex};
 use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::store::{NodeBrief, Place, Tally, Tx};
+use crate::store::{NodeBrief, Place, StatusCounts, Tx};
 
 pub struct FileTx<'a> {
     store: &'a FileStore,
@@ -135,8 +135,8 @@ impl<'a> FileTx<'a> {
     /// Rows as the files are now, without those that no longer belong.
     fn verified(
         &self,
-        rows: Vec<tanmi_index::Row>,
-        belongs: impl Fn(&tanmi_index::Row) -> bool,
+        rows: Vec<tanmi_index::NodeRow>,
+        belongs: impl Fn(&tanmi_index::NodeRow) -> bool,
     ) -> Result<Vec<NodeBrief>> {
         let mut briefs = Vec::with_capacity(rows.len());
         for row in rows {
@@ -220,8 +220,8 @@ fn is_our_doing(known: &str, now: &str, grown: i64) -> bool {
     count(known) < 2 || count(now) - count(known) == grown
 }
 
-pub(super) fn tally_of(counts: tanmi_index::Tally) -> Tally {
-    Tally::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n))))
+pub(super) fn status_counts_from(counts: tanmi_index::StatusCountRows) -> StatusCounts {
+    StatusCounts::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n))))
 }
 
 fn folders_made(change: &Change) -> i64 {
@@ -267,7 +267,7 @@ impl Tx for FileTx<'_> {
     }
 
     fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
-        let mut after = after.map(|place| Position {
+        let mut after = after.map(|place| RowPosition {
             order: place.order,
             created_at: place.created_at,
             id: place.id.clone(),
@@ -278,7 +278,7 @@ impl Tx for FileTx<'_> {
             let want = limit - found.len();
             let rows = self.index()?.children(parent.as_str(), after.as_ref(), want)?;
             let is_last = rows.len() < want;
-            after = rows.last().map(tanmi_index::Row::position).or(after);
+            after = rows.last().map(tanmi_index::NodeRow::position).or(after);
             found.extend(self.verified(rows, |row| row.parent == parent.as_str())?);
             if is_last {
                 break;
@@ -296,12 +296,12 @@ impl Tx for FileTx<'_> {
         Ok(self.index()?.last_order(parent.as_str())?)
     }
 
-    fn tally(&self, parent: &NodeId) -> Result<Tally> {
-        Ok(tally_of(self.index()?.tally(parent.as_str())?))
+    fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
+        Ok(status_counts_from(self.index()?.status_counts(parent.as_str())?))
     }
 
-    fn total(&self) -> Result<Tally> {
-        Ok(tally_of(self.index()?.tally("")?))
+    fn total(&self) -> Result<StatusCounts> {
+        Ok(status_counts_from(self.index()?.status_counts("")?))
     }
 
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {

@@ -3,7 +3,7 @@
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params, params_from_iter};
 
-use super::{MemoryFilter, MemoryIndex, MemoryRow, Outline, encode};
+use super::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow, encode};
 use crate::Result;
 
 const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
@@ -23,7 +23,7 @@ impl MemoryIndex {
     }
 
     /// The newest memories that have all of these terms. Unless it is asked for, whether they are hidden is not looked up.
-    pub fn having(
+    pub fn matching(
         &self,
         terms: &[&str],
         filter: &MemoryFilter,
@@ -31,9 +31,9 @@ impl MemoryIndex {
         limit: usize,
     ) -> Result<Vec<i64>> {
         let quoted: Vec<String> = terms.iter().map(|term| format!("\"{}\"", encode(term))).collect();
-        let has_wish = is_strict || filter.has_wish();
-        let (conditions, mut values) = if has_wish { conditions(filter) } else { Default::default() };
-        let join = if has_wish { "JOIN records ON records.n = terms.rowid" } else { "" };
+        let is_filtered = is_strict || filter.is_filtered();
+        let (conditions, mut values) = if is_filtered { conditions(filter) } else { Default::default() };
+        let join = if is_filtered { "JOIN records ON records.n = terms.rowid" } else { "" };
         let sql = format!(
             "SELECT terms.rowid FROM terms {join} WHERE terms MATCH ? {conditions} ORDER BY terms.rowid DESC LIMIT ?"
         );
@@ -54,7 +54,7 @@ impl MemoryIndex {
     }
 
     /// What ranking needs of these memories, in the order of reading.
-    pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<Outline>> {
+    pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<MemoryOutline>> {
         let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
         let sql = format!(
             "SELECT n, kind, letter, at, session, speaker, asks, words, hidden FROM records \
@@ -63,7 +63,7 @@ impl MemoryIndex {
         );
         let mut query = self.db.prepare(&sql)?;
         let rows = query.query_map([], |row| {
-            Ok(Outline {
+            Ok(MemoryOutline {
                 n: row.get(0)?,
                 kind: row.get(1)?,
                 letter: row.get(2)?,
@@ -158,7 +158,7 @@ impl MemoryIndex {
 }
 
 impl MemoryFilter {
-    fn has_wish(&self) -> bool {
+    fn is_filtered(&self) -> bool {
         self.letter.is_some() || self.session.is_some() || self.since.is_some() || self.until.is_some()
     }
 }
