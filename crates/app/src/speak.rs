@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tanmi_engine::is_told;
 use tanmi_event::{
     API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
-    find_platform, wording,
+    find_platform, render,
 };
 use tanmi_session::States;
 use tanmi_workspace::model::{NodeId, WorkspaceId};
@@ -119,7 +119,7 @@ impl App {
             NodeId::parse(node)?;
         }
         let decision = spine::handle(&self.caller(), &event);
-        let text = wording(&decision, platform);
+        let text = render(&decision, platform);
         let mut answer = serde_json::to_value(&decision).unwrap_or_default();
         answer["text"] = json!(text);
         Ok(answer)

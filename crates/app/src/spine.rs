@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
 use tanmi_engine::{BUILTIN, ContextHash, CustomRule, Facts, Judged, Verdict, decide, judge};
-use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, wording};
+use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, render};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::store::{Depth, FileStore, Peek};
@@ -176,7 +176,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
     }
     loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
     let judged = judge(event, &loaded.facts, BUILTIN, &loaded.rules);
-    let text = wording(&judged.decision, event.platform);
+    let text = render(&judged.decision, event.platform);
     let silenced = is_silenced(caller);
     Explained { judged, facts: loaded.facts, files: loaded.files, text, silenced }
 }
@@ -265,7 +265,7 @@ fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> 
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {
     let text = match event.source {
-        Source::Hook => wording(decision, event.platform),
+        Source::Hook => render(decision, event.platform),
         Source::Mcp | Source::Api => decision.text_of(ActionKind::ALL).unwrap_or_default(),
     };
     let entry = LedgerEntry {

@@ -1,7 +1,7 @@
 //! The engine itself: collect the rules that match, run them by priority, merge what they say.
 
 use tanmi_base::Millis;
-use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit};
+use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_cap};
 
 use crate::builtin::{Builtin, Ctx, Said, Why};
 use crate::custom::{CustomRule, RuleSource, Scope, throttle_of};
@@ -159,7 +159,7 @@ fn run(
         };
         note(*rule, verdict);
     }
-    fit(&mut decision, event);
+    fit_to_cap(&mut decision, event);
     decision
 }
 

@@ -3,7 +3,7 @@
 mod decision;
 mod event;
 mod platform;
-mod wording;
+mod render;
 
 pub use decision::{Action, ActionKind, Decision, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
@@ -11,4 +11,4 @@ pub use platform::{
     API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, Compaction, GEMINI_CLI, PLATFORMS, Platform,
     WEB, find_platform,
 };
-pub use wording::{CONTEXT_RULES, fit, wording};
+pub use render::{CONTEXT_RULES, fit_to_cap, render};

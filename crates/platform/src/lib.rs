@@ -1,6 +1,6 @@
 //! The only crate that knows any agent's JSON. Unknown events and fields are no errors: they are nobody's business.
 
-use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Decision, Event, GEMINI_CLI, Platform, wording};
+use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Decision, Event, GEMINI_CLI, Platform, render};
 
 mod claude_code;
 mod codex;
@@ -26,7 +26,7 @@ pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     if !decision.should_respond {
         return None;
     }
-    let text = wording(decision, event.platform);
+    let text = render(decision, event.platform);
     if text.is_empty() {
         return None;
     }

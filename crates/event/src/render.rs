@@ -6,7 +6,7 @@ use crate::platform::Platform;
 
 /// Takes out what does not fit, with everything that follows from having said it, and names the rules that lost their
 /// words. What the agent is told of its workspace comes before reminders, and those before anything else.
-pub fn fit(decision: &mut Decision, event: &Event) -> Vec<String> {
+pub fn fit_to_cap(decision: &mut Decision, event: &Event) -> Vec<String> {
     let mut order: Vec<usize> = (0..decision.actions.len()).collect();
     order.sort_by_key(|at| rank(&decision.actions[*at]));
     let mut left = event.platform.cap;
@@ -51,7 +51,7 @@ fn rank(action: &Action) -> u8 {
 }
 
 /// The text of a decision that fits.
-pub fn wording(decision: &Decision, platform: &Platform) -> String {
+pub fn render(decision: &Decision, platform: &Platform) -> String {
     let set_apart = if platform.tags { tagged } else { headed };
     decision.actions.iter().map(set_apart).collect::<Vec<_>>().join("\n")
 }
@@ -90,16 +90,16 @@ mod tests {
         let (source, kind) = (Source::Hook, EventKind::PromptSubmit);
         let event =
             Event { source, platform: &CURSOR, kind, session: "s".into(), payload: Payload::default() };
-        let dropped = fit(&mut decision, &event);
+        let dropped = fit_to_cap(&mut decision, &event);
         (decision, dropped)
     }
 
     #[test]
     fn each_action_has_its_tag_and_nothing_exceeds_the_cap() {
         let short = action("r", ActionKind::Reminder, "看");
-        let text = wording(&fitted(vec![short.clone()]).0, &CURSOR);
+        let text = render(&fitted(vec![short.clone()]).0, &CURSOR);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
-        let text = wording(&fitted(vec![short.clone()]).0, &GEMINI_CLI);
+        let text = render(&fitted(vec![short.clone()]).0, &GEMINI_CLI);
         assert_eq!(text, "## tanmi-smart-reminder\n看\n", "tags would be escaped");
         for kind in ActionKind::ALL {
             assert_eq!(tagged(&action("r", *kind, "")).len(), kind.overhead());
@@ -108,7 +108,7 @@ mod tests {
         let room = CURSOR.cap - ActionKind::InjectContext.overhead();
         let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(room));
         let (decision, dropped) = fitted(vec![short, long]);
-        assert_eq!(wording(&decision, &CURSOR).len(), 10_000);
+        assert_eq!(render(&decision, &CURSOR).len(), 10_000);
         assert_eq!(
             (dropped, decision.throttle.len()),
             (vec![String::from("r")], 1),
