@@ -8,8 +8,8 @@ use std::cell::RefCell;
 
 use tanmi_base::Lang;
 use tanmi_engine::{
-    BUILTIN, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
-    check_condition, judge, parse_rules,
+    BUILTIN_RULES, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
+    check_condition, decide_with_trace, parse_rules,
 };
 use tanmi_event::{CLAUDE_CODE, Decision, Event, EventKind, PLATFORMS, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
@@ -82,7 +82,7 @@ pub fn rules(data: &[u8]) {
     for kind in [EventKind::PromptSubmit, EventKind::SessionStart] {
         let (source, platform, session) = (Source::Hook, &CLAUDE_CODE, String::from("s"));
         let event = Event { source, platform, kind, session, payload: payload.clone() };
-        judge(&event, &facts(), BUILTIN, &rules);
+        decide_with_trace(&event, &facts(), BUILTIN_RULES, &rules);
     }
 }
 

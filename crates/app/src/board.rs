@@ -28,7 +28,7 @@ pub struct NodeView {
     pub version: String,
     /// From the root down.
     pub ancestors: Vec<NodeBrief>,
-    pub children: Children,
+    pub children: ChildrenView,
     /// Whether it may be changed: nothing in an archive may.
     pub writable: bool,
     /// The steps that are possible now.
@@ -38,7 +38,7 @@ pub struct NodeView {
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Children {
+pub struct ChildrenView {
     pub total: u64,
     pub done: u64,
 }
@@ -130,7 +130,7 @@ impl App {
             let mut ancestors = ops::ancestors(tx, &id)?;
             ancestors.reverse();
             let status_counts = tx.status_counts(&id)?;
-            let children = Children { total: status_counts.total(), done: status_counts.done() };
+            let children = ChildrenView { total: status_counts.total(), done: status_counts.done() };
             let log_total = node.diary.log.len();
             node.diary.log = node.diary.log.split_off(log_total.saturating_sub(LOG_LINES));
             let writable = tx.workspace()?.status == WorkspaceStatus::Active;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_base::paths::{self, PROJECT_DIR};
-use tanmi_engine::neutral;
+use tanmi_engine::escape_tags;
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
 
 use crate::spine::{self, Explained};
@@ -292,7 +292,7 @@ pub fn for_prompt(
         return None;
     }
     let texts: Vec<String> =
-        declaration.told().filter_map(|(file, _)| text(&file.path)).map(|text| neutral(&text)).collect();
+        declaration.told().filter_map(|(file, _)| text(&file.path)).map(|text| escape_tags(&text)).collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

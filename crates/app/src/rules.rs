@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tanmi_base::{Lang, Millis, text};
-use tanmi_engine::{BUILTIN, CustomRule, Flaw, RuleSource, Trace, Verdict};
+use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, Verdict};
 use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::WorkspaceId;
@@ -161,7 +161,7 @@ impl App {
             let expected = SOURCES.join(" | ");
             return Err(Error::BadValue { key: "source", value: source.to_owned(), expected });
         }
-        let builtin = BUILTIN.iter().map(|rule| RuleLine {
+        let builtin = BUILTIN_RULES.iter().map(|rule| RuleLine {
             id: rule.id.to_owned(),
             name: lang.pick(rule.about.0, rule.about.1).to_owned(),
             source: RuleSource::Builtin.as_str(),
@@ -249,7 +249,7 @@ impl App {
         caller.now = at.unwrap_or(caller.now);
         let explained = spine::explain(&caller, event, edited);
         let lang = self.config().language.unwrap_or(explained.facts.lang);
-        let Explained { judged, facts, files, text, silenced } = explained;
+        let Explained { traced, facts, files, text, silenced } = explained;
         Explanation {
             event: event.kind.as_str(),
             platform: event.platform.id,
@@ -257,7 +257,7 @@ impl App {
             workspace_id: facts.workspace.map(|workspace| workspace.id),
             node_id: facts.node.map(|node| node.id),
             silenced,
-            rules: judged.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
+            rules: traced.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
             files: files.iter().map(|file| checked(file, lang)).collect(),
             bytes: text.len(),
             tokens: text::estimate_tokens(&text),
@@ -341,7 +341,7 @@ fn agreed(rule: &CustomRule) -> String {
 }
 
 fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
-    let line = |flaw: Flaw| FlawLine {
+    let line = |flaw: RuleFlaw| FlawLine {
         rule: flaw.rule.filter(|rule| !rule.is_empty()),
         line: flaw.line,
         message: lang.pick(flaw.zh, flaw.en),
@@ -356,10 +356,10 @@ fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
     }
 }
 
-fn explained_rule(trace: Trace, lang: Lang) -> ExplainedRule {
+fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
     let (verdict, why) = why(&trace.verdict, lang);
     let content = match trace.verdict {
-        Verdict::Said { content } => Some(content),
+        Verdict::Injected { content } => Some(content),
         _ => None,
     };
     ExplainedRule {
@@ -380,7 +380,7 @@ fn explained_rule(trace: Trace, lang: Lang) -> ExplainedRule {
 fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
     let plain = |word, zh: &str, en: &str| (word, lang.pick(zh, en).to_owned());
     match verdict {
-        Verdict::Said { .. } => plain("said", "已匹配，将注入", "matches, and speaks"),
+        Verdict::Injected { .. } => plain("said", "已匹配，将注入", "matches, and speaks"),
         Verdict::Matched => plain("matched", "已匹配，自身没有文字", "matches, and has no words of its own"),
         Verdict::Repeated => {
             plain("repeated", "另一条规则已说了同样的话", "another rule says the same words")

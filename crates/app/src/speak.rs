@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tanmi_engine::is_told;
+use tanmi_engine::is_already_told;
 use tanmi_event::{
     API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
     find_platform, render,
@@ -81,7 +81,7 @@ impl App {
         let bound = self.binding_of(session)?.is_some();
         let mut answer = json!({"bound": bound, "sessionId": session});
         let seen = States::new(self.home()).read(session).hooks;
-        if is_told(&event, |kind| seen.contains_key(kind.as_str())) {
+        if is_already_told(&event, |kind| seen.contains_key(kind.as_str())) {
             answer["suppressed"] = json!(true);
             return Ok(answer);
         }

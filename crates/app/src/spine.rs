@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
-use tanmi_engine::{BUILTIN, ContextHash, CustomRule, Facts, Judged, Verdict, decide, judge};
+use tanmi_engine::{
+    BUILTIN_RULES, ContextHash, CustomRule, Facts, TracedDecision, Verdict, decide, decide_with_trace,
+};
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, render};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
@@ -142,7 +144,7 @@ fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) 
 }
 
 fn run(event: &Event, loaded: &Loaded, complaints: &mut Vec<String>) -> Decision {
-    decide(event, &loaded.facts, BUILTIN, &loaded.rules, &mut |id, verdict| {
+    decide(event, &loaded.facts, BUILTIN_RULES, &loaded.rules, &mut |id, verdict| {
         if let Verdict::ConditionFailed(reason) = verdict {
             complaints.push(format!("rule {id}: {reason}"));
         }
@@ -151,7 +153,7 @@ fn run(event: &Event, loaded: &Loaded, complaints: &mut Vec<String>) -> Decision
 
 /// What would be said, and why: nothing is written anywhere.
 pub struct Explained {
-    pub judged: Judged,
+    pub traced: TracedDecision,
     pub facts: Facts,
     pub files: Vec<RuleFile>,
     /// The text as the platform gets it.
@@ -175,10 +177,10 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
         loaded.rules = rules::flatten(&loaded.files);
     }
     loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
-    let judged = judge(event, &loaded.facts, BUILTIN, &loaded.rules);
-    let text = render(&judged.decision, event.platform);
+    let traced = decide_with_trace(event, &loaded.facts, BUILTIN_RULES, &loaded.rules);
+    let text = render(&traced.decision, event.platform);
     let silenced = is_silenced(caller);
-    Explained { judged, facts: loaded.facts, files: loaded.files, text, silenced }
+    Explained { traced, facts: loaded.facts, files: loaded.files, text, silenced }
 }
 
 /// The session's binding. After a clear or a fork the same client goes on under another id: then it is the binding of

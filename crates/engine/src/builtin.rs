@@ -19,30 +19,30 @@ mod smart_reminder;
 mod subagent_context;
 mod task_complete;
 
-pub struct Builtin {
+pub struct BuiltinRule {
     pub id: &'static str,
     /// For people: what it does.
     pub about: (&'static str, &'static str),
     /// Lower runs first.
     pub priority: i32,
     pub events: &'static [EventKind],
-    pub run: fn(&Ctx<'_>) -> Result<Said, Why>,
+    pub run: fn(&RuleInput<'_>) -> Result<RuleOutput, SkipReason>,
 }
 
 /// Why a rule says nothing, in Chinese and English.
-pub type Why = (&'static str, &'static str);
+pub type SkipReason = (&'static str, &'static str);
 
 /// What a rule may look at.
-pub struct Ctx<'a> {
+pub struct RuleInput<'a> {
     pub event: &'a Event,
     pub facts: &'a Facts,
     /// Bytes that the rules before it left.
     pub left: usize,
 }
 
-impl Ctx<'_> {
+impl RuleInput<'_> {
     /// Some clients run the hook of a start behind that of the first prompt, and it would be told twice.
-    fn refuse_before_start(&self) -> Result<(), Why> {
+    fn refuse_before_start(&self) -> Result<(), SkipReason> {
         let session = &self.facts.session;
         let is_early = self.event.kind == EventKind::PromptSubmit
             && self.event.platform.starts_late
@@ -55,9 +55,10 @@ impl Ctx<'_> {
     }
 
     /// Whoever hears that its workspace is lost is not told beside it that it has none.
-    fn refuse_if_lost(&self) -> Result<(), Why> {
-        let is_told = self.facts.session.lost.is_some() && !self.facts.muted.contains(&binding_lost::RULE.id);
-        if is_told {
+    fn refuse_if_lost(&self) -> Result<(), SkipReason> {
+        let is_already_told =
+            self.facts.session.lost.is_some() && !self.facts.muted.contains(&binding_lost::RULE.id);
+        if is_already_told {
             return Err(("绑定的工作区无法读取", "the workspace it is bound to cannot be read"));
         }
         Ok(())
@@ -68,21 +69,21 @@ impl Ctx<'_> {
 pub(crate) const FOR_REMINDER: usize = 600;
 
 /// What a rule says.
-pub struct Said {
+pub struct RuleOutput {
     pub kind: ActionKind,
     pub content: String,
     /// Not again before its time is over.
     pub throttle: Option<Throttle>,
 }
 
-impl Said {
-    fn always(kind: ActionKind, content: String) -> Result<Said, Why> {
-        Ok(Said { kind, content, throttle: None })
+impl RuleOutput {
+    fn always(kind: ActionKind, content: String) -> Result<RuleOutput, SkipReason> {
+        Ok(RuleOutput { kind, content, throttle: None })
     }
 }
 
-const UNBOUND: Why = ("会话未绑定工作区", "the session is not bound");
-const BOUND: Why = ("会话已绑定工作区", "the session is bound");
+const UNBOUND: SkipReason = ("会话未绑定工作区", "the session is not bound");
+const BOUND: SkipReason = ("会话已绑定工作区", "the session is bound");
 
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;
@@ -98,7 +99,7 @@ fn quiet(key: &str, rule: &str) -> Throttle {
     Throttle { key: key.to_owned(), ttl: QUIET, rule: rule.to_owned() }
 }
 
-pub const BUILTIN: &[Builtin] = &[
+pub const BUILTIN_RULES: &[BuiltinRule] = &[
     binding_lost::RULE,
     session_info::RULE,
     context_inject::RULE,

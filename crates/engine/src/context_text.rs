@@ -4,8 +4,8 @@ use tanmi_base::{Lang, hash};
 use tanmi_event::ActionKind;
 
 use crate::builtin::FOR_REMINDER;
+use crate::capped_text::CappedText;
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
-use crate::page::Page;
 
 /// Of everything that makes a context another one: not status, progress, log or problem, which move all the time. One
 /// half for the workspace, one for the node, so that either can be compared alone.
@@ -42,7 +42,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     };
     let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
     let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - FOR_REMINDER;
-    let mut body = Page::new(room);
+    let mut body = CappedText::new(room);
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
     body.line(&label("目标", "Goal"), &workspace.goal);

@@ -11,7 +11,7 @@ mod throttle;
 
 pub use condition::check_condition;
 use reader::Reader;
-pub(crate) use scope::Scope;
+pub(crate) use scope::ConditionScope;
 pub(crate) use throttle::throttle_of;
 
 /// Where a rule comes from; of two rules with the same id the nearer one counts.
@@ -62,7 +62,7 @@ pub struct CustomRule {
 
 /// Something wrong in a rules file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct RuleFlaw {
     /// 1-based; 0 if unknown.
     pub line: usize,
     pub rule: Option<String>,
@@ -77,9 +77,9 @@ const MAX_FILE_BYTES: usize = 256 << 10;
 const MAX_RULES: usize = 200;
 
 /// Reads a rules file. What cannot be understood is left out and told; the rest counts.
-pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<CustomRule>, Vec<Flaw>) {
+pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<CustomRule>, Vec<RuleFlaw>) {
     let broken = |line: usize, zh: String, en: String| {
-        (Vec::new(), vec![Flaw { line, rule: None, zh, en, fatal: true }])
+        (Vec::new(), vec![RuleFlaw { line, rule: None, zh, en, fatal: true }])
     };
     if bytes.len() > MAX_FILE_BYTES {
         let limit = MAX_FILE_BYTES;
@@ -126,7 +126,7 @@ pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<Cust
     if list.len() > MAX_RULES {
         let zh = format!("规则超过 {MAX_RULES} 条，其余被忽略");
         let en = format!("more than {MAX_RULES} rules; the rest is left out");
-        reader.flaws.push(Flaw { line: 0, rule: None, zh, en, fatal: true });
+        reader.flaws.push(RuleFlaw { line: 0, rule: None, zh, en, fatal: true });
     }
     (rules, reader.flaws)
 }

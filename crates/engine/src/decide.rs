@@ -3,16 +3,16 @@
 use tanmi_base::Millis;
 use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_cap};
 
-use crate::builtin::{Builtin, Ctx, Said, Why};
-use crate::custom::{CustomRule, RuleSource, Scope, throttle_of};
+use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
+use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
+use crate::escape_tags;
 use crate::facts::Facts;
-use crate::neutral;
 
 /// What became of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It spoke.
-    Said {
+    Injected {
         content: String,
     },
     /// It matched and has nothing to say itself: it shares something, or stops the others.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Throttled {
         left: Millis,
     },
-    Silent(Why),
+    Silent(SkipReason),
     ConditionFalse,
     ConditionFailed(String),
     OtherEvent,
@@ -45,7 +45,7 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct RuleTrace {
     pub rule: String,
     pub name: (String, String),
     pub source: RuleSource,
@@ -54,15 +54,15 @@ pub struct Trace {
 }
 
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct TracedDecision {
     pub decision: Decision,
     /// Every rule, in the order in which they were looked at.
-    pub trace: Vec<Trace>,
+    pub trace: Vec<RuleTrace>,
 }
 
 /// Whether a hook has told the agent already: asking again by a tool must not say it twice. An uninstalled hook, which
 /// was never seen, silences nothing.
-pub fn is_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
+pub fn is_already_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
     event.source == Source::Mcp && event.platform.has_hook_for(event.kind) && seen(event.kind)
 }
 
@@ -70,7 +70,7 @@ pub fn is_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
 pub fn decide(
     event: &Event,
     facts: &Facts,
-    builtin: &[Builtin],
+    builtin: &[BuiltinRule],
     custom: &[CustomRule],
     note: &mut dyn FnMut(&str, &Verdict),
 ) -> Decision {
@@ -78,23 +78,28 @@ pub fn decide(
 }
 
 /// As [`decide`], and everything about every rule.
-pub fn judge(event: &Event, facts: &Facts, builtin: &[Builtin], custom: &[CustomRule]) -> Judged {
+pub fn decide_with_trace(
+    event: &Event,
+    facts: &Facts,
+    builtin: &[BuiltinRule],
+    custom: &[CustomRule],
+) -> TracedDecision {
     let mut trace = Vec::new();
     let decision = run(event, facts, builtin, custom, &mut |rule, verdict| {
         let (source, priority) = rule.place();
-        trace.push(Trace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
+        trace.push(RuleTrace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
     });
-    let is_out = |trace: &&mut Trace| {
-        matches!(trace.verdict, Verdict::Said { .. })
+    let is_out = |trace: &&mut RuleTrace| {
+        matches!(trace.verdict, Verdict::Injected { .. })
             && !decision.actions.iter().any(|action| action.rule == trace.rule)
     };
     trace.iter_mut().filter(is_out).for_each(|trace| trace.verdict = Verdict::NoRoom);
-    Judged { decision, trace }
+    TracedDecision { decision, trace }
 }
 
 #[derive(Clone, Copy)]
 enum Rule<'a> {
-    Builtin(&'a Builtin),
+    Builtin(&'a BuiltinRule),
     Custom(&'a CustomRule),
 }
 
@@ -125,7 +130,7 @@ impl Rule<'_> {
 fn run(
     event: &Event,
     facts: &Facts,
-    builtin: &[Builtin],
+    builtin: &[BuiltinRule],
     custom: &[CustomRule],
     note: &mut dyn FnMut(Rule<'_>, Verdict),
 ) -> Decision {
@@ -135,13 +140,13 @@ fn run(
         let (source, priority) = rule.place();
         (priority, source)
     });
-    let is_told = is_told(event, |kind| facts.session.hooks_seen.contains(&kind));
-    let mut scope = Scope::new(event, facts);
+    let is_already_told = is_already_told(event, |kind| facts.session.hooks_seen.contains(&kind));
+    let mut scope = ConditionScope::new(event, facts);
     let mut decision = Decision::default();
     let mut stopped: Option<&str> = None;
     for rule in &rules {
         let verdict = match *rule {
-            _ if is_told => Err(Verdict::Suppressed),
+            _ if is_already_told => Err(Verdict::Suppressed),
             _ if stopped.is_some() => Err(Verdict::Stopped { by: stopped.unwrap_or_default().to_owned() }),
             Rule::Builtin(rule) => run_builtin(rule, event, facts, left(event, &decision)),
             Rule::Custom(rule) => match matches(rule, event, facts, builtin, custom, &mut scope) {
@@ -163,8 +168,13 @@ fn run(
     decision
 }
 
-fn speak(rule: &Rule<'_>, said: Said, decision: &mut Decision, scope: &mut Scope<'_>) -> Verdict {
-    let Said { kind, content, throttle } = said;
+fn speak(
+    rule: &Rule<'_>,
+    said: RuleOutput,
+    decision: &mut Decision,
+    scope: &mut ConditionScope<'_>,
+) -> Verdict {
+    let RuleOutput { kind, content, throttle } = said;
     decision.throttle.extend(throttle);
     // The same words twice say nothing new.
     if decision.actions.iter().any(|action| action.content == content) {
@@ -173,7 +183,7 @@ fn speak(rule: &Rule<'_>, said: Said, decision: &mut Decision, scope: &mut Scope
     scope.spoke(rule.id());
     let (_, priority) = rule.place();
     decision.actions.push(Action { kind, content: content.clone(), priority, rule: rule.id().to_owned() });
-    Verdict::Said { content }
+    Verdict::Injected { content }
 }
 
 /// What the platform still takes.
@@ -182,14 +192,14 @@ fn left(event: &Event, decision: &Decision) -> usize {
     event.platform.cap.saturating_sub(used)
 }
 
-fn run_builtin(rule: &Builtin, event: &Event, facts: &Facts, left: usize) -> Result<Said, Verdict> {
+fn run_builtin(rule: &BuiltinRule, event: &Event, facts: &Facts, left: usize) -> Result<RuleOutput, Verdict> {
     if !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
     }
     if facts.muted.contains(&rule.id) {
         return Err(Verdict::Off);
     }
-    let said = (rule.run)(&Ctx { event, facts, left }).map_err(Verdict::Silent)?;
+    let said = (rule.run)(&RuleInput { event, facts, left }).map_err(Verdict::Silent)?;
     match said.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
         Some(left) => Err(Verdict::Throttled { left }),
         None => Ok(said),
@@ -201,9 +211,9 @@ fn matches(
     rule: &CustomRule,
     event: &Event,
     facts: &Facts,
-    builtin: &[Builtin],
+    builtin: &[BuiltinRule],
     custom: &[CustomRule],
-    scope: &mut Scope<'_>,
+    scope: &mut ConditionScope<'_>,
 ) -> Result<(), Verdict> {
     if !rule.events.is_empty() && !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
@@ -241,14 +251,14 @@ fn throttled(rule: &CustomRule, event: &Event, facts: &Facts) -> Option<Millis> 
 }
 
 /// What a custom rule that matched says, if it has words and they are not too soon.
-fn words_of(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<Said, Verdict> {
-    let content = neutral(rule.content.trim());
+fn words_of(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<RuleOutput, Verdict> {
+    let content = escape_tags(rule.content.trim());
     if content.is_empty() {
         return Err(Verdict::Matched);
     }
     match throttled(rule, event, facts) {
         Some(left) => Err(Verdict::Throttled { left }),
-        None => Ok(Said { kind: rule.kind, content, throttle: throttle_of(rule, event) }),
+        None => Ok(RuleOutput { kind: rule.kind, content, throttle: throttle_of(rule, event) }),
     }
 }
 

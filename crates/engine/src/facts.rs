@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tanmi_base::{Lang, Millis};
 use tanmi_event::EventKind;
 
-use crate::builtin::Why;
+use crate::builtin::SkipReason;
 
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -17,9 +17,9 @@ pub struct Facts {
     /// The node in focus, or the one the event is about.
     pub node: Option<NodeFacts>,
     /// What is remembered, or why nothing is told of it. Looked at only when a session starts.
-    pub memory: Result<MemoryFacts, Why>,
+    pub memory: Result<MemoryFacts, SkipReason>,
     /// What is declared and has to be told, or why nothing has.
-    pub declared: Result<DeclaredFacts, Why>,
+    pub declared: Result<DeclaredFacts, SkipReason>,
     /// Whether memory is in use at all.
     pub memory_on: bool,
     /// Whether there is anything to bind to.
@@ -72,7 +72,7 @@ pub struct DeclaredFacts {
     /// Tells this state of the files from any other.
     pub digest: String,
     /// Why the session knows it without being told.
-    pub known: Option<Why>,
+    pub known: Option<SkipReason>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -128,7 +128,7 @@ pub struct NodeFacts {
     pub since: Millis,
     pub last_log_at: Option<Millis>,
     /// Where the index knows.
-    pub children: Option<Children>,
+    pub children: Option<ChildCounts>,
     /// Looked at only when a node is completed.
     pub parent: Option<ParentFacts>,
 }
@@ -138,11 +138,11 @@ pub struct ParentFacts {
     pub id: String,
     pub title: String,
     pub status: String,
-    pub children: Option<Children>,
+    pub children: Option<ChildCounts>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Children {
+pub struct ChildCounts {
     pub total: u64,
     pub done: u64,
     pub pending: u64,
@@ -150,7 +150,7 @@ pub struct Children {
     pub failed: u64,
 }
 
-impl Children {
+impl ChildCounts {
     pub fn all_done(self) -> bool {
         self.total > 0 && self.done == self.total
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tanmi_engine::{DeclaredFacts, DeclaredFile, Why};
+use tanmi_engine::{DeclaredFacts, DeclaredFile, SkipReason};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::SessionState;
 
@@ -18,7 +18,7 @@ pub fn load(
     config: &Config,
     project: Option<&Path>,
     complaints: &mut Vec<String>,
-) -> Result<DeclaredFacts, Why> {
+) -> Result<DeclaredFacts, SkipReason> {
     let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
     if !kinds.contains(&event.kind) {
         return Err(("不是它的事件", "not one of its events"));
@@ -77,7 +77,7 @@ pub fn asked<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a P
     }
 }
 
-const TOLD: Why = ("已告知且未变化", "it was told and has not changed");
+const TOLD: SkipReason = ("已告知且未变化", "it was told and has not changed");
 
 /// What an event does to what a session knows, before anything is decided.
 pub fn advance(state: &mut SessionState, event: &Event) {

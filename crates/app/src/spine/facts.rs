@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::{Lang, paths, text};
 use tanmi_engine::{
-    Children, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, Why,
-    WorkspaceFacts,
+    ChildCounts, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts,
+    SkipReason, WorkspaceFacts,
 };
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
@@ -21,8 +21,8 @@ pub fn of(
     state: &SessionState,
     config: &Config,
     bound: Option<(&Binding, &Peek)>,
-    memory: Result<MemoryFacts, Why>,
-    declared: Result<DeclaredFacts, Why>,
+    memory: Result<MemoryFacts, SkipReason>,
+    declared: Result<DeclaredFacts, SkipReason>,
 ) -> Facts {
     let words = match bound {
         Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
@@ -118,8 +118,8 @@ fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
     }
 }
 
-fn children(status_counts: &StatusCounts) -> Children {
-    Children {
+fn children(status_counts: &StatusCounts) -> ChildCounts {
+    ChildCounts {
         total: status_counts.total(),
         done: status_counts.done(),
         pending: status_counts.of_status(NodeStatus::Pending),

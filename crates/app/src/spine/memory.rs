@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tanmi_base::clock;
-use tanmi_engine::{FactLine, MemoryFacts, SummaryFacts, Why};
+use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_index::{MemoryIndex, MemoryRow};
 use tanmi_memory::recent::{self, Wanted};
@@ -28,7 +28,7 @@ pub fn load(
     config: &Config,
     project: Option<&Path>,
     bound: Option<&Peek>,
-) -> Result<MemoryFacts, Why> {
+) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not the start of a session"));
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
 use tanmi_base::{Lang, fs, hash};
-use tanmi_engine::{CustomRule, Flaw, RuleSource, check_condition, parse_rules};
+use tanmi_engine::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 use tanmi_workspace::model::WorkspaceId;
 
 use super::Caller;
@@ -21,7 +21,7 @@ pub struct RuleFile {
     /// Digest of its content.
     pub hash: String,
     pub rules: Vec<CustomRule>,
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<RuleFlaw>,
 }
 
 /// The files there are, the nearest first. One that is missing is not there; one that cannot be read is a flaw.
@@ -84,7 +84,7 @@ fn parsed(source: RuleSource, path: PathBuf, bytes: &[u8], trusted: bool) -> Rul
 
 fn unreadable(source: RuleSource, path: PathBuf, error: &std::io::Error) -> RuleFile {
     let (zh, en) = (format!("无法读取：{error}"), format!("cannot be read: {error}"));
-    let flaws = vec![Flaw { line: 0, rule: None, zh, en, fatal: true }];
+    let flaws = vec![RuleFlaw { line: 0, rule: None, zh, en, fatal: true }];
     RuleFile { source, path, trusted: true, hash: String::new(), rules: Vec::new(), flaws }
 }
 
@@ -106,20 +106,20 @@ pub fn complaints(files: &[RuleFile]) -> Vec<String> {
 }
 
 /// All flaws of a file, those of its conditions included.
-pub fn check(file: &RuleFile) -> Vec<Flaw> {
+pub fn check(file: &RuleFile) -> Vec<RuleFlaw> {
     let mut flaws = file.flaws.clone();
     for rule in &file.rules {
         if let Some(Err(error)) = rule.condition.as_deref().map(check_condition) {
             let zh = format!("条件有误：{}", error.message(Lang::Zh));
             let en = format!("condition: {}", error.message(Lang::En));
-            flaws.push(Flaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
+            flaws.push(RuleFlaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
         }
-        if tanmi_engine::BUILTIN.iter().any(|known| known.id == rule.id) {
+        if tanmi_engine::BUILTIN_RULES.iter().any(|known| known.id == rule.id) {
             let (zh, en) = (
                 String::from("id 与内置规则相同，不会生效"),
                 String::from("has the id of a built-in rule, which counts"),
             );
-            flaws.push(Flaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
+            flaws.push(RuleFlaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
         }
     }
     flaws

@@ -2,9 +2,9 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, Said, Why, quiet, session_info};
+use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, quiet, session_info};
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "binding-hint",
     about: ("未绑定时的绑定提示", "tells an unbound session how to bind when the user speaks of workspaces"),
     priority: 30,
@@ -12,7 +12,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
         return Err(BOUND);
@@ -28,14 +28,14 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let content = if facts.has_workspaces {
         session_info::how_to_bind(facts)
     } else {
-        let id = crate::neutral(&facts.session.id);
+        let id = crate::escape_tags(&facts.session.id);
         let zh = format!("会话 ID：{id}\n还没有活跃的工作区。workspace_init 创建一个，session_bind 绑定。");
         let en = format!(
             "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
         );
         facts.lang.pick(zh, en)
     };
-    Ok(Said { kind: ActionKind::BindingHint, content, throttle: Some(quiet("binding_hint", RULE.id)) })
+    Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(quiet("binding_hint", RULE.id)) })
 }
 
 /// After an unbind only the plainest words count: the person has just said no.

@@ -2,10 +2,10 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, UNBOUND, Why};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::context_text;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "context-inject",
     about: ("会话开始时注入工作区上下文", "gives a bound session its context when it starts"),
     priority: 10,
@@ -13,7 +13,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = ctx.facts.workspace.as_ref().ok_or(UNBOUND)?;
-    Said::always(ActionKind::InjectContext, context_text(ctx.facts, workspace, ctx.event.platform.cap))
+    RuleOutput::always(ActionKind::InjectContext, context_text(ctx.facts, workspace, ctx.event.platform.cap))
 }

@@ -5,10 +5,10 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, UNBOUND, Why};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::{ContextHash, context_text};
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "context-refresh",
     about: ("上下文变化后重新注入", "gives the context again when it changed"),
     priority: 11,
@@ -16,7 +16,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let facts = ctx.facts;
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     ctx.refuse_before_start()?;
@@ -31,5 +31,5 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if !changed && !facts.session.compacted && !periodic {
         return Err(("上下文与已告知的一致", "the context is still the one it was told"));
     }
-    Said::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
+    RuleOutput::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
 }

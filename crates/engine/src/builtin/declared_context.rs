@@ -4,11 +4,11 @@
 use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, FOR_REMINDER, Said, Why};
+use super::{BuiltinRule, FOR_REMINDER, RuleInput, RuleOutput, SkipReason};
+use crate::escape_tags;
 use crate::facts::DeclaredFile;
-use crate::neutral;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "declared-context",
     about: ("注入声明的上下文文件", "tells what is declared in context files"),
     priority: 12,
@@ -21,7 +21,7 @@ const POINTERS: usize = 400;
 /// A subagent needs its node besides.
 pub(super) const FOR_NODE: usize = 3_000;
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let event = ctx.event;
     ctx.refuse_before_start()?;
     let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
@@ -52,12 +52,12 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if parts.is_empty() {
         return Err(("声明的文件为空", "nothing is declared"));
     }
-    Said::always(ActionKind::Declared, parts.join("\n\n"))
+    RuleOutput::always(ActionKind::Declared, parts.join("\n\n"))
 }
 
 /// Whole sections as far as they fit; of the first at least its beginning.
 fn sections(file: &DeclaredFile, room: usize, more: &str) -> String {
-    let whole = neutral(file.text.trim());
+    let whole = escape_tags(file.text.trim());
     if whole.len() <= room {
         return whole;
     }

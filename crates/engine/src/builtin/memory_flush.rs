@@ -4,9 +4,9 @@
 
 use tanmi_event::{ActionKind, Compaction, EventKind, StartSource};
 
-use super::{Builtin, Ctx, Said, Why, session_flag};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "memory-flush",
     about: ("压缩前后保存关键事实", "asks for what should outlive a compaction"),
     priority: 40,
@@ -14,7 +14,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (event, facts) = (ctx.event, ctx.facts);
     if !facts.memory_on {
         return Err(("记忆已关闭", "memory is switched off"));
@@ -25,7 +25,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
         }
         let zh = "上下文刚刚压缩。若摘要中有尚未保存的关键决策或用户偏好，请用 memory_save 保存；没有则不操作，不向用户报告。";
         let en = "The conversation was just compacted. If the summary holds decisions or preferences that were not saved yet, save them with memory_save; if not, do nothing. No report to the user is needed.";
-        return Said::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
+        return RuleOutput::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
     }
     if event.platform.compaction == Compaction::Nobody {
         return Err(("该平台在压缩前不接受文本", "this client takes no text before a compaction"));
@@ -33,7 +33,7 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     if event.platform.compaction == Compaction::Summariser {
         let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
         let en = "Keep in the summary: decisions with their reasons, what the user prefers, open problems and next steps, the ids of the workspace and node at hand.";
-        return Said::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
+        return RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
     }
     let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
     let (usage, messages) = (show(&event.payload.usage_percent), show(&event.payload.message_count));
@@ -54,5 +54,5 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
          Types: W (of the world) / B (history of the project) / O (preference, needs a confidence)\n\n\
          Note: do nothing if there is nothing to save; go on silently, without a report to the user; do not repeat what MEMORY.md has"
     );
-    Said::always(ActionKind::Flush, facts.lang.pick(zh, en))
+    RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en))
 }

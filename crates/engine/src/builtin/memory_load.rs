@@ -3,11 +3,11 @@
 use tanmi_base::{Lang, text};
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, FOR_REMINDER, Said, Why};
+use super::{BuiltinRule, FOR_REMINDER, RuleInput, RuleOutput, SkipReason};
+use crate::capped_text::CappedText;
 use crate::facts::{FactLine, MemoryFacts};
-use crate::page::Page;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "memory-load",
     about: ("会话开始时加载记忆", "tells a session what is remembered when it starts"),
     priority: 13,
@@ -15,20 +15,20 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let memory = ctx.facts.memory.as_ref().map_err(|why| *why)?;
     let room = ctx.left.saturating_sub(ActionKind::Memory.overhead() + FOR_REMINDER);
     let content = memory_text(memory, ctx.facts.lang, room);
     if content.is_empty() {
         return Err(("还没有记忆", "nothing is remembered yet"));
     }
-    Said::always(ActionKind::Memory, content)
+    RuleOutput::always(ActionKind::Memory, content)
 }
 
 /// At most `room` bytes; what matters most comes first and is cut last.
 fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
     let pointer = lang.pick("（更多：memory_search）", "(more: memory_search)");
-    let mut page = Page::new(room.saturating_sub(pointer.len() + 1));
+    let mut page = CappedText::new(room.saturating_sub(pointer.len() + 1));
     if !memory.core.is_empty() {
         page.heading(lang.pick("核心记忆", "Core memory"));
         // A document of the person's own keeps its lines; only what looks like a tag is not one.
@@ -61,6 +61,6 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
 }
 
 /// Data on one line: no newline, heading or tag in it can be anything else.
-fn fact_line(page: &mut Page, fact: &FactLine) {
+fn fact_line(page: &mut CappedText, fact: &FactLine) {
     page.line(&format!("- [{}][{}] ", fact.day, fact.letter), &text::one_line(&fact.content));
 }

@@ -3,9 +3,9 @@
 use tanmi_event::EventKind;
 
 use super::reminders::{self, PLAN_COMPLETED};
-use super::{Builtin, Ctx, Said, Why, smart_reminder};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, smart_reminder};
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "plan-confirm",
     about: ("计划确认提醒", "asks to show a finished plan to the user"),
     priority: 15,
@@ -13,7 +13,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
         reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder, RULE.id)),
         _ => Err(("适用的是另一条提醒", "another reminder is the one that applies")),

@@ -1,7 +1,7 @@
 //! The six reminders as one table, highest first. Only the highest that applies is ever considered.
 
-use super::{UNBOUND, Why};
-use crate::facts::{Children, Facts, NodeFacts};
+use super::{SkipReason, UNBOUND};
+use crate::facts::{ChildCounts, Facts, NodeFacts};
 
 pub struct Reminder {
     pub key: &'static str,
@@ -32,7 +32,7 @@ const REMINDERS: &[Reminder] = &[
     },
     Reminder {
         key: "children_completed",
-        applies: |node, _| node.status == "monitoring" && children(node, Children::all_done),
+        applies: |node, _| node.status == "monitoring" && children(node, ChildCounts::all_done),
         throttled: true,
         zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
         en: "✅ All child nodes are done.\nSuggestion: sum up their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
@@ -76,12 +76,12 @@ fn is_implementing(node: &NodeFacts) -> bool {
     node.status == "implementing"
 }
 
-fn children(node: &NodeFacts, test: impl Fn(Children) -> bool) -> bool {
+fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
     node.children.is_some_and(test)
 }
 
 /// The highest that applies, throttled or not.
-pub fn choose(facts: &Facts) -> Result<&'static Reminder, Why> {
+pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     facts.workspace.as_ref().ok_or(UNBOUND)?;
     let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is in focus"))?;
     let reminder = REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now));

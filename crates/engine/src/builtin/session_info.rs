@@ -2,10 +2,10 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, Builtin, Ctx, Said, Why};
+use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::facts::Facts;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "session-info",
     about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its id when it starts"),
     priority: 10,
@@ -13,18 +13,18 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
         return Err(BOUND);
     }
     ctx.refuse_if_lost()?;
-    Said::always(ActionKind::SessionInfo, how_to_bind(facts))
+    RuleOutput::always(ActionKind::SessionInfo, how_to_bind(facts))
 }
 
 /// The session's id, and what to do with it. The hint at a prompt says the same.
 pub(super) fn how_to_bind(facts: &Facts) -> String {
-    let id = crate::neutral(&facts.session.id);
+    let id = crate::escape_tags(&facts.session.id);
     let zh = format!(
         "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
     );

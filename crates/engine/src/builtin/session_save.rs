@@ -2,9 +2,9 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, Why, session_flag};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "session-save",
     about: ("会话停下时请求一次摘要", "asks once for a summary of the session"),
     priority: 40,
@@ -15,7 +15,7 @@ pub const RULE: Builtin = Builtin {
 /// Fewer prompts than these are a quick question.
 const PROMPTS: u32 = 3;
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (payload, session) = (&ctx.event.payload, &ctx.facts.session);
     if !ctx.facts.memory_on {
         return Err(("记忆已关闭", "memory is switched off"));
@@ -47,5 +47,5 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
          Also: save key facts that were not saved yet with memory_save\n\n\
          Note: do nothing if there is too little to tell; no report to the user is needed afterwards"
     );
-    Said::always(ActionKind::Save, ctx.facts.lang.pick(zh, en))
+    RuleOutput::always(ActionKind::Save, ctx.facts.lang.pick(zh, en))
 }

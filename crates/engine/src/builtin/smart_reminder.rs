@@ -4,10 +4,10 @@ use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
-use super::{Builtin, Ctx, Said, Why, quiet};
-use crate::neutral;
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, quiet};
+use crate::escape_tags;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "smart-reminder",
     about: ("智能提醒", "reminders that fit the state of the node in focus"),
     priority: 20,
@@ -15,7 +15,7 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
         reminder if reminder.key == PLAN_COMPLETED => {
             Err(("适用的是计划确认", "the one that applies is the plan's, which has its own rule"))
@@ -27,14 +27,14 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
 /// Columns of a problem in its reminder; the whole of it is in the context.
 const PROBLEM: usize = 160;
 
-pub(super) fn say(ctx: &Ctx<'_>, reminder: &Reminder, rule: &str) -> Said {
+pub(super) fn say(ctx: &RuleInput<'_>, reminder: &Reminder, rule: &str) -> RuleOutput {
     let lang = ctx.facts.lang;
     let mut content = lang.pick(reminder.zh, reminder.en).to_owned();
     if let Some(node) = ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {
-        let problem = neutral(&text::fit(&text::one_line(&node.problem), PROBLEM));
+        let problem = escape_tags(&text::fit(&text::one_line(&node.problem), PROBLEM));
         content.push_str(&format!("\n{}{problem}", lang.pick("问题：", "Problem: ")));
     }
-    Said {
+    RuleOutput {
         kind: ActionKind::SmartReminder,
         content,
         throttle: reminder.throttled.then(|| quiet(reminder.key, rule)),

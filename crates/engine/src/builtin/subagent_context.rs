@@ -3,11 +3,11 @@
 use tanmi_event::{ActionKind, EventKind};
 
 use super::declared_context::FOR_NODE;
-use super::{Builtin, Ctx, Said, UNBOUND, Why};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::context_text;
-use crate::neutral;
+use crate::escape_tags;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "subagent-context",
     about: ("子智能体开始时注入工作区上下文", "gives a subagent its session's context"),
     priority: 14,
@@ -15,10 +15,10 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (facts, lang) = (ctx.facts, ctx.facts.lang);
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let kind = ctx.event.payload.agent_type.as_deref().map(neutral).unwrap_or_default();
+    let kind = ctx.event.payload.agent_type.as_deref().map(escape_tags).unwrap_or_default();
     let kind = tanmi_base::text::fit(&tanmi_base::text::one_line(&kind), 60);
     let (zh, en) = match kind.is_empty() {
         true => (String::from("你是子智能体。"), String::from("You are a subagent.")),
@@ -45,5 +45,5 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     // What is declared has left this much at least.
     let cap = ctx.left.max(FOR_NODE).saturating_sub(who.len() + back.len() + 2);
     let context = context_text(facts, workspace, cap);
-    Said::always(ActionKind::InjectContext, format!("{who}\n{}\n{back}", context.trim_end()))
+    RuleOutput::always(ActionKind::InjectContext, format!("{who}\n{}\n{back}", context.trim_end()))
 }

@@ -2,10 +2,10 @@
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{Builtin, Ctx, Said, Why};
-use crate::neutral;
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
+use crate::escape_tags;
 
-pub const RULE: Builtin = Builtin {
+pub const RULE: BuiltinRule = BuiltinRule {
     id: "task-complete",
     about: ("任务完成提醒", "tells when completing a node leaves its parent ready to complete"),
     priority: 25,
@@ -13,12 +13,12 @@ pub const RULE: Builtin = Builtin {
     run,
 };
 
-fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "there is no such node"))?;
     let parent = node.parent.as_ref().ok_or(("没有父节点", "it has no parent"))?;
     let children = parent.children.filter(|children| parent.status == "monitoring" && children.all_done());
     let children = children.ok_or(("父节点还有未完成的子节点", "its parent has other open children"))?;
-    let (title, id) = (neutral(&parent.title), &parent.id);
+    let (title, id) = (escape_tags(&parent.title), &parent.id);
     let (failed_zh, failed_en) = match children.failed {
         0 => (String::new(), String::new()),
         failed => (format!("，其中 {failed} 个失败"), format!(", {failed} of them failed")),
@@ -29,5 +29,5 @@ fn run(ctx: &Ctx<'_>) -> Result<Said, Why> {
     let en = format!(
         "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: sum up their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
     );
-    Said::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
+    RuleOutput::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
 }

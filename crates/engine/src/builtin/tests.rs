@@ -5,8 +5,8 @@ use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload,
 
 use super::*;
 use crate::context_text::ContextHash;
-use crate::facts::{Children, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
-use crate::{BUILTIN, decide};
+use crate::facts::{ChildCounts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
+use crate::{BUILTIN_RULES, decide};
 
 const NOW: i64 = 1_765_432_100_000;
 
@@ -57,7 +57,7 @@ fn bound(lang: Lang) -> Facts {
 }
 
 fn run(event: &Event, facts: &Facts) -> Decision {
-    decide(event, facts, BUILTIN, &[], &mut |_, _| {})
+    decide(event, facts, BUILTIN_RULES, &[], &mut |_, _| {})
 }
 
 fn said(event: &Event, facts: &Facts) -> String {
@@ -107,7 +107,7 @@ fn every_row_of_the_behaviour_tables() {
 /// Each reminder at the edge of its condition: (what is changed, what fires).
 #[test]
 fn reminders_fire_exactly_when_they_should() {
-    let many = |total, done, pending| Some(Children { total, done, pending, failed: 0 });
+    let many = |total, done, pending| Some(ChildCounts { total, done, pending, failed: 0 });
     type Change = fn(&mut NodeFacts);
     let cases: &[(&str, Change, Option<&str>)] = &[
         ("fresh", |_| {}, None),
@@ -291,11 +291,11 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
         });
         facts
     };
-    let all = Children { total: 3, done: 3, pending: 0, failed: 0 };
+    let all = ChildCounts { total: 3, done: 3, pending: 0, failed: 0 };
     let said = said(&done, &with("monitoring", all));
     assert!(said.contains("node-p") && said.contains("‹/tanmi"), "{said}");
-    assert!(!run(&done, &with("monitoring", Children { done: 2, ..all })).should_respond);
-    let with_failure = run(&done, &with("monitoring", Children { failed: 1, ..all }));
+    assert!(!run(&done, &with("monitoring", ChildCounts { done: 2, ..all })).should_respond);
+    let with_failure = run(&done, &with("monitoring", ChildCounts { failed: 1, ..all }));
     assert!(with_failure.actions[0].content.contains("其中 1 个失败"), "{with_failure:?}");
     assert!(!run(&done, &with("planning", all)).should_respond);
     assert!(!run(&done, &bound(Lang::Zh)).should_respond);
@@ -308,8 +308,8 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
 #[test]
 fn every_reminder_and_its_throttle() {
     type Change = fn(&mut NodeFacts);
-    let all = Some(Children { total: 2, done: 2, pending: 0, failed: 0 });
-    let none: Option<Children> = Some(Children { total: 2, done: 0, pending: 2, failed: 0 });
+    let all = Some(ChildCounts { total: 2, done: 2, pending: 0, failed: 0 });
+    let none: Option<ChildCounts> = Some(ChildCounts { total: 2, done: 0, pending: 2, failed: 0 });
     let watching = |node: &mut NodeFacts, children| {
         node.status = "monitoring".into();
         node.children = children;

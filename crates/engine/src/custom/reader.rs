@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tanmi_event::{ActionKind, EventKind, find_platform};
 
-use super::{CustomRule, Flaw, RuleSource};
+use super::{CustomRule, RuleFlaw, RuleSource};
 
 const MAX_ID_BYTES: usize = 200;
 const MAX_CONTENT_BYTES: usize = 4000;
@@ -16,7 +16,7 @@ const RULE_KEYS: &[&str] =
 /// A file that is being read, and what was wrong with it so far.
 pub(super) struct Reader {
     text: String,
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<RuleFlaw>,
 }
 
 impl Reader {
@@ -26,7 +26,7 @@ impl Reader {
 
     fn push(&mut self, rule: &str, zh: String, en: String, fatal: bool) {
         let line = self.line_of(rule);
-        self.flaws.push(Flaw { line, rule: Some(rule.to_owned()), zh, en, fatal });
+        self.flaws.push(RuleFlaw { line, rule: Some(rule.to_owned()), zh, en, fatal });
     }
 
     /// The line its id stands on.
@@ -44,7 +44,7 @@ impl Reader {
             let zh = format!("未知的键 {key:?}，可用：{}", known.join("、"));
             let en = format!("unknown key {key:?}; there are {}", known.join(", "));
             let line = rule.map_or(0, |rule| self.line_of(rule));
-            self.flaws.push(Flaw { line, rule: rule.map(str::to_owned), zh, en, fatal: false });
+            self.flaws.push(RuleFlaw { line, rule: rule.map(str::to_owned), zh, en, fatal: false });
         }
     }
 

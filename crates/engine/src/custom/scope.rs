@@ -8,12 +8,12 @@ use tanmi_event::Event;
 
 use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
-use crate::facts::{Children, Facts, NodeFacts};
+use crate::facts::{ChildCounts, Facts, NodeFacts};
 
 /// Conditions look at so much of a prompt; pasted files are longer.
 const MAX_PROMPT: usize = 20_000;
 
-pub struct Scope<'a> {
+pub struct ConditionScope<'a> {
     event: &'a Event,
     facts: &'a Facts,
     context: Option<Context<'static, 'static>>,
@@ -22,9 +22,9 @@ pub struct Scope<'a> {
     spoke: Vec<Value>,
 }
 
-impl<'a> Scope<'a> {
-    pub fn new(event: &'a Event, facts: &'a Facts) -> Scope<'a> {
-        Scope { event, facts, context: None, shared: Map::new(), spoke: Vec::new() }
+impl<'a> ConditionScope<'a> {
+    pub fn new(event: &'a Event, facts: &'a Facts) -> ConditionScope<'a> {
+        ConditionScope { event, facts, context: None, shared: Map::new(), spoke: Vec::new() }
     }
 
     /// A rule has spoken.
@@ -123,13 +123,13 @@ fn node(node: &NodeFacts) -> Value {
     })
 }
 
-fn children(children: Children) -> Value {
+fn children(children: ChildCounts) -> Value {
     json!({"total": children.total, "done": children.done, "pending": children.pending})
 }
 
 /// Every name there is, each with something behind it.
 pub fn sample() -> Value {
-    let some = Some(Children::default());
+    let some = Some(ChildCounts::default());
     let parent = crate::facts::ParentFacts { children: some, ..Default::default() };
     let facts = Facts {
         now: 0,

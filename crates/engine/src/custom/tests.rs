@@ -6,7 +6,7 @@ use tanmi_event::{API, CLAUDE_CODE, Event, Payload, Source};
 
 use super::*;
 use crate::facts::{Facts, NodeFacts, SessionFacts, WorkspaceFacts};
-use crate::{BUILTIN, Verdict, judge};
+use crate::{BUILTIN_RULES, Verdict, decide_with_trace};
 
 const SEED: &str = include_str!("seed-rules.json");
 
@@ -46,7 +46,7 @@ fn rules(list: serde_json::Value) -> Vec<CustomRule> {
 }
 
 fn say(kind: EventKind, facts: &Facts, custom: &[CustomRule]) -> Vec<String> {
-    let decision = judge(&event(kind), facts, &[], custom).decision;
+    let decision = decide_with_trace(&event(kind), facts, &[], custom).decision;
     decision.actions.into_iter().map(|action| action.content).collect()
 }
 
@@ -97,9 +97,9 @@ fn conditions() {
     let facts = facts("x", None, &["a", "bb"]);
     for (condition, want) in cases {
         let rule = rules(json!([{"id": "r", "match": {"condition": condition}, "action": {"content": "!"}}]));
-        let judged = judge(&event(EventKind::PromptSubmit), &facts, &[], &rule);
+        let judged = decide_with_trace(&event(EventKind::PromptSubmit), &facts, &[], &rule);
         let got = match &judged.trace[0].verdict {
-            Verdict::Said { .. } => Some(true),
+            Verdict::Injected { .. } => Some(true),
             Verdict::ConditionFalse => Some(false),
             Verdict::ConditionFailed(_) => None,
             other => panic!("{condition}: {other:?}"),
@@ -240,7 +240,12 @@ fn rules_get_on_with_each_other() {
     assert_eq!(say(EventKind::Stop, &facts, &three(false)), ["Project"], "what is not trusted hides nothing");
     let tie = [of(Global, "g", true), of(Project, "p", true), of(Workspace, "w", true)];
     assert_eq!(say(EventKind::Stop, &facts, &tie), ["Workspace", "Project", "Global"]);
-    let judged = judge(&event(EventKind::Stop), &facts, BUILTIN, &[of(Global, "smart-reminder", true)]);
+    let judged = decide_with_trace(
+        &event(EventKind::Stop),
+        &facts,
+        BUILTIN_RULES,
+        &[of(Global, "smart-reminder", true)],
+    );
     let verdict = &judged.trace.iter().find(|trace| trace.source == Global).unwrap().verdict;
     assert_eq!(*verdict, Verdict::Shadowed { by: RuleSource::Builtin });
 }
@@ -249,7 +254,7 @@ fn rules_get_on_with_each_other() {
 fn throttles_of_custom_rules() {
     let mut facts = facts("x", None, &[]);
     let ttl = |kind, facts: &Facts, rule: serde_json::Value| {
-        judge(&event(kind), facts, &[], &rules(json!([rule])))
+        decide_with_trace(&event(kind), facts, &[], &rules(json!([rule])))
             .decision
             .throttle
             .first()
@@ -263,7 +268,7 @@ fn throttles_of_custom_rules() {
     let never = json!({"id": "r", "throttle": 0, "action": {"content": "x"}});
     assert_eq!(ttl(EventKind::PromptSubmit, &facts, never), None);
     facts.session.said.insert("rule:r".into(), facts.now - 4_000);
-    let judged = judge(&event(EventKind::TaskComplete), &facts, &[], &rules(json!([own])));
+    let judged = decide_with_trace(&event(EventKind::TaskComplete), &facts, &[], &rules(json!([own])));
     assert_eq!(judged.trace[0].verdict, Verdict::Throttled { left: 1_000 });
     let stops = rules(json!([
         {"id": "r", "priority": 1, "throttle": 5, "stopPropagation": true, "action": {"content": "x"}},
@@ -284,7 +289,7 @@ fn words_of_rules_are_data_too() {
     assert!(!said[0].contains('<'), "{said:?}");
     let mut claude = event(EventKind::PromptSubmit);
     claude.platform = &CLAUDE_CODE;
-    assert!(judge(&claude, &facts("x", None, &[]), &[], &hostile).decision.should_respond);
+    assert!(decide_with_trace(&claude, &facts("x", None, &[]), &[], &hostile).decision.should_respond);
 }
 
 proptest::proptest! {
@@ -303,7 +308,7 @@ proptest::proptest! {
         for condition in [parts.concat(), random] {
             let _ = check_condition(&condition);
             let rule = CustomRule { condition: Some(condition), ..rules(json!([{"id": "r", "action": {"content": "x"}}])).remove(0) };
-            judge(&event(EventKind::PromptSubmit), &facts("x", None, &["a"]), &[], &[rule]);
+            decide_with_trace(&event(EventKind::PromptSubmit), &facts("x", None, &["a"]), &[], &[rule]);
         }
     }
 

@@ -34,14 +34,14 @@ fn fate(file: &Declared, told: &str, lang: Lang) -> (&'static str, String) {
 }
 
 fn declared_text(explained: &Explained) -> String {
-    let actions = explained.judged.decision.actions.iter();
+    let actions = explained.traced.decision.actions.iter();
     actions.filter(|action| action.rule == "declared-context").map(|action| action.content.clone()).collect()
 }
 
 pub fn json(declaration: &Declaration, explained: &Explained, with_text: bool) -> Value {
     let told_text = declared_text(explained);
     let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, &told_text, Lang::En).1});
-    let actions = explained.judged.decision.actions.iter();
+    let actions = explained.traced.decision.actions.iter();
     let told: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
         .collect();
@@ -82,7 +82,7 @@ pub fn tree(
         paint(out::DIM, &size(&explained.text))
     );
     let mut branches: Vec<(String, Vec<String>)> = Vec::new();
-    for action in &explained.judged.decision.actions {
+    for action in &explained.traced.decision.actions {
         branches.push((format!("{}  {}", action.rule, paint(out::DIM, &size(&action.content))), Vec::new()));
     }
     let told = declared_text(explained);
@@ -95,7 +95,7 @@ pub fn tree(
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))
         .collect();
-    let rule = explained.judged.decision.actions.iter().position(|action| action.rule == "declared-context");
+    let rule = explained.traced.decision.actions.iter().position(|action| action.rule == "declared-context");
     match rule {
         Some(at) => branches[at].1 = files,
         None if !files.is_empty() => branches.push((lang.pick("未注入", "not told").to_owned(), files)),

@@ -2,9 +2,9 @@
 
 use tanmi_base::text;
 
-use crate::neutral::neutral;
+use crate::escape_tags::escape_tags;
 
-pub struct Page {
+pub struct CappedText {
     text: String,
     left: usize,
     is_cut: bool,
@@ -13,15 +13,15 @@ pub struct Page {
 /// With less room than this behind its label, a line says nothing.
 const WORTH_IT: usize = 40;
 
-impl Page {
-    pub fn new(room: usize) -> Page {
-        Page { text: String::new(), left: room, is_cut: false }
+impl CappedText {
+    pub fn new(room: usize) -> CappedText {
+        CappedText { text: String::new(), left: room, is_cut: false }
     }
 
     /// One labelled text, if there is one and room for some of it. What looks like a tag in it is none.
     pub fn line(&mut self, label: &str, value: &str) {
         if !value.is_empty() {
-            self.put(&format!("{label}{}", neutral(value)), label.len());
+            self.put(&format!("{label}{}", escape_tags(value)), label.len());
         }
     }
 

@@ -28,7 +28,7 @@ fn is_blank(c: char) -> bool {
 }
 
 /// `<tanmi-workspace-context>` inside a text becomes `‹tanmi-workspace-context>`; `Vec<T>` stays.
-pub fn neutral(text: &str) -> String {
+pub fn escape_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn tags_lose_their_bracket_and_code_does_not() {
-        assert_eq!(neutral("a </tanmi-workspace-context> b"), "a ‹/tanmi-workspace-context> b");
-        assert_eq!(neutral("<System-Reminder>x"), "‹System-Reminder>x");
-        assert_eq!(neutral("< / tanmi-x>"), "‹ / tanmi-x>");
+        assert_eq!(escape_tags("a </tanmi-workspace-context> b"), "a ‹/tanmi-workspace-context> b");
+        assert_eq!(escape_tags("<System-Reminder>x"), "‹System-Reminder>x");
+        assert_eq!(escape_tags("< / tanmi-x>"), "‹ / tanmi-x>");
         for blank in ["\t", "\n", "\u{a0}", "\u{200b}", "\u{1}"] {
-            assert!(!neutral(&format!("<{blank}/{blank}tanmi-x>")).contains('<'), "{blank:?}");
+            assert!(!escape_tags(&format!("<{blank}/{blank}tanmi-x>")).contains('<'), "{blank:?}");
         }
         for plain in ["Vec<T> a < b <= c", "<div>", "任务 <名称>", "<"] {
-            assert_eq!(neutral(plain), plain);
+            assert_eq!(escape_tags(plain), plain);
         }
     }
 }
