@@ -9,7 +9,7 @@ use tanmi_session::{Binding, Bindings, Ledger, SessionState, States};
 use tanmi_workspace::model::{
     LogEntry, Node, NodeId, NodeStatus, NodeType, Problem, WorkspaceId, WorkspaceStatus,
 };
-use tanmi_workspace::ops::{self, Page};
+use tanmi_workspace::ops::{self, NodePage};
 use tanmi_workspace::state::{self, Action};
 use tanmi_workspace::store::NodeBrief;
 
@@ -131,8 +131,8 @@ impl App {
             ancestors.reverse();
             let status_counts = tx.status_counts(&id)?;
             let children = ChildrenView { total: status_counts.total(), done: status_counts.done() };
-            let log_total = node.diary.log.len();
-            node.diary.log = node.diary.log.split_off(log_total.saturating_sub(LOG_LINES));
+            let log_total = node.activity.log.len();
+            node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_LINES));
             let writable = tx.workspace()?.status == WorkspaceStatus::Active;
             let actions = possible(node.kind, node.status, children.total > 0);
             Ok(NodeView {
@@ -152,14 +152,14 @@ impl App {
     pub fn workspace_board(&self, workspace: &str) -> Result<WorkspaceBoard> {
         let place = self.locate(Some(workspace))?;
         let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
-        let mut diary = workspace.diary.clone();
-        let log = diary.log.split_off(diary.log.len().saturating_sub(LOG_LINES));
+        let mut activity = workspace.activity.clone();
+        let log = activity.log.split_off(activity.log.len().saturating_sub(LOG_LINES));
         let view = self.workspace_view(&place, workspace, progress);
-        Ok(WorkspaceBoard { version: view.version.clone(), view, problem: diary.problem, log })
+        Ok(WorkspaceBoard { version: view.version.clone(), view, problem: activity.problem, log })
     }
 
     /// These nodes as a list shows them, those that are there.
-    pub fn nodes_named(&self, workspace: &str, ids: &[String]) -> Result<In<Page>> {
+    pub fn nodes_named(&self, workspace: &str, ids: &[String]) -> Result<In<NodePage>> {
         let ids = ids
             .iter()
             .map(|id| NodeId::parse_field("ids", id))
@@ -174,7 +174,7 @@ impl App {
             }
             Ok(rows)
         })?;
-        Ok(In { workspace_id: place.id, result: Page { nodes, next_after: None } })
+        Ok(In { workspace_id: place.id, result: NodePage { nodes, next_after: None } })
     }
 
     /// Who was heard of and who is bound where, the latest first.

@@ -249,8 +249,8 @@ impl Doctor<'_> {
 
     fn workspaces(&mut self) -> Result<()> {
         let store = self.app.store(self.app.project());
-        let heads = store.heads()?;
-        for (id, _) in &heads {
+        let read_headers = store.read_headers()?;
+        for (id, _) in &read_headers {
             let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
             if index.exists() && !tanmi_index::is_sound(&index) {
                 let (zh, en) = (format!("{id} 的索引已损坏"), format!("the index of {id} is broken"));
@@ -290,7 +290,7 @@ impl Doctor<'_> {
                 );
             }
         }
-        if heads.is_empty() {
+        if read_headers.is_empty() {
             self.fine("workspaces", "此项目没有工作区".into(), "no workspace in this project".into());
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::Source;
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::ops::{Act, RulesCheck};
+use tanmi_workspace::ops::{OpContext, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod board;
@@ -123,8 +123,8 @@ impl App {
         self.config.language.or_else(|| Lang::of_text(text?)).unwrap_or(self.env.locale)
     }
 
-    fn act(&self) -> Act {
-        Act {
+    fn op(&self) -> OpContext {
+        OpContext {
             now: self.now(),
             operator: self.env.operator,
             auto_log: self.config.auto_log,
@@ -205,7 +205,7 @@ impl App {
 
     pub(crate) fn only_active(&self) -> Result<Place> {
         let store = self.store(&self.project);
-        let mut active = active_heads(&store)?;
+        let mut active = active_workspaces(&store)?;
         match active.len() {
             1 => Ok(Place { store, id: active.remove(0).0 }),
             0 => Err(Error::NoWorkspace { project: self.project.clone() }),
@@ -215,7 +215,7 @@ impl App {
 
     /// Active workspaces, this project's first, at most 20.
     fn known_workspaces(&self) -> Result<Vec<(WorkspaceId, String)>> {
-        let mut known = active_heads(&self.store(&self.project))?;
+        let mut known = active_workspaces(&self.store(&self.project))?;
         for (id, entry) in self.registry.entries()? {
             if known.len() < 20 && entry.project != self.project && self.is_active(&entry.project, &id) {
                 known.push((id, entry.name));
@@ -226,8 +226,8 @@ impl App {
     }
 
     fn is_active(&self, project: &Path, id: &WorkspaceId) -> bool {
-        let heads = self.store(project).heads().unwrap_or_default();
-        let head = heads.into_iter().find(|(known, _)| known == id);
+        let read_headers = self.store(project).read_headers().unwrap_or_default();
+        let head = read_headers.into_iter().find(|(known, _)| known == id);
         head.is_some_and(|(_, head)| head.is_some_and(|head| head.status == WorkspaceStatus::Active))
     }
 
@@ -239,10 +239,10 @@ impl App {
     fn change<T>(
         &self,
         place: &Place,
-        mut work: impl FnMut(&mut dyn Tx, &Act) -> tanmi_workspace::Result<T>,
+        mut work: impl FnMut(&mut dyn Tx, &OpContext) -> tanmi_workspace::Result<T>,
     ) -> Result<T> {
-        let act = self.act();
-        Ok(store::change(place.store.as_ref(), &place.id, act.now, |tx| work(tx, &act))?)
+        let op = self.op();
+        Ok(store::change(place.store.as_ref(), &place.id, op.now, |tx| work(tx, &op))?)
     }
 
     fn view<T>(&self, place: &Place, work: impl FnMut(&dyn Tx) -> tanmi_workspace::Result<T>) -> Result<T> {
@@ -285,8 +285,8 @@ impl App {
 }
 
 /// Active workspaces, and those that cannot be read: a slip of the pen must not make the choice another one.
-fn active_heads(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
-    let active = store.heads()?.into_iter().filter_map(|(id, head)| match head {
+fn active_workspaces(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
+    let active = store.read_headers()?.into_iter().filter_map(|(id, head)| match head {
         Some(head) => (head.status == WorkspaceStatus::Active).then_some((id, head.name)),
         None => Some((id, String::from("?"))),
     });

@@ -4,8 +4,8 @@ use serde::Serialize;
 use tanmi_workspace::context::{self, Context};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    self, Deleted, ListQuery, NewNode, NodeChange, Page, ProblemChange, ReferenceEdit, Starter, StatusChange,
-    Target, Transition, TransitionRequest,
+    self, Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, ProblemChange, ReferenceEdit,
+    StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
 
@@ -50,7 +50,7 @@ pub struct ProblemResult {
 
 /// One step of a node, and who takes it.
 #[derive(Clone, Debug, Default)]
-pub struct Step<'a> {
+pub struct TransitionArgs<'a> {
     pub workspace: Option<&'a str>,
     pub node: &'a str,
     pub action: &'a str,
@@ -65,7 +65,7 @@ pub struct Step<'a> {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Stepped {
+pub struct TransitionResult {
     #[serde(flatten)]
     pub step: Transition,
     /// What the rules say to it.
@@ -103,8 +103,7 @@ impl App {
             rules_check: self.rules_hash_check(new.rules_hash),
         };
         let place = self.locate(new.workspace.as_deref())?;
-        let (node, status_changes) =
-            self.change(&place, |tx, act| ops::create_node(tx, node.clone(), act))?;
+        let (node, status_changes) = self.change(&place, |tx, op| ops::create_node(tx, node.clone(), op))?;
         Ok(In {
             workspace_id: place.id,
             result: NodeResult { node_id: node.id.clone(), node, status_changes },
@@ -123,7 +122,7 @@ impl App {
         })
     }
 
-    pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<In<Page>> {
+    pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<In<NodePage>> {
         let place = self.locate(workspace)?;
         let page = self.view(&place, |tx| ops::list(tx, query))?;
         Ok(In { workspace_id: place.id, result: page })
@@ -140,7 +139,7 @@ impl App {
         }
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
-        let node = self.change(&place, |tx, act| ops::update_node(tx, &id, change.clone(), act))?;
+        let node = self.change(&place, |tx, op| ops::update_node(tx, &id, change.clone(), op))?;
         Ok(In {
             workspace_id: place.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
@@ -151,7 +150,7 @@ impl App {
         let id = NodeId::parse(node)?;
         let parent = NodeId::parse_field("parentId", parent)?;
         let place = self.locate(workspace)?;
-        let (node, status_changes) = self.change(&place, |tx, act| ops::move_node(tx, &id, &parent, act))?;
+        let (node, status_changes) = self.change(&place, |tx, op| ops::move_node(tx, &id, &parent, op))?;
         Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes } })
     }
 
@@ -160,10 +159,10 @@ impl App {
         workspace: Option<&str>,
         node: &str,
         session: Option<&SessionBinding>,
-    ) -> Result<In<Deleted>> {
+    ) -> Result<In<DeletedSubtree>> {
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
-        let deleted = self.change(&place, |tx, act| ops::delete_node(tx, &id, act))?;
+        let deleted = self.change(&place, |tx, op| ops::delete_node(tx, &id, op))?;
         self.prune_trash(&place.store);
         let own = self.own_binding();
         if let Some(session) = session.or(own.as_ref()) {
@@ -172,7 +171,7 @@ impl App {
         Ok(In { workspace_id: place.id, result: deleted })
     }
 
-    pub fn node_transition(&self, step: Step<'_>) -> Result<In<Stepped>> {
+    pub fn node_transition(&self, step: TransitionArgs<'_>) -> Result<In<TransitionResult>> {
         let id = NodeId::parse(step.node)?;
         let action = Action::parse("action", step.action)?;
         let agent = step
@@ -185,18 +184,18 @@ impl App {
             // Before the step, so that whoever comes second finds the first alive.
             self.steps_on(session);
         }
-        let mut done = self.change(&place, |tx, act| {
+        let mut done = self.change(&place, |tx, op| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.
-            let act = ops::Act { moves_focus: step.bound.is_none(), ..*act };
+            let op = ops::OpContext { moves_focus: step.bound.is_none(), ..*op };
             let holder = tx.node(&id)?.and_then(|node| node.started_by);
-            let starter = Starter {
+            let claimant = Claimant {
                 session: step.session.map(String::from),
                 agent: agent.clone(),
                 force: step.force,
                 holder_is_live: holder.is_some_and(|holder| self.is_live(&holder)),
             };
             let (node_id, conclusion) = (id.clone(), step.conclusion.clone());
-            ops::transition(tx, TransitionRequest { node_id, action, conclusion, starter }, &act)
+            ops::transition(tx, TransitionRequest { node_id, action, conclusion, claimant }, &op)
         })?;
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
             done.focus_moved = self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
@@ -207,7 +206,7 @@ impl App {
             }
             _ => Vec::new(),
         };
-        Ok(In { workspace_id: place.id, result: Stepped { step: done, reminders } })
+        Ok(In { workspace_id: place.id, result: TransitionResult { step: done, reminders } })
     }
 
     pub fn node_reference(
@@ -219,7 +218,7 @@ impl App {
     ) -> Result<In<NodeResult>> {
         let id = NodeId::parse(node)?;
         let place = self.locate(workspace)?;
-        let node = self.change(&place, |tx, act| ops::edit_reference(tx, &id, target, edit.clone(), act))?;
+        let node = self.change(&place, |tx, op| ops::edit_reference(tx, &id, target, edit.clone(), op))?;
         Ok(In {
             workspace_id: place.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
@@ -242,9 +241,9 @@ impl App {
     pub fn log_append(&self, workspace: Option<&str>, target: &str, event: &str) -> Result<In<LogResult>> {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
-        let (entry, total) = self.change(&place, |tx, act| {
-            let entry = ops::append_log(tx, &target, event, act)?;
-            Ok((entry, ops::read_diary(tx, &target)?.log.len()))
+        let (entry, total) = self.change(&place, |tx, op| {
+            let entry = ops::append_log(tx, &target, event, op)?;
+            Ok((entry, ops::read_activity(tx, &target)?.log.len()))
         })?;
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
         Ok(In { workspace_id: place.id, result })
@@ -254,7 +253,7 @@ impl App {
     pub fn log_show(&self, workspace: Option<&str>, target: &str, limit: usize) -> Result<In<LogResult>> {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
-        let mut entries = self.view(&place, |tx| ops::read_diary(tx, &target))?.log;
+        let mut entries = self.view(&place, |tx| ops::read_activity(tx, &target))?.log;
         let total = entries.len();
         let entries = entries.split_off(total.saturating_sub(limit));
         Ok(In { workspace_id: place.id, result: LogResult { node_id: target.to_string(), entries, total } })
@@ -268,7 +267,7 @@ impl App {
     ) -> Result<In<ProblemResult>> {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
-        let problem = self.change(&place, |tx, act| ops::update_problem(tx, &target, change.clone(), act))?;
+        let problem = self.change(&place, |tx, op| ops::update_problem(tx, &target, change.clone(), op))?;
         let result = ProblemResult { node_id: target.to_string(), problem: Some(problem) };
         Ok(In { workspace_id: place.id, result })
     }
@@ -276,7 +275,7 @@ impl App {
     pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
-        self.change(&place, |tx, act| ops::clear_problem(tx, &target, act))?;
+        self.change(&place, |tx, op| ops::clear_problem(tx, &target, op))?;
         Ok(In {
             workspace_id: place.id,
             result: ProblemResult { node_id: target.to_string(), problem: None },
@@ -286,7 +285,7 @@ impl App {
     pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
         let target = Target::parse(target)?;
         let place = self.locate(workspace)?;
-        let problem = self.view(&place, |tx| ops::read_diary(tx, &target))?.problem;
+        let problem = self.view(&place, |tx| ops::read_activity(tx, &target))?.problem;
         Ok(In { workspace_id: place.id, result: ProblemResult { node_id: target.to_string(), problem } })
     }
 }

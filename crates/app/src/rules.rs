@@ -139,8 +139,13 @@ pub struct TrustView {
 
 impl App {
     fn rule_files(&self) -> Vec<RuleFile> {
-        let workspaces: Vec<WorkspaceId> =
-            self.store(self.project()).heads().unwrap_or_default().into_iter().map(|(id, _)| id).collect();
+        let workspaces: Vec<WorkspaceId> = self
+            .store(self.project())
+            .read_headers()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect();
         let caller = self.caller();
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, id};
 use tanmi_session::{Binding, Bindings, States, client_of_server, is_running};
 use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::ops::Deleted;
+use tanmi_workspace::ops::DeletedSubtree;
 
 use crate::error::{Error, Result};
 use crate::spine;
@@ -105,8 +105,8 @@ impl App {
     pub fn binding_of(&self, session: &str) -> Result<Option<SessionBinding>> {
         let Some(binding) = Bindings::new(self.home()).find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
-        let heads = self.store(&binding.project).heads().unwrap_or_default();
-        let head = heads.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
+        let read_headers = self.store(&binding.project).read_headers().unwrap_or_default();
+        let head = read_headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
         let active = head.filter(|head| head.status == WorkspaceStatus::Active);
         Ok(active.map(|head| SessionBinding {
             session: session.to_owned(),
@@ -316,7 +316,7 @@ impl App {
     }
 
     /// A focus on something that was deleted goes to the parent of what was deleted.
-    pub fn session_lost(&self, bound: &SessionBinding, deleted: &Deleted) -> Result<()> {
+    pub fn session_lost(&self, bound: &SessionBinding, deleted: &DeletedSubtree) -> Result<()> {
         if bound
             .focused_node_id
             .as_deref()

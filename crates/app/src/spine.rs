@@ -15,7 +15,7 @@ use tanmi_engine::{
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, render};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{Depth, FileStore, Peek};
+use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth};
 
 use crate::config::Config;
 
@@ -52,7 +52,7 @@ pub struct Caller<'a> {
 }
 
 /// Everything a decision is made from.
-struct Loaded {
+struct DecisionInput {
     facts: Facts,
     config: Config,
     rules: Vec<CustomRule>,
@@ -143,7 +143,7 @@ fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) 
     }
 }
 
-fn run(event: &Event, loaded: &Loaded, complaints: &mut Vec<String>) -> Decision {
+fn run(event: &Event, loaded: &DecisionInput, complaints: &mut Vec<String>) -> Decision {
     decide(event, &loaded.facts, BUILTIN_RULES, &loaded.rules, &mut |id, verdict| {
         if let Verdict::ConditionFailed(reason) = verdict {
             complaints.push(format!("rule {id}: {reason}"));
@@ -214,25 +214,31 @@ fn binding_for(
     (binding, before)
 }
 
-fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Option<&Binding>) -> Loaded {
+fn load(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &SessionState,
+    binding: Option<&Binding>,
+) -> DecisionInput {
     let node = event.payload.node_id.as_deref();
-    let peek = binding.and_then(|binding| look(event.kind, node, binding));
+    let snapshot = binding.and_then(|binding| load_snapshot(event.kind, node, binding));
     // What is archived is there, and silent.
-    let is_lost = binding.is_some() && peek.is_none();
-    let bound = binding.zip(peek.filter(is_active));
+    let is_lost = binding.is_some() && snapshot.is_none();
+    let bound = binding.zip(snapshot.filter(is_active));
     let project = match &bound {
         Some((binding, _)) => Some(binding.project.clone()),
         None => facts::project_of(caller, event),
     };
     let config = Config::load(caller.home, project.as_deref());
     let files = if config.custom_rules {
-        let workspace = bound.as_ref().map(|(_, peek)| &peek.workspace.id);
+        let workspace = bound.as_ref().map(|(_, snapshot)| &snapshot.workspace.id);
         rules::load(caller, project.as_deref(), workspace)
     } else {
         Vec::new()
     };
-    let bound = bound.as_ref().map(|(binding, peek)| (*binding, peek));
-    let memory = memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, peek)| peek));
+    let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
+    let memory =
+        memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, snapshot)| snapshot));
     let mut complaints = rules::complaints(&files);
     complaints.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut complaints);
@@ -241,28 +247,28 @@ fn load(caller: &Caller<'_>, event: &Event, state: &SessionState, binding: Optio
         complaints.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
         facts.session.lost = Some(binding.workspace_id.clone());
     }
-    Loaded { facts, rules: rules::flatten(&files), config, files, project, complaints }
+    DecisionInput { facts, rules: rules::flatten(&files), config, files, project, complaints }
 }
 
 /// What a bound session would be told now: its hash, and the node in focus.
 pub fn context_now(binding: &Binding) -> Option<(ContextHash, Option<String>)> {
-    let peek = look(EventKind::PromptSubmit, None, binding).filter(is_active)?;
-    Some((facts::hash_of(&peek), peek.node.map(|node| node.id.to_string())))
+    let snapshot = load_snapshot(EventKind::PromptSubmit, None, binding).filter(is_active)?;
+    Some((facts::hash_of(&snapshot), snapshot.node.map(|node| node.id.to_string())))
 }
 
-fn is_active(peek: &Peek) -> bool {
-    peek.workspace.status == WorkspaceStatus::Active
+fn is_active(snapshot: &ContextSnapshot) -> bool {
+    snapshot.workspace.status == WorkspaceStatus::Active
 }
 
 /// The bound workspace as it is now; `None` if it is gone or cannot be read.
-fn look(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<Peek> {
+fn load_snapshot(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<ContextSnapshot> {
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let depth = match kind {
-        EventKind::SessionStart | EventKind::StatusCheck => Depth::Progress,
-        _ => Depth::Focus,
+        EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Progress,
+        _ => SnapshotDepth::Focus,
     };
     let node = node.or(binding.focused_node_id.as_deref());
-    FileStore::new(&binding.project).peek(&id, node, depth)
+    FileStore::new(&binding.project).context_snapshot(&id, node, depth)
 }
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {

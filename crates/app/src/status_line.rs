@@ -7,7 +7,7 @@ use serde::Serialize;
 use tanmi_base::{Lang, Millis, clock, paths, text};
 use tanmi_session::{Bindings, Ledger};
 use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{Depth, FileStore};
+use tanmi_workspace::store::{FileStore, SnapshotDepth};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,24 +50,27 @@ pub fn read(home: &Path, drawn: &Drawn, now: Millis) -> StatusLine {
 }
 
 fn has_workspaces(project: &Path) -> bool {
-    let heads = FileStore::new(project).heads().unwrap_or_default();
-    heads.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
+    let read_headers = FileStore::new(project).read_headers().unwrap_or_default();
+    read_headers.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
 }
 
 fn bound(home: &Path, session: &str) -> Option<StatusLine> {
     let binding = Bindings::new(home).find(session).ok()??;
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
-    let peek =
-        FileStore::new(&binding.project).peek(&id, binding.focused_node_id.as_deref(), Depth::Progress)?;
-    if peek.workspace.status != WorkspaceStatus::Active {
+    let snapshot = FileStore::new(&binding.project).context_snapshot(
+        &id,
+        binding.focused_node_id.as_deref(),
+        SnapshotDepth::Progress,
+    )?;
+    if snapshot.workspace.status != WorkspaceStatus::Active {
         return None;
     }
     Some(StatusLine {
         bound: true,
-        workspace: Some(peek.workspace.name),
-        node: peek.node.as_ref().map(|node| node.title.clone()),
-        status: peek.node.map(|node| node.status),
-        progress: peek.progress,
+        workspace: Some(snapshot.workspace.name),
+        node: snapshot.node.as_ref().map(|node| node.title.clone()),
+        status: snapshot.node.map(|node| node.status),
+        progress: snapshot.progress,
         ..StatusLine::default()
     })
 }

@@ -106,7 +106,7 @@ impl App {
     pub fn workspace_init(&self, new: NewWorkspace) -> Result<WorkspaceView> {
         let store = self.store(self.project());
         let is_ours = !self.project().join(STORE_DIR).exists() && !self.project().join(PROJECT_DIR).exists();
-        let (workspace, _) = ops::init(store.as_ref(), new, &self.act())?;
+        let (workspace, _) = ops::init(store.as_ref(), new, &self.op())?;
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
         if is_ours {
             // What this machine made itself needs nobody's word.
@@ -207,7 +207,7 @@ impl App {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
-        self.change_workspace(id, |tx, act| ops::update_workspace(tx, change.clone(), act))
+        self.change_workspace(id, |tx, op| ops::update_workspace(tx, change.clone(), op))
     }
 
     pub fn workspace_archive(&self, id: Option<&str>) -> Result<WorkspaceView> {
@@ -257,7 +257,7 @@ impl App {
 
     pub fn workspace_focus(&self, id: Option<&str>, node: Option<&str>) -> Result<WorkspaceView> {
         let node = node.map(NodeId::parse).transpose()?;
-        self.change_workspace(id, |tx, act| ops::focus(tx, node.clone(), act))
+        self.change_workspace(id, |tx, op| ops::focus(tx, node.clone(), op))
     }
 
     pub fn workspace_check(&self, id: Option<&str>, repair: bool) -> Result<(WorkspaceId, CheckReport)> {
@@ -269,11 +269,14 @@ impl App {
     fn change_workspace(
         &self,
         id: Option<&str>,
-        mut work: impl FnMut(&mut dyn tanmi_workspace::store::Tx, &ops::Act) -> tanmi_workspace::Result<Workspace>,
+        mut work: impl FnMut(
+            &mut dyn tanmi_workspace::store::Tx,
+            &ops::OpContext,
+        ) -> tanmi_workspace::Result<Workspace>,
     ) -> Result<WorkspaceView> {
         let place = self.locate(id)?;
-        let (workspace, progress) = self.change(&place, |tx, act| {
-            let workspace = work(tx, act)?;
+        let (workspace, progress) = self.change(&place, |tx, op| {
+            let workspace = work(tx, op)?;
             Ok((workspace, tx.total()?.progress()))
         })?;
         Ok(self.workspace_view(&place, workspace, progress))

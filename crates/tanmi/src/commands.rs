@@ -13,10 +13,10 @@ use tanmi_workspace::model::{DocReference, NodeStatus};
 use crate::cli::{Cli, Command};
 use crate::{env, out};
 
+mod activity;
 mod config;
 mod context;
 mod demo;
-mod diary;
 mod doctor;
 mod install;
 mod ledger;
@@ -74,8 +74,8 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = context.app.knowing(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
-        Command::Log(args) => diary::log(&context, args),
-        Command::Problem(args) => diary::problem(&context, args),
+        Command::Log(args) => activity::log(&context, args),
+        Command::Problem(args) => activity::problem(&context, args),
         Command::Tree(args) => tree::run(&context, args),
         Command::Config(command) => config::run(&context, command),
         Command::Session(command) => session::run(&context, command),

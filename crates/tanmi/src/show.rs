@@ -1,9 +1,9 @@
 //! Answers as people read them: aligned, in their language. Nothing is decided here.
 
+pub mod activity;
 pub mod check;
 pub mod config;
 pub mod context;
-pub mod diary;
 pub mod doctor;
 pub mod install;
 pub mod ledger;

@@ -16,7 +16,7 @@ pub use document::{Document, ParseError};
 pub use node::{read_node, write_node};
 pub use workspace::{read_workspace, write_workspace};
 
-use crate::model::{Diary, Problem};
+use crate::model::{Activity, Problem};
 use document::Names;
 use tanmi_base::Millis;
 
@@ -35,12 +35,12 @@ pub fn doc_item(item: &str) -> crate::model::DocReference {
 }
 
 /// Log and problem, which a workspace and a node write alike.
-fn read_diary(doc: &Document) -> Result<Diary, ParseError> {
+fn read_activity(doc: &Document) -> Result<Activity, ParseError> {
     let log =
         doc.section(&LOG).map(|body| list::items(body).iter().map(|item| list::read_log(item)).collect());
     let updated_at = doc.integer("problemUpdatedAt")?;
     let problem = doc.section(&PROBLEM).and_then(text::read_problem);
-    Ok(Diary {
+    Ok(Activity {
         log: log.unwrap_or_default(),
         last_log_at: doc.integer("lastLogAt")?,
         problem: problem.map(|(description, next_step)| Problem {
@@ -51,14 +51,21 @@ fn read_diary(doc: &Document) -> Result<Diary, ParseError> {
     })
 }
 
-fn write_diary(doc: &mut Document, order: &[Names], was: Option<&Diary>, now: &Diary, effort: Effort) {
-    let empty = Diary::default();
+fn write_activity(
+    doc: &mut Document,
+    order: &[Names],
+    was: Option<&Activity>,
+    now: &Activity,
+    effort: Effort,
+) {
+    let empty = Activity::default();
     let was = was.unwrap_or(&empty);
-    let problem_at = |diary: &Diary| diary.problem.as_ref().map(|problem| problem.updated_at);
+    let problem_at = |activity: &Activity| activity.problem.as_ref().map(|problem| problem.updated_at);
     write_time(doc, "lastLogAt", was.last_log_at, now.last_log_at);
     write_time(doc, "problemUpdatedAt", problem_at(was), problem_at(now));
     write_list(doc, &LOG, order, &was.log, &now.log, effort, list::write_log);
-    let text = |diary: &Diary| diary.problem.as_ref().map(|p| (p.description.clone(), p.next_step.clone()));
+    let text =
+        |activity: &Activity| activity.problem.as_ref().map(|p| (p.description.clone(), p.next_step.clone()));
     if text(was) != text(now) || effort == Effort::Thorough {
         let body = now.problem.as_ref().map(|p| text::write_problem(&p.description, p.next_step.as_deref()));
         doc.set_section(&PROBLEM, order, body);

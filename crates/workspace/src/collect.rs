@@ -11,7 +11,7 @@ use crate::store::Tx;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Collected {
+pub struct CollectedInfo {
     pub rules: Vec<String>,
     pub docs: Vec<DocReference>,
     /// Over a limit; they stay in the conclusion only.
@@ -79,13 +79,13 @@ fn part_of(heading: &str) -> Part {
 }
 
 /// Adds what is new to the workspace. `None` if the conclusion declares nothing.
-pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<Option<Collected>> {
+pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<Option<CollectedInfo>> {
     let (rules, docs) = parse(conclusion);
     if rules.is_empty() && docs.is_empty() {
         return Ok(None);
     }
     let mut workspace = tx.workspace()?;
-    let mut collected = Collected::default();
+    let mut collected = CollectedInfo::default();
     for rule in rules {
         if workspace.rules.contains(&rule) {
             continue;

@@ -10,11 +10,11 @@ use crate::model::*;
 use crate::ops;
 use crate::store::Tx;
 
-mod purse;
+mod byte_budget;
 mod render;
 
-pub use purse::Omission;
-use purse::Purse;
+use byte_budget::ByteBudget;
+pub use byte_budget::Omission;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ContextLimits {
@@ -116,24 +116,24 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let workspace = tx.workspace()?;
     let progress = tx.total()?.progress();
     let mut chain = read_chain(tx, focus)?;
-    let Some(Read::Whole(node)) = chain.first() else {
+    let Some(ChainEntry::Whole(node)) = chain.first() else {
         return Err(damage_of(tx, focus));
     };
     let node = node.clone();
-    let mut purse = Purse::new(limits);
+    let mut byte_budget = ByteBudget::new(limits);
 
     // In the order of importance; what comes late is cut first.
-    let goal = purse.text("workspace", "goal", workspace.goal.clone());
-    let rules = purse.first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
-    let mut blocks = vec![purse.node(&node)];
-    let child_conclusions = read_children(tx, focus, limits, &mut purse)?;
-    let references = read_references(tx, &node, &mut purse)?;
-    let docs = purse.first("workspace", "docs", active(&workspace.docs), doc_size);
-    let problem = workspace.diary.problem.clone().map(|problem| purse.problem("workspace", problem));
+    let goal = byte_budget.text("workspace", "goal", workspace.goal.clone());
+    let rules = byte_budget.first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
+    let mut blocks = vec![byte_budget.node(&node)];
+    let child_conclusions = read_children(tx, focus, limits, &mut byte_budget)?;
+    let references = read_references(tx, &node, &mut byte_budget)?;
+    let docs = byte_budget.first("workspace", "docs", active(&workspace.docs), doc_size);
+    let problem = workspace.activity.problem.clone().map(|problem| byte_budget.problem("workspace", problem));
     for read in chain.drain(1..) {
         blocks.push(match read {
-            Read::Whole(node) => purse.node(&node),
-            Read::Damaged(brief) => damaged_block(*brief),
+            ChainEntry::Whole(node) => byte_budget.node(&node),
+            ChainEntry::Damaged(brief) => damaged_block(*brief),
         });
     }
     blocks.reverse();
@@ -153,30 +153,30 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
         chain: blocks,
         child_conclusions,
         references,
-        omitted: purse.omitted,
+        omitted: byte_budget.omitted,
     })
 }
 
-enum Read {
+enum ChainEntry {
     Whole(Node),
     Damaged(Box<crate::store::NodeBrief>),
 }
 
 /// The node and its ancestors, nearest first, ending at the root or at the nearest isolated node.
-fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<Read>> {
+fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
     let node = tx.node(focus)?.ok_or_else(|| Error::node_not_found("nodeId", focus))?;
     let mut isolated = node.isolated;
-    let mut chain = vec![Read::Whole(node)];
+    let mut chain = vec![ChainEntry::Whole(node)];
     for ancestor in ops::ancestors(tx, focus)? {
         if isolated {
             break;
         }
         isolated = ancestor.isolated;
         chain.push(match tx.node(&ancestor.id) {
-            Ok(Some(node)) => Read::Whole(node),
+            Ok(Some(node)) => ChainEntry::Whole(node),
             Ok(None) => continue,
             // One broken file must not take the context from everything below it.
-            Err(Error::Damaged { .. }) => Read::Damaged(Box::new(ancestor)),
+            Err(Error::Damaged { .. }) => ChainEntry::Damaged(Box::new(ancestor)),
             Err(error) => return Err(error),
         });
     }
@@ -214,14 +214,14 @@ fn doc_size(doc: &DocReference) -> usize {
 }
 
 /// The node's own references: a node with its conclusion, a document by its path alone. Expired ones stay out.
-fn read_references(tx: &dyn Tx, node: &Node, purse: &mut Purse) -> Result<Vec<ReferenceBlock>> {
+fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Result<Vec<ReferenceBlock>> {
     let mut blocks = Vec::new();
     let active = node.references.iter().filter(|reference| reference.status == RefStatus::Active).cloned();
     let mut active: Vec<Reference> = active.collect();
     let of = node.id.as_str();
-    purse.shares(of, "references", &mut active, |reference| &mut reference.description);
+    byte_budget.shares(of, "references", &mut active, |reference| &mut reference.description);
     let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 40;
-    for reference in purse.first(of, "references", active, size) {
+    for reference in byte_budget.first(of, "references", active, size) {
         let mut block = ReferenceBlock {
             target_id: reference.target_id.clone(),
             kind: reference.kind,
@@ -237,7 +237,7 @@ fn read_references(tx: &dyn Tx, node: &Node, purse: &mut Purse) -> Result<Vec<Re
                     block.title = Some(target.title);
                     block.status = Some(target.status);
                     block.conclusion =
-                        target.conclusion.map(|text| purse.text(id.as_str(), "conclusion", text));
+                        target.conclusion.map(|text| byte_budget.text(id.as_str(), "conclusion", text));
                 }
                 Ok(None) | Err(Error::Damaged { .. }) => block.missing = true,
                 Err(error) => return Err(error),
@@ -253,7 +253,7 @@ fn read_children(
     tx: &dyn Tx,
     parent: &NodeId,
     limits: &ContextLimits,
-    purse: &mut Purse,
+    byte_budget: &mut ByteBudget,
 ) -> Result<Vec<ChildConclusion>> {
     let mut done = Vec::new();
     for status in NodeStatus::ALL.iter().filter(|status| status.is_done()) {
@@ -272,12 +272,12 @@ fn read_children(
         }
     }
     conclusions.reverse();
-    purse.shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
+    byte_budget.shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
     let total = tx.status_counts(parent)?.done() as usize;
-    let shown =
-        purse.last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
+    let shown = byte_budget
+        .last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
     if total > limits.child_conclusions {
-        purse.note(parent.as_str(), "childConclusions", total - limits.child_conclusions);
+        byte_budget.note(parent.as_str(), "childConclusions", total - limits.child_conclusions);
     }
     Ok(shown)
 }

@@ -12,7 +12,7 @@ use tanmi_base::{Lang, Millis};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
-mod say;
+mod messages;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -20,7 +20,7 @@ pub struct Workspace {
     pub created_at: Millis,
     pub updated_at: Millis,
     #[serde(flatten)]
-    pub diary: Diary,
+    pub activity: Activity,
 }
 
 impl Workspace {
@@ -78,7 +78,7 @@ pub struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(flatten)]
-    pub diary: Diary,
+    pub activity: Activity,
 }
 
 impl Node {
@@ -92,7 +92,7 @@ impl Node {
 /// What a workspace and a node both keep: the log, and the problem at hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Diary {
+pub struct Activity {
     pub log: Vec<LogEntry>,
     /// When somebody last wrote a log line; lines that the program adds do not count.
     pub last_log_at: Option<Millis>,

@@ -1,6 +1,6 @@
 //! What may be done with a workspace: each function checks, decides and puts, inside one transaction.
 //!
-//! Who calls (agent, person, page) arrives as an [`Act`]; what a session makes of the result is decided above.
+//! Who calls (agent, person, page) arrives as an [`OpContext`]; what a session makes of the result is decided above.
 
 use tanmi_base::{Lang, Millis};
 
@@ -9,26 +9,26 @@ use crate::model::*;
 use crate::state::{self, Appearance};
 use crate::store::{NodeBrief, Tx};
 
-mod diary;
+mod activity;
 mod list;
 mod node;
 mod transition;
 mod workspace;
 
-pub use diary::{ProblemChange, Target, append_log, clear_problem, read_diary, update_problem};
-pub use list::{ListQuery, ListRow, Page, list};
+pub use activity::{ProblemChange, Target, append_log, clear_problem, read_activity, update_problem};
+pub use list::{ListQuery, ListRow, NodePage, list};
 pub use node::{
-    Deleted, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference,
+    DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference,
     move_node, update_node,
 };
-pub use transition::{Starter, Transition, TransitionRequest, transition};
+pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
 };
 
 /// The circumstances of a change.
 #[derive(Clone, Copy, Debug)]
-pub struct Act {
+pub struct OpContext {
     pub now: Millis,
     pub operator: Operator,
     /// Whether the program notes status changes in the log.
@@ -124,7 +124,7 @@ fn child_appeared(
     tx: &mut dyn Tx,
     parent: &NodeId,
     appearance: Appearance,
-    act: &Act,
+    op: &OpContext,
 ) -> Result<Vec<StatusChange>> {
     let mut changes = Vec::new();
     let mut chain = vec![existing_brief(tx, "parentId", parent)?];
@@ -136,34 +136,39 @@ fn child_appeared(
         if let Some(above) = chain.get(n + 1).filter(|above| above.status == NodeStatus::Cancelled) {
             return Err(Error::ParentCancelled { parent: above.id.clone() });
         }
-        changes.push(set_status(tx, &brief.id, to, act)?);
+        changes.push(set_status(tx, &brief.id, to, op)?);
     }
     Ok(changes)
 }
 
 /// Losing the last child returns a node to planning.
-fn child_went(tx: &mut dyn Tx, parent: &NodeId, act: &Act) -> Result<Vec<StatusChange>> {
+fn child_removed(tx: &mut dyn Tx, parent: &NodeId, op: &OpContext) -> Result<Vec<StatusChange>> {
     let Some(brief) = tx.brief(parent)? else { return Ok(Vec::new()) };
     let Some(to) = state::parent_when_last_child_goes(brief.status) else { return Ok(Vec::new()) };
     if tx.status_counts(parent)?.total() > 0 {
         return Ok(Vec::new());
     }
-    let mut changes = vec![set_status(tx, parent, to, act)?];
+    let mut changes = vec![set_status(tx, parent, to, op)?];
     // What was done is not any more, and so are the nodes above it that counted on it.
     if let Some(above) = brief.parent_id.filter(|_| brief.status.is_done()) {
-        changes.extend(child_appeared(tx, &above, Appearance::Again, act)?);
+        changes.extend(child_appeared(tx, &above, Appearance::Again, op)?);
     }
     Ok(changes)
 }
 
-pub(crate) fn set_status(tx: &mut dyn Tx, id: &NodeId, to: NodeStatus, act: &Act) -> Result<StatusChange> {
+pub(crate) fn set_status(
+    tx: &mut dyn Tx,
+    id: &NodeId,
+    to: NodeStatus,
+    op: &OpContext,
+) -> Result<StatusChange> {
     let mut node = existing_node(tx, "nodeId", id)?;
     let from = node.status;
     node.status = to;
-    node.status_changed_at = Some(act.now);
-    node.updated_at = act.now;
+    node.status_changed_at = Some(op.now);
+    node.updated_at = op.now;
     if from == NodeStatus::Completed {
-        retire_conclusion(&mut node, lang_of(&tx.workspace()?), act);
+        retire_conclusion(&mut node, lang_of(&tx.workspace()?), op);
     }
     tx.put_node(node)?;
     Ok(StatusChange { node_id: id.clone(), from, to })
@@ -173,21 +178,21 @@ pub(crate) fn set_status(tx: &mut dyn Tx, id: &NodeId, to: NodeStatus, act: &Act
 pub(crate) const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");
 
 /// A conclusion that no longer holds goes into the log.
-fn retire_conclusion(node: &mut Node, lang: Lang, act: &Act) {
+fn retire_conclusion(node: &mut Node, lang: Lang, op: &OpContext) {
     if let Some(old) = node.conclusion.take() {
         let event = format!("{}{old}", lang.pick(EARLIER_CONCLUSION.0, EARLIER_CONCLUSION.1));
-        node.diary.log.push(LogEntry::new(act.now, act.operator, event));
+        node.activity.log.push(LogEntry::new(op.now, op.operator, event));
     }
 }
 
-fn move_focus(tx: &mut dyn Tx, focus: Option<NodeId>, act: &Act) -> Result<()> {
-    if !act.moves_focus {
+fn move_focus(tx: &mut dyn Tx, focus: Option<NodeId>, op: &OpContext) -> Result<()> {
+    if !op.moves_focus {
         return Ok(());
     }
     let mut workspace = tx.workspace()?;
     if workspace.focused_node_id != focus {
         workspace.focused_node_id = focus;
-        workspace.updated_at = act.now;
+        workspace.updated_at = op.now;
         tx.put_workspace(workspace)?;
     }
     Ok(())

@@ -41,7 +41,7 @@ impl std::fmt::Display for Action {
 
 /// What has to hold before a step may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum Prerequisite {
     Nothing,
     Conclusion,
     /// At least one child.
@@ -50,48 +50,59 @@ pub enum Needs {
     ChildrenDoneAndConclusion,
 }
 
-impl Needs {
+impl Prerequisite {
     pub fn conclusion(self) -> bool {
-        matches!(self, Needs::Conclusion | Needs::ChildrenDoneAndConclusion)
+        matches!(self, Prerequisite::Conclusion | Prerequisite::ChildrenDoneAndConclusion)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TransitionRule {
     pub kind: NodeType,
     pub from: NodeStatus,
     pub action: Action,
     pub to: NodeStatus,
-    pub needs: Needs,
+    pub needs: Prerequisite,
 }
 
-const fn step(kind: NodeType, from: NodeStatus, action: Action, to: NodeStatus, needs: Needs) -> Step {
-    Step { kind, from, action, to, needs }
+const fn step(
+    kind: NodeType,
+    from: NodeStatus,
+    action: Action,
+    to: NodeStatus,
+    needs: Prerequisite,
+) -> TransitionRule {
+    TransitionRule { kind, from, action, to, needs }
 }
 
 /// Every legal step there is. Steps that happen by themselves (a child appears, the last one goes) are in
 /// [`parent_when_child_appears`] and [`parent_when_last_child_goes`].
 #[rustfmt::skip]
-pub const STEPS: &[Step] = &[
-    step(Plan,      Pending,      Start,    Planning,     Needs::Nothing),
+pub const TRANSITION_RULES: &[TransitionRule] = &[
+    step(Plan,      Pending,      Start,    Planning,     Prerequisite::Nothing),
     // The way on after a reopen: the children are still there.
-    step(Plan,      Planning,     Start,    Monitoring,   Needs::Children),
-    step(Plan,      Planning,     Cancel,   Cancelled,    Needs::Conclusion),
-    step(Plan,      Monitoring,   Complete, Completed,    Needs::ChildrenDoneAndConclusion),
-    step(Plan,      Monitoring,   Cancel,   Cancelled,    Needs::Conclusion),
-    step(Plan,      Completed,    Reopen,   Planning,     Needs::Nothing),
-    step(Plan,      Cancelled,    Reopen,   Planning,     Needs::Nothing),
-    step(Execution, Pending,      Start,    Implementing, Needs::Nothing),
-    step(Execution, Implementing, Submit,   Validating,   Needs::Nothing),
-    step(Execution, Implementing, Complete, Completed,    Needs::Conclusion),
-    step(Execution, Implementing, Fail,     Failed,       Needs::Conclusion),
-    step(Execution, Validating,   Complete, Completed,    Needs::Conclusion),
-    step(Execution, Validating,   Fail,     Failed,       Needs::Conclusion),
-    step(Execution, Failed,       Retry,    Implementing, Needs::Nothing),
-    step(Execution, Completed,    Reopen,   Implementing, Needs::Nothing),
+    step(Plan,      Planning,     Start,    Monitoring,   Prerequisite::Children),
+    step(Plan,      Planning,     Cancel,   Cancelled,    Prerequisite::Conclusion),
+    step(Plan,      Monitoring,   Complete, Completed,    Prerequisite::ChildrenDoneAndConclusion),
+    step(Plan,      Monitoring,   Cancel,   Cancelled,    Prerequisite::Conclusion),
+    step(Plan,      Completed,    Reopen,   Planning,     Prerequisite::Nothing),
+    step(Plan,      Cancelled,    Reopen,   Planning,     Prerequisite::Nothing),
+    step(Execution, Pending,      Start,    Implementing, Prerequisite::Nothing),
+    step(Execution, Implementing, Submit,   Validating,   Prerequisite::Nothing),
+    step(Execution, Implementing, Complete, Completed,    Prerequisite::Conclusion),
+    step(Execution, Implementing, Fail,     Failed,       Prerequisite::Conclusion),
+    step(Execution, Validating,   Complete, Completed,    Prerequisite::Conclusion),
+    step(Execution, Validating,   Fail,     Failed,       Prerequisite::Conclusion),
+    step(Execution, Failed,       Retry,    Implementing, Prerequisite::Nothing),
+    step(Execution, Completed,    Reopen,   Implementing, Prerequisite::Nothing),
 ];
 
-pub fn find(kind: NodeType, from: NodeStatus, action: Action, has_children: bool) -> Option<&'static Step> {
+pub fn find(
+    kind: NodeType,
+    from: NodeStatus,
+    action: Action,
+    has_children: bool,
+) -> Option<&'static TransitionRule> {
     allowed_steps(kind, from, has_children).find(|step| step.action == action)
 }
 
@@ -104,16 +115,16 @@ fn allowed_steps(
     kind: NodeType,
     from: NodeStatus,
     has_children: bool,
-) -> impl Iterator<Item = &'static Step> {
-    STEPS
+) -> impl Iterator<Item = &'static TransitionRule> {
+    TRANSITION_RULES
         .iter()
         .filter(move |step| step.kind == kind && step.from == from)
-        .filter(move |step| step.needs != Needs::Children || has_children)
+        .filter(move |step| step.needs != Prerequisite::Children || has_children)
 }
 
 /// Whether a node of this type can have this status at all.
 pub fn is_possible(kind: NodeType, status: NodeStatus) -> bool {
-    STEPS.iter().any(|step| step.kind == kind && (step.from == status || step.to == status))
+    TRANSITION_RULES.iter().any(|step| step.kind == kind && (step.from == status || step.to == status))
 }
 
 /// How an unfinished child came to be under its parent.
@@ -200,12 +211,12 @@ mod tests {
 
     #[test]
     fn what_steps_need() {
-        for step in STEPS {
+        for step in TRANSITION_RULES {
             let want = match (step.kind, step.from, step.action) {
-                (Plan, Monitoring, Complete) => Needs::ChildrenDoneAndConclusion,
-                (_, _, Complete | Fail | Cancel) => Needs::Conclusion,
-                (Plan, Planning, Start) => Needs::Children,
-                _ => Needs::Nothing,
+                (Plan, Monitoring, Complete) => Prerequisite::ChildrenDoneAndConclusion,
+                (_, _, Complete | Fail | Cancel) => Prerequisite::Conclusion,
+                (Plan, Planning, Start) => Prerequisite::Children,
+                _ => Prerequisite::Nothing,
             };
             assert_eq!(step.needs, want, "{step:?}");
         }

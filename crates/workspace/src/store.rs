@@ -12,7 +12,7 @@ use crate::model::*;
 mod file;
 mod memory;
 
-pub use file::{CheckReport, Depth, FileStore, Finding, Fix, Follower, Peek, StoreEvent};
+pub use file::{CheckReport, ContextSnapshot, FileStore, Finding, Fix, Follower, SnapshotDepth, StoreEvent};
 pub use memory::MemoryStore;
 
 /// What a listing needs of a node, without its texts.
@@ -35,7 +35,7 @@ pub struct NodeBrief {
     #[serde(skip)]
     pub status_changed_at: Millis,
     #[serde(skip)]
-    pub place: Place,
+    pub position: SiblingPosition,
     /// Its file cannot be read; the rest is what was known before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
@@ -43,7 +43,7 @@ pub struct NodeBrief {
 
 /// Where a child stands among its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SiblingPosition {
     pub order: i64,
     pub created_at: Millis,
     pub id: String,
@@ -105,7 +105,7 @@ pub trait Store {
     /// Brings a deleted workspace back. `false` if there is none.
     fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
     /// Throws away whatever is derived of a workspace; it comes back by itself.
-    fn forget_derived(&self, _id: &WorkspaceId) {}
+    fn drop_index_cache(&self, _id: &WorkspaceId) {}
     /// Opens one workspace. Nobody else writes to it until the transaction ends.
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>>;
 }
@@ -117,7 +117,12 @@ pub trait Tx {
     fn node(&self, id: &NodeId) -> Result<Option<Node>>;
     fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>>;
     /// `limit` children in their order, behind `after`.
-    fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>>;
+    fn children(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<NodeBrief>>;
     /// Children of one status, the latest change of status first.
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
@@ -176,7 +181,7 @@ fn can_be_tried_again(store: &dyn Store, id: &WorkspaceId, error: &Error) -> boo
     match error {
         Error::Contended { .. } => true,
         Error::Index(index) if index.is_lost() => {
-            store.forget_derived(id);
+            store.drop_index_cache(id);
             true
         }
         _ => false,
@@ -193,10 +198,10 @@ impl NodeBrief {
             status: node.status,
             role: node.role,
             isolated: node.isolated,
-            has_problem: node.diary.problem.is_some(),
+            has_problem: node.activity.problem.is_some(),
             updated_at: node.updated_at,
             status_changed_at: node.status_changed_at.unwrap_or(node.created_at),
-            place: Place {
+            position: SiblingPosition {
                 order: node.order.unwrap_or(i64::MAX),
                 created_at: node.created_at,
                 id: node.id.to_string(),

@@ -14,8 +14,8 @@ mod stories;
 
 const NOW: Millis = 1_765_432_100_000;
 
-pub fn act(now: Millis) -> Act {
-    Act { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
+pub fn op(now: Millis) -> OpContext {
+    OpContext { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
 }
 
 /// A workspace in some store, with short ways to do things to it.
@@ -31,13 +31,13 @@ impl<'a> Bench<'a> {
         let new = NewWorkspace {
             name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![]
         };
-        let (workspace, _) = init(store, new, &act(NOW)).unwrap();
+        let (workspace, _) = init(store, new, &op(NOW)).unwrap();
         Bench { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
     }
 
-    fn tick(&self) -> Act {
+    fn tick(&self) -> OpContext {
         self.now.set(self.now.get() + 1000);
-        act(self.now.get())
+        op(self.now.get())
     }
 
     fn change<T>(&self, work: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
@@ -49,8 +49,8 @@ impl<'a> Bench<'a> {
     }
 
     fn try_create(&self, parent: &NodeId, kind: NodeType, title: &str) -> Result<NodeId> {
-        let act = self.tick();
-        self.change(|tx| Ok(create_node(tx, new_node(parent, kind, title), &act)?.0.id))
+        let op = self.tick();
+        self.change(|tx| Ok(create_node(tx, new_node(parent, kind, title), &op)?.0.id))
     }
 
     fn plan(&self, parent: &NodeId, title: &str) -> NodeId {
@@ -62,16 +62,16 @@ impl<'a> Bench<'a> {
     }
 
     fn go(&self, node: &NodeId, action: Action) -> Result<Transition> {
-        let act = self.tick();
+        let op = self.tick();
         let conclusion = Some(format!("{action} 的结论"));
         self.change(|tx| {
             let request = TransitionRequest {
                 node_id: node.clone(),
                 action,
                 conclusion: conclusion.clone(),
-                starter: Default::default(),
+                claimant: Default::default(),
             };
-            transition(tx, request, &act)
+            transition(tx, request, &op)
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tanmi_base::Millis;
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{self, Act, NewNode, NewWorkspace, RulesCheck};
+use tanmi_workspace::ops::{self, NewNode, NewWorkspace, OpContext, RulesCheck};
 use tanmi_workspace::store::{self, FileStore};
 
 use super::Options;
@@ -21,8 +21,8 @@ pub enum Shape {
 
 const NOW: Millis = 1_765_432_100_000;
 
-fn act() -> Act {
-    Act { now: NOW, operator: Operator::Ai, auto_log: true, moves_focus: true }
+fn op() -> OpContext {
+    OpContext { now: NOW, operator: Operator::Ai, auto_log: true, moves_focus: true }
 }
 
 /// A workspace that grows.
@@ -43,7 +43,7 @@ impl Growing {
             rules: vec!["a rule".into()],
             docs: Vec::new(),
         };
-        let (workspace, _) = ops::init(&store, new, &act()).expect("init");
+        let (workspace, _) = ops::init(&store, new, &op()).expect("init");
         Growing { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
     }
 
@@ -78,7 +78,7 @@ impl Growing {
             isolated: false,
             rules_check: RulesCheck::IfGiven(None),
         };
-        let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &act()));
+        let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &op()));
         self.nodes.push(node.expect("create").0.id);
     }
 }

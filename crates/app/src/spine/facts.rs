@@ -10,7 +10,7 @@ use tanmi_engine::{
 use tanmi_event::{Event, EventKind};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{Depth, FileStore, Peek, StatusCounts};
+use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCounts};
 
 use super::Caller;
 use crate::config::Config;
@@ -20,17 +20,18 @@ pub fn of(
     event: &Event,
     state: &SessionState,
     config: &Config,
-    bound: Option<(&Binding, &Peek)>,
+    bound: Option<(&Binding, &ContextSnapshot)>,
     memory: Result<MemoryFacts, SkipReason>,
     declared: Result<DeclaredFacts, SkipReason>,
 ) -> Facts {
     let words = match bound {
-        Some((_, peek)) => format!("{} {}", peek.workspace.name, peek.workspace.goal),
+        Some((_, snapshot)) => format!("{} {}", snapshot.workspace.name, snapshot.workspace.goal),
         None => event.payload.prompt.clone().unwrap_or_default(),
     };
-    let mut node = bound.and_then(|(_, peek)| peek.node.as_ref().map(|node| node_facts(node, peek)));
-    if let (EventKind::TaskComplete, Some(node), Some((binding, peek))) = (event.kind, &mut node, bound) {
-        node.parent = parent_of(binding, peek);
+    let mut node =
+        bound.and_then(|(_, snapshot)| snapshot.node.as_ref().map(|node| node_facts(node, snapshot)));
+    if let (EventKind::TaskComplete, Some(node), Some((binding, snapshot))) = (event.kind, &mut node, bound) {
+        node.parent = parent_of(binding, snapshot);
     }
     Facts {
         now: caller.now,
@@ -51,7 +52,7 @@ pub fn of(
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
             said: state.said.clone(),
         },
-        workspace: bound.map(|(_, peek)| workspace_facts(peek)),
+        workspace: bound.map(|(_, snapshot)| workspace_facts(snapshot)),
         node,
         has_workspaces: true,
         refresh_every: config.context_refresh,
@@ -63,9 +64,9 @@ pub fn of(
 }
 
 /// The hash of a bound session's context.
-pub fn hash_of(peek: &Peek) -> ContextHash {
-    let node = peek.node.as_ref().map(|node| node_facts(node, peek));
-    ContextHash::of(&workspace_facts(peek), node.as_ref())
+pub fn hash_of(snapshot: &ContextSnapshot) -> ContextHash {
+    let node = snapshot.node.as_ref().map(|node| node_facts(node, snapshot));
+    ContextHash::of(&workspace_facts(snapshot), node.as_ref())
 }
 
 /// The built-in rules that the settings switch off.
@@ -83,8 +84,8 @@ pub fn muted(config: &Config) -> Vec<&'static str> {
     muted
 }
 
-fn workspace_facts(peek: &Peek) -> WorkspaceFacts {
-    let workspace: &Workspace = &peek.workspace;
+fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
+    let workspace: &Workspace = &snapshot.workspace;
     let docs = workspace.docs.iter().filter(|doc| doc.status == RefStatus::Active);
     WorkspaceFacts {
         id: workspace.id.to_string(),
@@ -93,12 +94,12 @@ fn workspace_facts(peek: &Peek) -> WorkspaceFacts {
         rules: workspace.rules.clone(),
         rules_hash: workspace.rules_hash(),
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
-        progress: peek.progress.map(|progress| (progress.done, progress.total)),
+        progress: snapshot.progress.map(|progress| (progress.done, progress.total)),
     }
 }
 
-fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
-    let problem = node.diary.problem.as_ref();
+fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
+    let problem = node.activity.problem.as_ref();
     NodeFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
@@ -112,8 +113,8 @@ fn node_facts(node: &Node, peek: &Peek) -> NodeFacts {
         next_step: problem.and_then(|problem| problem.next_step.clone()).unwrap_or_default(),
         is_top: node.parent_id.as_ref().is_some_and(|parent| parent.is_root()),
         since: node.status_changed_at.unwrap_or(node.created_at),
-        last_log_at: node.diary.last_log_at,
-        children: peek.children.as_ref().map(children),
+        last_log_at: node.activity.last_log_at,
+        children: snapshot.children.as_ref().map(children),
         parent: None,
     }
 }
@@ -128,10 +129,13 @@ fn children(status_counts: &StatusCounts) -> ChildCounts {
 }
 
 /// The node above the one that was completed.
-fn parent_of(binding: &Binding, peek: &Peek) -> Option<ParentFacts> {
-    let parent = peek.node.as_ref()?.parent_id.as_ref()?;
-    let above =
-        FileStore::new(&binding.project).peek(&peek.workspace.id, Some(parent.as_str()), Depth::Focus)?;
+fn parent_of(binding: &Binding, snapshot: &ContextSnapshot) -> Option<ParentFacts> {
+    let parent = snapshot.node.as_ref()?.parent_id.as_ref()?;
+    let above = FileStore::new(&binding.project).context_snapshot(
+        &snapshot.workspace.id,
+        Some(parent.as_str()),
+        SnapshotDepth::Focus,
+    )?;
     let node = above.node.filter(|node| node.id == *parent)?;
     Some(ParentFacts {
         id: node.id.to_string(),
@@ -149,6 +153,8 @@ pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
 /// Whether there is an active workspace in the project of the event.
 pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
     let Some(project) = project_of(caller, event) else { return false };
-    let heads = FileStore::new(project).heads().unwrap_or_default();
-    heads.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
+    let read_headers = FileStore::new(project).read_headers().unwrap_or_default();
+    read_headers
+        .iter()
+        .any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
 }

@@ -11,7 +11,7 @@ use tanmi_index::{MemoryIndex, MemoryRow};
 use tanmi_memory::recent::{self, Wanted};
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Durable, Folder, sync};
-use tanmi_workspace::store::Peek;
+use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, note};
 use crate::config::Config;
@@ -27,7 +27,7 @@ pub fn load(
     event: &Event,
     config: &Config,
     project: Option<&Path>,
-    bound: Option<&Peek>,
+    bound: Option<&ContextSnapshot>,
 ) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not the start of a session"));
@@ -46,7 +46,7 @@ pub fn load(
     if !folder.is_sound() {
         return Err(("记忆文件夹含有符号链接", "the memory folder has symbolic links in it"));
     }
-    let about = bound.and_then(|peek| peek.node.as_ref()).filter(|node| !node.id.is_root());
+    let about = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
     let about =
         about.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
     let wanted = Wanted {

@@ -110,7 +110,7 @@ pub fn node(c: &Call<'_>, _: &Served) -> Result {
     if c.arguments.flag("render") == Some(true) {
         let node = &view.result.node;
         let conclusion = node.conclusion.as_deref().unwrap_or_default();
-        let problem = node.diary.problem.as_ref();
+        let problem = node.activity.problem.as_ref();
         answer["rendered"] = json!({
             "requirement": markdown::render(&node.requirement),
             "note": markdown::render(&node.note),

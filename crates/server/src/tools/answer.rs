@@ -36,9 +36,9 @@ pub fn whole(result: &In<NodeResult>) -> Result<Value, Error> {
     let node: &Node = &result.result.node;
     let mut value = self::value(node)?;
     if let Some(fields) = value.as_object_mut() {
-        let total = node.diary.log.len();
+        let total = node.activity.log.len();
         if total > LOG_LINES {
-            fields.insert("log".into(), json!(node.diary.log[total - LOG_LINES..]));
+            fields.insert("log".into(), json!(node.activity.log[total - LOG_LINES..]));
             fields.insert("logTotal".into(), json!(total));
         }
         fields.retain(|_, value| !is_empty(value));

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
-use tanmi_app::node::{NodeCreate, Step, role};
+use tanmi_app::node::{NodeCreate, TransitionArgs, role};
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
@@ -141,7 +141,7 @@ pub fn node_transition(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let (node, workspace) = (c.node()?, c.workspace()?);
     let session = c.session().ok();
-    answer::value(&c.app.node_transition(Step {
+    answer::value(&c.app.node_transition(TransitionArgs {
         workspace: workspace.as_deref(),
         node: &node,
         action: &p.needed("action"),

@@ -1,6 +1,6 @@
 //! `tanmi node …`
 
-use tanmi_app::node::{NodeCreate, Step, role};
+use tanmi_app::node::{NodeCreate, TransitionArgs, role};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
@@ -111,7 +111,7 @@ fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     let session = app.session_named(args.session.as_deref());
     let place = app.locate(at.at.workspace.as_deref())?;
     let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
-    let step = Step {
+    let step = TransitionArgs {
         workspace: Some(place.id.as_str()),
         node: at.node(),
         action: &args.action,
@@ -124,7 +124,7 @@ fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     // Its own step is nothing the session has to be told.
     let done = app.knowing(session.as_deref(), || app.node_transition(step))?;
     context.answer(&done, |done| {
-        show::node::stepped(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
+        show::node::transitioned(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
     });
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use tanmi_app::node::{NodeResult, Stepped};
+use tanmi_app::node::{NodeResult, TransitionResult};
 use tanmi_base::{Lang, clock, text};
 use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
-use tanmi_workspace::ops::{Deleted, Page, StatusChange};
+use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};
 
 use super::table::{self, cell, styled};
 use super::{symbol, workspace};
@@ -30,7 +30,7 @@ pub fn moved(result: &NodeResult, lang: Lang) -> String {
     out
 }
 
-pub fn deleted(deleted: &Deleted, lang: Lang) -> String {
+pub fn deleted(deleted: &DeletedSubtree, lang: Lang) -> String {
     let title = paint(out::BOLD, &text::one_line(&deleted.title));
     let mut out = match lang {
         Lang::Zh => format!("已把 {title}（共 {} 个节点）移到回收站\n", deleted.count),
@@ -40,8 +40,8 @@ pub fn deleted(deleted: &Deleted, lang: Lang) -> String {
     out
 }
 
-pub fn stepped(stepped: &Stepped, workspace: &WorkspaceId, lang: Lang) -> String {
-    let done = &stepped.step;
+pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, lang: Lang) -> String {
+    let done = &transitioned.step;
     let (sign, style) = symbol(done.to);
     let mut out = format!(
         "{} {}  {} → {}\n",
@@ -82,7 +82,7 @@ pub fn stepped(stepped: &Stepped, workspace: &WorkspaceId, lang: Lang) -> String
         let line = format!("{}{focus}", lang.pick("聚焦：", "focus: "));
         let _ = writeln!(out, "{}", paint(out::DIM, &line));
     }
-    for reminder in &stepped.reminders {
+    for reminder in &transitioned.reminders {
         out.push_str(&super::rules::quoted(reminder));
     }
     out
@@ -95,7 +95,7 @@ fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
     }
 }
 
-pub fn list(page: &Page, lang: Lang) -> String {
+pub fn list(page: &NodePage, lang: Lang) -> String {
     let mut rows = Vec::new();
     for row in &page.nodes {
         let (sign, style) = symbol(row.node.status);
@@ -155,14 +155,14 @@ pub fn whole(node: &Node, lang: Lang) -> String {
     if !node.references.is_empty() {
         let _ = write!(out, "\n{}", references(node, lang));
     }
-    if let Some(problem) = &node.diary.problem {
+    if let Some(problem) = &node.activity.problem {
         section(&mut out, lang.pick("问题", "Problem"), &problem.description);
         section(&mut out, lang.pick("下一步", "Next step"), problem.next_step.as_deref().unwrap_or_default());
     }
-    if !node.diary.log.is_empty() {
+    if !node.activity.log.is_empty() {
         let _ = writeln!(out, "\n{}", paint(out::BOLD, lang.pick("日志", "Log")));
-        for entry in &node.diary.log {
-            let _ = writeln!(out, "{}", super::diary::entry(entry));
+        for entry in &node.activity.log {
+            let _ = writeln!(out, "{}", super::activity::entry(entry));
         }
     }
     out

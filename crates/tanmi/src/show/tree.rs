@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use tanmi_app::workspace::WorkspaceView;
 use tanmi_base::{Lang, text};
-use tanmi_workspace::ops::{ListRow, Page};
+use tanmi_workspace::ops::{ListRow, NodePage};
 
 use super::symbol;
 use crate::out::{self, paint};
 
 const WIDEST: usize = 72;
 
-pub fn render(view: &WorkspaceView, page: &Page, is_filtered: bool, lang: Lang) -> String {
+pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: Lang) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,

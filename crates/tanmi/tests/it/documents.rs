@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tanmi_workspace::state::{Needs, STEPS, Step};
+use tanmi_workspace::state::{Prerequisite, TRANSITION_RULES, TransitionRule};
 
 use crate::env::TestEnv;
 use markdown::{Block, Kind};
@@ -349,16 +349,16 @@ fn the_steps_of_the_guide() {
         .lines()
         .filter(|line| line.starts_with("| planning |") || line.starts_with("| execution |"))
         .collect();
-    let row = |step: &Step| {
+    let row = |step: &TransitionRule| {
         let needs = match step.needs {
-            Needs::Nothing => "",
-            Needs::Conclusion => "a conclusion ",
-            Needs::Children => "children ",
-            Needs::ChildrenDoneAndConclusion => "all children done, a conclusion ",
+            Prerequisite::Nothing => "",
+            Prerequisite::Conclusion => "a conclusion ",
+            Prerequisite::Children => "children ",
+            Prerequisite::ChildrenDoneAndConclusion => "all children done, a conclusion ",
         };
         format!("| {} | {} | {} | {} | {needs}|", step.kind, step.from, step.action, step.to)
     };
-    assert_eq!(table, STEPS.iter().map(row).collect::<Vec<_>>());
+    assert_eq!(table, TRANSITION_RULES.iter().map(row).collect::<Vec<_>>());
 }
 
 /// `tanmi node create …` in a sentence names a command that exists; JSON in a sentence is JSON.

@@ -2,7 +2,7 @@
 
 use super::document::{Document, Names, ParseError};
 use super::{
-    DOCS, Effort, LOG, PROBLEM, list, read_diary, text, write_diary, write_list, write_text, write_time,
+    DOCS, Effort, LOG, PROBLEM, list, read_activity, text, write_activity, write_list, write_text, write_time,
 };
 use crate::model::{Node, NodeId, NodeRole, NodeStatus, NodeType};
 use crate::state;
@@ -68,7 +68,7 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         status_changed_at: doc.integer("statusChangedAt")?,
         started_by: doc.get("startedBy").filter(|session| !session.is_empty()),
         agent: doc.get("startedByAgent").filter(|agent| !agent.is_empty()),
-        diary: read_diary(doc)?,
+        activity: read_activity(doc)?,
     })
 }
 
@@ -151,6 +151,6 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
     let references = old.map_or(&[][..], |old| &old.references);
     write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, effort, list::write_doc);
     write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, effort, list::write_reference);
-    write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &node.diary, effort);
+    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &node.activity, effort);
     doc.render()
 }

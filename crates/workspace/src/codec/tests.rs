@@ -29,7 +29,7 @@ fn sample() -> Node {
         status_changed_at: Some(2),
         started_by: Some(" s: 会话 \"1\" #2 ".into()),
         agent: None,
-        diary: Diary {
+        activity: Activity {
             log: vec![LogEntry {
                 timestamp: "2024-01-01 10:00:00".into(),
                 operator: Operator::Ai,
@@ -78,7 +78,7 @@ fn the_specification_s_own_file_is_read() {
     assert_eq!(node.requirement, "需求描述内容");
     assert_eq!(node.conclusion.as_deref(), Some("结论内容"));
     assert_eq!(node.references[0].kind, RefKind::Node);
-    assert_eq!(node.diary.problem.as_ref().unwrap().next_step.as_deref(), Some("下一步计划"));
+    assert_eq!(node.activity.problem.as_ref().unwrap().next_step.as_deref(), Some("下一步计划"));
     assert_eq!(rewrite(text, |_| {}), text, "unchanged is untouched");
 }
 
@@ -89,7 +89,7 @@ fn what_a_person_wrote_is_kept() {
         * wrote this by hand\n";
     let written = rewrite(text, |node| {
         node.status = NodeStatus::Implementing;
-        node.diary.log.push(LogEntry { timestamp: "t".into(), operator: Operator::Ai, event: "x".into() });
+        node.activity.log.push(LogEntry { timestamp: "t".into(), operator: Operator::Ai, event: "x".into() });
     });
     insta::assert_snapshot!(written);
 }
@@ -100,8 +100,8 @@ fn crlf_bom_and_chinese_headings() {
         one\r\ntwo\r\n\r\n## 日志\r\n\r\n- [2024-01-01 10:00] [Human] x\r\n";
     let node = read(text);
     assert_eq!(node.requirement, "one\ntwo");
-    assert_eq!(node.diary.log[0].event, "x");
-    assert_eq!(node.diary.log[0].timestamp, "2024-01-01 10:00");
+    assert_eq!(node.activity.log[0].event, "x");
+    assert_eq!(node.activity.log[0].timestamp, "2024-01-01 10:00");
     let written = rewrite(text, |node| node.note = "three\nfour".into());
     assert_eq!(written.matches('\n').count(), written.matches("\r\n").count(), "line ends stay: {written:?}");
 }
@@ -167,7 +167,7 @@ fn damage_is_named_with_its_line() {
 fn an_unclosed_fence_swallows_nothing() {
     let text = "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n\n## Requirement\n\n```\noops\n\n\
         ## Log\n\n- [t] [AI] still here\n";
-    assert_eq!(read(text).diary.log.len(), 1);
+    assert_eq!(read(text).activity.log.len(), 1);
 }
 
 /// Texts that break naive writers, alone and around random text.
@@ -258,8 +258,8 @@ fn any_node() -> impl Strategy<Value = Node> {
             });
             let problem = problem.filter(|p| !p.description.is_empty() || p.next_step.is_some());
             let conclusion = Some(conclusion).filter(|text| !text.is_empty());
-            let diary = Diary { log, last_log_at: None, problem };
-            Node { title, requirement, conclusion, note, docs, references, diary, ..sample() }
+            let activity = Activity { log, last_log_at: None, problem };
+            Node { title, requirement, conclusion, note, docs, references, activity, ..sample() }
         })
 }
 
@@ -285,7 +285,7 @@ proptest! {
         let id = WorkspaceId::parse("ws-a").unwrap();
         let workspace = Workspace {
             id: id.clone(), name, goal, status: WorkspaceStatus::Active, rules, docs: vec![], focused_node_id: None,
-            created_at: 1, updated_at: 2, diary: Diary::default(),
+            created_at: 1, updated_at: 2, activity: Activity::default(),
         };
         let text = write_workspace(None, &workspace);
         let doc = Document::parse(text.as_bytes()).unwrap();
@@ -330,7 +330,7 @@ fn a_fence_in_a_comment_swallows_nothing() {
     let doc = Document::parse(text.as_bytes()).unwrap();
     let id = NodeId::parse("node-fuzz").unwrap();
     let was = read_node(&doc, &id).unwrap();
-    assert_eq!(was.diary.log.len(), 1);
+    assert_eq!(was.activity.log.len(), 1);
     let now = Node { note: text[head.len()..].to_owned(), ..was.clone() };
     let written = write_node(Some((&doc, &was)), &now);
     assert_eq!(read_node(&Document::parse(written.as_bytes()).unwrap(), &id).unwrap(), now, "{written}");

@@ -1,4 +1,4 @@
-//! The body of a text section, and of `## Problem` with its `### Next Step`.
+//! The body of a text section, and of `## Problem` with its `### Next TransitionRule`.
 
 use super::document::{fence_end, is_heading, line_at, open_fence};
 

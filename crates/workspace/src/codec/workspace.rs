@@ -1,7 +1,7 @@
 //! `Workspace.md`.
 
 use super::document::{Document, Names, ParseError};
-use super::{DOCS, Effort, LOG, PROBLEM, list, read_diary, write_diary, write_list};
+use super::{DOCS, Effort, LOG, PROBLEM, list, read_activity, write_activity, write_list};
 use crate::model::{NodeId, Workspace, WorkspaceId, WorkspaceStatus};
 
 /// Raised when files are written in a way that older programs would misread. Files without it are older than the number.
@@ -46,7 +46,7 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
         focused_node_id,
         created_at: doc.integer("createdAt")?.unwrap_or_default(),
         updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
-        diary: read_diary(doc)?,
+        activity: read_activity(doc)?,
     })
 }
 
@@ -97,6 +97,6 @@ fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Ef
     let docs = old.map_or(&[][..], |old| &old.docs);
     write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, effort, list::write_rule);
     write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, effort, list::write_doc);
-    write_diary(&mut doc, ORDER, old.map(|old| &old.diary), &workspace.diary, effort);
+    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &workspace.activity, effort);
     doc.render()
 }

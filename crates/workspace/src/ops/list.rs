@@ -62,7 +62,7 @@ pub struct ListRow {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Page {
+pub struct NodePage {
     pub nodes: Vec<ListRow>,
     /// Give this as `after` for what follows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,13 +72,13 @@ pub struct Page {
 /// One level of the walk: a parent whose children are taken in order.
 struct Level {
     parent: NodeId,
-    after: Option<crate::store::Place>,
+    after: Option<crate::store::SiblingPosition>,
     ready: std::collections::VecDeque<NodeBrief>,
     exhausted: bool,
 }
 
 impl Level {
-    fn new(parent: NodeId, after: Option<crate::store::Place>) -> Level {
+    fn new(parent: NodeId, after: Option<crate::store::SiblingPosition>) -> Level {
         Level { parent, after, ready: Default::default(), exhausted: false }
     }
 
@@ -87,7 +87,7 @@ impl Level {
         while self.ready.len() < 2 && !self.exhausted {
             let page = tx.children(&self.parent, self.after.as_ref(), want.clamp(2, 256))?;
             match page.last() {
-                Some(last) => self.after = Some(last.place.clone()),
+                Some(last) => self.after = Some(last.position.clone()),
                 None => self.exhausted = true,
             }
             self.ready.extend(page);
@@ -102,7 +102,7 @@ impl Level {
     }
 }
 
-pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
+pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
     let top = existing_brief(tx, "parentId", &query.under)?;
     let wanted = |brief: &NodeBrief| query.wants(brief);
     let mut rows: Vec<ListRow> = Vec::new();
@@ -143,7 +143,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<Page> {
     let more = rows.len() > query.limit;
     rows.truncate(query.limit);
     let next_after = rows.last().filter(|_| more).map(|row| row.node.id.clone());
-    Ok(Page { nodes: rows, next_after })
+    Ok(NodePage { nodes: rows, next_after })
 }
 
 /// The open levels of a walk that has just shown `after`: each ancestor continues behind the child it was in.
@@ -157,7 +157,7 @@ fn levels_behind(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usiz
     chain.truncate(top + 1);
     chain.reverse();
     let mut levels: Vec<Level> =
-        chain.windows(2).map(|pair| Level::new(pair[0].id.clone(), Some(pair[1].place.clone()))).collect();
+        chain.windows(2).map(|pair| Level::new(pair[0].id.clone(), Some(pair[1].position.clone()))).collect();
     if depth.is_none_or(|max| levels.len() < max)
         && let Some(last) = chain.last()
     {

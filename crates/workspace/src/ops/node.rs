@@ -30,7 +30,7 @@ pub struct NewNode {
 }
 
 /// Creates a node; the second part is what that made of its ancestors.
-pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Vec<StatusChange>)> {
+pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Node, Vec<StatusChange>)> {
     let workspace = writable(tx)?;
     limits::title("title", &new.title)?;
     limits::text("requirement", &new.requirement)?;
@@ -41,9 +41,9 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Ve
     if ancestors(tx, &new.parent_id)?.len() + 1 > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
-    let mut id = NodeId::fresh(act.now);
+    let mut id = NodeId::fresh(op.now);
     while tx.brief(&id)?.is_some() {
-        id = NodeId::fresh(act.now);
+        id = NodeId::fresh(op.now);
     }
     let node = Node {
         id,
@@ -59,15 +59,15 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, act: &Act) -> Result<(Node, Ve
         order: Some(tx.last_order(&new.parent_id)? + 1),
         docs: new.docs,
         references: Vec::new(),
-        created_at: act.now,
-        updated_at: act.now,
-        status_changed_at: Some(act.now),
+        created_at: op.now,
+        updated_at: op.now,
+        status_changed_at: Some(op.now),
         started_by: None,
         agent: None,
-        diary: Diary::default(),
+        activity: Activity::default(),
     };
     tx.put_node(node.clone())?;
-    let changes = child_appeared(tx, &new.parent_id, Appearance::New, act)?;
+    let changes = child_appeared(tx, &new.parent_id, Appearance::New, op)?;
     Ok((node, changes))
 }
 
@@ -105,7 +105,7 @@ impl NodeChange {
     }
 }
 
-pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) -> Result<Node> {
+pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, op: &OpContext) -> Result<Node> {
     writable(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
     if change.expects.is_some_and(|versions| !versions.contains(&node.version())) {
@@ -134,7 +134,7 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, act: &Act) 
     change.docs.apply("docs", &mut node.docs, |doc| doc.path.as_str())?;
     limits::list("docs", node.docs.len())?;
     if node != was {
-        node.updated_at = act.now;
+        node.updated_at = op.now;
         tx.put_node(node.clone())?;
     }
     Ok(node)
@@ -145,7 +145,7 @@ pub fn move_node(
     tx: &mut dyn Tx,
     id: &NodeId,
     parent: &NodeId,
-    act: &Act,
+    op: &OpContext,
 ) -> Result<(Node, Vec<StatusChange>)> {
     writable(tx)?;
     if id.is_root() {
@@ -169,16 +169,16 @@ pub fn move_node(
     }
     let old_parent = node.parent_id.replace(parent.clone());
     node.order = Some(tx.last_order(parent)? + 1);
-    node.updated_at = act.now;
+    node.updated_at = op.now;
     let unfinished = !node.status.is_done();
     tx.put_node(node.clone())?;
     let mut changes = Vec::new();
     if old_parent.as_ref() != Some(parent) {
         if let Some(old) = old_parent {
-            changes.extend(child_went(tx, &old, act)?);
+            changes.extend(child_removed(tx, &old, op)?);
         }
         if unfinished {
-            changes.extend(child_appeared(tx, parent, Appearance::New, act)?);
+            changes.extend(child_appeared(tx, parent, Appearance::New, op)?);
         }
     }
     Ok((node, changes))
@@ -204,7 +204,7 @@ fn height(tx: &dyn Tx, id: &NodeId) -> Result<usize> {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Deleted {
+pub struct DeletedSubtree {
     pub node_id: NodeId,
     pub title: String,
     pub parent_id: Option<NodeId>,
@@ -216,7 +216,7 @@ pub struct Deleted {
 }
 
 /// Removes a node with everything below it.
-pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, act: &Act) -> Result<Deleted> {
+pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<DeletedSubtree> {
     let workspace = writable(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "delete" });
@@ -232,15 +232,15 @@ pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, act: &Act) -> Result<Deleted> {
         tx.remove_node(gone)?;
     }
     let status_changes = match &node.parent_id {
-        Some(parent) => child_went(tx, parent, act)?,
+        Some(parent) => child_removed(tx, parent, op)?,
         None => Vec::new(),
     };
     // A focus on something that is gone is nobody's wish, whoever set it.
     if workspace.focused_node_id.as_ref().is_some_and(|focus| ids.contains(focus)) {
-        let act = Act { moves_focus: true, ..*act };
-        move_focus(tx, node.parent_id.clone(), &act)?;
+        let op = OpContext { moves_focus: true, ..*op };
+        move_focus(tx, node.parent_id.clone(), &op)?;
     }
-    Ok(Deleted {
+    Ok(DeletedSubtree {
         node_id: id.clone(),
         title: node.title,
         parent_id: node.parent_id,
@@ -267,7 +267,7 @@ pub fn edit_reference(
     id: &NodeId,
     target: &str,
     edit: ReferenceEdit,
-    act: &Act,
+    op: &OpContext,
 ) -> Result<Node> {
     writable(tx)?;
     limits::filled_line("targetId", target)?;
@@ -297,7 +297,7 @@ pub fn edit_reference(
         ReferenceEdit::Expire => node.references[at.ok_or_else(missing)?].status = RefStatus::Expired,
         ReferenceEdit::Activate => node.references[at.ok_or_else(missing)?].status = RefStatus::Active,
     }
-    node.updated_at = act.now;
+    node.updated_at = op.now;
     tx.put_node(node.clone())?;
     Ok(node)
 }

@@ -3,22 +3,22 @@
 use serde::Serialize;
 
 use super::*;
-use crate::collect::{self, Collected};
+use crate::collect::{self, CollectedInfo};
 use crate::error::Unfinished;
 use crate::limits;
-use crate::state::{Action, Needs, Step};
+use crate::state::{Action, Prerequisite, TransitionRule};
 
 #[derive(Clone, Debug)]
 pub struct TransitionRequest {
     pub node_id: NodeId,
     pub action: Action,
     pub conclusion: Option<String>,
-    pub starter: Starter,
+    pub claimant: Claimant,
 }
 
 /// Who takes the step, and what is known of whoever is at work on the node.
 #[derive(Clone, Debug, Default)]
-pub struct Starter {
+pub struct Claimant {
     /// Nobody's, if a person without a session takes it.
     pub session: Option<String>,
     /// The subagent that does it.
@@ -51,20 +51,20 @@ pub struct Transition {
     pub status_changes: Vec<StatusChange>,
     /// What an `info_collection` node brought into the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub collected: Option<Collected>,
+    pub collected: Option<CollectedInfo>,
     /// The actions that are possible from here.
     pub allowed: Vec<Action>,
 }
 
-pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Result<Transition> {
+pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, op: &OpContext) -> Result<Transition> {
     let workspace = writable(tx)?;
-    let TransitionRequest { node_id, action, conclusion, starter } = request;
+    let TransitionRequest { node_id, action, conclusion, claimant } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
-    if action == Action::Start && is_somebody_else_s(&node, &starter)? {
-        return take_over(tx, node, starter, &workspace, act);
+    if action == Action::Start && is_held_by_another(&node, &claimant)? {
+        return take_over(tx, node, claimant, &workspace, op);
     }
     let has_children = tx.status_counts(&node_id)?.total() > 0;
-    let step = legal_step(tx, &node, action, has_children)?;
+    let step = legal_transition(tx, &node, action, has_children)?;
     check_conclusion(&node, action, step.needs, conclusion.as_deref())?;
     let again = matches!(action, Action::Reopen | Action::Retry);
     if let Some(parent) = node.parent_id.as_ref().filter(|_| again) {
@@ -74,20 +74,20 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     let from = node.status;
     let lang = lang_of(&workspace);
     node.status = step.to;
-    node.status_changed_at = Some(act.now);
-    node.updated_at = act.now;
+    node.status_changed_at = Some(op.now);
+    node.updated_at = op.now;
     if step.to.is_done() {
         (node.started_by, node.agent) = (None, None);
     } else if action != Action::Submit {
-        (node.started_by, node.agent) = (starter.session, starter.agent);
+        (node.started_by, node.agent) = (claimant.session, claimant.agent);
     }
     // A step without a conclusion still has its reason, if one was given.
     let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
-    if act.auto_log || remark.is_some() {
-        note_step(&mut node, (action, from), remark, lang, act);
+    if op.auto_log || remark.is_some() {
+        note_step(&mut node, (action, from), remark, lang, op);
     }
     if again {
-        retire_conclusion(&mut node, lang, act);
+        retire_conclusion(&mut node, lang, op);
     }
     if step.needs.conclusion() {
         node.conclusion = conclusion;
@@ -95,12 +95,12 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
     tx.put_node(node.clone())?;
 
     let status_changes = match &node.parent_id {
-        Some(parent) if again => child_appeared(tx, parent, Appearance::Again, act)?,
+        Some(parent) if again => child_appeared(tx, parent, Appearance::Again, op)?,
         _ => Vec::new(),
     };
     let collected = match (&node.conclusion, node.role, step.to) {
         (Some(text), Some(NodeRole::InfoCollection), NodeStatus::Completed) => {
-            collect::archive(tx, text, act.now)?
+            collect::archive(tx, text, op.now)?
         }
         _ => None,
     };
@@ -111,10 +111,10 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         false => action != Action::Submit,
     };
     if moves {
-        move_focus(tx, focus.clone(), act)?;
+        move_focus(tx, focus.clone(), op)?;
     }
     let allowed = state::allowed(node.kind, node.status, has_children);
-    let problem = node.diary.problem.filter(|_| step.to == NodeStatus::Completed);
+    let problem = node.activity.problem.filter(|_| step.to == NodeStatus::Completed);
     Ok(Transition {
         node_id,
         title: node.title,
@@ -123,7 +123,7 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
         from,
         to: step.to,
         focus,
-        focus_moved: moves && act.moves_focus,
+        focus_moved: moves && op.moves_focus,
         open_problem: problem.map(|problem| match problem.description.trim().is_empty() {
             true => problem.next_step.unwrap_or_default(),
             false => problem.description,
@@ -135,21 +135,26 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, act: &Act) -> Res
 }
 
 /// Whether a start means taking the node from another session. From one that is at work it is not taken unasked.
-fn is_somebody_else_s(node: &Node, starter: &Starter) -> Result<bool> {
+fn is_held_by_another(node: &Node, claimant: &Claimant) -> Result<bool> {
     let Some(holder) = &node.started_by else { return Ok(false) };
-    if node.status.is_done() || Some(holder) == starter.session.as_ref() {
+    if node.status.is_done() || Some(holder) == claimant.session.as_ref() {
         return Ok(false);
     }
-    if starter.holder_is_live && !starter.force {
+    if claimant.holder_is_live && !claimant.force {
         let since = node.status_changed_at.unwrap_or(node.updated_at);
         return Err(Error::NodeTaken { node: node.id.clone(), by: holder.clone(), since });
     }
     // Whoever started it is gone: a session that starts it goes on with it.
-    Ok(starter.force || (starter.session.is_some() && node.status != NodeStatus::Pending))
+    Ok(claimant.force || (claimant.session.is_some() && node.status != NodeStatus::Pending))
 }
 
 /// The row of the state machine, if the children let it be taken too.
-fn legal_step(tx: &dyn Tx, node: &Node, action: Action, has_children: bool) -> Result<&'static Step> {
+fn legal_transition(
+    tx: &dyn Tx,
+    node: &Node,
+    action: Action,
+    has_children: bool,
+) -> Result<&'static TransitionRule> {
     let Some(step) = state::find(node.kind, node.status, action, has_children) else {
         return Err(Error::InvalidTransition {
             node: node.id.clone(),
@@ -159,7 +164,7 @@ fn legal_step(tx: &dyn Tx, node: &Node, action: Action, has_children: bool) -> R
             allowed: state::allowed(node.kind, node.status, has_children),
         });
     };
-    if step.needs == Needs::ChildrenDoneAndConclusion {
+    if step.needs == Prerequisite::ChildrenDoneAndConclusion {
         // This decision is about exactly these files, so each of them is looked at.
         all_children(tx, &node.id)?;
         let children = tx.status_counts(&node.id)?;
@@ -170,7 +175,12 @@ fn legal_step(tx: &dyn Tx, node: &Node, action: Action, has_children: bool) -> R
     Ok(step)
 }
 
-fn check_conclusion(node: &Node, action: Action, needs: Needs, conclusion: Option<&str>) -> Result<()> {
+fn check_conclusion(
+    node: &Node,
+    action: Action,
+    needs: Prerequisite,
+    conclusion: Option<&str>,
+) -> Result<()> {
     if let Some(text) = conclusion {
         limits::text("conclusion", text)?;
     }
@@ -186,29 +196,29 @@ fn note_step(
     (action, from): (Action, NodeStatus),
     remark: Option<&str>,
     lang: Lang,
-    act: &Act,
+    op: &OpContext,
 ) {
     let remark = remark.map(|text| format!(" — {text}")).unwrap_or_default();
     let by = node.agent.as_ref().filter(|_| action != Action::Submit);
     let by = by.map(|agent| format!(" ({agent})")).unwrap_or_default();
     let event = format!("{}: {from} → {}{by}{remark}", action_word(action, lang), node.status);
-    node.diary.log.push(LogEntry::new(act.now, act.operator, event));
+    node.activity.log.push(LogEntry::new(op.now, op.operator, event));
 }
 
 /// The node stays as it is and belongs to somebody else from now on.
 fn take_over(
     tx: &mut dyn Tx,
     mut node: Node,
-    starter: Starter,
+    claimant: Claimant,
     workspace: &Workspace,
-    act: &Act,
+    op: &OpContext,
 ) -> Result<Transition> {
     let event = lang_of(workspace).pick("由另一个会话接手", "taken over by another session");
-    node.diary.log.push(LogEntry::new(act.now, act.operator, event));
-    (node.started_by, node.agent) = (starter.session, starter.agent);
-    node.updated_at = act.now;
+    node.activity.log.push(LogEntry::new(op.now, op.operator, event));
+    (node.started_by, node.agent) = (claimant.session, claimant.agent);
+    node.updated_at = op.now;
     tx.put_node(node.clone())?;
-    move_focus(tx, Some(node.id.clone()), act)?;
+    move_focus(tx, Some(node.id.clone()), op)?;
     let has_children = tx.status_counts(&node.id)?.total() > 0;
     Ok(Transition {
         node_id: node.id.clone(),
@@ -218,7 +228,7 @@ fn take_over(
         from: node.status,
         to: node.status,
         focus: Some(node.id),
-        focus_moved: act.moves_focus,
+        focus_moved: op.moves_focus,
         open_problem: None,
         status_changes: Vec::new(),
         collected: None,

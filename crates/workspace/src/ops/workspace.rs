@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Act, existing_brief, lang_of, writable};
+use super::{OpContext, existing_brief, lang_of, writable};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::*;
@@ -16,14 +16,14 @@ pub struct NewWorkspace {
     pub docs: Vec<DocReference>,
 }
 
-pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspace, Node)> {
+pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Workspace, Node)> {
     limits::title("name", &new.name)?;
     limits::filled_line("goal", &new.goal)?;
     check_rules(&new.rules)?;
     check_docs(&new.docs)?;
-    let mut id = WorkspaceId::fresh(act.now);
+    let mut id = WorkspaceId::fresh(op.now);
     while store.exists(&id) {
-        id = WorkspaceId::fresh(act.now);
+        id = WorkspaceId::fresh(op.now);
     }
     let mut workspace = Workspace {
         id,
@@ -33,12 +33,12 @@ pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspac
         rules: without_repeats(new.rules),
         docs: new.docs,
         focused_node_id: None,
-        created_at: act.now,
-        updated_at: act.now,
-        diary: Diary::default(),
+        created_at: op.now,
+        updated_at: op.now,
+        activity: Activity::default(),
     };
     let created = lang_of(&workspace).pick("创建工作区", "workspace created");
-    workspace.diary.log.push(LogEntry::new(act.now, act.operator, created));
+    workspace.activity.log.push(LogEntry::new(op.now, op.operator, created));
     let root = Node {
         id: NodeId::root(),
         title: workspace.name.clone(),
@@ -54,12 +54,12 @@ pub fn init(store: &dyn Store, new: NewWorkspace, act: &Act) -> Result<(Workspac
         order: None,
         docs: Vec::new(),
         references: Vec::new(),
-        created_at: act.now,
-        updated_at: act.now,
-        status_changed_at: Some(act.now),
+        created_at: op.now,
+        updated_at: op.now,
+        status_changed_at: Some(op.now),
         started_by: None,
         agent: None,
-        diary: Diary::default(),
+        activity: Activity::default(),
     };
     store.create(&workspace, &root)?;
     Ok((workspace, root))
@@ -129,7 +129,7 @@ impl WorkspaceChange {
     }
 }
 
-pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> Result<Workspace> {
+pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext) -> Result<Workspace> {
     let mut workspace = writable(tx)?;
     if change.expects.is_some_and(|versions| !versions.contains(&workspace.version())) {
         return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
@@ -153,23 +153,23 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, act: &Act) -> 
     limits::list("rules", workspace.rules.len())?;
     limits::list("docs", workspace.docs.len())?;
     if workspace != was {
-        workspace.updated_at = act.now;
+        workspace.updated_at = op.now;
         tx.put_workspace(workspace.clone())?;
     }
     Ok(workspace)
 }
 
-pub fn archive(tx: &mut dyn Tx, act: &Act) -> Result<Workspace> {
+pub fn archive(tx: &mut dyn Tx, op: &OpContext) -> Result<Workspace> {
     let workspace = writable(tx)?;
-    set_status(tx, workspace, WorkspaceStatus::Archived, ("归档工作区", "workspace archived"), act)
+    set_status(tx, workspace, WorkspaceStatus::Archived, ("归档工作区", "workspace archived"), op)
 }
 
-pub fn restore(tx: &mut dyn Tx, act: &Act) -> Result<Workspace> {
+pub fn restore(tx: &mut dyn Tx, op: &OpContext) -> Result<Workspace> {
     let workspace = tx.workspace()?;
     if workspace.status != WorkspaceStatus::Archived {
         return Err(Error::WorkspaceNotArchived { id: workspace.id });
     }
-    set_status(tx, workspace, WorkspaceStatus::Active, ("恢复工作区", "workspace restored"), act)
+    set_status(tx, workspace, WorkspaceStatus::Active, ("恢复工作区", "workspace restored"), op)
 }
 
 fn set_status(
@@ -177,27 +177,27 @@ fn set_status(
     mut workspace: Workspace,
     status: WorkspaceStatus,
     (zh, en): (&str, &str),
-    act: &Act,
+    op: &OpContext,
 ) -> Result<Workspace> {
     workspace.status = status;
-    workspace.updated_at = act.now;
-    if act.auto_log {
+    workspace.updated_at = op.now;
+    if op.auto_log {
         let event = lang_of(&workspace).pick(zh, en);
-        workspace.diary.log.push(LogEntry::new(act.now, act.operator, event));
+        workspace.activity.log.push(LogEntry::new(op.now, op.operator, event));
     }
     tx.put_workspace(workspace.clone())?;
     Ok(workspace)
 }
 
 /// Sets the workspace's own focus.
-pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, act: &Act) -> Result<Workspace> {
+pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, op: &OpContext) -> Result<Workspace> {
     let mut workspace = writable(tx)?;
     if let Some(id) = &node {
         existing_brief(tx, "nodeId", id)?;
     }
     if workspace.focused_node_id != node {
         workspace.focused_node_id = node;
-        workspace.updated_at = act.now;
+        workspace.updated_at = op.now;
         tx.put_workspace(workspace.clone())?;
     }
     Ok(workspace)

@@ -22,14 +22,14 @@ use crate::model::*;
 mod check;
 mod follow;
 mod layout;
-mod peek;
 mod scan;
+mod snapshot;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
 pub use follow::{Follower, StoreEvent};
 use layout::{Layout, ProjectLayout};
-pub use peek::{Depth, Peek};
+pub use snapshot::{ContextSnapshot, SnapshotDepth};
 
 /// Larger files are nobody's plan.
 const MAX_BYTES: u64 = 16 << 20;
@@ -266,7 +266,7 @@ impl FileStore {
 
     /// What every `Workspace.md` says, without a lock and without progress: enough to choose one. `None` for one that
     /// cannot be read.
-    pub fn heads(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
+    pub fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let head = |id: WorkspaceId| {
             let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
             let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
@@ -357,7 +357,7 @@ impl Store for FileStore {
         Ok(true)
     }
 
-    fn forget_derived(&self, id: &WorkspaceId) {
+    fn drop_index_cache(&self, id: &WorkspaceId) {
         lock(&self.indexes).remove(id);
         NodeIndex::discard(&self.layout(id).index());
     }

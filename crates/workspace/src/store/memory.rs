@@ -5,26 +5,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 
-use super::{Access, NodeBrief, Place, StatusCounts, Store, Tx, WorkspaceEntry};
+use super::{Access, NodeBrief, SiblingPosition, StatusCounts, Store, Tx, WorkspaceEntry};
 use crate::error::{Error, Result};
 use crate::model::*;
 
 #[derive(Clone, Debug)]
-struct Shelf {
+struct WorkspaceData {
     workspace: Workspace,
     nodes: BTreeMap<NodeId, Node>,
     seq: u64,
 }
 
 #[derive(Debug, Default)]
-struct Shelves {
-    here: BTreeMap<WorkspaceId, Shelf>,
-    deleted: BTreeMap<WorkspaceId, Shelf>,
+struct StoreData {
+    here: BTreeMap<WorkspaceId, WorkspaceData>,
+    deleted: BTreeMap<WorkspaceId, WorkspaceData>,
 }
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    shelves: Mutex<Shelves>,
+    data: Mutex<StoreData>,
 }
 
 impl MemoryStore {
@@ -32,8 +32,8 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    fn shelves(&self) -> MutexGuard<'_, Shelves> {
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    fn data(&self) -> MutexGuard<'_, StoreData> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,55 +44,55 @@ fn not_found(id: &WorkspaceId) -> Error {
 impl Store for MemoryStore {
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
-        let shelf = Shelf { workspace: workspace.clone(), nodes, seq: 0 };
-        self.shelves().here.insert(workspace.id.clone(), shelf);
+        let workspace_data = WorkspaceData { workspace: workspace.clone(), nodes, seq: 0 };
+        self.data().here.insert(workspace.id.clone(), workspace_data);
         Ok(())
     }
 
     fn list(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
-        let entry = |(id, shelf): (&WorkspaceId, &Shelf)| WorkspaceEntry {
+        let entry = |(id, workspace_data): (&WorkspaceId, &WorkspaceData)| WorkspaceEntry {
             id: id.clone(),
-            active_at: shelf
+            active_at: workspace_data
                 .nodes
                 .values()
                 .map(|node| node.updated_at)
-                .fold(shelf.workspace.updated_at, Millis::max),
+                .fold(workspace_data.workspace.updated_at, Millis::max),
             state: Ok((
-                shelf.workspace.clone(),
-                count(shelf.nodes.values(), |node| !node.id.is_root()).progress(),
+                workspace_data.workspace.clone(),
+                count(workspace_data.nodes.values(), |node| !node.id.is_root()).progress(),
             )),
         };
-        Ok(self.shelves().here.iter().map(entry).collect())
+        Ok(self.data().here.iter().map(entry).collect())
     }
 
     fn exists(&self, id: &WorkspaceId) -> bool {
-        self.shelves().here.contains_key(id)
+        self.data().here.contains_key(id)
     }
 
     fn delete(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
-        let mut shelves = self.shelves();
-        let shelf = shelves.here.remove(id).ok_or_else(|| not_found(id))?;
-        shelves.deleted.insert(id.clone(), shelf);
+        let mut data = self.data();
+        let workspace_data = data.here.remove(id).ok_or_else(|| not_found(id))?;
+        data.deleted.insert(id.clone(), workspace_data);
         Ok(())
     }
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
-        let mut shelves = self.shelves();
-        let Some(shelf) = shelves.deleted.remove(id) else { return Ok(false) };
-        shelves.here.insert(id.clone(), shelf);
+        let mut data = self.data();
+        let Some(workspace_data) = data.deleted.remove(id) else { return Ok(false) };
+        data.here.insert(id.clone(), workspace_data);
         Ok(true)
     }
 
     fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
-        let shelves = self.shelves();
-        let draft = shelves.here.get(id).ok_or_else(|| not_found(id))?.clone();
-        Ok(Box::new(MemoryTx { shelves, draft, changed: false }))
+        let data = self.data();
+        let draft = data.here.get(id).ok_or_else(|| not_found(id))?.clone();
+        Ok(Box::new(MemoryTx { data, draft, changed: false }))
     }
 }
 
 struct MemoryTx<'a> {
-    shelves: MutexGuard<'a, Shelves>,
-    draft: Shelf,
+    data: MutexGuard<'a, StoreData>,
+    draft: WorkspaceData,
     changed: bool,
 }
 
@@ -123,12 +123,17 @@ impl Tx for MemoryTx<'_> {
         Ok(self.draft.nodes.get(id).map(NodeBrief::of))
     }
 
-    fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
+    fn children(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<NodeBrief>> {
         let mut children: Vec<NodeBrief> = self.of_parent(parent).map(NodeBrief::of).collect();
-        children.sort_by(|a, b| a.place.cmp(&b.place));
+        children.sort_by(|a, b| a.position.cmp(&b.position));
         Ok(children
             .into_iter()
-            .filter(|child| after.is_none_or(|after| child.place > *after))
+            .filter(|child| after.is_none_or(|after| child.position > *after))
             .take(limit)
             .collect())
     }
@@ -174,7 +179,7 @@ impl Tx for MemoryTx<'_> {
         self.draft.seq += u64::from(self.changed);
         let seq = self.draft.seq;
         let id = self.draft.workspace.id.clone();
-        self.shelves.here.insert(id, self.draft);
+        self.data.here.insert(id, self.draft);
         Ok(seq)
     }
 }

@@ -31,7 +31,7 @@ fn a_whole_story() {
         );
         let node = b.node(&task);
         assert_eq!(node.conclusion, None);
-        assert!(node.diary.log.iter().any(|entry| entry.event == "原结论：complete 的结论"));
+        assert!(node.activity.log.iter().any(|entry| entry.event == "原结论：complete 的结论"));
         assert_eq!(b.node(&plan).conclusion, None, "what no longer holds is out of the way");
     });
 }
@@ -47,7 +47,7 @@ fn illegal_steps_say_what_is_legal() {
             other => panic!("{other:?}"),
         }
         b.go(&task, Action::Start).unwrap();
-        let act = b.tick();
+        let op = b.tick();
         for conclusion in [None, Some(" \n".to_owned())] {
             let outcome = b.change(|tx| {
                 let (node_id, conclusion) = (task.clone(), conclusion.clone());
@@ -57,9 +57,9 @@ fn illegal_steps_say_what_is_legal() {
                         node_id,
                         action: Action::Complete,
                         conclusion,
-                        starter: Default::default(),
+                        claimant: Default::default(),
                     },
-                    &act,
+                    &op,
                 )
             });
             assert_eq!(code(outcome), "CONCLUSION_REQUIRED");
@@ -97,8 +97,8 @@ fn under_a_cancelled_parent_nothing_new() {
         assert_eq!(code(b.try_create(&plan, NodeType::Execution, "x")), "PARENT_CANCELLED");
         assert_eq!(code(b.go(&task, Action::Reopen)), "PARENT_CANCELLED");
         let other = b.task(&NodeId::root(), "other");
-        let act = b.tick();
-        assert_eq!(code(b.change(|tx| move_node(tx, &other, &plan, &act))), "PARENT_CANCELLED");
+        let op = b.tick();
+        assert_eq!(code(b.change(|tx| move_node(tx, &other, &plan, &op))), "PARENT_CANCELLED");
         b.go(&plan, Action::Reopen).unwrap();
         b.go(&task, Action::Reopen).unwrap();
     });
@@ -110,14 +110,14 @@ fn losing_the_last_child_returns_to_planning() {
         let root = NodeId::root();
         let (one, two) = (b.plan(&root, "one"), b.plan(&root, "two"));
         let task = b.task(&one, "task");
-        let act = b.tick();
-        let (_, changes) = b.change(|tx| move_node(tx, &task, &two, &act)).unwrap();
+        let op = b.tick();
+        let (_, changes) = b.change(|tx| move_node(tx, &task, &two, &op)).unwrap();
         assert_eq!((b.status(&one), b.status(&two)), ("planning", "monitoring"));
         assert_eq!(changes.len(), 2);
-        let deleted = b.change(|tx| delete_node(tx, &two, &act)).unwrap();
+        let deleted = b.change(|tx| delete_node(tx, &two, &op)).unwrap();
         assert_eq!(deleted.count, 2);
         assert!(b.view(|tx| tx.node(&task)).is_none());
-        b.change(|tx| delete_node(tx, &one, &act)).unwrap();
+        b.change(|tx| delete_node(tx, &one, &op)).unwrap();
         assert_eq!(b.status(&root), "planning");
     });
 }
@@ -130,18 +130,18 @@ fn what_is_refused_changes_nothing() {
         let inner = b.plan(&plan, "inner");
         let task = b.task(&plan, "task");
         let before = b.view(|tx| list(tx, &ListQuery::default()));
-        let act = b.tick();
+        let op = b.tick();
         assert_eq!(code(b.try_create(&task, NodeType::Execution, "x")), "PARENT_IS_EXECUTION");
         assert_eq!(code(b.try_create(&root, NodeType::Execution, "  ")), "INVALID_ARGUMENT");
         assert_eq!(code(b.try_create(&root, NodeType::Execution, &"长".repeat(201))), "INVALID_ARGUMENT");
         assert_eq!(code(b.try_create(&NodeId::fresh(1), NodeType::Execution, "x")), "NODE_NOT_FOUND");
         let long = NewNode { requirement: "x".repeat(2 << 20), ..new_node(&root, NodeType::Execution, "x") };
-        assert_eq!(code(b.change(|tx| create_node(tx, long.clone(), &act))), "INVALID_ARGUMENT");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &plan, &act))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &inner, &act))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| move_node(tx, &root, &inner, &act))), "ROOT_PROTECTED");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &task, &act))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| delete_node(tx, &root, &act))), "ROOT_PROTECTED");
+        assert_eq!(code(b.change(|tx| create_node(tx, long.clone(), &op))), "INVALID_ARGUMENT");
+        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &plan, &op))), "MOVE_INTO_SELF");
+        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &inner, &op))), "MOVE_INTO_SELF");
+        assert_eq!(code(b.change(|tx| move_node(tx, &root, &inner, &op))), "ROOT_PROTECTED");
+        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &task, &op))), "MOVE_INTO_SELF");
+        assert_eq!(code(b.change(|tx| delete_node(tx, &root, &op))), "ROOT_PROTECTED");
         let after = b.view(|tx| list(tx, &ListQuery::default()));
         assert_eq!(format!("{before:?}"), format!("{after:?}"));
     });
@@ -151,26 +151,26 @@ fn what_is_refused_changes_nothing() {
 fn an_archived_workspace_is_read_only() {
     on_both(|b| {
         let task = b.task(&NodeId::root(), "task");
-        let act = b.tick();
-        b.change(|tx| archive(tx, &act)).unwrap();
+        let op = b.tick();
+        b.change(|tx| archive(tx, &op)).unwrap();
         let refused = "WORKSPACE_ARCHIVED";
         let target = Target::Node(task.clone());
         assert_eq!(code(b.try_create(&NodeId::root(), NodeType::Execution, "x")), refused);
         assert_eq!(code(b.go(&task, Action::Start)), refused);
-        assert_eq!(code(b.change(|tx| update_node(tx, &task, NodeChange::default(), &act))), refused);
-        assert_eq!(code(b.change(|tx| update_workspace(tx, WorkspaceChange::default(), &act))), refused);
-        assert_eq!(code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &act))), refused);
-        assert_eq!(code(b.change(|tx| delete_node(tx, &task, &act))), refused);
-        assert_eq!(code(b.change(|tx| append_log(tx, &target, "x", &act))), refused);
-        assert_eq!(code(b.change(|tx| clear_problem(tx, &target, &act))), refused);
+        assert_eq!(code(b.change(|tx| update_node(tx, &task, NodeChange::default(), &op))), refused);
+        assert_eq!(code(b.change(|tx| update_workspace(tx, WorkspaceChange::default(), &op))), refused);
+        assert_eq!(code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &op))), refused);
+        assert_eq!(code(b.change(|tx| delete_node(tx, &task, &op))), refused);
+        assert_eq!(code(b.change(|tx| append_log(tx, &target, "x", &op))), refused);
+        assert_eq!(code(b.change(|tx| clear_problem(tx, &target, &op))), refused);
         assert_eq!(
-            code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &act))),
+            code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &op))),
             refused
         );
-        assert_eq!(code(b.change(|tx| focus(tx, None, &act))), refused);
-        assert_eq!(code(b.change(|tx| archive(tx, &act))), refused);
-        b.change(|tx| restore(tx, &act)).unwrap();
-        assert_eq!(code(b.change(|tx| restore(tx, &act))), "WORKSPACE_NOT_ARCHIVED");
+        assert_eq!(code(b.change(|tx| focus(tx, None, &op))), refused);
+        assert_eq!(code(b.change(|tx| archive(tx, &op))), refused);
+        b.change(|tx| restore(tx, &op)).unwrap();
+        assert_eq!(code(b.change(|tx| restore(tx, &op))), "WORKSPACE_NOT_ARCHIVED");
         b.go(&task, Action::Start).unwrap();
     });
 }
@@ -180,9 +180,9 @@ fn the_rules_must_be_known() {
     let memory = MemoryStore::new();
     let b = Bench::new(&memory, &["规则1", "规则2"]);
     let create = |check: RulesCheck| {
-        let act = b.tick();
+        let op = b.tick();
         let new = NewNode { rules_check: check, ..new_node(&NodeId::root(), NodeType::Execution, "x") };
-        b.change(|tx| create_node(tx, new.clone(), &act)).map(|_| ())
+        b.change(|tx| create_node(tx, new.clone(), &op)).map(|_| ())
     };
     match create(RulesCheck::Required(None)) {
         Err(Error::RulesHashMismatch { rules, hash, .. }) => {
@@ -199,12 +199,12 @@ fn the_rules_must_be_known() {
 #[test]
 fn info_collection_archives_once() {
     on_both(|b| {
-        let act = b.tick();
+        let op = b.tick();
         let new = NewNode {
             role: Some(NodeRole::InfoCollection),
             ..new_node(&NodeId::root(), NodeType::Execution, "收集")
         };
-        let id = b.change(|tx| create_node(tx, new.clone(), &act)).unwrap().0.id;
+        let id = b.change(|tx| create_node(tx, new.clone(), &op)).unwrap().0.id;
         let conclusion = "已收集\n\n## 规则\n- 规则1\n- 规则2\n\n## 文档\n- C:\\a.md: 说明\n- /b.md: 二\n";
         for round in 0..2 {
             b.go(&id, if round == 0 { Action::Start } else { Action::Reopen }).unwrap();
@@ -212,10 +212,10 @@ fn info_collection_archives_once() {
                 node_id: id.clone(),
                 action: Action::Complete,
                 conclusion: Some(conclusion.into()),
-                starter: Default::default(),
+                claimant: Default::default(),
             };
-            let act = b.tick();
-            let collected = b.change(|tx| transition(tx, request.clone(), &act)).unwrap().collected.unwrap();
+            let op = b.tick();
+            let collected = b.change(|tx| transition(tx, request.clone(), &op)).unwrap().collected.unwrap();
             let added = if round == 0 { 2 } else { 0 };
             assert_eq!((collected.rules.len(), collected.docs.len()), (added, added));
             assert_eq!(collected.rules_hash, "8eb249a5");
@@ -233,26 +233,26 @@ fn info_collection_archives_once() {
 fn problems_and_logs() {
     on_both(|b| {
         for target in [Target::Workspace, Target::Node(NodeId::root())] {
-            let act = b.tick();
+            let op = b.tick();
             let problem = |description: Option<&str>, next: Option<&str>| {
                 let change = ProblemChange {
                     description: description.map(String::from),
                     next_step: next.map(String::from),
                 };
-                b.change(|tx| update_problem(tx, &target, change.clone(), &act))
+                b.change(|tx| update_problem(tx, &target, change.clone(), &op))
             };
             assert_eq!(problem(None, Some("下一步")).unwrap().description, "", "a next step alone");
             assert_eq!(problem(Some("超时"), None).unwrap().next_step, None, "a new problem has no old plan");
             let both = problem(None, Some("加大")).unwrap();
             assert_eq!((both.description.as_str(), both.next_step.as_deref()), ("超时", Some("加大")));
             assert_eq!(code(problem(None, Some(" "))), "INVALID_ARGUMENT");
-            assert!(b.change(|tx| clear_problem(tx, &target, &act)).unwrap().is_some());
-            assert!(b.change(|tx| clear_problem(tx, &target, &act)).unwrap().is_none());
-            b.change(|tx| append_log(tx, &target, "多\n行", &act)).unwrap();
-            let diary = b.view(|tx| read_diary(tx, &target));
-            assert_eq!(diary.log.last().unwrap().event, "多\n行");
-            assert_eq!(diary.last_log_at, Some(act.now));
-            assert_eq!(diary.problem, None);
+            assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_some());
+            assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_none());
+            b.change(|tx| append_log(tx, &target, "多\n行", &op)).unwrap();
+            let activity = b.view(|tx| read_activity(tx, &target));
+            assert_eq!(activity.log.last().unwrap().event, "多\n行");
+            assert_eq!(activity.last_log_at, Some(op.now));
+            assert_eq!(activity.problem, None);
         }
     });
 }
@@ -272,14 +272,14 @@ fn context_has_chain_conclusions_and_references() {
         let other = b.task(&root, "别处");
         b.go(&other, Action::Start).unwrap();
         b.go(&other, Action::Fail).unwrap();
-        let act = b.tick();
+        let op = b.tick();
         for (target, edit) in [
             (other.as_str(), ReferenceEdit::Add { description: "看这里".into() }),
             ("docs/x.md", ReferenceEdit::Add { description: "文档".into() }),
             ("docs/old.md", ReferenceEdit::Add { description: "旧".into() }),
             ("docs/old.md", ReferenceEdit::Expire),
         ] {
-            b.change(|tx| edit_reference(tx, &plan, target, edit.clone(), &act)).unwrap();
+            b.change(|tx| edit_reference(tx, &plan, target, edit.clone(), &op)).unwrap();
         }
         let context = context_of(b, &plan);
         let chain: Vec<&str> = context.chain.iter().map(|node| node.title.as_str()).collect();
@@ -295,7 +295,7 @@ fn context_has_chain_conclusions_and_references() {
             "expired stays out"
         );
         assert!(context_of(b, &c).references.is_empty(), "only the focused node's own");
-        b.change(|tx| delete_node(tx, &other, &act)).unwrap();
+        b.change(|tx| delete_node(tx, &other, &op)).unwrap();
         assert!(context_of(b, &plan).references[0].missing);
     });
 }
@@ -306,9 +306,9 @@ fn isolation_drops_everything_above() {
         let plan = b.plan(&NodeId::root(), "plan");
         let inner = b.plan(&plan, "inner");
         let task = b.task(&inner, "task");
-        let act = b.tick();
+        let op = b.tick();
         let change = NodeChange { isolated: Some(true), ..NodeChange::default() };
-        b.change(|tx| update_node(tx, &inner, change.clone(), &act)).unwrap();
+        b.change(|tx| update_node(tx, &inner, change.clone(), &op)).unwrap();
         let titles =
             |id: &NodeId| context_of(b, id).chain.into_iter().map(|node| node.title).collect::<Vec<_>>();
         assert_eq!(titles(&task), ["inner", "task"], "for descendants too");
@@ -322,17 +322,17 @@ fn isolation_drops_everything_above() {
 fn a_context_is_bounded_and_says_what_it_left_out() {
     on_both(|b| {
         let task = b.task(&NodeId::root(), "task");
-        let act = b.tick();
+        let op = b.tick();
         let target = Target::Node(task.clone());
         for n in 0..40 {
-            b.change(|tx| append_log(tx, &target, &format!("第 {n} 步"), &act)).unwrap();
+            b.change(|tx| append_log(tx, &target, &format!("第 {n} 步"), &op)).unwrap();
         }
         let change = NodeChange {
             requirement: Some("很长。".repeat(20_000)),
             note: Some("n".into()),
             ..NodeChange::default()
         };
-        b.change(|tx| update_node(tx, &task, change.clone(), &act)).unwrap();
+        b.change(|tx| update_node(tx, &task, change.clone(), &op)).unwrap();
         let context = context_of(b, &task);
         let node = context.chain.last().unwrap();
         assert_eq!(node.log.len(), 20);
@@ -347,7 +347,7 @@ fn a_context_is_bounded_and_says_what_it_left_out() {
 fn one_long_entry_hides_nothing_else() {
     on_both(|b| {
         let plan = b.plan(&NodeId::root(), "plan");
-        let act = b.tick();
+        let op = b.tick();
         for (title, conclusion) in [("one", "short".to_owned()), ("two", "long. ".repeat(8000))] {
             let id = b.task(&plan, title);
             b.go(&id, Action::Start).unwrap();
@@ -355,13 +355,13 @@ fn one_long_entry_hides_nothing_else() {
                 node_id: id,
                 action: Action::Complete,
                 conclusion: Some(conclusion),
-                starter: Default::default(),
+                claimant: Default::default(),
             };
-            b.change(|tx| transition(tx, request.clone(), &act)).unwrap();
+            b.change(|tx| transition(tx, request.clone(), &op)).unwrap();
         }
         for n in 0..60 {
             let edit = ReferenceEdit::Add { description: "word ".repeat(3000) };
-            b.change(|tx| edit_reference(tx, &plan, &format!("doc{n}.md"), edit.clone(), &act)).unwrap();
+            b.change(|tx| edit_reference(tx, &plan, &format!("doc{n}.md"), edit.clone(), &op)).unwrap();
         }
         let context = context_of(b, &plan);
         assert_eq!(context.child_conclusions.len(), 2);
@@ -417,16 +417,16 @@ fn pages_of_a_tree() {
 fn two_sessions_do_not_take_one_node() {
     on_both(|b| {
         let task = b.task(&NodeId::root(), "task");
-        let act = b.tick();
+        let op = b.tick();
         let step = |session: Option<&str>, action, holder_is_live, force| {
             let session = session.map(String::from);
             let request = TransitionRequest {
                 node_id: task.clone(),
                 action,
                 conclusion: Some("done".into()),
-                starter: Starter { session, force, holder_is_live, ..Starter::default() },
+                claimant: Claimant { session, force, holder_is_live, ..Claimant::default() },
             };
-            b.change(|tx| transition(tx, request.clone(), &act))
+            b.change(|tx| transition(tx, request.clone(), &op))
                 .map(|done| done.to)
                 .map_err(|error| error.code())
         };

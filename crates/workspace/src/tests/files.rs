@@ -94,9 +94,9 @@ fn a_log_line_written_by_hand_counts_as_log() {
     let b = Bench::new(&f.store, &[]);
     let task = b.task(&NodeId::root(), "a");
     b.go(&task, Action::Start).unwrap();
-    assert_eq!(b.node(&task).diary.last_log_at, None, "lines of the program do not count");
+    assert_eq!(b.node(&task).activity.last_log_at, None, "lines of the program do not count");
     f.edit(&f.node_md(&b, &task), |text| text + "- tried the other way\n");
-    let seen = b.node(&task).diary.last_log_at;
+    let seen = b.node(&task).activity.last_log_at;
     assert!(seen.is_some());
     b.go(&task, Action::Submit).unwrap();
     let text = std::fs::read_to_string(f.node_md(&b, &task)).unwrap();
@@ -117,7 +117,7 @@ fn a_broken_file_is_never_overwritten_and_hurts_nobody_else() {
             Err(Error::Damaged { path, line, .. }) => assert_eq!((path, line), (f.node_md(&b, &bad), 3)),
             other => panic!("{other:?}"),
         }
-        assert_eq!(code(b.change(|tx| delete_node(tx, &bad, &act(NOW)))), "FILE_DAMAGED");
+        assert_eq!(code(b.change(|tx| delete_node(tx, &bad, &op(NOW)))), "FILE_DAMAGED");
         let page = b.view(|tx| list(tx, &ListQuery::default()));
         let row = page.nodes.iter().find(|row| row.node.id == bad).unwrap();
         assert!(row.node.damage.as_ref().unwrap().starts_with("3: "), "{row:?}");
@@ -196,7 +196,7 @@ fn a_ring_edited_into_the_files_ends_every_walk() {
     b.view(|tx| crate::context::assemble(tx, &two, &Default::default()));
     let findings = f.store.check(&b.id, false, NOW).unwrap().findings;
     assert_eq!(findings.iter().filter(|finding| finding.flaw.code() == "UNREACHABLE").count(), 2);
-    assert_eq!(code(b.change(|tx| move_node(tx, &two, &one, &act(NOW)))), "MOVE_INTO_SELF");
+    assert_eq!(code(b.change(|tx| move_node(tx, &two, &one, &op(NOW)))), "MOVE_INTO_SELF");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn deleting_goes_to_the_trash_and_comes_back() {
     let f = Files::new();
     let b = Bench::new(&f.store, &[]);
     let task = b.task(&NodeId::root(), "a");
-    b.change(|tx| delete_node(tx, &task, &act(NOW))).unwrap();
+    b.change(|tx| delete_node(tx, &task, &op(NOW))).unwrap();
     let trash = f.dir.path().join(".tanmi-workspace/.trash");
     let names = || std::fs::read_dir(&trash).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     assert!(names()[0].join(task.as_str()).join("Node.md").exists());

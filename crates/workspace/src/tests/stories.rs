@@ -119,12 +119,12 @@ impl<S: Store> Teller<S> {
 
     fn tell(&mut self, deed: &Deed) -> String {
         self.now += 1000;
-        let act = act(self.now);
+        let op = op(self.now);
         let outcome = match deed.clone() {
             Deed::Create { parent, planning, title } => {
                 let kind = if planning { NodeType::Planning } else { NodeType::Execution };
                 let new = new_node(&self.pick(parent), kind, &title);
-                self.change(|tx| Ok(create_node(tx, new.clone(), &act)?.0.id)).map(|id| self.nodes.push(id))
+                self.change(|tx| Ok(create_node(tx, new.clone(), &op)?.0.id)).map(|id| self.nodes.push(id))
             }
             Deed::Go { node, action, conclusion } => {
                 let action = Action::ALL[action];
@@ -132,17 +132,17 @@ impl<S: Store> Teller<S> {
                     node_id: self.pick(node),
                     action,
                     conclusion,
-                    starter: Default::default(),
+                    claimant: Default::default(),
                 };
-                self.change(|tx| transition(tx, request.clone(), &act)).map(|_| ())
+                self.change(|tx| transition(tx, request.clone(), &op)).map(|_| ())
             }
             Deed::Move { node, parent } => {
                 let (node, parent) = (self.pick(node), self.pick(parent));
-                self.change(|tx| move_node(tx, &node, &parent, &act)).map(|_| ())
+                self.change(|tx| move_node(tx, &node, &parent, &op)).map(|_| ())
             }
             Deed::Delete { node } => {
                 let node = self.pick(node);
-                self.change(|tx| delete_node(tx, &node, &act)).map(|_| ())
+                self.change(|tx| delete_node(tx, &node, &op)).map(|_| ())
             }
             Deed::Update { node, title, requirement, note } => {
                 let node = self.pick(node);
@@ -152,26 +152,26 @@ impl<S: Store> Teller<S> {
                     note: Some(note),
                     ..NodeChange::default()
                 };
-                self.change(|tx| update_node(tx, &node, change.clone(), &act)).map(|_| ())
+                self.change(|tx| update_node(tx, &node, change.clone(), &op)).map(|_| ())
             }
             Deed::Log { node, event } => {
                 let target = Target::Node(self.pick(node));
-                self.change(|tx| append_log(tx, &target, &event, &act)).map(|_| ())
+                self.change(|tx| append_log(tx, &target, &event, &op)).map(|_| ())
             }
             Deed::Problem { node, description, next_step } => {
                 let target = Target::Node(self.pick(node));
                 let change = ProblemChange { description, next_step };
-                self.change(|tx| update_problem(tx, &target, change.clone(), &act)).map(|_| ())
+                self.change(|tx| update_problem(tx, &target, change.clone(), &op)).map(|_| ())
             }
             Deed::Refer { node, target, description } => {
                 let node = self.pick(node);
                 let edit = ReferenceEdit::Add { description };
-                self.change(|tx| edit_reference(tx, &node, &target, edit.clone(), &act)).map(|_| ())
+                self.change(|tx| edit_reference(tx, &node, &target, edit.clone(), &op)).map(|_| ())
             }
             Deed::Rules { rules } => {
                 let rules = ListEdit { set: Some(rules), ..ListEdit::default() };
                 let change = WorkspaceChange { rules, ..WorkspaceChange::default() };
-                self.change(|tx| update_workspace(tx, change.clone(), &act)).map(|_| ())
+                self.change(|tx| update_workspace(tx, change.clone(), &op)).map(|_| ())
             }
             Deed::LoseIndex | Deed::Restart | Deed::WriteByHand { .. } => Ok(()),
         };

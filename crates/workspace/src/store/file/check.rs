@@ -7,7 +7,7 @@ use tanmi_base::{Lang, Millis};
 use super::{FileStore, Scan, scan};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::ops::{self, Act};
+use crate::ops::{self, OpContext};
 use crate::store::{self, Access, NodeBrief, Tx};
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct CheckReport {
 pub struct Finding {
     pub path: PathBuf,
     pub line: Option<usize>,
-    pub flaw: Flaw,
+    pub flaw: StoreFlaw,
     pub fix: Fix,
 }
 
@@ -35,7 +35,7 @@ pub enum Fix {
 }
 
 #[derive(Debug)]
-pub enum Flaw {
+pub enum StoreFlaw {
     Unreadable {
         reason: String,
     },
@@ -63,55 +63,55 @@ pub enum Flaw {
     BrokenJournal,
 }
 
-impl Flaw {
+impl StoreFlaw {
     pub fn code(&self) -> &'static str {
         match self {
-            Flaw::Unreadable { .. } => "UNREADABLE",
-            Flaw::Orphan { .. } => "ORPHAN",
-            Flaw::ChildOfExecution { .. } => "CHILD_OF_EXECUTION",
-            Flaw::Unreachable => "UNREACHABLE",
-            Flaw::EmptyFolder => "EMPTY_FOLDER",
-            Flaw::NotANode => "NOT_A_NODE",
-            Flaw::StaleRulesHash => "STALE_RULES_HASH",
-            Flaw::LostFocus { .. } => "LOST_FOCUS",
-            Flaw::WrongStatus { .. } => "WRONG_STATUS",
-            Flaw::KeptAside => "KEPT_ASIDE",
-            Flaw::BrokenJournal => "BROKEN_JOURNAL",
+            StoreFlaw::Unreadable { .. } => "UNREADABLE",
+            StoreFlaw::Orphan { .. } => "ORPHAN",
+            StoreFlaw::ChildOfExecution { .. } => "CHILD_OF_EXECUTION",
+            StoreFlaw::Unreachable => "UNREACHABLE",
+            StoreFlaw::EmptyFolder => "EMPTY_FOLDER",
+            StoreFlaw::NotANode => "NOT_A_NODE",
+            StoreFlaw::StaleRulesHash => "STALE_RULES_HASH",
+            StoreFlaw::LostFocus { .. } => "LOST_FOCUS",
+            StoreFlaw::WrongStatus { .. } => "WRONG_STATUS",
+            StoreFlaw::KeptAside => "KEPT_ASIDE",
+            StoreFlaw::BrokenJournal => "BROKEN_JOURNAL",
         }
     }
 
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
-            Flaw::Unreadable { reason } => {
+            StoreFlaw::Unreadable { reason } => {
                 (format!("无法解析：{reason}"), format!("cannot be read: {reason}"))
             }
-            Flaw::Orphan { parent } => {
+            StoreFlaw::Orphan { parent } => {
                 (format!("父节点 {parent} 不存在"), format!("its parent {parent} does not exist"))
             }
-            Flaw::ChildOfExecution { parent } => (
+            StoreFlaw::ChildOfExecution { parent } => (
                 format!("父节点 {parent} 是执行节点，不能有子节点"),
                 format!("its parent {parent} is an execution node, which has no children"),
             ),
-            Flaw::Unreachable => (String::from("祖先链成环"), String::from("its ancestors form a ring")),
-            Flaw::EmptyFolder => (String::from("空文件夹"), String::from("an empty folder")),
-            Flaw::NotANode => (String::from("不是节点文件夹"), String::from("not the folder of a node")),
-            Flaw::StaleRulesHash => {
+            StoreFlaw::Unreachable => (String::from("祖先链成环"), String::from("its ancestors form a ring")),
+            StoreFlaw::EmptyFolder => (String::from("空文件夹"), String::from("an empty folder")),
+            StoreFlaw::NotANode => (String::from("不是节点文件夹"), String::from("not the folder of a node")),
+            StoreFlaw::StaleRulesHash => {
                 (String::from("rulesHash 与规则不符"), String::from("rulesHash does not belong to the rules"))
             }
-            Flaw::LostFocus { node } => {
+            StoreFlaw::LostFocus { node } => {
                 (format!("聚焦的节点 {node} 不存在"), format!("the focused node {node} does not exist"))
             }
-            Flaw::WrongStatus { is, should } => (
+            StoreFlaw::WrongStatus { is, should } => (
                 format!("状态为 {is}，按其子节点应为 {should}"),
                 format!("is {is}, but by its children must be {should}"),
             ),
-            Flaw::KeptAside => (
+            StoreFlaw::KeptAside => (
                 String::from("崩溃恢复时您的修改被保留，这是程序原要写入的版本；比较后可删除"),
                 String::from(
                     "your edit was kept during recovery; this is what would have been written: compare, then delete it",
                 ),
             ),
-            Flaw::BrokenJournal => (
+            StoreFlaw::BrokenJournal => (
                 String::from("日志文件中无法解析的部分；查看后可删除"),
                 String::from("a part of the journal that could not be read: look at it, then delete it"),
             ),
@@ -135,8 +135,8 @@ impl FileStore {
         let repaired = self.repair(id, now)?;
         for finding in report.findings.iter_mut().filter(|finding| finding.fix == Fix::Repairable) {
             match &finding.flaw {
-                Flaw::WrongStatus { .. } if repaired.statuses => finding.fix = Fix::Repaired,
-                Flaw::StaleRulesHash | Flaw::LostFocus { .. } if repaired.workspace => {
+                StoreFlaw::WrongStatus { .. } if repaired.statuses => finding.fix = Fix::Repaired,
+                StoreFlaw::StaleRulesHash | StoreFlaw::LostFocus { .. } if repaired.workspace => {
                     finding.fix = Fix::Repaired
                 }
                 _ => {}
@@ -154,12 +154,12 @@ impl FileStore {
             let damage = row.damage.unwrap_or_default();
             let (line, reason) = damage.split_once(": ").unwrap_or(("1", &damage));
             let Ok(node) = NodeId::parse(&row.id) else { continue };
-            let flaw = Flaw::Unreadable { reason: reason.to_owned() };
+            let flaw = StoreFlaw::Unreadable { reason: reason.to_owned() };
             report.push(layout.node_md(&node), line.parse().ok(), flaw, Fix::ByHand);
         }
         for row in tx.index()?.orphans()?.into_iter().filter(|row| row.damage.is_none()) {
             let Ok(node) = NodeId::parse(&row.id) else { continue };
-            report.push(layout.node_md(&node), None, Flaw::Orphan { parent: row.parent }, Fix::ByHand);
+            report.push(layout.node_md(&node), None, StoreFlaw::Orphan { parent: row.parent }, Fix::ByHand);
         }
         let ids = scan::node_ids(&layout)?;
         for node in &ids {
@@ -167,22 +167,22 @@ impl FileStore {
             check_node(&tx, &brief, layout.node_md(node), &mut report)?;
         }
         for (node, is, should) in wrong_statuses(&tx, &ids)? {
-            report.push(layout.node_md(&node), None, Flaw::WrongStatus { is, should }, Fix::Repairable);
+            report.push(layout.node_md(&node), None, StoreFlaw::WrongStatus { is, should }, Fix::Repairable);
         }
         match tx.workspace() {
             Err(Error::Damaged { path, line, reason }) => {
-                report.push(path, Some(line), Flaw::Unreadable { reason }, Fix::ByHand);
+                report.push(path, Some(line), StoreFlaw::Unreadable { reason }, Fix::ByHand);
             }
             Err(error) => return Err(error),
             Ok(workspace) => {
                 let path = layout.workspace_md();
                 if tx.written_rules_hash()? != workspace.rules_hash() {
-                    report.push(path.clone(), None, Flaw::StaleRulesHash, Fix::Repairable);
+                    report.push(path.clone(), None, StoreFlaw::StaleRulesHash, Fix::Repairable);
                 }
                 if let Some(node) = workspace.focused_node_id
                     && tx.brief(&node)?.is_none()
                 {
-                    report.push(path, None, Flaw::LostFocus { node }, Fix::Repairable);
+                    report.push(path, None, StoreFlaw::LostFocus { node }, Fix::Repairable);
                 }
             }
         }
@@ -199,14 +199,14 @@ impl FileStore {
             }
             let is_empty = std::fs::read_dir(&path).is_ok_and(|mut inside| inside.next().is_none());
             if is_empty && !tanmi_base::fs::is_link(&path) {
-                report.push(path, None, Flaw::EmptyFolder, Fix::Repairable);
+                report.push(path, None, StoreFlaw::EmptyFolder, Fix::Repairable);
             } else {
-                report.push(path, None, Flaw::NotANode, Fix::ByHand);
+                report.push(path, None, StoreFlaw::NotANode, Fix::ByHand);
             }
         }
         for entry in std::fs::read_dir(layout.kept()).into_iter().flatten().flatten() {
             let is_journal = entry.file_name().to_string_lossy().starts_with("journal-");
-            let flaw = if is_journal { Flaw::BrokenJournal } else { Flaw::KeptAside };
+            let flaw = if is_journal { StoreFlaw::BrokenJournal } else { StoreFlaw::KeptAside };
             report.push(entry.path(), None, flaw, Fix::ByHand);
         }
     }
@@ -214,7 +214,7 @@ impl FileStore {
     fn remove_empty_folders(&self, report: &mut CheckReport) {
         for finding in &mut report.findings {
             // Only a folder that is still empty can be removed so.
-            if matches!(finding.flaw, Flaw::EmptyFolder) && std::fs::remove_dir(&finding.path).is_ok() {
+            if matches!(finding.flaw, StoreFlaw::EmptyFolder) && std::fs::remove_dir(&finding.path).is_ok() {
                 finding.fix = Fix::Repaired;
             }
         }
@@ -224,14 +224,14 @@ impl FileStore {
     /// other from being mended.
     fn repair(&self, id: &WorkspaceId, now: Millis) -> Result<Repaired> {
         let layout = self.layout(id);
-        let act = Act { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
+        let op = OpContext { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
         let statuses = store::change(self, id, now, |tx| {
             ops::writable(tx)?;
             // A node put right may make the next one above it wrong.
             for _ in 0..crate::limits::DEPTH {
                 let wrong = wrong_statuses(tx, &scan::node_ids(&layout)?)?;
                 for (node, _, should) in &wrong {
-                    ops::set_status(tx, node, *should, &act)?;
+                    ops::set_status(tx, node, *should, &op)?;
                 }
                 if wrong.is_empty() {
                     break;
@@ -266,7 +266,7 @@ struct Repaired {
 }
 
 impl CheckReport {
-    fn push(&mut self, path: PathBuf, line: Option<usize>, flaw: Flaw, fix: Fix) {
+    fn push(&mut self, path: PathBuf, line: Option<usize>, flaw: StoreFlaw, fix: Fix) {
         self.findings.push(Finding { path, line, flaw, fix });
     }
 }
@@ -275,9 +275,9 @@ fn check_node(tx: &dyn Tx, brief: &NodeBrief, path: PathBuf, report: &mut CheckR
     let Some(parent) = &brief.parent_id else { return Ok(()) };
     let Some(above) = tx.brief(parent)? else { return Ok(()) };
     if is_in_ring(tx, &brief.id)? {
-        report.push(path, None, Flaw::Unreachable, Fix::ByHand);
+        report.push(path, None, StoreFlaw::Unreachable, Fix::ByHand);
     } else if above.kind == NodeType::Execution && above.damage.is_none() {
-        report.push(path, None, Flaw::ChildOfExecution { parent: parent.clone() }, Fix::ByHand);
+        report.push(path, None, StoreFlaw::ChildOfExecution { parent: parent.clone() }, Fix::ByHand);
     }
     Ok(())
 }

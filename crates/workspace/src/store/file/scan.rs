@@ -14,12 +14,12 @@ use super::layout::Layout;
 use crate::codec::{self, Document, ParseError};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::store::{Access, NodeBrief, Place};
+use crate::store::{Access, NodeBrief, SiblingPosition};
 
 const SCAN_EVERY: Millis = 60_000;
 
 /// A node file as it was read.
-pub struct Loaded {
+pub struct LoadedNode {
     pub doc: Document,
     pub node: Node,
     pub before: ExpectedFile,
@@ -146,9 +146,9 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
 
 /// When a person wrote a log line into the file by hand: the program's own writes keep index and file in step, so a
 /// longer log in a file we did not write is somebody's.
-fn hand_logged(was: Option<&NodeRow>, now: &Loaded) -> Millis {
+fn hand_logged(was: Option<&NodeRow>, now: &LoadedNode) -> Millis {
     match was {
-        Some(was) if was.damage.is_none() && now.node.diary.log.len() as i64 > was.log_len => {
+        Some(was) if was.damage.is_none() && now.node.activity.log.len() as i64 > was.log_len => {
             (now.before.sig.mtime_ns / 1_000_000).max(was.last_log_at)
         }
         Some(was) => was.last_log_at,
@@ -159,7 +159,7 @@ fn hand_logged(was: Option<&NodeRow>, now: &Loaded) -> Millis {
 pub type Damage = (ParseError, FileSig);
 
 /// Reads and parses one node file. `None` if there is none.
-pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<Loaded, Damage>>> {
+pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Damage>>> {
     let path = layout.node_md(id);
     // A link would lead out of the store, a pipe would never end.
     let is_file = |path: &std::path::Path| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
@@ -180,7 +180,7 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<Loaded, Damage
     };
     let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_node(&doc, id)?, doc)));
     Ok(Some(match parsed {
-        Ok((node, doc)) => Ok(Loaded { doc, node, before: ExpectedFile::of(sig, &bytes) }),
+        Ok((node, doc)) => Ok(LoadedNode { doc, node, before: ExpectedFile::of(sig, &bytes) }),
         Err(error) => Err((error, sig)),
     }))
 }
@@ -213,7 +213,7 @@ pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {
     NodeRow {
         id: node.id.to_string(),
         parent: node.parent_id.as_ref().map(NodeId::to_string).unwrap_or_default(),
-        order: brief.place.order,
+        order: brief.position.order,
         title: node.title.clone(),
         kind: node.kind.to_string(),
         status: node.status.to_string(),
@@ -223,8 +223,8 @@ pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {
         created_at: node.created_at,
         updated_at: node.updated_at,
         status_changed_at: brief.status_changed_at,
-        last_log_at: node.diary.last_log_at.unwrap_or(0),
-        log_len: node.diary.log.len() as i64,
+        last_log_at: node.activity.last_log_at.unwrap_or(0),
+        log_len: node.activity.log.len() as i64,
         sig,
         damage: None,
     }
@@ -238,7 +238,7 @@ pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
         kind: NodeType::from_word(&row.kind)?,
         status: NodeStatus::from_word(&row.status)?,
         role: NodeRole::from_word(&row.role),
-        place: Place { order: row.order, created_at: row.created_at, id: row.id },
+        position: SiblingPosition { order: row.order, created_at: row.created_at, id: row.id },
         title: row.title,
         isolated: row.isolated,
         has_problem: row.has_problem,

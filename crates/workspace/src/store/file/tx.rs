@@ -10,12 +10,12 @@ use tanmi_base::lock::Lock;
 use tanmi_index::{NodeIndex, RowPosition};
 
 use super::layout::Layout;
-use super::scan::{self, Loaded};
+use super::scan::{self, LoadedNode};
 use super::{FileStore, OpenIndex};
 use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::store::{NodeBrief, Place, StatusCounts, Tx};
+use crate::store::{NodeBrief, SiblingPosition, StatusCounts, Tx};
 
 pub struct FileTx<'a> {
     store: &'a FileStore,
@@ -29,7 +29,7 @@ pub struct FileTx<'a> {
     /// What a reader learnt of changed files is true whatever becomes of the transaction.
     pub(super) keeps_index: bool,
     workspace: OnceCell<LoadedWorkspace>,
-    loaded: RefCell<HashMap<NodeId, Rc<Loaded>>>,
+    loaded: RefCell<HashMap<NodeId, Rc<LoadedNode>>>,
     put_workspace: Option<Workspace>,
     /// `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
@@ -106,7 +106,7 @@ impl<'a> FileTx<'a> {
     }
 
     /// The file as it is on disk, read once per transaction.
-    fn loaded_node(&self, id: &NodeId) -> Result<Option<Rc<Loaded>>> {
+    fn loaded_node(&self, id: &NodeId) -> Result<Option<Rc<LoadedNode>>> {
         if let Some(loaded) = self.loaded.borrow().get(id) {
             return Ok(Some(loaded.clone()));
         }
@@ -123,7 +123,7 @@ impl<'a> FileTx<'a> {
                 };
                 // Lines written by hand count as log, though the key in the file does not know of them yet.
                 if let Some(row) = row.filter(|row| row.last_log_at > 0) {
-                    loaded.node.diary.last_log_at = Some(row.last_log_at);
+                    loaded.node.activity.last_log_at = Some(row.last_log_at);
                 }
                 let loaded = Rc::new(loaded);
                 self.loaded.borrow_mut().insert(id.clone(), loaded.clone());
@@ -266,11 +266,16 @@ impl Tx for FileTx<'_> {
         Ok(scan::verify(self.index()?, &self.layout, id, row)?.and_then(scan::brief_of))
     }
 
-    fn children(&self, parent: &NodeId, after: Option<&Place>, limit: usize) -> Result<Vec<NodeBrief>> {
-        let mut after = after.map(|place| RowPosition {
-            order: place.order,
-            created_at: place.created_at,
-            id: place.id.clone(),
+    fn children(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<NodeBrief>> {
+        let mut after = after.map(|position| RowPosition {
+            order: position.order,
+            created_at: position.created_at,
+            id: position.id.clone(),
         });
         let mut found = Vec::new();
         // Rows that turn out to have moved elsewhere must not end the page early.

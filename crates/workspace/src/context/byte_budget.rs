@@ -18,7 +18,7 @@ pub struct Omission {
     pub count: usize,
 }
 
-pub struct Purse {
+pub struct ByteBudget {
     left: usize,
     /// No single text may eat everything.
     share: usize,
@@ -26,10 +26,10 @@ pub struct Purse {
     pub omitted: Vec<Omission>,
 }
 
-impl Purse {
-    pub fn new(limits: &ContextLimits) -> Purse {
+impl ByteBudget {
+    pub fn new(limits: &ContextLimits) -> ByteBudget {
         let share = (limits.max_bytes / 3).max(200);
-        Purse { left: limits.max_bytes, share, log_entries: limits.log_entries, omitted: Vec::new() }
+        ByteBudget { left: limits.max_bytes, share, log_entries: limits.log_entries, omitted: Vec::new() }
     }
 
     pub fn note(&mut self, of: &str, what: &'static str, count: usize) {
@@ -122,12 +122,12 @@ impl Purse {
     pub fn node(&mut self, node: &Node) -> ChainNode {
         let of = node.id.as_str();
         let requirement = self.text(of, "requirement", node.requirement.clone());
-        let problem = node.diary.problem.clone().map(|problem| self.problem(of, problem));
+        let problem = node.activity.problem.clone().map(|problem| self.problem(of, problem));
         let conclusion = node.conclusion.clone().map(|text| self.text(of, "conclusion", text));
         let note = self.text(of, "note", node.note.clone());
         let docs = self.first(of, "docs", active(&node.docs), doc_size);
         let mut log: Vec<LogEntry> =
-            node.diary.log.iter().filter(|entry| !is_retired(entry)).cloned().collect();
+            node.activity.log.iter().filter(|entry| !is_retired(entry)).cloned().collect();
         let older = log.len().saturating_sub(self.log_entries);
         log.drain(..older);
         self.shares(of, "log", &mut log, |entry| &mut entry.event);

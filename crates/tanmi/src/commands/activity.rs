@@ -12,11 +12,11 @@ pub fn log(context: &Context, args: LogArgs) -> Result {
     match optional_text("log", args.text)? {
         Some(text) => {
             let logged = context.app.log_append(workspace, &target, &text)?;
-            context.answer(&logged, |logged| show::diary::log(&logged.result, context.lang(&text)));
+            context.answer(&logged, |logged| show::activity::log(&logged.result, context.lang(&text)));
         }
         None => {
             let log = context.app.log_show(workspace, &target, args.limit)?;
-            context.answer(&log, |log| show::diary::log(&log.result, context.app.lang(None)));
+            context.answer(&log, |log| show::activity::log(&log.result, context.app.lang(None)));
         }
     }
     Ok(())
@@ -37,7 +37,7 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
     let words =
         problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
     context.answer(&problem, |problem| {
-        show::diary::problem(&problem.result, context.app.lang(words.as_deref()))
+        show::activity::problem(&problem.result, context.app.lang(words.as_deref()))
     });
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::model::*;
 use crate::store::StatusCounts;
 
 #[derive(Debug)]
-pub struct Peek {
+pub struct ContextSnapshot {
     pub workspace: Workspace,
     /// The node in focus, if there is one and its file can be read.
     pub node: Option<Node>,
@@ -21,14 +21,19 @@ pub struct Peek {
 
 /// Whether the whole workspace's progress is wanted, which costs a look into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum SnapshotDepth {
     Focus,
     Progress,
 }
 
 impl FileStore {
     /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
-    pub fn peek(&self, id: &WorkspaceId, focus: Option<&str>, depth: Depth) -> Option<Peek> {
+    pub fn context_snapshot(
+        &self,
+        id: &WorkspaceId,
+        focus: Option<&str>,
+        depth: SnapshotDepth,
+    ) -> Option<ContextSnapshot> {
         let layout = self.layout(id);
         let (bytes, _) = scan::read_with_sig(&layout.workspace_md()).ok()??;
         let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
@@ -37,19 +42,19 @@ impl FileStore {
         let node = loaded.map(|loaded| loaded.node);
         let watches =
             node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
-        let mut peek = Peek { workspace, node: None, children: None, progress: None };
-        if (watches.is_some() || depth == Depth::Progress)
+        let mut snapshot = ContextSnapshot { workspace, node: None, children: None, progress: None };
+        if (watches.is_some() || depth == SnapshotDepth::Progress)
             && layout.index().is_file()
             && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
         {
             let status_counts =
                 |parent: &str| index.status_counts(parent).ok().map(super::tx::status_counts_from);
-            peek.children = watches.and_then(|node| status_counts(node.id.as_str()));
-            peek.progress = status_counts("")
-                .filter(|_| depth == Depth::Progress)
+            snapshot.children = watches.and_then(|node| status_counts(node.id.as_str()));
+            snapshot.progress = status_counts("")
+                .filter(|_| depth == SnapshotDepth::Progress)
                 .map(|status_counts| status_counts.progress());
         }
-        peek.node = node;
-        Some(peek)
+        snapshot.node = node;
+        Some(snapshot)
     }
 }

@@ -26,41 +26,46 @@ impl std::fmt::Display for Target {
     }
 }
 
-pub fn read_diary(tx: &dyn Tx, target: &Target) -> Result<Diary> {
+pub fn read_activity(tx: &dyn Tx, target: &Target) -> Result<Activity> {
     match target {
-        Target::Workspace => Ok(tx.workspace()?.diary),
-        Target::Node(id) => Ok(existing_node(tx, "nodeId", id)?.diary),
+        Target::Workspace => Ok(tx.workspace()?.activity),
+        Target::Node(id) => Ok(existing_node(tx, "nodeId", id)?.activity),
     }
 }
 
-fn edit(tx: &mut dyn Tx, target: &Target, act: &Act, change: impl FnOnce(&mut Diary)) -> Result<Diary> {
+fn edit(
+    tx: &mut dyn Tx,
+    target: &Target,
+    op: &OpContext,
+    change: impl FnOnce(&mut Activity),
+) -> Result<Activity> {
     let mut workspace = writable(tx)?;
     match target {
         Target::Workspace => {
-            change(&mut workspace.diary);
-            workspace.updated_at = act.now;
-            let diary = workspace.diary.clone();
+            change(&mut workspace.activity);
+            workspace.updated_at = op.now;
+            let activity = workspace.activity.clone();
             tx.put_workspace(workspace)?;
-            Ok(diary)
+            Ok(activity)
         }
         Target::Node(id) => {
             let mut node = existing_node(tx, "nodeId", id)?;
-            change(&mut node.diary);
-            node.updated_at = act.now;
-            let diary = node.diary.clone();
+            change(&mut node.activity);
+            node.updated_at = op.now;
+            let activity = node.activity.clone();
             tx.put_node(node)?;
-            Ok(diary)
+            Ok(activity)
         }
     }
 }
 
-pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, act: &Act) -> Result<LogEntry> {
+pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, op: &OpContext) -> Result<LogEntry> {
     limits::filled_line("log", event)?;
-    let entry = LogEntry::new(act.now, act.operator, event);
+    let entry = LogEntry::new(op.now, op.operator, event);
     let line = entry.clone();
-    edit(tx, target, act, |diary| {
-        diary.log.push(line);
-        diary.last_log_at = Some(act.now);
+    edit(tx, target, op, |activity| {
+        activity.log.push(line);
+        activity.last_log_at = Some(op.now);
     })?;
     Ok(entry)
 }
@@ -72,30 +77,35 @@ pub struct ProblemChange {
     pub next_step: Option<String>,
 }
 
-pub fn update_problem(tx: &mut dyn Tx, target: &Target, change: ProblemChange, act: &Act) -> Result<Problem> {
+pub fn update_problem(
+    tx: &mut dyn Tx,
+    target: &Target,
+    change: ProblemChange,
+    op: &OpContext,
+) -> Result<Problem> {
     let filled = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
     if !filled(&change.description) && !filled(&change.next_step) {
         return Err(Error::Empty { field: "description" });
     }
     limits::text("description", change.description.as_deref().unwrap_or_default())?;
     limits::text("nextStep", change.next_step.as_deref().unwrap_or_default())?;
-    let diary = edit(tx, target, act, |diary| {
-        let old = diary.problem.take();
+    let activity = edit(tx, target, op, |activity| {
+        let old = activity.problem.take();
         let description = match change.description {
             Some(description) => description,
             None => old.map(|old| old.description).unwrap_or_default(),
         };
         let next_step = change.next_step.filter(|next| !next.is_empty());
-        diary.problem = Some(Problem { description, next_step, updated_at: act.now });
+        activity.problem = Some(Problem { description, next_step, updated_at: op.now });
     })?;
-    diary.problem.ok_or(Error::Empty { field: "description" })
+    activity.problem.ok_or(Error::Empty { field: "description" })
 }
 
 /// Removes the problem; the second time nothing happens. Says what was there.
-pub fn clear_problem(tx: &mut dyn Tx, target: &Target, act: &Act) -> Result<Option<Problem>> {
-    let was = read_diary(tx, target)?.problem;
+pub fn clear_problem(tx: &mut dyn Tx, target: &Target, op: &OpContext) -> Result<Option<Problem>> {
+    let was = read_activity(tx, target)?.problem;
     if was.is_some() {
-        edit(tx, target, act, |diary| diary.problem = None)?;
+        edit(tx, target, op, |activity| activity.problem = None)?;
     } else {
         writable(tx)?;
     }
