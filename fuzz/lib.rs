@@ -102,7 +102,7 @@ fn facts() -> Facts {
         memory_on: true,
         has_workspaces: true,
         refresh_every: 10,
-        muted: Vec::new(),
+        disabled_rules: Vec::new(),
     }
 }
 

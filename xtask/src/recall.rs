@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tanmi_memory::dates;
-use tanmi_memory::rank::{self, Collection, Doc, Placed, Question, Terms, WEIGHTS, Weights};
+use tanmi_memory::rank::{self, Collection, Doc, Placed, SearchQuestion, Terms, WEIGHTS, Weights};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -172,7 +172,7 @@ impl<'a> Space<'a> {
     }
 
     fn search(&self, query: &str, weights: &Weights) -> Vec<&'a str> {
-        let question = Question::new(query, 0);
+        let question = SearchQuestion::new(query, 0);
         let frequencies =
             question.terms.iter().map(|term| self.frequencies.get(term).copied().unwrap_or(0)).collect();
         let collection = Collection { docs: self.docs.len() as u64, length: self.length, frequencies };

@@ -14,7 +14,7 @@ use tanmi_workspace::context::ContextLimits;
 use crate::error::{Error, Result};
 
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum SettingKind {
     Switch,
     Number {
         min: u64,
@@ -25,164 +25,164 @@ pub enum Kind {
     Prompts,
 }
 
-impl Kind {
+impl SettingKind {
     /// The values there are, for people.
     pub fn allowed(&self) -> String {
         match self {
-            Kind::Switch => String::from("true | false"),
-            Kind::Number { min, max } => format!("{min}–{max}"),
-            Kind::Word(words) => words.join(" | "),
-            Kind::Prompts => String::from("always | never | 1–1000"),
+            SettingKind::Switch => String::from("true | false"),
+            SettingKind::Number { min, max } => format!("{min}–{max}"),
+            SettingKind::Word(words) => words.join(" | "),
+            SettingKind::Prompts => String::from("always | never | 1–1000"),
         }
     }
 }
 
 #[derive(Debug)]
-pub struct Key {
+pub struct SettingSpec {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub default: &'static str,
     pub zh: &'static str,
     pub en: &'static str,
 }
 
-impl Key {
+impl SettingSpec {
     /// A project may only switch things off.
-    fn may_a_project(&self, value: &str) -> bool {
-        matches!(self.kind, Kind::Switch) && value == "false"
+    fn allows_project_value(&self, value: &str) -> bool {
+        matches!(self.kind, SettingKind::Switch) && value == "false"
     }
 }
 
-pub const KEYS: &[Key] = &[
-    Key {
+pub const SETTINGS: &[SettingSpec] = &[
+    SettingSpec {
         name: "language",
-        kind: Kind::Word(&["auto", "zh", "en"]),
+        kind: SettingKind::Word(&["auto", "zh", "en"]),
         default: "auto",
         zh: "显示给人和智能体的文字所用的语言",
         en: "language of texts for people and agents",
     },
-    Key {
+    SettingSpec {
         name: "autoLog",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "在节点日志中记录状态变化",
         en: "note status changes in the log of a node",
     },
-    Key {
+    SettingSpec {
         name: "contextLogEntries",
-        kind: Kind::Number { min: 0, max: 1000 },
+        kind: SettingKind::Number { min: 0, max: 1000 },
         default: "20",
         zh: "上下文中每个节点的日志条数",
         en: "log entries of each node in a context",
     },
-    Key {
+    SettingSpec {
         name: "contextMaxBytes",
-        kind: Kind::Number { min: 1000, max: 1_000_000 },
+        kind: SettingKind::Number { min: 1000, max: 1_000_000 },
         default: "32768",
         zh: "一次上下文的文字上限（字节）",
         en: "bytes of text in a context",
     },
-    Key {
+    SettingSpec {
         name: "reminders",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "根据节点状态提醒智能体",
         en: "remind agents of what the state of their node asks for",
     },
-    Key {
+    SettingSpec {
         name: "bindingHints",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "提示未绑定的会话如何绑定；绑定的工作区不见时告知",
         en: "tell unbound sessions how to bind when the user speaks of workspaces, and bound ones that theirs is gone",
     },
-    Key {
+    SettingSpec {
         name: "customRules",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "执行 rules.json 中的自定义规则",
         en: "run the custom rules in rules.json",
     },
-    Key {
+    SettingSpec {
         name: "contextRefresh",
-        kind: Kind::Prompts,
+        kind: SettingKind::Prompts,
         default: "10",
         zh: "在 Cursor 和 Gemini CLI 中每隔多少次提示重新注入完整上下文（always、never 或数字）",
         en: "prompts between whole contexts in Cursor and Gemini CLI (always, never or a number)",
     },
-    Key {
+    SettingSpec {
         name: "declaredContext",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "告知 context.json 声明的文件",
         en: "tell sessions what context.json declares",
     },
-    Key {
+    SettingSpec {
         name: "ledger",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "记录告知智能体的内容",
         en: "keep a record of what agents were told",
     },
-    Key {
+    SettingSpec {
         name: "logRetainDays",
-        kind: Kind::Number { min: 1, max: 3650 },
+        kind: SettingKind::Number { min: 1, max: 3650 },
         default: "30",
         zh: "告知记录保留的天数",
         en: "days that the record of what agents were told is kept",
     },
-    Key {
+    SettingSpec {
         name: "memory",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "保存、加载和搜索记忆",
         en: "save, load and search memories",
     },
-    Key {
+    SettingSpec {
         name: "askForSummary",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "true",
         zh: "会话停下时请求一次摘要",
         en: "ask a session that stops for a summary, once",
     },
-    Key {
+    SettingSpec {
         name: "memoryMaxBytes",
-        kind: Kind::Number { min: 100, max: 100_000 },
+        kind: SettingKind::Number { min: 100, max: 100_000 },
         default: "8000",
         zh: "一条事实或摘要的上限（字节）",
         en: "bytes of one fact or summary",
     },
-    Key {
+    SettingSpec {
         name: "memoryRecentDays",
-        kind: Kind::Number { min: 0, max: 365 },
+        kind: SettingKind::Number { min: 0, max: 365 },
         default: "7",
         zh: "会话开始时加载最近多少天的事实",
         en: "days of recent facts that a session is told when it starts",
     },
-    Key {
+    SettingSpec {
         name: "memoryRecentFacts",
-        kind: Kind::Number { min: 0, max: 100 },
+        kind: SettingKind::Number { min: 0, max: 100 },
         default: "15",
         zh: "会话开始时最多加载的事实条数",
         en: "recent facts that a session is told at most",
     },
-    Key {
+    SettingSpec {
         name: "shareMemory",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "false",
         zh: "记忆随代码仓库共享（不被 git 忽略）",
         en: "memories belong into the repository (git does not ignore them)",
     },
-    Key {
+    SettingSpec {
         name: "ingestTranscripts",
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "false",
         zh: "会话结束时收录对话，供搜索",
         en: "take conversations in when they end, for search",
     },
-    Key {
+    SettingSpec {
         name: "trashRetainDays",
-        kind: Kind::Number { min: 0, max: 3650 },
+        kind: SettingKind::Number { min: 0, max: 3650 },
         default: "30",
         zh: "已删除的内容在回收站中保留的天数",
         en: "days that deleted things stay in the trash",
@@ -219,7 +219,7 @@ pub struct Config {
 /// One line of `config list`.
 #[derive(Debug)]
 pub struct Setting {
-    pub key: &'static Key,
+    pub key: &'static SettingSpec,
     pub value: String,
     /// The file it comes from; `None` for the default.
     pub source: Option<PathBuf>,
@@ -281,7 +281,7 @@ fn project_file(project: &Path) -> PathBuf {
 /// Every setting with its value and source, and what is wrong in the files.
 pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error>) {
     let mut settings: Vec<Setting> =
-        KEYS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
+        SETTINGS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
     let mut warnings = Vec::new();
     let files = [Some((home_file(home), false)), project.map(|project| (project_file(project), true))];
     for (path, from_project) in files.into_iter().flatten() {
@@ -295,7 +295,7 @@ pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error
         for (name, value) in values {
             let checked = find(&name).and_then(|key| {
                 let text = check(key, &as_text(&value))?;
-                if from_project && !key.may_a_project(&text) {
+                if from_project && !key.allows_project_value(&text) {
                     return Err(Error::NotForProjects { key: key.name });
                 }
                 Ok((key, text))
@@ -320,7 +320,7 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     let path = &project.map_or_else(|| home_file(home), project_file);
     let key = find(name)?;
     let text = check(key, value)?;
-    if for_project && !key.may_a_project(&text) {
+    if for_project && !key.allows_project_value(&text) {
         return Err(Error::NotForProjects { key: key.name });
     }
     // The lock is the user's also for a project's file, so that none is left in the repository.
@@ -328,11 +328,11 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
     let mut values = read_file(path)?;
     let json = match key.kind {
-        Kind::Switch => Value::Bool(text == "true"),
-        Kind::Number { .. } | Kind::Prompts => {
+        SettingKind::Switch => Value::Bool(text == "true"),
+        SettingKind::Number { .. } | SettingKind::Prompts => {
             text.parse::<u64>().map_or_else(|_| Value::from(text.clone()), Value::from)
         }
-        Kind::Word(_) => Value::from(text.clone()),
+        SettingKind::Word(_) => Value::from(text.clone()),
     };
     values.insert(key.name.to_owned(), json);
     let body = format!("{:#}\n", Value::Object(values));
@@ -345,26 +345,26 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     Ok(Setting { key, value: text, source: Some(path.to_owned()) })
 }
 
-pub fn find(name: &str) -> Result<&'static Key> {
-    KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let near = KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(&name.replace(['-', '_'], "")));
+pub fn find(name: &str) -> Result<&'static SettingSpec> {
+    SETTINGS.iter().find(|key| key.name == name).ok_or_else(|| {
+        let near = SETTINGS.iter().find(|key| key.name.eq_ignore_ascii_case(&name.replace(['-', '_'], "")));
         Error::UnknownKey { key: name.to_owned(), near: near.map(|key| key.name) }
     })
 }
 
-fn check(key: &'static Key, value: &str) -> Result<String> {
+fn check(key: &'static SettingSpec, value: &str) -> Result<String> {
     let checked = match key.kind {
-        Kind::Switch => match value {
+        SettingKind::Switch => match value {
             "true" | "on" | "yes" => Some(String::from("true")),
             "false" | "off" | "no" => Some(String::from("false")),
             _ => None,
         },
-        Kind::Number { min, max } => number_in(value, min, max),
-        Kind::Prompts => match value {
+        SettingKind::Number { min, max } => number_in(value, min, max),
+        SettingKind::Prompts => match value {
             "always" | "never" => Some(value.to_owned()),
             _ => number_in(value, 1, 1000),
         },
-        Kind::Word(words) => words.contains(&value).then(|| value.to_owned()),
+        SettingKind::Word(words) => words.contains(&value).then(|| value.to_owned()),
     };
     checked.ok_or_else(|| Error::BadValue {
         key: key.name,

@@ -14,7 +14,7 @@ use tanmi_base::paths::{self, PROJECT_DIR};
 use tanmi_engine::escape_tags;
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
 
-use crate::spine::{self, Explained};
+use crate::pipeline::{self, PipelineTrace};
 use crate::trust::Trust;
 
 pub const FILE: &str = "context.json";
@@ -39,35 +39,35 @@ struct Manifest {
 
 /// Whose declaration it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum DeclaredBy {
     Project,
     User,
     Container,
 }
 
-impl Whose {
+impl DeclaredBy {
     pub fn as_str(self) -> &'static str {
         match self {
-            Whose::Project => "project",
-            Whose::User => "user",
-            Whose::Container => "container",
+            DeclaredBy::Project => "project",
+            DeclaredBy::User => "user",
+            DeclaredBy::Container => "container",
         }
     }
 }
 
 /// One declared file.
 #[derive(Clone, Debug)]
-pub struct Declared {
-    pub whose: Whose,
+pub struct DeclaredEntry {
+    pub declared_by: DeclaredBy,
     /// As it was named.
     pub name: String,
     /// Where it really is.
     pub path: PathBuf,
-    pub fate: Fate,
+    pub inclusion: InclusionStatus,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InclusionStatus {
     Told(FileSig),
     /// The client loads this very file by itself.
     LoadedByClient,
@@ -78,7 +78,7 @@ pub enum Fate {
     Untrusted,
 }
 
-pub struct Asked<'a> {
+pub struct ContextLookup<'a> {
     pub user: Option<&'a Path>,
     pub project: Option<&'a Path>,
     /// Where it is known which projects are trusted; asked only for what is there.
@@ -95,7 +95,7 @@ pub struct Asked<'a> {
 
 #[derive(Debug, Default)]
 pub struct Declaration {
-    pub files: Vec<Declared>,
+    pub files: Vec<DeclaredEntry>,
     pub markers: Vec<String>,
     /// Manifests that cannot be read, with why.
     pub flaws: Vec<(PathBuf, String)>,
@@ -107,9 +107,9 @@ impl Declaration {
         self.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str()))
     }
 
-    pub fn told(&self) -> impl Iterator<Item = (&Declared, FileSig)> {
-        self.files.iter().filter_map(|file| match file.fate {
-            Fate::Told(sig) => Some((file, sig)),
+    pub fn included(&self) -> impl Iterator<Item = (&DeclaredEntry, FileSig)> {
+        self.files.iter().filter_map(|file| match file.inclusion {
+            InclusionStatus::Told(sig) => Some((file, sig)),
             _ => None,
         })
     }
@@ -117,7 +117,7 @@ impl Declaration {
     /// Another one as soon as any file is another.
     pub fn digest(&self) -> String {
         let mut all = String::new();
-        for (file, sig) in self.told() {
+        for (file, sig) in self.included() {
             all.push_str(&format!("{}\0{} {} {}\0", file.path.display(), sig.mtime_ns, sig.size, sig.inode));
         }
         hash::md5_hex(all.as_bytes())
@@ -136,31 +136,33 @@ pub fn text(path: &Path) -> Option<String> {
 }
 
 /// Everything that is declared here, with what becomes of it. Nothing but the manifests is read.
-pub fn find(asked: &Asked<'_>) -> Declaration {
+pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     let mut out = Declaration::default();
     // Of a user's folder that is looked at from outside nothing is seen but itself.
-    let is_seen = asked.mount.is_none();
-    let user = asked.user.filter(|_| is_seen).map(|user| user.join(PROJECT_DIR));
-    let project = asked.project.filter(|_| is_seen).map(|project| project.join(PROJECT_DIR));
+    let is_seen = lookup.mount.is_none();
+    let user = lookup.user.filter(|_| is_seen).map(|user| user.join(PROJECT_DIR));
+    let project = lookup.project.filter(|_| is_seen).map(|project| project.join(PROJECT_DIR));
     // A home folder that is a project too has one for both, and it is the user's own.
     let project = project.filter(|project| Some(project) != user.as_ref());
-    for (whose, dir, base) in [(Whose::Project, &project, asked.project), (Whose::User, &user, asked.user)] {
+    for (declared_by, dir, base) in
+        [(DeclaredBy::Project, &project, lookup.project), (DeclaredBy::User, &user, lookup.user)]
+    {
         if let (Some(dir), Some(base)) = (dir, base) {
-            subagents(asked, whose, dir, base, &mut out);
-            manifest(asked, whose, &dir.join(FILE), base, &mut out);
+            subagents(lookup, declared_by, dir, base, &mut out);
+            manifest(lookup, declared_by, &dir.join(FILE), base, &mut out);
         }
     }
-    if let Some(path) = asked.container {
+    if let Some(path) = lookup.container {
         // Beside a `.tanmi` folder like the others, or wherever it is.
         let dir = path.parent().unwrap_or(Path::new("/"));
         let base = if dir.ends_with(PROJECT_DIR) { dir.parent().unwrap_or(dir) } else { dir };
-        manifest(asked, Whose::Container, path, base, &mut out);
+        manifest(lookup, DeclaredBy::Container, path, base, &mut out);
     }
     // Once; but what one may not tell, another may.
     let mut seen = Vec::new();
     out.files.retain(|file| {
         let is_new = !seen.contains(&file.path);
-        if matches!(file.fate, Fate::Told(_) | Fate::LoadedByClient) {
+        if matches!(file.inclusion, InclusionStatus::Told(_) | InclusionStatus::LoadedByClient) {
             seen.push(file.path.clone());
         }
         is_new
@@ -168,7 +170,13 @@ pub fn find(asked: &Asked<'_>) -> Declaration {
     out
 }
 
-fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut Declaration) {
+fn manifest(
+    lookup: &ContextLookup<'_>,
+    declared_by: DeclaredBy,
+    path: &Path,
+    base: &Path,
+    out: &mut Declaration,
+) {
     let bytes = match fs::read_limited(path, 1 << 20) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return,
@@ -191,15 +199,15 @@ fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut
     }
     let mut is_told = false;
     for name in manifest.files.iter().take(MAX_FILES) {
-        let inside = asked.mount.and_then(|(_, mount)| name.strip_prefix(mount)?.strip_prefix('/'));
-        let path = match (name.strip_prefix("~/"), asked.user) {
-            (Some(rest), Some(user)) if asked.mount.is_none() => user.join(rest),
+        let inside = lookup.mount.and_then(|(_, mount)| name.strip_prefix(mount)?.strip_prefix('/'));
+        let path = match (name.strip_prefix("~/"), lookup.user) {
+            (Some(rest), Some(user)) if lookup.mount.is_none() => user.join(rest),
             _ => base.join(inside.unwrap_or(name)),
         };
-        let own = manifest.loaded_by_client.get(asked.platform.id);
-        let (path, fate) = fate(asked, whose, path, base, own.map(Vec::as_slice));
-        is_told |= matches!(fate, Fate::Told(_));
-        out.files.push(Declared { whose, name: name.clone(), path, fate });
+        let own = manifest.loaded_by_client.get(lookup.platform.id);
+        let (path, inclusion) = inclusion(lookup, declared_by, path, base, own.map(Vec::as_slice));
+        is_told |= matches!(inclusion, InclusionStatus::Told(_));
+        out.files.push(DeclaredEntry { declared_by, name: name.clone(), path, inclusion });
     }
     // One that may not speak may not silence either.
     if is_told {
@@ -208,8 +216,14 @@ fn manifest(asked: &Asked<'_>, whose: Whose, path: &Path, base: &Path, out: &mut
 }
 
 /// The part for every subagent, and the one for this type.
-fn subagents(asked: &Asked<'_>, whose: Whose, dir: &Path, base: &Path, out: &mut Declaration) {
-    let Some(agent) = asked.agent else { return };
+fn subagents(
+    lookup: &ContextLookup<'_>,
+    declared_by: DeclaredBy,
+    dir: &Path,
+    base: &Path,
+    out: &mut Declaration,
+) {
+    let Some(agent) = lookup.agent else { return };
     let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     // Types of plugins have a colon in them.
     let agent: String = agent.chars().map(|c| if c == ':' { '-' } else { c }).collect();
@@ -218,46 +232,55 @@ fn subagents(asked: &Asked<'_>, whose: Whose, dir: &Path, base: &Path, out: &mut
         let name = format!("subagents/{name}.md");
         let path = dir.join(&name);
         if std::fs::symlink_metadata(&path).is_ok() {
-            let (path, fate) = fate(asked, whose, path, base, None);
-            out.files.push(Declared { whose, name: format!("{PROJECT_DIR}/{name}"), path, fate });
+            let (path, inclusion) = inclusion(lookup, declared_by, path, base, None);
+            out.files.push(DeclaredEntry {
+                declared_by,
+                name: format!("{PROJECT_DIR}/{name}"),
+                path,
+                inclusion,
+            });
         }
     }
 }
 
 /// Where a file really is, and what becomes of it.
-fn fate(
-    asked: &Asked<'_>,
-    whose: Whose,
+fn inclusion(
+    lookup: &ContextLookup<'_>,
+    declared_by: DeclaredBy,
     path: PathBuf,
     base: &Path,
     own: Option<&[String]>,
-) -> (PathBuf, Fate) {
-    let is_trusted = || asked.project.is_some_and(|project| Trust::new(asked.home).has_project(project));
-    if whose == Whose::Project && !is_trusted() {
-        return (path, Fate::Untrusted);
+) -> (PathBuf, InclusionStatus) {
+    let is_trusted = || lookup.project.is_some_and(|project| Trust::new(lookup.home).has_project(project));
+    if declared_by == DeclaredBy::Project && !is_trusted() {
+        return (path, InclusionStatus::Untrusted);
     }
     let sig = FileSig::of(&path).ok().flatten().filter(|_| path.is_file());
-    let (Some(sig), Ok(real)) = (sig, path.canonicalize()) else { return (path, Fate::Missing) };
+    let (Some(sig), Ok(real)) = (sig, path.canonicalize()) else { return (path, InclusionStatus::Missing) };
     let is_inside = |base: &Path| base.canonicalize().is_ok_and(|base| real.starts_with(base));
-    if whose == Whose::Project && !is_inside(base)
-        || asked.mount.is_some_and(|(folder, _)| !is_inside(folder))
+    if declared_by == DeclaredBy::Project && !is_inside(base)
+        || lookup.mount.is_some_and(|(folder, _)| !is_inside(folder))
     {
-        return (path, Fate::Outside);
+        return (path, InclusionStatus::Outside);
     }
-    let fate = if is_loaded(asked, sig, own) { Fate::LoadedByClient } else { Fate::Told(sig) };
-    (real, fate)
+    let inclusion = if is_loaded(lookup, sig, own) {
+        InclusionStatus::LoadedByClient
+    } else {
+        InclusionStatus::Told(sig)
+    };
+    (real, inclusion)
 }
 
 /// In its own places: beside the working folder and above it, and in the home folder; under its name or by a link.
-fn is_loaded(asked: &Asked<'_>, sig: FileSig, own: Option<&[String]>) -> bool {
-    let is_same = |place: PathBuf| FileSig::of(&place).is_ok_and(|there| there == Some(sig));
+fn is_loaded(lookup: &ContextLookup<'_>, sig: FileSig, own: Option<&[String]>) -> bool {
+    let is_same = |ws: PathBuf| FileSig::of(&ws).is_ok_and(|there| there == Some(sig));
     let is_it = |name: &str| match name.strip_prefix("~/") {
-        Some(rest) => asked.user.is_some_and(|user| is_same(user.join(rest))),
-        None => asked.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| is_same(dir.join(name)))),
+        Some(rest) => lookup.user.is_some_and(|user| is_same(user.join(rest))),
+        None => lookup.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| is_same(dir.join(name)))),
     };
     match own {
         Some(own) => own.iter().any(|name| is_it(name)),
-        None => asked.platform.loads.iter().any(|name| is_it(name)),
+        None => lookup.platform.loads.iter().any(|name| is_it(name)),
     }
 }
 
@@ -277,7 +300,7 @@ pub fn for_prompt(
     if !crate::config::Config::load(home, Some(&project)).declared_context {
         return None;
     }
-    let declaration = find(&Asked {
+    let declaration = find(&ContextLookup {
         user,
         project: Some(&project),
         home,
@@ -291,8 +314,11 @@ pub fn for_prompt(
     if declaration.is_in(prompt) {
         return None;
     }
-    let texts: Vec<String> =
-        declaration.told().filter_map(|(file, _)| text(&file.path)).map(|text| escape_tags(&text)).collect();
+    let texts: Vec<String> = declaration
+        .included()
+        .filter_map(|(file, _)| text(&file.path))
+        .map(|text| escape_tags(&text))
+        .collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
@@ -312,7 +338,7 @@ impl crate::App {
         agent: Option<&str>,
         session: Option<&str>,
         mount: Option<(&Path, &str)>,
-    ) -> (Declaration, Explained) {
+    ) -> (Declaration, PipelineTrace) {
         let folder = mount.map(|(folder, _)| folder);
         let project = folder.unwrap_or(self.project());
         let payload = Payload {
@@ -331,7 +357,7 @@ impl crate::App {
         let own = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
         caller.context = own.as_deref().or(caller.context);
         caller.mount = mount;
-        let declaration = find(&spine::asked(&caller, &event, Some(project)));
-        (declaration, spine::explain(&caller, &event, None))
+        let declaration = find(&pipeline::lookup(&caller, &event, Some(project)));
+        (declaration, pipeline::explain(&caller, &event, None))
     }
 }

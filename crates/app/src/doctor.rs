@@ -27,7 +27,7 @@ pub enum Health {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Checkup {
+pub struct CheckResult {
     pub check: &'static str,
     pub health: Health,
     pub text: String,
@@ -36,13 +36,13 @@ pub struct Checkup {
     pub advice: String,
 }
 
-impl Checkup {
-    pub fn new(check: &'static str, health: Health, text: String) -> Checkup {
-        Checkup { check, health, text, advice: String::new() }
+impl CheckResult {
+    pub fn new(check: &'static str, health: Health, text: String) -> CheckResult {
+        CheckResult { check, health, text, advice: String::new() }
     }
 
-    pub fn with(self, advice: String) -> Checkup {
-        Checkup { advice, ..self }
+    pub fn with(self, advice: String) -> CheckResult {
+        CheckResult { advice, ..self }
     }
 }
 
@@ -55,12 +55,12 @@ struct Doctor<'a> {
     app: &'a App,
     lang: Lang,
     fix: bool,
-    out: Vec<Checkup>,
+    out: Vec<CheckResult>,
 }
 
 impl App {
     /// Looks at everything that is stored. With `fix`, what has one answer is mended.
-    pub fn checkup(&self, fix: bool) -> Vec<Checkup> {
+    pub fn run_checks(&self, fix: bool) -> Vec<CheckResult> {
         let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
         doctor.silence();
         doctor.settings();
@@ -81,7 +81,7 @@ impl App {
 
 impl Doctor<'_> {
     fn say(&mut self, check: &'static str, health: Health, zh: String, en: String) {
-        self.out.push(Checkup::new(check, health, self.lang.pick(zh, en)));
+        self.out.push(CheckResult::new(check, health, self.lang.pick(zh, en)));
     }
 
     fn or_say(&mut self, check: &'static str, outcome: Result<()>) {
@@ -100,8 +100,8 @@ impl Doctor<'_> {
     }
 
     /// Something with one answer: mended now, or waiting for `--fix`.
-    fn mend(&mut self, check: &'static str, zh: String, en: String, mend: impl FnOnce() -> Result<()>) {
-        let (health, why) = match self.fix.then(mend) {
+    fn repair(&mut self, check: &'static str, zh: String, en: String, repair: impl FnOnce() -> Result<()>) {
+        let (health, why) = match self.fix.then(repair) {
             None => (Health::Mendable, None),
             Some(Ok(())) => (Health::Mended, None),
             Some(Err(error)) => (Health::ByHand, Some(error)),
@@ -155,7 +155,7 @@ impl Doctor<'_> {
             format!("{} 下有 {} 项可被他人读取", home.display(), open.len()),
             format!("{} things in {} can be read by others", open.len(), home.display()),
         );
-        self.mend("home", zh, en, || {
+        self.repair("home", zh, en, || {
             for path in &open {
                 close(path).map_err(crate::Error::io(path))?;
             }
@@ -170,7 +170,7 @@ impl Doctor<'_> {
                 "session-bindings.json 无法读取；将移到一旁",
                 "session-bindings.json cannot be read; it is set aside",
             );
-            self.mend("bindings", zh.into(), en.into(), || Ok(bindings.set_aside()?));
+            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.set_aside()?));
         }
         let all = bindings.all()?;
         let is_stale = |binding: &tanmi_session::Binding| {
@@ -182,7 +182,7 @@ impl Doctor<'_> {
                 format!("{stale} 个会话绑定的工作区已不存在"),
                 format!("{stale} sessions are bound to a workspace that is gone"),
             );
-            self.mend("bindings", zh, en, || {
+            self.repair("bindings", zh, en, || {
                 Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
             });
         } else {
@@ -222,11 +222,11 @@ impl Doctor<'_> {
             let count = broken.len();
             let (zh, en) =
                 (format!("{count} 个会话状态文件无法读取"), format!("{count} state files cannot be read"));
-            self.mend("sessions", zh, en, || broken.iter().try_for_each(|path| remove(path)));
+            self.repair("sessions", zh, en, || broken.iter().try_for_each(|path| remove(path)));
         }
         if old > 0 {
             let (zh, en) = (format!("{old} 个会话早已结束"), format!("{old} sessions are long over"));
-            self.mend("sessions", zh, en, || {
+            self.repair("sessions", zh, en, || {
                 states.prune(now - OVER);
                 Ok(())
             });
@@ -243,7 +243,7 @@ impl Doctor<'_> {
             let count = found.len();
             let (zh, en) =
                 (format!("{count} 个残留的临时文件"), format!("{count} temporary files were left behind"));
-            self.mend("leftovers", zh, en, || found.iter().try_for_each(|path| remove(path)));
+            self.repair("leftovers", zh, en, || found.iter().try_for_each(|path| remove(path)));
         }
     }
 
@@ -254,7 +254,7 @@ impl Doctor<'_> {
             let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
             if index.exists() && !tanmi_index::is_sound(&index) {
                 let (zh, en) = (format!("{id} 的索引已损坏"), format!("the index of {id} is broken"));
-                self.mend("workspaces", zh, en, || {
+                self.repair("workspaces", zh, en, || {
                     tanmi_index::discard(&index);
                     Ok(())
                 });
@@ -273,9 +273,9 @@ impl Doctor<'_> {
                     Fix::Repairable => Health::Mendable,
                     Fix::ByHand => Health::ByHand,
                 };
-                let place = finding.line.map_or(String::new(), |line| format!(":{line}"));
+                let position = finding.line.map_or(String::new(), |line| format!(":{line}"));
                 let flaw = finding.flaw.message(self.lang);
-                let text = format!("{}{place}: {flaw}", finding.path.display());
+                let text = format!("{}{position}: {flaw}", finding.path.display());
                 self.say("workspaces", health, text.clone(), text);
                 if health == Health::ByHand {
                     self.advise("打开该文件修正", "open the file and mend it");
@@ -318,7 +318,7 @@ impl Doctor<'_> {
         let index = folder.index();
         if index.exists() && !tanmi_index::is_sound(&index) {
             let (zh, en) = ("记忆索引已损坏", "the index of memory is broken");
-            self.mend("memory", zh.into(), en.into(), || {
+            self.repair("memory", zh.into(), en.into(), || {
                 tanmi_index::discard(&index);
                 Ok(())
             });

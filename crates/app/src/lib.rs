@@ -13,7 +13,6 @@ use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{OpContext, RulesCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
-pub mod board;
 pub mod config;
 pub mod declared;
 pub mod doctor;
@@ -22,14 +21,15 @@ mod import;
 pub mod ledger;
 pub mod memory;
 pub mod node;
+pub mod pipeline;
+pub mod raise_event;
 pub mod registry;
 pub mod rules;
 pub mod session;
-pub mod speak;
-pub mod spine;
 pub mod status_line;
 pub mod transcripts;
 pub mod trust;
+pub mod views;
 pub mod watch;
 pub mod workspace;
 
@@ -60,7 +60,7 @@ pub struct Env {
     /// The session that the environment names, if it does.
     pub session: Option<String>,
     /// A program that stays compares all files once when it first opens a workspace.
-    pub stays: bool,
+    pub long_running: bool,
     /// Calls come over the network: the process that started this one is nobody's client.
     pub remote: bool,
 }
@@ -78,7 +78,7 @@ pub struct App {
 
 /// A workspace and where it is kept.
 #[derive(Clone)]
-pub struct Place {
+pub struct WorkspaceRef {
     pub store: Arc<FileStore>,
     pub id: WorkspaceId,
 }
@@ -144,31 +144,31 @@ impl App {
 
     /// Finds a workspace by id from anywhere, or, without an id, the one that the session of this shell is bound to, or
     /// the only active one of this project.
-    pub fn locate(&self, id: Option<&str>) -> Result<Place> {
-        let place = self.find(id)?;
-        let is_first = self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.id.clone());
+    pub fn locate(&self, id: Option<&str>) -> Result<WorkspaceRef> {
+        let ws = self.find(id)?;
+        let is_first = self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(ws.id.clone());
         if is_first {
             // A project that was moved or cloned is known again as soon as it is used.
-            let _ = self.registry.note(&place.id, place.store.project());
-            if self.env.stays {
-                place.store.rescan(&place.id, self.now())?;
+            let _ = self.registry.record(&ws.id, ws.store.project());
+            if self.env.long_running {
+                ws.store.rescan(&ws.id, self.now())?;
             }
         }
-        Ok(place)
+        Ok(ws)
     }
 
-    fn find(&self, id: Option<&str>) -> Result<Place> {
+    fn find(&self, id: Option<&str>) -> Result<WorkspaceRef> {
         let here = self.store(&self.project);
-        let bound = if id.is_none() { self.own_binding() } else { None };
+        let bound = if id.is_none() { self.env_session_binding() } else { None };
         let Some(raw) = id.or(bound.as_ref().map(|bound| bound.workspace_id.as_str())) else {
             return self.only_active();
         };
         let id = WorkspaceId::parse(raw)?;
         if here.exists(&id) {
-            return Ok(Place { store: here, id });
+            return Ok(WorkspaceRef { store: here, id });
         }
         if let Some(project) = self.registry.find(&id)? {
-            return Ok(Place { store: self.store(&project), id });
+            return Ok(WorkspaceRef { store: self.store(&project), id });
         }
         let existing = self.known_workspaces()?;
         Err(tanmi_workspace::Error::WorkspaceNotFound { id: id.to_string(), existing }.into())
@@ -176,38 +176,38 @@ impl App {
 
     /// The node in focus, for calls that name none.
     pub fn focused_node(&self, workspace: Option<&str>) -> Result<String> {
-        let place = self.locate(workspace)?;
-        let focus = self.focus_of(&place)?;
-        focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: place.id })
+        let ws = self.locate(workspace)?;
+        let focus = self.focus_of(&ws)?;
+        focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: ws.id })
     }
 
     /// The focus of the session in whose shell this runs, if there still is such a node, else the workspace's.
-    pub(crate) fn focus_of(&self, place: &Place) -> Result<Option<NodeId>> {
-        let own = self.own_focus(&place.id);
-        self.view(place, |tx| match &own {
+    pub(crate) fn focus_of(&self, ws: &WorkspaceRef) -> Result<Option<NodeId>> {
+        let own = self.env_session_focus(&ws.id);
+        self.view(ws, |tx| match &own {
             Some(own) if tx.brief(own)?.is_some() => Ok(Some(own.clone())),
             _ => Ok(tx.workspace()?.focused_node_id),
         })
     }
 
     /// What the session has in focus in whose shell this runs.
-    pub fn own_focus(&self, workspace: &WorkspaceId) -> Option<NodeId> {
-        let bound = self.own_binding().filter(|bound| bound.workspace_id == workspace.as_str())?;
+    pub fn env_session_focus(&self, workspace: &WorkspaceId) -> Option<NodeId> {
+        let bound = self.env_session_binding().filter(|bound| bound.workspace_id == workspace.as_str())?;
         NodeId::parse(bound.focused_node_id.as_deref()?).ok()
     }
 
     /// The binding of the session in whose shell this runs, if it is to something in this project. A server has no session
     /// of its own.
-    fn own_binding(&self) -> Option<session::SessionBinding> {
-        let session = self.env.session.as_deref().filter(|_| !self.env.stays)?;
+    fn env_session_binding(&self) -> Option<session::SessionBinding> {
+        let session = self.env.session.as_deref().filter(|_| !self.env.long_running)?;
         self.binding_of(session).ok().flatten().filter(|bound| bound.project == self.project)
     }
 
-    pub(crate) fn only_active(&self) -> Result<Place> {
+    pub(crate) fn only_active(&self) -> Result<WorkspaceRef> {
         let store = self.store(&self.project);
         let mut active = active_workspaces(&store)?;
         match active.len() {
-            1 => Ok(Place { store, id: active.remove(0).0 }),
+            1 => Ok(WorkspaceRef { store, id: active.remove(0).0 }),
             0 => Err(Error::NoWorkspace { project: self.project.clone() }),
             _ => Err(Error::AmbiguousWorkspace { candidates: active }),
         }
@@ -238,21 +238,25 @@ impl App {
 
     fn change<T>(
         &self,
-        place: &Place,
+        ws: &WorkspaceRef,
         mut work: impl FnMut(&mut dyn Tx, &OpContext) -> tanmi_workspace::Result<T>,
     ) -> Result<T> {
         let op = self.op();
-        Ok(store::change(place.store.as_ref(), &place.id, op.now, |tx| work(tx, &op))?)
+        Ok(store::change(ws.store.as_ref(), &ws.id, op.now, |tx| work(tx, &op))?)
     }
 
-    fn view<T>(&self, place: &Place, work: impl FnMut(&dyn Tx) -> tanmi_workspace::Result<T>) -> Result<T> {
-        Ok(store::view(place.store.as_ref(), &place.id, self.now(), work)?)
+    fn view<T>(
+        &self,
+        ws: &WorkspaceRef,
+        work: impl FnMut(&dyn Tx) -> tanmi_workspace::Result<T>,
+    ) -> Result<T> {
+        Ok(store::view(ws.store.as_ref(), &ws.id, self.now(), work)?)
     }
 
     /// As [`App::notices`], for a server, which has nobody to tell them to: into the log in the home store.
     pub fn log_notices(&self) {
         for notice in self.notices(Lang::En) {
-            spine::write_log(self.home(), self.now(), &notice);
+            pipeline::write_log(self.home(), self.now(), &notice);
         }
     }
 

@@ -7,7 +7,7 @@ use tanmi_base::{fs, hash, id, secrets, text};
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
 use tanmi_memory::record;
 use tanmi_memory::search::{self, Hit};
-use tanmi_memory::sync::{self, Synced};
+use tanmi_memory::sync::{self, SyncResult};
 use tanmi_memory::{Durable, Fact, Folder, Summary, dates};
 use tanmi_session::States;
 
@@ -20,7 +20,7 @@ mod import;
 mod model;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
-pub use import::Imported;
+pub use import::ImportResult;
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -43,7 +43,7 @@ pub struct NewSummary {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Saved {
+pub struct SaveResult {
     pub id: String,
     /// It was there already: nothing was stored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -112,7 +112,7 @@ impl Memory {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Results {
+pub struct MemoryResults {
     pub results: Vec<Memory>,
     /// How many there are, shown or not; absent for a search, which ranks and does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ pub struct MemoryQuery {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stats {
+pub struct MemoryStats {
     pub folder: String,
     pub facts: u64,
     pub summaries: u64,
@@ -165,7 +165,11 @@ impl App {
     }
 
     /// An index that is as fresh as the files, or one in memory where none can be written.
-    fn memory_index(&self, folder: &Folder, progress: impl FnMut(u64, u64)) -> Result<(MemoryIndex, Synced)> {
+    fn memory_index(
+        &self,
+        folder: &Folder,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<(MemoryIndex, SyncResult)> {
         let files = self.memory_files(folder)?;
         let mut progress = progress;
         for _ in 0..2 {
@@ -190,7 +194,7 @@ impl App {
         Ok(files(folder, self.home(), self.project())?)
     }
 
-    pub fn memory_save(&self, new: NewFact) -> Result<Saved> {
+    pub fn memory_save(&self, new: NewFact) -> Result<SaveResult> {
         let limit = self.config().memory_max_bytes;
         let memory_type = memory_type(new.memory_type.as_deref().unwrap_or("W"))?;
         check_text("content", &new.content, limit)?;
@@ -219,9 +223,9 @@ impl App {
                 folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), Durable::Yes)?;
                 let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
             }
-            return Ok(Saved { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
+            return Ok(SaveResult { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
         }
-        let session = self.session_named(new.session.as_deref()).unwrap_or_default();
+        let session = self.session_from_env(new.session.as_deref()).unwrap_or_default();
         let fact = Fact {
             id: id::fresh("fact", self.now()),
             memory_type,
@@ -243,7 +247,7 @@ impl App {
         // Found at once. If that fails the next search reads it: it is saved.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
         self.note_session(&session, |state| state.saves = state.saves.saturating_add(1));
-        Ok(Saved { id: fact.id, duplicate: false, masked, similar })
+        Ok(SaveResult { id: fact.id, duplicate: false, masked, similar })
     }
 
     /// Who writes, as records name it.
@@ -275,7 +279,7 @@ impl App {
         near.take(3).map(|hit| Memory::of(&hit.row, Some(hit.score))).collect()
     }
 
-    pub fn memory_summary(&self, new: NewSummary) -> Result<Saved> {
+    pub fn memory_summary(&self, new: NewSummary) -> Result<SaveResult> {
         let limit = self.config().memory_max_bytes;
         check_text("topic", &new.topic, 500)?;
         check_text("summary", &new.summary, limit)?;
@@ -287,7 +291,7 @@ impl App {
             masked.extend(found);
             text.into_owned()
         };
-        let session = self.session_named(new.session.as_deref()).unwrap_or_default();
+        let session = self.session_from_env(new.session.as_deref()).unwrap_or_default();
         let summary = Summary {
             id: id::fresh("sum", self.now()),
             topic: clean(&new.topic),
@@ -304,10 +308,10 @@ impl App {
         let _ = self.memory_index(&folder, |_, _| {});
         // This session's alone: another window has its own.
         self.note_session(&session, |state| state.summarized = true);
-        Ok(Saved { id: summary.id, duplicate: false, masked, similar: Vec::new() })
+        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new() })
     }
 
-    pub fn memory_search(&self, query: &str, wanted: &MemoryQuery) -> Result<Results> {
+    pub fn memory_search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.memory_enabled()?;
         let filter = filter(wanted, self.now())?;
         let folder = self.memory_folder();
@@ -320,10 +324,10 @@ impl App {
             None => search::search(&index, query, &filter, wanted.limit, self.now())?,
         };
         let results = with_neighbours(&index, &hits)?;
-        Ok(Results { results, total: None })
+        Ok(MemoryResults { results, total: None })
     }
 
-    pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<Results> {
+    pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.memory_enabled()?;
         let filter = filter(wanted, self.now())?;
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
@@ -331,7 +335,7 @@ impl App {
             index.newest(None, &filter, wanted.limit, wanted.skip).map_err(tanmi_memory::Error::from)?;
         let total = index.count(None, &filter).map_err(tanmi_memory::Error::from)?;
         let results = rows.iter().map(|row| Memory::of(row, None)).collect();
-        Ok(Results { results, total: Some(total) })
+        Ok(MemoryResults { results, total: Some(total) })
     }
 
     pub fn memory_show(&self, id: &str) -> Result<Memory> {
@@ -340,7 +344,7 @@ impl App {
     }
 
     /// A new fact in the place of an old one.
-    pub fn memory_edit(&self, id: &str, content: String) -> Result<Saved> {
+    pub fn memory_edit(&self, id: &str, content: String) -> Result<SaveResult> {
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
         let old = find(&index, id)?;
         drop(index);
@@ -382,13 +386,13 @@ impl App {
         rows.iter().map(|row| Ok(Memory::of(&find(&index, &row.id)?, None))).collect()
     }
 
-    pub fn memory_sync(&self, progress: impl FnMut(u64, u64)) -> Result<Synced> {
+    pub fn memory_sync(&self, progress: impl FnMut(u64, u64)) -> Result<SyncResult> {
         let folder = self.memory_folder();
         let (_, synced) = self.memory_index(&folder, progress)?;
         Ok(synced)
     }
 
-    pub fn memory_stats(&self) -> Result<Stats> {
+    pub fn memory_stats(&self) -> Result<MemoryStats> {
         let folder = self.memory_folder();
         let (index, synced) = self.memory_index(&folder, |_, _| {})?;
         let count = |kind: Option<&str>, all: bool| {
@@ -396,7 +400,7 @@ impl App {
             index.count(kind, &filter).map_err(tanmi_memory::Error::from)
         };
         let hidden = count(None, true)? - count(None, false)?;
-        Ok(Stats {
+        Ok(MemoryStats {
             folder: folder.dir().display().to_string(),
             facts: count(Some("fact"), false)?,
             summaries: count(Some("summary"), false)?,

@@ -16,7 +16,7 @@ use crate::session::SessionBinding;
 /// Every result names its target.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct In<T> {
+pub struct InWorkspace<T> {
     pub workspace_id: WorkspaceId,
     #[serde(flatten)]
     pub result: T,
@@ -89,7 +89,7 @@ pub struct NodeCreate {
 }
 
 impl App {
-    pub fn node_create(&self, new: NodeCreate) -> Result<In<NodeResult>> {
+    pub fn node_create(&self, new: NodeCreate) -> Result<InWorkspace<NodeResult>> {
         let parent_id = NodeId::parse_field("parentId", new.parent.as_deref().unwrap_or("root"))?;
         let node = NewNode {
             parent_id,
@@ -102,30 +102,30 @@ impl App {
             isolated: new.isolated,
             rules_check: self.rules_hash_check(new.rules_hash),
         };
-        let place = self.locate(new.workspace.as_deref())?;
-        let (node, status_changes) = self.change(&place, |tx, op| ops::create_node(tx, node.clone(), op))?;
-        Ok(In {
-            workspace_id: place.id,
+        let ws = self.locate(new.workspace.as_deref())?;
+        let (node, status_changes) = self.change(&ws, |tx, op| ops::create_node(tx, node.clone(), op))?;
+        Ok(InWorkspace {
+            workspace_id: ws.id,
             result: NodeResult { node_id: node.id.clone(), node, status_changes },
         })
     }
 
-    pub fn node_show(&self, workspace: Option<&str>, node: &str) -> Result<In<NodeResult>> {
+    pub fn node_show(&self, workspace: Option<&str>, node: &str) -> Result<InWorkspace<NodeResult>> {
         let id = NodeId::parse(node)?;
-        let place = self.locate(workspace)?;
-        let node = self.view(&place, |tx| {
+        let ws = self.locate(workspace)?;
+        let node = self.view(&ws, |tx| {
             tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))
         })?;
-        Ok(In {
-            workspace_id: place.id,
+        Ok(InWorkspace {
+            workspace_id: ws.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
         })
     }
 
-    pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<In<NodePage>> {
-        let place = self.locate(workspace)?;
-        let page = self.view(&place, |tx| ops::list(tx, query))?;
-        Ok(In { workspace_id: place.id, result: page })
+    pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<InWorkspace<NodePage>> {
+        let ws = self.locate(workspace)?;
+        let page = self.view(&ws, |tx| ops::list(tx, query))?;
+        Ok(InWorkspace { workspace_id: ws.id, result: page })
     }
 
     pub fn node_update(
@@ -133,25 +133,30 @@ impl App {
         workspace: Option<&str>,
         node: &str,
         change: NodeChange,
-    ) -> Result<In<NodeResult>> {
+    ) -> Result<InWorkspace<NodeResult>> {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
         let id = NodeId::parse(node)?;
-        let place = self.locate(workspace)?;
-        let node = self.change(&place, |tx, op| ops::update_node(tx, &id, change.clone(), op))?;
-        Ok(In {
-            workspace_id: place.id,
+        let ws = self.locate(workspace)?;
+        let node = self.change(&ws, |tx, op| ops::update_node(tx, &id, change.clone(), op))?;
+        Ok(InWorkspace {
+            workspace_id: ws.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
         })
     }
 
-    pub fn node_move(&self, workspace: Option<&str>, node: &str, parent: &str) -> Result<In<NodeResult>> {
+    pub fn node_move(
+        &self,
+        workspace: Option<&str>,
+        node: &str,
+        parent: &str,
+    ) -> Result<InWorkspace<NodeResult>> {
         let id = NodeId::parse(node)?;
         let parent = NodeId::parse_field("parentId", parent)?;
-        let place = self.locate(workspace)?;
-        let (node, status_changes) = self.change(&place, |tx, op| ops::move_node(tx, &id, &parent, op))?;
-        Ok(In { workspace_id: place.id, result: NodeResult { node_id: id, node, status_changes } })
+        let ws = self.locate(workspace)?;
+        let (node, status_changes) = self.change(&ws, |tx, op| ops::move_node(tx, &id, &parent, op))?;
+        Ok(InWorkspace { workspace_id: ws.id, result: NodeResult { node_id: id, node, status_changes } })
     }
 
     pub fn node_delete(
@@ -159,19 +164,19 @@ impl App {
         workspace: Option<&str>,
         node: &str,
         session: Option<&SessionBinding>,
-    ) -> Result<In<DeletedSubtree>> {
+    ) -> Result<InWorkspace<DeletedSubtree>> {
         let id = NodeId::parse(node)?;
-        let place = self.locate(workspace)?;
-        let deleted = self.change(&place, |tx, op| ops::delete_node(tx, &id, op))?;
-        self.prune_trash(&place.store);
-        let own = self.own_binding();
+        let ws = self.locate(workspace)?;
+        let deleted = self.change(&ws, |tx, op| ops::delete_node(tx, &id, op))?;
+        self.prune_trash(&ws.store);
+        let own = self.env_session_binding();
         if let Some(session) = session.or(own.as_ref()) {
-            self.session_lost(session, &deleted)?;
+            self.refocus_after_delete(session, &deleted)?;
         }
-        Ok(In { workspace_id: place.id, result: deleted })
+        Ok(InWorkspace { workspace_id: ws.id, result: deleted })
     }
 
-    pub fn node_transition(&self, step: TransitionArgs<'_>) -> Result<In<TransitionResult>> {
+    pub fn node_transition(&self, step: TransitionArgs<'_>) -> Result<InWorkspace<TransitionResult>> {
         let id = NodeId::parse(step.node)?;
         let action = Action::parse("action", step.action)?;
         let agent = step
@@ -179,12 +184,12 @@ impl App {
             .as_deref()
             .map(|agent| tanmi_base::text::fit(&tanmi_base::text::one_line(agent.trim()), 80));
         let agent = agent.filter(|agent| !agent.is_empty());
-        let place = self.locate(step.workspace)?;
+        let ws = self.locate(step.workspace)?;
         if let Some(session) = step.session {
             // Before the step, so that whoever comes second finds the first alive.
-            self.steps_on(session);
+            self.record_activity(session);
         }
-        let mut done = self.change(&place, |tx, op| {
+        let mut done = self.change(&ws, |tx, op| {
             // A session with a focus of its own moves that one, and leaves the workspace's alone.
             let op = ops::OpContext { moves_focus: step.bound.is_none(), ..*op };
             let holder = tx.node(&id)?.and_then(|node| node.started_by);
@@ -198,15 +203,15 @@ impl App {
             ops::transition(tx, TransitionRequest { node_id, action, conclusion, claimant }, &op)
         })?;
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
-            done.focus_moved = self.session_stepped(bound, step.node, done.to, done.focus.as_ref())?;
+            done.focus_moved = self.update_session_focus(bound, step.node, done.to, done.focus.as_ref())?;
         }
         let reminders = match done.to {
             NodeStatus::Completed => {
-                self.task_completed(step.session, place.store.project(), &place.id, &done.node_id)
+                self.on_task_complete(step.session, ws.store.project(), &ws.id, &done.node_id)
             }
             _ => Vec::new(),
         };
-        Ok(In { workspace_id: place.id, result: TransitionResult { step: done, reminders } })
+        Ok(InWorkspace { workspace_id: ws.id, result: TransitionResult { step: done, reminders } })
     }
 
     pub fn node_reference(
@@ -215,48 +220,61 @@ impl App {
         node: &str,
         target: &str,
         edit: ReferenceEdit,
-    ) -> Result<In<NodeResult>> {
+    ) -> Result<InWorkspace<NodeResult>> {
         let id = NodeId::parse(node)?;
-        let place = self.locate(workspace)?;
-        let node = self.change(&place, |tx, op| ops::edit_reference(tx, &id, target, edit.clone(), op))?;
-        Ok(In {
-            workspace_id: place.id,
+        let ws = self.locate(workspace)?;
+        let node = self.change(&ws, |tx, op| ops::edit_reference(tx, &id, target, edit.clone(), op))?;
+        Ok(InWorkspace {
+            workspace_id: ws.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
         })
     }
 
     /// Without a node: the focused one, or the root.
-    pub fn context(&self, workspace: Option<&str>, node: Option<&str>) -> Result<In<Context>> {
+    pub fn context(&self, workspace: Option<&str>, node: Option<&str>) -> Result<InWorkspace<Context>> {
         let node = node.map(NodeId::parse).transpose()?;
-        let place = self.locate(workspace)?;
+        let ws = self.locate(workspace)?;
         let limits = self.config().context;
         let focus = match node {
             Some(node) => node,
-            None => self.focus_of(&place)?.unwrap_or_else(NodeId::root),
+            None => self.focus_of(&ws)?.unwrap_or_else(NodeId::root),
         };
-        let context = self.view(&place, |tx| context::assemble(tx, &focus, &limits))?;
-        Ok(In { workspace_id: place.id, result: context })
+        let context = self.view(&ws, |tx| context::assemble(tx, &focus, &limits))?;
+        Ok(InWorkspace { workspace_id: ws.id, result: context })
     }
 
-    pub fn log_append(&self, workspace: Option<&str>, target: &str, event: &str) -> Result<In<LogResult>> {
+    pub fn log_append(
+        &self,
+        workspace: Option<&str>,
+        target: &str,
+        event: &str,
+    ) -> Result<InWorkspace<LogResult>> {
         let target = Target::parse(target)?;
-        let place = self.locate(workspace)?;
-        let (entry, total) = self.change(&place, |tx, op| {
+        let ws = self.locate(workspace)?;
+        let (entry, total) = self.change(&ws, |tx, op| {
             let entry = ops::append_log(tx, &target, event, op)?;
             Ok((entry, ops::read_activity(tx, &target)?.log.len()))
         })?;
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
-        Ok(In { workspace_id: place.id, result })
+        Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
     /// The last `limit` lines.
-    pub fn log_show(&self, workspace: Option<&str>, target: &str, limit: usize) -> Result<In<LogResult>> {
+    pub fn log_show(
+        &self,
+        workspace: Option<&str>,
+        target: &str,
+        limit: usize,
+    ) -> Result<InWorkspace<LogResult>> {
         let target = Target::parse(target)?;
-        let place = self.locate(workspace)?;
-        let mut entries = self.view(&place, |tx| ops::read_activity(tx, &target))?.log;
+        let ws = self.locate(workspace)?;
+        let mut entries = self.view(&ws, |tx| ops::read_activity(tx, &target))?.log;
         let total = entries.len();
         let entries = entries.split_off(total.saturating_sub(limit));
-        Ok(In { workspace_id: place.id, result: LogResult { node_id: target.to_string(), entries, total } })
+        Ok(InWorkspace {
+            workspace_id: ws.id,
+            result: LogResult { node_id: target.to_string(), entries, total },
+        })
     }
 
     pub fn problem_update(
@@ -264,29 +282,32 @@ impl App {
         workspace: Option<&str>,
         target: &str,
         change: ProblemChange,
-    ) -> Result<In<ProblemResult>> {
+    ) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
-        let place = self.locate(workspace)?;
-        let problem = self.change(&place, |tx, op| ops::update_problem(tx, &target, change.clone(), op))?;
+        let ws = self.locate(workspace)?;
+        let problem = self.change(&ws, |tx, op| ops::update_problem(tx, &target, change.clone(), op))?;
         let result = ProblemResult { node_id: target.to_string(), problem: Some(problem) };
-        Ok(In { workspace_id: place.id, result })
+        Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
-    pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
+    pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
-        let place = self.locate(workspace)?;
-        self.change(&place, |tx, op| ops::clear_problem(tx, &target, op))?;
-        Ok(In {
-            workspace_id: place.id,
+        let ws = self.locate(workspace)?;
+        self.change(&ws, |tx, op| ops::clear_problem(tx, &target, op))?;
+        Ok(InWorkspace {
+            workspace_id: ws.id,
             result: ProblemResult { node_id: target.to_string(), problem: None },
         })
     }
 
-    pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<In<ProblemResult>> {
+    pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
-        let place = self.locate(workspace)?;
-        let problem = self.view(&place, |tx| ops::read_activity(tx, &target))?.problem;
-        Ok(In { workspace_id: place.id, result: ProblemResult { node_id: target.to_string(), problem } })
+        let ws = self.locate(workspace)?;
+        let problem = self.view(&ws, |tx| ops::read_activity(tx, &target))?.problem;
+        Ok(InWorkspace {
+            workspace_id: ws.id,
+            result: ProblemResult { node_id: target.to_string(), problem },
+        })
     }
 }
 

@@ -68,7 +68,7 @@ impl Registry {
     }
 
     /// Remembers where these workspaces are; of several places, the first. Writes only if something is new.
-    pub fn remember(&self, found: &[(WorkspaceId, RegistryEntry)]) -> Result<()> {
+    pub fn record_all(&self, found: &[(WorkspaceId, RegistryEntry)]) -> Result<()> {
         let mut seen = BTreeSet::new();
         let first: Vec<&(WorkspaceId, RegistryEntry)> =
             found.iter().filter(|(id, _)| seen.insert(id)).collect();
@@ -89,13 +89,13 @@ impl Registry {
     }
 
     /// Remembers where a workspace is used, if that is news. Its name follows when it is listed.
-    pub fn note(&self, id: &WorkspaceId, project: &Path) -> Result<()> {
+    pub fn record(&self, id: &WorkspaceId, project: &Path) -> Result<()> {
         let known = self.load()?.workspaces.remove(id.as_str());
         if known.as_ref().is_some_and(|entry| entry.project == project) {
             return Ok(());
         }
         let name = known.map_or_else(|| id.to_string(), |entry| entry.name);
-        self.remember(&[(id.clone(), RegistryEntry { project: project.to_owned(), name })])
+        self.record_all(&[(id.clone(), RegistryEntry { project: project.to_owned(), name })])
     }
 
     fn edit(&self, change: impl FnOnce(&mut RegistryFile)) -> Result<()> {
@@ -135,7 +135,7 @@ impl Registry {
         });
         if let Some(project) = &found {
             let entry = RegistryEntry { project: project.clone(), name: entry.name };
-            self.remember(&[(id.clone(), entry)])?;
+            self.record_all(&[(id.clone(), entry)])?;
         }
         Ok(found)
     }

@@ -11,8 +11,8 @@ use tanmi_workspace::model::WorkspaceId;
 
 use crate::App;
 use crate::error::{Error, Result};
-use crate::spine::rules::{self, RuleFile};
-use crate::spine::{self, Explained};
+use crate::pipeline::rules::{self, RuleFile};
+use crate::pipeline::{self, PipelineTrace};
 use crate::trust::Trust;
 
 #[derive(Clone, Debug, Serialize)]
@@ -105,7 +105,7 @@ pub struct Explanation {
 
 /// An event that somebody asks about.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
+pub struct ExplainRequest {
     pub event: Option<String>,
     pub session: String,
     pub platform: Option<&'static Platform>,
@@ -117,7 +117,7 @@ pub struct Question {
 
 /// A rules file that waits for the person's word.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pending {
+pub struct PendingRules {
     pub path: String,
     pub hash: String,
     /// Each rule as `id: content`.
@@ -132,7 +132,7 @@ pub struct TrustView {
     pub project: String,
     pub trusted: bool,
     /// Files that are not agreed to, or were not until now.
-    pub rules: Vec<Pending>,
+    pub rules: Vec<PendingRules>,
     /// Whether anything was changed.
     pub done: bool,
 }
@@ -174,7 +174,7 @@ impl App {
             events: rule.events.iter().map(|kind| kind.as_str()).collect(),
             platforms: Vec::new(),
             condition: None,
-            state: if spine::muted(self.config()).contains(&rule.id) { "off" } else { "active" },
+            state: if pipeline::disabled_rules(self.config()).contains(&rule.id) { "off" } else { "active" },
             path: None,
         });
         let files = self.rule_files();
@@ -219,9 +219,9 @@ impl App {
     }
 
     /// The event of a question, as a hook would report it.
-    pub fn ask(&self, question: Question) -> Result<Event> {
+    pub fn event_to_explain(&self, question: ExplainRequest) -> Result<Event> {
         let kind = event_kind(question.event.as_deref().unwrap_or("prompt_submit"))?;
-        let start = start_named(kind, question.start.as_deref())?;
+        let start = parse_start_source(kind, question.start.as_deref())?;
         let platform = question.platform.unwrap_or_else(|| self.platform_of(&question.session));
         let mut payload = Payload {
             prompt: question.prompt,
@@ -231,12 +231,12 @@ impl App {
             ..Payload::default()
         };
         if let Some(workspace) = &question.workspace {
-            let place = self.locate(Some(workspace))?;
+            let ws = self.locate(Some(workspace))?;
             if let Some(node) = &payload.node_id {
                 self.node_show(Some(workspace), node)?;
             }
-            payload.project = Some(place.store.project().to_owned());
-            payload.workspace_id = Some(place.id.to_string());
+            payload.project = Some(ws.store.project().to_owned());
+            payload.workspace_id = Some(ws.id.to_string());
         }
         Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: question.session, payload })
     }
@@ -252,9 +252,9 @@ impl App {
         let mut caller = self.caller();
         caller.client = client;
         caller.now = at.unwrap_or(caller.now);
-        let explained = spine::explain(&caller, event, edited);
+        let explained = pipeline::explain(&caller, event, edited);
         let lang = self.config().language.unwrap_or(explained.facts.lang);
-        let Explained { traced, facts, files, text, silenced } = explained;
+        let PipelineTrace { traced, facts, files, text, silenced } = explained;
         Explanation {
             event: event.kind.as_str(),
             platform: event.platform.id,
@@ -271,13 +271,13 @@ impl App {
     }
 
     /// The rules files here that wait for the person's word.
-    pub fn rules_pending(&self) -> Vec<Pending> {
+    pub fn rules_pending(&self) -> Vec<PendingRules> {
         let waiting = self.rule_files().into_iter().filter(|file| !file.trusted);
         waiting.filter_map(|file| pending(&file)).collect()
     }
 
     /// Agrees to exactly what [`App::rules_pending`] showed.
-    pub fn rules_trust(&self, pending: &[Pending]) -> Result<()> {
+    pub fn rules_trust(&self, pending: &[PendingRules]) -> Result<()> {
         let trust = Trust::new(self.home());
         for file in pending {
             trust.add_rules(Path::new(&file.path), &file.bytes, self.now())?;
@@ -302,7 +302,7 @@ impl App {
 const SOURCES: &[&str] = &["built-in", "workspace", "project", "global"];
 
 /// How a session started, for an event that is its start.
-pub(crate) fn start_named(kind: EventKind, word: Option<&str>) -> Result<Option<StartSource>> {
+pub(crate) fn parse_start_source(kind: EventKind, word: Option<&str>) -> Result<Option<StartSource>> {
     let start = StartSource::from_word(word.unwrap_or_default());
     if let Some(word) = word.filter(|word| *word != start.as_str()) {
         let words: Vec<&str> = StartSource::ALL.iter().map(|start| start.as_str()).collect();
@@ -318,14 +318,14 @@ pub(crate) fn event_kind(word: &str) -> Result<EventKind> {
     })
 }
 
-fn pending(file: &RuleFile) -> Option<Pending> {
+fn pending(file: &RuleFile) -> Option<PendingRules> {
     // Read once more, and only what still has the digest that was looked at is offered.
     let bytes = tanmi_base::fs::read_limited(&file.path, 1 << 20).ok()??;
     if tanmi_base::hash::sha256_hex(&bytes) != file.hash {
         return None;
     }
     let path: PathBuf = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
-    Some(Pending {
+    Some(PendingRules {
         path: path.display().to_string(),
         hash: file.hash.clone(),
         rules: file.rules.iter().map(agreed).collect(),

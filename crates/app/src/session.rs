@@ -10,8 +10,8 @@ use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, Workspac
 use tanmi_workspace::ops::DeletedSubtree;
 
 use crate::error::{Error, Result};
-use crate::spine;
-use crate::{App, Place};
+use crate::pipeline;
+use crate::{App, WorkspaceRef};
 
 /// Bindings without a sign of life for this long are nobody's.
 const STALE_AFTER: Millis = 30 * 86_400_000;
@@ -20,7 +20,7 @@ const LIVE_FOR: Millis = 30 * 60_000;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Bound {
+pub struct BindResult {
     pub success: bool,
     pub message: String,
     pub binding: BindingView,
@@ -38,7 +38,7 @@ pub struct BindingView {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Unbound {
+pub struct UnbindResult {
     pub success: bool,
     pub message: String,
     pub session_id: String,
@@ -70,14 +70,14 @@ impl App {
         if let Some(session) = &self.env.session {
             return Ok(session.clone());
         }
-        if self.env.stays {
+        if self.env.long_running {
             return Ok(self.connection.get_or_init(|| id::fresh("mcp", self.now())).clone());
         }
         Err(Error::NoSession)
     }
 
     /// The session that was named, or that the environment names: what a person does in a terminal belongs to none.
-    pub fn session_named(&self, explicit: Option<&str>) -> Option<String> {
+    pub fn session_from_env(&self, explicit: Option<&str>) -> Option<String> {
         explicit.map(str::to_owned).or_else(|| self.env.session.clone())
     }
 
@@ -117,13 +117,18 @@ impl App {
     }
 
     /// Without a workspace: the only one that is active here, whatever the session was bound to before.
-    pub fn session_bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<Bound> {
+    pub fn session_bind(
+        &self,
+        session: &str,
+        workspace: Option<&str>,
+        node: Option<&str>,
+    ) -> Result<BindResult> {
         let node = node.map(NodeId::parse).transpose()?;
-        let place = match workspace {
+        let ws = match workspace {
             Some(_) => self.locate(workspace)?,
             None => self.only_active()?,
         };
-        let (name, lang) = self.view(&place, |tx| {
+        let (name, lang) = self.view(&ws, |tx| {
             let workspace = tx.workspace()?;
             if workspace.status == WorkspaceStatus::Archived {
                 return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id });
@@ -138,10 +143,10 @@ impl App {
         let lang = self.lang(Some(&lang));
         let bindings = Bindings::new(self.home());
         let binding = Binding {
-            workspace_id: place.id.to_string(),
+            workspace_id: ws.id.to_string(),
             focused_node_id: node.as_ref().map(NodeId::to_string),
             bound_at: self.now(),
-            project: place.store.project().to_owned(),
+            project: ws.store.project().to_owned(),
             other: Default::default(),
         };
         bindings.bind(session, &binding)?;
@@ -156,16 +161,16 @@ impl App {
             Lang::En => format!("bound to workspace “{name}”"),
         };
         let binding =
-            BindingView { session_id: session.to_owned(), workspace_id: place.id, focused_node_id: node };
+            BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
         let hint = lang.pick(
             "目标、规则和节点从下一次提示起自动送达；现在就要看：context_get",
             "goal, rules and node come by themselves from the next prompt on; context_get has them now",
         );
-        Ok(Bound { success: true, message, binding, hint })
+        Ok(BindResult { success: true, message, binding, hint })
     }
 
     /// Whether a hook of this session ever ran.
-    pub fn is_heard(&self, session: &str) -> bool {
+    pub fn is_known_session(&self, session: &str) -> bool {
         !States::new(self.home()).read(session).platform.is_empty()
     }
 
@@ -179,7 +184,7 @@ impl App {
         Ok(())
     }
 
-    pub fn session_unbind(&self, session: &str) -> Result<Unbound> {
+    pub fn session_unbind(&self, session: &str) -> Result<UnbindResult> {
         let was = Bindings::new(self.home()).unbind(session)?;
         if was.is_some() {
             States::new(self.home()).update(session, |state| (state.seen, state.unbound) = (None, true))?;
@@ -190,13 +195,13 @@ impl App {
                 .pick("已解除工作区绑定，钩子将不再注入上下文", "unbound; hooks inject no context any more"),
             None => lang.pick("本会话没有绑定", "the session was not bound"),
         };
-        Ok(Unbound { success: true, message: message.to_owned(), session_id: session.to_owned() })
+        Ok(UnbindResult { success: true, message: message.to_owned(), session_id: session.to_owned() })
     }
 
     /// The specification's two shapes, with progress and the session's id in both.
     pub fn session_status(&self, session: &str) -> Result<Value> {
         let mut status = self.session_view(session)?;
-        let reminders = self.status_checked(session);
+        let reminders = self.on_status_check(session);
         if !reminders.is_empty() {
             status["reminders"] = json!(reminders);
         }
@@ -209,8 +214,8 @@ impl App {
         let Some(bound) = self.binding_of(session)? else { return self.unbound_status(session) };
         let binding = Bindings::new(self.home()).find(session)?;
         let project = binding.map_or_else(|| self.project().to_owned(), |binding| binding.project);
-        let place = Place { store: self.store(&project), id: WorkspaceId::parse(&bound.workspace_id)? };
-        self.view(&place, |tx| {
+        let ws = WorkspaceRef { store: self.store(&project), id: WorkspaceId::parse(&bound.workspace_id)? };
+        self.view(&ws, |tx| {
             let workspace = tx.workspace()?;
             let progress = tx.total()?.progress();
             let focus = bound.focused_node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
@@ -262,7 +267,7 @@ impl App {
     }
 
     /// A session takes a step. Nothing is lost if it cannot be written down.
-    pub(crate) fn steps_on(&self, session: &str) {
+    pub(crate) fn record_activity(&self, session: &str) {
         let now = self.now();
         let _ = States::new(self.home()).update(session, |state| {
             state.alive_at = now;
@@ -271,10 +276,10 @@ impl App {
     }
 
     /// Runs what a session does itself. What that changes in its context is nothing it has to be told.
-    pub fn knowing<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
+    pub fn track_own_changes<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
         let context = |session: &str| {
             let binding = Bindings::new(self.home()).find(session).ok()??;
-            spine::context_now(&binding)
+            pipeline::context_now(&binding)
         };
         let before = session.and_then(|session| {
             let (hash, focus) = context(session)?;
@@ -291,7 +296,7 @@ impl App {
                 let is_news = known.is_some_and(|known| *known != hash.node);
                 // Nothing told yet, as after a bind, is nothing known.
                 if state.seen.is_some() && !is_news {
-                    spine::knows(state, &hash, node.as_deref());
+                    pipeline::mark_seen(state, &hash, node.as_deref());
                 }
             });
         }
@@ -300,7 +305,7 @@ impl App {
 
     /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent. Says whether
     /// it moved.
-    pub fn session_stepped(
+    pub fn update_session_focus(
         &self,
         bound: &SessionBinding,
         node: &str,
@@ -316,7 +321,7 @@ impl App {
     }
 
     /// A focus on something that was deleted goes to the parent of what was deleted.
-    pub fn session_lost(&self, bound: &SessionBinding, deleted: &DeletedSubtree) -> Result<()> {
+    pub fn refocus_after_delete(&self, bound: &SessionBinding, deleted: &DeletedSubtree) -> Result<()> {
         if bound
             .focused_node_id
             .as_deref()
@@ -331,9 +336,9 @@ impl App {
     /// Sets or clears the focus of a bound session.
     pub fn session_focus(&self, bound: &SessionBinding, node: Option<&str>) -> Result<()> {
         let node = node.map(NodeId::parse).transpose()?;
-        let place = self.locate(Some(&bound.workspace_id))?;
+        let ws = self.locate(Some(&bound.workspace_id))?;
         if let Some(node) = &node
-            && self.view(&place, |tx| tx.brief(node))?.is_none()
+            && self.view(&ws, |tx| tx.brief(node))?.is_none()
         {
             return Err(tanmi_workspace::Error::node_not_found("nodeId", node).into());
         }

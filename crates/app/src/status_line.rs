@@ -34,15 +34,15 @@ const TITLE: usize = 40;
 
 /// The session a client draws its line for, and where that is.
 #[derive(Clone, Debug, Default)]
-pub struct Drawn {
+pub struct StatusLineInput {
     pub session: Option<String>,
     pub cwd: Option<PathBuf>,
 }
 
-pub fn read(home: &Path, drawn: &Drawn, now: Millis) -> StatusLine {
-    let mut line = drawn.session.as_deref().and_then(|session| bound(home, session)).unwrap_or_default();
+pub fn read(home: &Path, input: &StatusLineInput, now: Millis) -> StatusLine {
+    let mut line = input.session.as_deref().and_then(|session| bound(home, session)).unwrap_or_default();
     let has_some = |cwd: &Path| has_workspaces(&paths::project_root(cwd, home));
-    line.could_be_bound = !line.bound && drawn.cwd.as_deref().is_some_and(has_some);
+    line.could_be_bound = !line.bound && input.cwd.as_deref().is_some_and(has_some);
     let today = clock::utc_day(now);
     let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
     line.tokens_today = said.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));

@@ -15,7 +15,7 @@ use crate::memory::project_key;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ingested {
+pub struct IngestResult {
     pub files: usize,
     pub turns: usize,
     /// Files that had nothing new.
@@ -43,11 +43,11 @@ pub fn files(home: &Path, project: &Path) -> Vec<(String, PathBuf)> {
 
 impl App {
     /// Takes what is new in these files; without any, in those that Claude Code keeps of this project.
-    pub fn memory_ingest(&self, paths: &[PathBuf]) -> Result<Ingested> {
+    pub fn memory_ingest(&self, paths: &[PathBuf]) -> Result<IngestResult> {
         // One that was named is wanted; one that was found may be of a project with a name like this one's.
         let is_named = !paths.is_empty();
         let paths = if is_named { expand(paths)? } else { self.own_transcripts() };
-        let mut ingested = Ingested::default();
+        let mut ingested = IngestResult::default();
         for path in paths.iter().filter(|path| is_named || is_of(path, self.project())) {
             ingest(self.home(), self.project(), path, &mut ingested)?;
         }
@@ -122,7 +122,7 @@ fn head(bytes: &[u8]) -> String {
 }
 
 /// Takes what is new in one file. How far it was read stands in a file beside what was taken; what was taken stays.
-pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut Ingested) -> Result<()> {
+pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestResult) -> Result<()> {
     let dir = folder(home, project);
     let full = path.canonicalize().map_err(Error::io(path))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -153,8 +153,8 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut Ingested)
         let (content, masked) = secrets::mask(&turn.content);
         ingested.masked += masked.len();
         let content = text::cut(&content, TURN_BYTES);
-        let place = line.as_ptr() as usize - bytes.as_ptr() as usize + start;
-        let id = turn.id.unwrap_or_else(|| format!("{key}-{place}-{}", &hash::md5_hex(line)[..6]));
+        let position = line.as_ptr() as usize - bytes.as_ptr() as usize + start;
+        let id = turn.id.unwrap_or_else(|| format!("{key}-{position}-{}", &hash::md5_hex(line)[..6]));
         let line = json!({
             "id": format!("turn-{id}"), "type": "turn", "content": content, "speaker": turn.speaker,
             "timestamp": turn.timestamp.unwrap_or_default(), "source": {"session": turn.session, "by": "transcript"},

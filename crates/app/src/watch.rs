@@ -1,7 +1,7 @@
 //! What happens around us, for whoever shows it live: changes of other processes and of people in every known
 //! workspace, and that bindings, ledger, memories or rules are no longer what they were.
 //!
-//! How often to look is up to the caller: [`Watcher::glance`] is cheap, [`Watcher::sweep`] looks at every file.
+//! How often to look is up to the caller: [`Watcher::poll_changes`] is cheap, [`Watcher::poll_edits`] looks at every file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::App;
 /// Something that a view should look at again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Happening {
+pub enum FeedEvent {
     /// Nodes of a workspace are not what they were: ids, or `workspace` for its own file.
     Workspace {
         workspace_id: WorkspaceId,
@@ -44,7 +44,7 @@ pub enum Happening {
     Rules,
 }
 
-struct Followed {
+struct FollowedWorkspace {
     follower: Follower,
     /// One that went is remembered: it may come back, with another branch.
     is_there: bool,
@@ -52,11 +52,11 @@ struct Followed {
 
 pub struct Watcher {
     app: Arc<App>,
-    followers: BTreeMap<(PathBuf, WorkspaceId), Followed>,
+    followers: BTreeMap<(PathBuf, WorkspaceId), FollowedWorkspace>,
     /// Projects that were looked at before: only in those is a workspace that was not there a new one.
     projects: BTreeSet<PathBuf>,
-    signs: BTreeMap<Happening, Vec<Option<FileSig>>>,
-    memories: BTreeMap<Happening, Vec<Option<FileSig>>>,
+    signs: BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
+    memories: BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
 }
 
 impl App {
@@ -81,7 +81,7 @@ impl Watcher {
         };
         for (project, id) in watcher.workspaces(projects) {
             let follower = watcher.app.store(&project).follow(&id, false);
-            watcher.followers.insert((project, id), Followed { follower, is_there: true });
+            watcher.followers.insert((project, id), FollowedWorkspace { follower, is_there: true });
         }
         watcher.signs = watcher.signs_now(projects);
         watcher.memories = memory_signs(projects);
@@ -89,7 +89,7 @@ impl Watcher {
     }
 
     /// What the journals tell, and the signs of everything else.
-    pub fn glance(&mut self, projects: &[PathBuf]) -> Vec<Happening> {
+    pub fn poll_changes(&mut self, projects: &[PathBuf]) -> Vec<FeedEvent> {
         let mut happened = Vec::new();
         for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_there) {
             // A workspace that cannot be read now is looked at again the next time.
@@ -104,7 +104,12 @@ impl Watcher {
 
     /// Workspaces that came or went, and what people changed in those that are `wanted`, and in one after the other of the
     /// rest. Says how many there are.
-    pub fn sweep(&mut self, projects: &[PathBuf], wanted: &[String], turn: usize) -> (Vec<Happening>, usize) {
+    pub fn poll_edits(
+        &mut self,
+        projects: &[PathBuf],
+        wanted: &[String],
+        turn: usize,
+    ) -> (Vec<FeedEvent>, usize) {
         let mut happened = Vec::new();
         let now = self.workspaces(projects);
         let mut is_changed = false;
@@ -115,13 +120,13 @@ impl Watcher {
         for key in now {
             if !self.followers.contains_key(&key) {
                 let follower = self.app.store(&key.0).follow(&key.1, self.projects.contains(&key.0));
-                self.followers.insert(key, Followed { follower, is_there: true });
+                self.followers.insert(key, FollowedWorkspace { follower, is_there: true });
                 is_changed = true;
             }
         }
         self.projects.extend(projects.iter().cloned());
         if is_changed {
-            happened.push(Happening::Workspaces);
+            happened.push(FeedEvent::Workspaces);
         }
         let memories = memory_signs(projects);
         happened.extend(differing(&self.memories, &memories));
@@ -149,13 +154,13 @@ impl Watcher {
         projects.iter().flat_map(of).collect()
     }
 
-    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<Happening, Vec<Option<FileSig>>> {
+    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<FeedEvent, Vec<Option<FileSig>>> {
         let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
         let home = self.app.home();
         let today = format!("{}.jsonl", clock::utc_day(self.app.now()));
         let mut signs = BTreeMap::from([
-            (Happening::Bindings, vec![sig(home.join("session-bindings.json"))]),
-            (Happening::Ledger, vec![sig(home.join("ledger").join(today))]),
+            (FeedEvent::Bindings, vec![sig(home.join("session-bindings.json"))]),
+            (FeedEvent::Ledger, vec![sig(home.join("ledger").join(today))]),
         ]);
         // What rules there are, which of them may speak, and which are switched off.
         let files =
@@ -168,35 +173,35 @@ impl Watcher {
             .keys()
             .filter_map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")))
             .map(Some);
-        signs.insert(Happening::Rules, folders.chain(own).chain(of_workspaces).collect());
+        signs.insert(FeedEvent::Rules, folders.chain(own).chain(of_workspaces).collect());
         signs
     }
 }
 
-fn memory_signs(projects: &[PathBuf]) -> BTreeMap<Happening, Vec<Option<FileSig>>> {
+fn memory_signs(projects: &[PathBuf]) -> BTreeMap<FeedEvent, Vec<Option<FileSig>>> {
     let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
     let of = |project: &PathBuf| {
         let folder = Folder::of(project);
         let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
-        let happening = Happening::Memory { project: project.display().to_string() };
+        let happening = FeedEvent::Memory { project: project.display().to_string() };
         (happening, files.chain([sig(folder.memory_md())]).collect())
     };
     projects.iter().map(of).collect()
 }
 
 fn differing<'a>(
-    before: &'a BTreeMap<Happening, Vec<Option<FileSig>>>,
-    now: &'a BTreeMap<Happening, Vec<Option<FileSig>>>,
-) -> impl Iterator<Item = Happening> + 'a {
+    before: &'a BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
+    now: &'a BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
+) -> impl Iterator<Item = FeedEvent> + 'a {
     now.iter().filter(|(kind, sign)| before.get(*kind) != Some(sign)).map(|(kind, _)| kind.clone())
 }
 
-fn seen(project: &Path, id: &WorkspaceId, happening: store::StoreEvent) -> Happening {
+fn seen(project: &Path, id: &WorkspaceId, happening: store::StoreEvent) -> FeedEvent {
     let (workspace_id, project) = (id.clone(), project.display().to_string());
     let (change, nodes, gap) = match happening {
         store::StoreEvent::Change { seq, nodes } => (Some(seq), nodes, false),
         store::StoreEvent::Edit { nodes } => (None, nodes, false),
         store::StoreEvent::Gap { seq } => (Some(seq), Vec::new(), true),
     };
-    Happening::Workspace { workspace_id, project, change, nodes, gap }
+    FeedEvent::Workspace { workspace_id, project, change, nodes, gap }
 }

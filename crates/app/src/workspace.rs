@@ -12,7 +12,7 @@ use tanmi_workspace::store::{CheckReport, Store};
 use crate::error::{Error, Result};
 use crate::registry::{self, RegistryEntry};
 use crate::trust::Trust;
-use crate::{App, Place};
+use crate::{App, WorkspaceRef};
 
 /// A workspace as every face shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -82,7 +82,7 @@ fn as_text<S: serde::Serializer>(
 impl App {
     pub(crate) fn workspace_view(
         &self,
-        place: &Place,
+        ws: &WorkspaceRef,
         workspace: Workspace,
         progress: Progress,
     ) -> WorkspaceView {
@@ -99,7 +99,7 @@ impl App {
             progress,
             created_at: workspace.created_at,
             updated_at: workspace.updated_at,
-            project: place.store.project().to_owned(),
+            project: ws.store.project().to_owned(),
         }
     }
 
@@ -113,10 +113,10 @@ impl App {
             let _ = Trust::new(self.home()).add_project(self.project(), "created", self.now());
         }
         // A home that cannot be written costs the short way from elsewhere, not the workspace.
-        let _ = self.registry.remember(&[(workspace.id.clone(), entry)]);
+        let _ = self.registry.record_all(&[(workspace.id.clone(), entry)]);
         self.prune_trash(&store);
-        let place = Place { store, id: workspace.id.clone() };
-        Ok(self.workspace_view(&place, workspace, Progress::default()))
+        let ws = WorkspaceRef { store, id: workspace.id.clone() };
+        Ok(self.workspace_view(&ws, workspace, Progress::default()))
     }
 
     pub fn workspace_list(&self, filter: &WorkspaceFilter) -> Result<WorkspaceLines> {
@@ -180,7 +180,7 @@ impl App {
                 (line.workspace_id.clone(), entry)
             })
             .collect();
-        self.registry.remember(&found)
+        self.registry.record_all(&found)
     }
 
     fn scan_for_projects(&self, dir: &std::path::Path) -> Result<()> {
@@ -198,9 +198,9 @@ impl App {
     }
 
     pub fn workspace_show(&self, id: Option<&str>) -> Result<WorkspaceView> {
-        let place = self.locate(id)?;
-        let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
-        Ok(self.workspace_view(&place, workspace, progress))
+        let ws = self.locate(id)?;
+        let (workspace, progress) = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+        Ok(self.workspace_view(&ws, workspace, progress))
     }
 
     pub fn workspace_update(&self, id: Option<&str>, change: WorkspaceChange) -> Result<WorkspaceView> {
@@ -229,10 +229,10 @@ impl App {
         if !self.store(&projects[0]).exists(&parsed) {
             for project in &projects {
                 if self.store(project).undelete(&parsed)? {
-                    let place = Place { store: self.store(project), id: parsed };
+                    let ws = WorkspaceRef { store: self.store(project), id: parsed };
                     let (workspace, progress) =
-                        self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
-                    return Ok(self.workspace_view(&place, workspace, progress));
+                        self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+                    return Ok(self.workspace_view(&ws, workspace, progress));
                 }
             }
         }
@@ -240,18 +240,18 @@ impl App {
     }
 
     pub fn workspace_delete(&self, id: &str) -> Result<WorkspaceLine> {
-        let place = self.locate(Some(id))?;
-        let named = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
+        let ws = self.locate(Some(id))?;
+        let named = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
         let now = self.now();
-        place.store.delete(&place.id, now)?;
-        self.prune_trash(&place.store);
+        ws.store.delete(&ws.id, now)?;
+        self.prune_trash(&ws.store);
         // The registry keeps its entry: it is how a restore finds the project.
         let (name, progress) = match named {
             Ok((workspace, progress)) => (workspace.name, progress),
-            Err(_) => (place.id.to_string(), Progress::default()),
+            Err(_) => (ws.id.to_string(), Progress::default()),
         };
-        let project = place.store.project().to_owned();
-        let (workspace_id, status) = (place.id, "deleted");
+        let project = ws.store.project().to_owned();
+        let (workspace_id, status) = (ws.id, "deleted");
         Ok(WorkspaceLine { workspace_id, name, status, progress, active_at: now, project, damage: None })
     }
 
@@ -261,9 +261,9 @@ impl App {
     }
 
     pub fn workspace_check(&self, id: Option<&str>, repair: bool) -> Result<(WorkspaceId, CheckReport)> {
-        let place = self.locate(id)?;
-        let report = place.store.check(&place.id, repair, self.now())?;
-        Ok((place.id, report))
+        let ws = self.locate(id)?;
+        let report = ws.store.check(&ws.id, repair, self.now())?;
+        Ok((ws.id, report))
     }
 
     fn change_workspace(
@@ -274,11 +274,11 @@ impl App {
             &ops::OpContext,
         ) -> tanmi_workspace::Result<Workspace>,
     ) -> Result<WorkspaceView> {
-        let place = self.locate(id)?;
-        let (workspace, progress) = self.change(&place, |tx, op| {
+        let ws = self.locate(id)?;
+        let (workspace, progress) = self.change(&ws, |tx, op| {
             let workspace = work(tx, op)?;
             Ok((workspace, tx.total()?.progress()))
         })?;
-        Ok(self.workspace_view(&place, workspace, progress))
+        Ok(self.workspace_view(&ws, workspace, progress))
     }
 }

@@ -57,7 +57,7 @@ impl RuleInput<'_> {
     /// Whoever hears that its workspace is lost is not told beside it that it has none.
     fn refuse_if_lost(&self) -> Result<(), SkipReason> {
         let is_already_told =
-            self.facts.session.lost.is_some() && !self.facts.muted.contains(&binding_lost::RULE.id);
+            self.facts.session.lost.is_some() && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
         if is_already_told {
             return Err(("绑定的工作区无法读取", "the workspace it is bound to cannot be read"));
         }

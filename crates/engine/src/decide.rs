@@ -196,7 +196,7 @@ fn run_builtin(rule: &BuiltinRule, event: &Event, facts: &Facts, left: usize) ->
     if !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
     }
-    if facts.muted.contains(&rule.id) {
+    if facts.disabled_rules.contains(&rule.id) {
         return Err(Verdict::Off);
     }
     let said = (rule.run)(&RuleInput { event, facts, left }).map_err(Verdict::Silent)?;

@@ -27,7 +27,7 @@ pub struct Facts {
     /// Full context again after so many prompts, where the platform gets it by prompts; 0 means never.
     pub refresh_every: u32,
     /// Ids of the built-in rules that the settings switch off.
-    pub muted: Vec<&'static str>,
+    pub disabled_rules: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -108,14 +108,14 @@ pub struct Placed<'a> {
 pub const REACH: usize = 2;
 
 /// A question, made ready.
-pub struct Question {
+pub struct SearchQuestion {
     pub terms: Vec<String>,
     pub days: Vec<Day>,
 }
 
-impl Question {
-    pub fn new(text: &str, now: Millis) -> Question {
-        Question { terms: segment::query_terms(text), days: dates::named(text, now) }
+impl SearchQuestion {
+    pub fn new(text: &str, now: Millis) -> SearchQuestion {
+        SearchQuestion { terms: segment::query_terms(text), days: dates::named(text, now) }
     }
 }
 
@@ -130,7 +130,7 @@ pub struct Collection {
 
 /// One score for each memory, in their order; 0 to 1.
 pub fn scores(
-    question: &Question,
+    question: &SearchQuestion,
     collection: &Collection,
     docs: &[Placed<'_>],
     weights: &Weights,
@@ -182,7 +182,7 @@ struct Scale<'a> {
 }
 
 impl<'a> Scale<'a> {
-    fn new(question: &'a Question, collection: &Collection, weights: &'a Weights) -> Scale<'a> {
+    fn new(question: &'a SearchQuestion, collection: &Collection, weights: &'a Weights) -> Scale<'a> {
         let idf: Vec<f32> = collection.frequencies.iter().map(|df| idf(*df, collection.docs)).collect();
         let best = idf.iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();

@@ -9,7 +9,7 @@ use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 
 use crate::Result;
-use crate::rank::{self, Collection, Placed, Question, REACH, Terms, WEIGHTS};
+use crate::rank::{self, Collection, Placed, REACH, SearchQuestion, Terms, WEIGHTS};
 use crate::vectors::{Model, similarity};
 
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ fn by_words(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<(i64, f32)>> {
-    let question = Question::new(query, now);
+    let question = SearchQuestion::new(query, now);
     if question.terms.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
@@ -225,7 +225,7 @@ fn groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
 
 /// The numbers of what is wanted among these, with their scores, best first.
 fn ranked(
-    question: &Question,
+    question: &SearchQuestion,
     collection: &Collection,
     outlines: &[MemoryOutline],
     filter: &MemoryFilter,

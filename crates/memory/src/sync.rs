@@ -14,7 +14,7 @@ use crate::record::{self, Line};
 use crate::{Error, Result};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Synced {
+pub struct SyncResult {
     pub added: usize,
     /// Lines that cannot be understood, in all files together.
     pub bad_lines: u64,
@@ -33,9 +33,9 @@ pub fn sync(
     files: &[(String, PathBuf)],
     deadline: Option<Instant>,
     mut progress: impl FnMut(u64, u64),
-) -> Result<Synced> {
+) -> Result<SyncResult> {
     let mut known = index.files()?;
-    let mut synced = Synced::default();
+    let mut synced = SyncResult::default();
     let is_gone = |file: &IndexedFile| !files.iter().any(|(name, _)| *name == file.name);
     let is_rewritten = |file: &IndexedFile| {
         let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);
@@ -113,7 +113,7 @@ fn read_file(
     path: &Path,
     from: Option<&IndexedFile>,
     deadline: Option<Instant>,
-    synced: &mut Synced,
+    synced: &mut SyncResult,
     progress: &mut dyn FnMut(u64),
 ) -> Result<bool> {
     let mut at = from.map_or(0, |file| file.size);
@@ -176,7 +176,7 @@ fn read_chunk(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// Whether the line could be understood.
-fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut Synced) -> Result<bool> {
+fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut SyncResult) -> Result<bool> {
     match record::read_line(line, file) {
         Line::Bad => return Ok(false),
         Line::Session => {}

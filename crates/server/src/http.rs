@@ -78,7 +78,7 @@ impl Served {
         let guard =
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
         // Whoever started it, what is done on the page is done by a person.
-        let env = Env { stays: true, remote: true, session: None, operator: Operator::Human, ..env };
+        let env = Env { long_running: true, remote: true, session: None, operator: Operator::Human, ..env };
         let first = Arc::new(App::new(env.clone()));
         let feed = Arc::new(Feed::new());
         let (apps, announced, looked) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());

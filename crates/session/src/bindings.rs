@@ -71,7 +71,7 @@ impl Bindings {
     }
 
     /// Sets a file aside that cannot be read. Says whether there was one.
-    pub fn mend(&self) -> Result<bool> {
+    pub fn repair(&self) -> Result<bool> {
         let is_damaged = self.looks_damaged()?;
         if is_damaged {
             self.set_aside()?;

@@ -131,7 +131,7 @@ pub struct ServeArgs {
 
 /// Which workspace.
 #[derive(Debug, Args)]
-pub struct In {
+pub struct WorkspaceArg {
     /// Workspace id; may be left out where the project has one active workspace, and in the shell of an agent that is bound
     /// to one
     #[arg(long, short = 'w', value_name = "WS")]
@@ -171,12 +171,12 @@ pub enum WorkspaceCommand {
     /// Show one workspace
     Show {
         #[command(flatten)]
-        at: At,
+        at: WorkspaceTarget,
     },
     /// Change name, goal, rules or docs
     Update {
         #[command(flatten)]
-        at: At,
+        at: WorkspaceTarget,
         #[arg(long, allow_hyphen_values = true)]
         name: Option<String>,
         #[arg(long, allow_hyphen_values = true)]
@@ -200,7 +200,7 @@ pub enum WorkspaceCommand {
     /// Make read-only
     Archive {
         #[command(flatten)]
-        at: At,
+        at: WorkspaceTarget,
     },
     /// Bring back from the archive or from the trash
     Restore { id: String },
@@ -209,7 +209,7 @@ pub enum WorkspaceCommand {
     /// Show, set or clear the workspace's focus
     Focus {
         #[command(flatten)]
-        at: In,
+        at: WorkspaceArg,
         /// Node to focus; without it the focus is shown
         node: Option<String>,
         /// Focus no node
@@ -219,7 +219,7 @@ pub enum WorkspaceCommand {
     /// Look for damage
     Check {
         #[command(flatten)]
-        at: At,
+        at: WorkspaceTarget,
         /// Repair what can be repaired without guessing
         #[arg(long)]
         fix: bool,
@@ -228,14 +228,14 @@ pub enum WorkspaceCommand {
 
 /// Which workspace, as an argument or as an option.
 #[derive(Debug, Args)]
-pub struct At {
+pub struct WorkspaceTarget {
     /// Workspace id; may be left out where the project has one active workspace
     pub id: Option<String>,
     #[arg(long, short = 'w', value_name = "WS", conflicts_with = "id")]
     pub workspace: Option<String>,
 }
 
-impl At {
+impl WorkspaceTarget {
     pub fn get(&self) -> Option<&str> {
         self.id.as_deref().or(self.workspace.as_deref())
     }
@@ -244,9 +244,9 @@ impl At {
 /// Which node, as an argument or as an option.
 #[derive(Debug, Args)]
 #[group(skip)]
-pub struct AtNode {
+pub struct NodeTarget {
     #[command(flatten)]
-    pub at: In,
+    pub at: WorkspaceArg,
     /// Node id, as `tanmi tree` shows it; needed unless --node is given
     #[arg(required_unless_present = "node")]
     pub id: Option<String>,
@@ -255,7 +255,7 @@ pub struct AtNode {
     pub node: Option<String>,
 }
 
-impl AtNode {
+impl NodeTarget {
     pub fn node(&self) -> &str {
         self.id.as_deref().or(self.node.as_deref()).unwrap_or_default()
     }
@@ -264,7 +264,7 @@ impl AtNode {
 #[derive(Debug, Args)]
 pub struct LogArgs {
     #[command(flatten)]
-    pub at: In,
+    pub at: WorkspaceArg,
     /// Node id, or `workspace` for the workspace's own log; the focused node if left out
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
@@ -279,7 +279,7 @@ pub struct LogArgs {
 #[derive(Debug, Args)]
 pub struct ProblemArgs {
     #[command(flatten)]
-    pub at: In,
+    pub at: WorkspaceArg,
     /// Node id, or `workspace` for the workspace's own problem; the focused node if left out
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
@@ -297,7 +297,7 @@ pub struct ProblemArgs {
 #[derive(Debug, Args)]
 pub struct TreeArgs {
     #[command(flatten)]
-    pub at: At,
+    pub at: WorkspaceTarget,
     /// Only what is below this node
     #[arg(long, default_value = "root")]
     pub parent: String,
@@ -319,7 +319,7 @@ pub enum SessionCommand {
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         #[command(flatten)]
-        at: In,
+        at: WorkspaceArg,
         /// Node to focus
         #[arg(long, short = 'n', value_name = "NODE")]
         node: Option<String>,

@@ -70,8 +70,8 @@ pub fn run(cli: Cli) -> ExitCode {
         ));
     }
     // What an agent does in its own shell is nothing it has to be told.
-    let session = context.app.session_named(None);
-    let outcome = context.app.knowing(session.as_deref(), || match cli.command {
+    let session = context.app.session_from_env(None);
+    let outcome = context.app.track_own_changes(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
         Command::Log(args) => activity::log(&context, args),
@@ -115,7 +115,7 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// As the quick way in [`crate::hook`], for whoever asked for JSON.
 fn status_line(context: &Context) {
-    let drawn = crate::hook::drawn_on_stdin();
+    let drawn = crate::hook::read_status_line_input();
     let status = tanmi_app::status_line::read(context.app.home(), &drawn, context.app.now());
     context.answer(&status, |status| status.line(context.app.lang(None)));
 }

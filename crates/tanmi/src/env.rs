@@ -113,7 +113,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         disabled: is_disabled(),
         context: context(),
         session: session(),
-        stays: false,
+        long_running: false,
         remote: false,
     })
 }

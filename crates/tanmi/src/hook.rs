@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tanmi_app::spine::{Caller, handle, write_log};
-use tanmi_app::status_line::Drawn;
+use tanmi_app::pipeline::{Caller, handle, write_log};
+use tanmi_app::status_line::StatusLineInput;
 use tanmi_base::{Lang, clock, lock, paths};
 use tanmi_event::{EventKind, find_platform};
 
@@ -92,7 +92,7 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     if args.next()? != "statusline" || args.next().is_some() {
         return None;
     }
-    let drawn = drawn_on_stdin();
+    let drawn = read_status_line_input();
     if let Some(home) = paths::home_store() {
         let status = tanmi_app::status_line::read(&home, &drawn, clock::now());
         let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
@@ -103,14 +103,14 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
 }
 
 /// What a payload names; where a person runs it in a terminal, only the folder is known.
-pub fn drawn_on_stdin() -> Drawn {
+pub fn read_status_line_input() -> StatusLineInput {
     use std::io::IsTerminal;
     let input = if std::io::stdin().is_terminal() { None } else { read_input().ok() };
     let payload: serde_json::Value =
         input.and_then(|input| serde_json::from_slice(&input).ok()).unwrap_or_default();
     let text = |key: &str| payload.get(key).and_then(|value| value.as_str()).map(String::from);
     let cwd = text("cwd").map(PathBuf::from).or_else(|| std::env::current_dir().ok());
-    Drawn { session: text("session_id"), cwd }
+    StatusLineInput { session: text("session_id"), cwd }
 }
 
 /// What came in, with what is declared before its prompt; unchanged, to the byte, where there is nothing to put there.

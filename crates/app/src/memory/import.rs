@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Imported {
+pub struct ImportResult {
     pub added: usize,
     /// Ids that were there already.
     pub known: usize,
@@ -29,11 +29,11 @@ pub struct Imported {
 impl App {
     /// Takes JSON lines. Ids are kept, and what is known already stays as it is, unless something replaces it that was not
     /// known. Other words about a record count only where that record came in with them.
-    pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<Imported> {
+    pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<ImportResult> {
         let folder = self.memory_begin()?;
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
-        let mut imported = Imported::default();
+        let mut imported = ImportResult::default();
         let mut added: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut marks = Vec::new();
         let mut days: BTreeMap<PathBuf, String> = BTreeMap::new();

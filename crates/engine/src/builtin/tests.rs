@@ -24,7 +24,7 @@ fn unbound(lang: Lang) -> Facts {
         node: None,
         has_workspaces: true,
         refresh_every: 10,
-        muted: Vec::new(),
+        disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_on: true,
@@ -300,7 +300,7 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
     assert!(!run(&done, &with("planning", all)).should_respond);
     assert!(!run(&done, &bound(Lang::Zh)).should_respond);
     let mut off = with("monitoring", all);
-    off.muted.push("task-complete");
+    off.disabled_rules.push("task-complete");
     assert!(!run(&done, &off).should_respond);
 }
 

@@ -139,7 +139,7 @@ pub fn sample() -> Value {
         node: Some(NodeFacts { children: some, parent: Some(parent), ..Default::default() }),
         has_workspaces: false,
         refresh_every: 0,
-        muted: Vec::new(),
+        disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_on: false,

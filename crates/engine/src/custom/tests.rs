@@ -31,7 +31,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         node: Some(node),
         has_workspaces: true,
         refresh_every: 10,
-        muted: Vec::new(),
+        disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_on: true,

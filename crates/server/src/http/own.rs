@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
-use tanmi_app::board::SessionFilter;
 use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
-use tanmi_app::rules::{Question, RuleFilter};
-use tanmi_app::speak::{Raised, platform_named};
+use tanmi_app::raise_event::{EventRequest, parse_platform};
+use tanmi_app::rules::{ExplainRequest, RuleFilter};
+use tanmi_app::views::SessionFilter;
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
@@ -73,7 +73,7 @@ pub const BOARD: Spec =
     reads("workspace", "A workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
 
 pub fn workspace(c: &Call<'_>, _: &Served) -> Result {
-    value(&c.app.workspace_board(&c.arguments.needed("workspaceId"))?)
+    value(&c.app.workspace_detail(&c.arguments.needed("workspaceId"))?)
 }
 
 pub const NODES: Spec = reads(
@@ -93,7 +93,7 @@ pub const NODES: Spec = reads(
 
 pub fn nodes(c: &Call<'_>, _: &Served) -> Result {
     match c.arguments.texts("ids") {
-        Some(ids) => value(&c.app.nodes_named(&c.arguments.needed("workspaceId"), &ids)?),
+        Some(ids) => value(&c.app.nodes_by_id(&c.arguments.needed("workspaceId"), &ids)?),
         None => tools::work::node_list(c),
     }
 }
@@ -105,7 +105,7 @@ pub const NODE_BOARD: Spec = reads(
 );
 
 pub fn node(c: &Call<'_>, _: &Served) -> Result {
-    let view = c.app.node_board(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
+    let view = c.app.node_view(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
     let mut answer = value(&view)?;
     if c.arguments.flag("render") == Some(true) {
         let node = &view.result.node;
@@ -213,8 +213,8 @@ pub const EXPLAIN: Spec = reads(
 
 pub fn explain(c: &Call<'_>, _: &Served) -> Result {
     let p = &c.arguments;
-    let platform = p.text("platform").map(|word| platform_named("platform", word));
-    let event = c.app.ask(Question {
+    let platform = p.text("platform").map(|word| parse_platform("platform", word));
+    let event = c.app.event_to_explain(ExplainRequest {
         event: p.owned("event"),
         session: p.needed("sessionId"),
         platform: platform.transpose()?,
@@ -369,7 +369,7 @@ pub const EVENT: Spec = Spec {
 pub fn event(c: &Call<'_>, _: &Served) -> Result {
     let p = &c.arguments;
     let part = |name: &str| p.part("payload", name);
-    c.app.event_raised(Raised {
+    c.app.raise_event(EventRequest {
         event: p.needed("event"),
         session: p.needed("sessionId"),
         platform: p.owned("platform"),

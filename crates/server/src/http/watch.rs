@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tanmi_app::watch::{Happening, Watcher};
+use tanmi_app::watch::{FeedEvent, Watcher};
 
 use super::Served;
 
@@ -45,11 +45,11 @@ fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
         if served.feed.listeners() == 0 {
             continue;
         }
-        publish(served, watcher.glance(&projects));
+        publish(served, watcher.poll_changes(&projects));
         let begun = Instant::now();
         if begun >= sweep_at {
             projects = served.projects();
-            let (happened, count) = watcher.sweep(&projects, &served.looked_at(), turn);
+            let (happened, count) = watcher.poll_edits(&projects, &served.looked_at(), turn);
             publish(served, happened);
             turn = turn.wrapping_add(1);
             let pause = SWEEP / u32::try_from(count.clamp(1, 10)).unwrap_or(1);
@@ -58,6 +58,6 @@ fn look(served: &Served, mut watcher: Watcher, stopped: &AtomicBool) {
     }
 }
 
-fn publish(served: &Served, happened: Vec<Happening>) {
+fn publish(served: &Served, happened: Vec<FeedEvent>) {
     happened.iter().for_each(|happening| served.feed.publish(json!(happening)));
 }

@@ -1,7 +1,7 @@
 //! Answers small enough for a model: what it just sent is not sent back, long lists say how much is missing.
 
 use serde_json::{Value, json};
-use tanmi_app::node::{In, NodeResult};
+use tanmi_app::node::{InWorkspace, NodeResult};
 use tanmi_app::workspace::WorkspaceView;
 use tanmi_workspace::model::Node;
 
@@ -15,7 +15,7 @@ pub fn value(result: &impl serde::Serialize) -> Result<Value, Error> {
 }
 
 /// A node that was changed: its identity and what followed, without its texts.
-pub fn changed(result: &In<NodeResult>) -> Value {
+pub fn changed(result: &InWorkspace<NodeResult>) -> Value {
     let node = &result.result.node;
     let mut value = json!({
         "workspaceId": result.workspace_id,
@@ -32,7 +32,7 @@ pub fn changed(result: &In<NodeResult>) -> Value {
 }
 
 /// A node whole, but for old log lines and empty parts.
-pub fn whole(result: &In<NodeResult>) -> Result<Value, Error> {
+pub fn whole(result: &InWorkspace<NodeResult>) -> Result<Value, Error> {
     let node: &Node = &result.result.node;
     let mut value = self::value(node)?;
     if let Some(fields) = value.as_object_mut() {

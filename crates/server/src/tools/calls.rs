@@ -43,7 +43,8 @@ pub fn perform(
     let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
     let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
     let session = if asked.spec.reads { None } else { call.session().ok() };
-    let answer = app.knowing(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang));
+    let answer =
+        app.track_own_changes(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang));
     app.log_notices();
     answer
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{AtNode, In};
+use super::{NodeTarget, WorkspaceArg};
 
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
@@ -11,12 +11,12 @@ pub enum NodeCommand {
     /// Show one node
     Show {
         #[command(flatten)]
-        at: AtNode,
+        at: NodeTarget,
     },
     /// List nodes in the order of the tree
     List {
         #[command(flatten)]
-        at: In,
+        at: WorkspaceArg,
         /// Only what is below this node
         #[arg(long, default_value = "root")]
         parent: String,
@@ -40,7 +40,7 @@ pub enum NodeCommand {
     /// Move a node with everything below it
     Move {
         #[command(flatten)]
-        at: AtNode,
+        at: NodeTarget,
         /// The new parent
         #[arg(long)]
         parent: String,
@@ -48,14 +48,14 @@ pub enum NodeCommand {
     /// Move a node with everything below it to the trash
     Delete {
         #[command(flatten)]
-        at: AtNode,
+        at: NodeTarget,
     },
     /// Take a step: start, submit, complete, fail, retry, reopen or cancel
     Transition(NodeTransitionArgs),
     /// Add, remove, expire or activate a reference to a node or document
     Reference {
         #[command(flatten)]
-        at: AtNode,
+        at: NodeTarget,
         /// Node id or path of a document
         #[arg(long, allow_hyphen_values = true)]
         target: String,
@@ -71,7 +71,7 @@ pub enum NodeCommand {
     /// Show what an agent at this node is told
     Context {
         #[command(flatten)]
-        at: In,
+        at: WorkspaceArg,
         /// Node id; the focused node if left out
         id: Option<String>,
         #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
@@ -82,7 +82,7 @@ pub enum NodeCommand {
 #[derive(Debug, Args)]
 pub struct NodeCreateArgs {
     #[command(flatten)]
-    pub at: In,
+    pub at: WorkspaceArg,
     /// Parent node
     #[arg(long, default_value = "root")]
     pub parent: String,
@@ -113,7 +113,7 @@ pub struct NodeCreateArgs {
 #[derive(Debug, Args)]
 pub struct NodeUpdateArgs {
     #[command(flatten)]
-    pub at: AtNode,
+    pub at: NodeTarget,
     #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
     #[arg(long, allow_hyphen_values = true)]
@@ -136,7 +136,7 @@ pub struct NodeUpdateArgs {
 #[derive(Debug, Args)]
 pub struct NodeTransitionArgs {
     #[command(flatten)]
-    pub at: AtNode,
+    pub at: NodeTarget,
     /// start, submit, complete, fail, retry, reopen or cancel
     #[arg(long)]
     pub action: String,

@@ -3,7 +3,7 @@
 use tanmi_workspace::ops::ProblemChange;
 
 use super::{Context, Result, optional_text};
-use crate::cli::{In, LogArgs, ProblemArgs};
+use crate::cli::{LogArgs, ProblemArgs, WorkspaceArg};
 use crate::show;
 
 pub fn log(context: &Context, args: LogArgs) -> Result {
@@ -43,7 +43,7 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
 }
 
 /// The node that was named, or the one in focus.
-fn target(context: &Context, at: &In, node: Option<String>) -> Result<String> {
+fn target(context: &Context, at: &WorkspaceArg, node: Option<String>) -> Result<String> {
     match node {
         Some(node) => Ok(node),
         None => context.app.focused_node(at.workspace.as_deref()),

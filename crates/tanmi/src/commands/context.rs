@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
-use tanmi_app::speak::platform_named;
+use tanmi_app::raise_event::parse_platform;
 use tanmi_base::fs::{self, Durability};
 use tanmi_install::context::{self, Job, Recipe, Report};
 
@@ -44,7 +44,7 @@ fn show(
     text: bool,
 ) -> Result {
     let app = &context.app;
-    let found = platform_named("--platform", platform)?;
+    let found = parse_platform("--platform", platform)?;
     let (declaration, explained) =
         app.context_show(found, agent, session, folder.map(|folder| (folder, container)));
     let lang = app.lang(None);

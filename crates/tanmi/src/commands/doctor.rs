@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use tanmi_app::doctor::{Checkup, Health};
+use tanmi_app::doctor::{CheckResult, Health};
 use tanmi_base::Lang;
 use tanmi_install::agent::Folders;
 use tanmi_install::probe::{self, Trouble};
@@ -20,7 +20,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result {
     for agent in AGENTS {
         checks.extend(agent_checks(context, agent, &folders, args.fix)?);
     }
-    checks.extend(context.app.checkup(args.fix));
+    checks.extend(context.app.run_checks(args.fix));
     let is_well = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
     if !is_well {
         context.failed.set(true);
@@ -30,8 +30,12 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result {
     Ok(())
 }
 
-fn version() -> Result<Checkup> {
-    Ok(Checkup::new("version", Health::Fine, format!("tanmi {}: {}", env!("CARGO_PKG_VERSION"), program()?)))
+fn version() -> Result<CheckResult> {
+    Ok(CheckResult::new(
+        "version",
+        Health::Fine,
+        format!("tanmi {}: {}", env!("CARGO_PKG_VERSION"), program()?),
+    ))
 }
 
 /// What is the matter with one agent in one scope.
@@ -56,7 +60,7 @@ struct Visit<'a> {
     folders: &'a Folders,
     fix: bool,
     lang: Lang,
-    out: Vec<Checkup>,
+    out: Vec<CheckResult>,
 }
 
 fn agent_checks(
@@ -64,7 +68,7 @@ fn agent_checks(
     agent: &'static Agent,
     folders: &Folders,
     fix: bool,
-) -> Result<Vec<Checkup>> {
+) -> Result<Vec<CheckResult>> {
     let mut visit = Visit { context, agent, folders, fix, lang: context.app.lang(None), out: Vec::new() };
     let (mut installed, mut with_hooks) = (0, 0);
     for scope in folders.scopes() {
@@ -88,7 +92,7 @@ fn agent_checks(
 
 impl Visit<'_> {
     fn say(&mut self, health: Health, text: String, advice: String) {
-        self.out.push(Checkup::new("install", health, text).with(advice));
+        self.out.push(CheckResult::new("install", health, text).with(advice));
     }
 
     /// What is wrong with the files themselves.
@@ -164,7 +168,7 @@ fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
 }
 
 /// Installed for the user and for the project: everything would run twice.
-fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: bool) -> Result<Checkup> {
+fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: bool) -> Result<CheckResult> {
     let lang = context.app.lang(None);
     let (zh, en) = (
         format!("{}：用户和项目都安装了钩子，会运行两次", agent.name),
@@ -188,7 +192,7 @@ fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: boo
     }
     let advice = format!("tanmi uninstall --platform {} --scope project", agent.id());
     let advice = if fix { String::new() } else { advice };
-    Ok(Checkup::new("install", health, lang.pick(zh, en)).with(advice))
+    Ok(CheckResult::new("install", health, lang.pick(zh, en)).with(advice))
 }
 
 fn reinstall(

@@ -10,8 +10,13 @@ use crate::out;
 
 /// Standard output belongs to the protocol; whatever else there is to say goes to standard error.
 pub fn run(env: Env) -> ExitCode {
-    let app =
-        App::new(Env { operator: Operator::Ai, strict_rules: true, stays: true, source: Source::Mcp, ..env });
+    let app = App::new(Env {
+        operator: Operator::Ai,
+        strict_rules: true,
+        long_running: true,
+        source: Source::Mcp,
+        ..env
+    });
     let lang = app.lang(None);
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));

@@ -108,7 +108,7 @@ fn update(context: &Context, args: NodeUpdateArgs) -> Result {
 fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
-    let session = app.session_named(args.session.as_deref());
+    let session = app.session_from_env(args.session.as_deref());
     let place = app.locate(at.at.workspace.as_deref())?;
     let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
     let step = TransitionArgs {
@@ -122,7 +122,7 @@ fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
         force: args.force,
     };
     // Its own step is nothing the session has to be told.
-    let done = app.knowing(session.as_deref(), || app.node_transition(step))?;
+    let done = app.track_own_changes(session.as_deref(), || app.node_transition(step))?;
     context.answer(&done, |done| {
         show::node::transitioned(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
     });

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, CommandFactory};
 use serde_json::Value;
-use tanmi_app::config::KEYS;
+use tanmi_app::config::SETTINGS;
 use tanmi_install::agent::AGENTS;
 use tanmi_server::tools::{TOOLS, schema};
 
@@ -162,7 +162,7 @@ fn settings(out: &mut String) {
          switch things off.\n",
     );
     let rows =
-        KEYS.iter().map(|key| [code(key.name), code(key.default), key.kind.allowed(), key.en.to_owned()]);
+        SETTINGS.iter().map(|key| [code(key.name), code(key.default), key.kind.allowed(), key.en.to_owned()]);
     table(out, ["key", "default", "values", ""], rows.collect());
 }
 

@@ -1,8 +1,8 @@
 //! `tanmi rules …` and `tanmi trust`
 
 use tanmi_app::Error;
-use tanmi_app::rules::{Pending, Question, RuleFilter, TrustView};
-use tanmi_app::speak::platform_named;
+use tanmi_app::raise_event::parse_platform;
+use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
 use tanmi_event::{Event, Platform};
 
 use super::{Context, Result, confirm, file_or_stdin};
@@ -34,7 +34,7 @@ pub fn run(context: &Context, command: RulesCommand) -> Result {
 
 fn explain(context: &Context, args: ExplainArgs) -> Result {
     let app = &context.app;
-    let platform = args.platform.as_deref().map(|word| platform_named("--platform", word)).transpose()?;
+    let platform = args.platform.as_deref().map(|word| parse_platform("--platform", word)).transpose()?;
     if let Some(path) = args.rules.as_deref().filter(|path| !path.is_file()) {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Err(tanmi_workspace::Error::Io { path: path.to_owned(), source }.into());
@@ -45,9 +45,9 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
             event.session = args.session.clone().unwrap_or(event.session);
             event
         }
-        None => app.ask(Question {
+        None => app.event_to_explain(ExplainRequest {
             event: Some(args.event),
-            session: app.session_named(args.session.as_deref()).unwrap_or_default(),
+            session: app.session_from_env(args.session.as_deref()).unwrap_or_default(),
             platform,
             prompt: args.prompt,
             workspace: args.workspace,
@@ -83,7 +83,7 @@ pub fn trust(context: &Context, args: &TrustArgs) -> Result {
 }
 
 /// Shows what is agreed to, asks, and agrees.
-fn agree(context: &Context, pending: Vec<Pending>, yes: bool, with_project: bool) -> Result {
+fn agree(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project: bool) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
     let is_needed = !pending.is_empty() || (with_project && !app.is_trusted());
@@ -109,7 +109,7 @@ fn agree(context: &Context, pending: Vec<Pending>, yes: bool, with_project: bool
     Ok(())
 }
 
-fn view(context: &Context, rules: Vec<Pending>, done: bool) -> TrustView {
+fn view(context: &Context, rules: Vec<PendingRules>, done: bool) -> TrustView {
     let app = &context.app;
     TrustView { project: app.project().display().to_string(), trusted: app.is_trusted(), rules, done }
 }

@@ -1,6 +1,6 @@
 //! `tanmi session …`
 
-use tanmi_app::board::SessionFilter;
+use tanmi_app::views::SessionFilter;
 
 use super::{Context, Result};
 use crate::cli::SessionCommand;
@@ -13,8 +13,8 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
             let session = app.session_of_call(session.as_deref(), None)?;
             let bound = app.session_bind(&session, at.workspace.as_deref(), node.as_deref())?;
             context.answer(&bound, |bound| {
-                let is_heard = app.is_heard(&session);
-                show::session::bound(&bound.message, &session, is_heard, app.lang(None))
+                let is_known_session = app.is_known_session(&session);
+                show::session::bound(&bound.message, &session, is_known_session, app.lang(None))
             });
         }
         SessionCommand::Unbind { session } => {

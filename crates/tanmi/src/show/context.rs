@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tanmi_app::declared::{Declaration, Declared, Fate};
-use tanmi_app::spine::Explained;
+use tanmi_app::declared::{Declaration, DeclaredEntry, InclusionStatus};
+use tanmi_app::pipeline::PipelineTrace;
 use tanmi_base::{Lang, text};
 use tanmi_event::Platform;
 use tanmi_install::context::{Built, Remark, Report};
@@ -12,35 +12,39 @@ use tanmi_install::context::{Built, Remark, Report};
 use crate::out::{self, paint};
 
 /// `told` is what is said of declared files: some may be in it in part, or only by name.
-fn fate(file: &Declared, told: &str, lang: Lang) -> (&'static str, String) {
+fn inclusion(file: &DeclaredEntry, told: &str, lang: Lang) -> (&'static str, String) {
     let path = file.path.display().to_string();
     let is_cut =
         ["the rest is in ", "其余内容见 "].iter().any(|words| told.contains(&format!("{words}{path}")));
-    let (sign, zh, en) = match &file.fate {
-        Fate::Told(sig) if is_cut => {
+    let (sign, zh, en) = match &file.inclusion {
+        InclusionStatus::Told(sig) if is_cut => {
             let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, cut short", sig.size));
             return ("◐", lang.pick(zh, en));
         }
-        Fate::Told(_) if told.contains(&path) => ("✗", "放不下，只提到名字", "no room: only its name"),
-        Fate::Told(sig) => {
+        InclusionStatus::Told(_) if told.contains(&path) => {
+            ("✗", "放不下，只提到名字", "no room: only its name")
+        }
+        InclusionStatus::Told(sig) => {
             return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
         }
-        Fate::LoadedByClient => ("·", "客户端自己会加载", "the client loads it by itself"),
-        Fate::Missing => ("✗", "不存在", "it is not there"),
-        Fate::Outside => ("✗", "在项目之外", "it leads out of the project"),
-        Fate::Untrusted => ("✗", "项目未被信任：tanmi trust", "the project is not trusted: tanmi trust"),
+        InclusionStatus::LoadedByClient => ("·", "客户端自己会加载", "the client loads it by itself"),
+        InclusionStatus::Missing => ("✗", "不存在", "it is not there"),
+        InclusionStatus::Outside => ("✗", "在项目之外", "it leads out of the project"),
+        InclusionStatus::Untrusted => {
+            ("✗", "项目未被信任：tanmi trust", "the project is not trusted: tanmi trust")
+        }
     };
     (sign, lang.pick(zh, en).to_owned())
 }
 
-fn declared_text(explained: &Explained) -> String {
+fn declared_text(explained: &PipelineTrace) -> String {
     let actions = explained.traced.decision.actions.iter();
     actions.filter(|action| action.rule == "declared-context").map(|action| action.content.clone()).collect()
 }
 
-pub fn json(declaration: &Declaration, explained: &Explained, with_text: bool) -> Value {
+pub fn json(declaration: &Declaration, explained: &PipelineTrace, with_text: bool) -> Value {
     let told_text = declared_text(explained);
-    let file = |file: &Declared| json!({"name": file.name, "path": file.path, "whose": file.whose.as_str(), "told": matches!(file.fate, Fate::Told(_)), "fate": fate(file, &told_text, Lang::En).1});
+    let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Told(_)), "fate": inclusion(file, &told_text, Lang::En).1});
     let actions = explained.traced.decision.actions.iter();
     let told: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
@@ -62,7 +66,7 @@ pub fn tree(
     platform: &Platform,
     agent: Option<&str>,
     declaration: &Declaration,
-    explained: &Explained,
+    explained: &PipelineTrace,
     with_text: bool,
     lang: Lang,
 ) -> String {
@@ -90,8 +94,8 @@ pub fn tree(
         .files
         .iter()
         .map(|file| {
-            let (sign, fate) = fate(file, &told, lang);
-            format!("{sign} {} ({})  {}", file.name, file.whose.as_str(), paint(out::DIM, &fate))
+            let (sign, inclusion) = inclusion(file, &told, lang);
+            format!("{sign} {} ({})  {}", file.name, file.declared_by.as_str(), paint(out::DIM, &inclusion))
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))
         .collect();

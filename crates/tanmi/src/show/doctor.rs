@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use tanmi_app::doctor::{Checkup, Health};
+use tanmi_app::doctor::{CheckResult, Health};
 use tanmi_base::{Lang, text};
 
 use crate::out::{self, paint};
 
-pub fn text(checks: &[Checkup], lang: Lang) -> String {
+pub fn text(checks: &[CheckResult], lang: Lang) -> String {
     let mut out = String::new();
     for check in checks {
         let (style, sign) = match check.health {

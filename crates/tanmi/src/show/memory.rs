@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::memory::{Imported, Memory, Results, Saved, Stats};
-use tanmi_app::transcripts::Ingested;
+use tanmi_app::memory::{ImportResult, Memory, MemoryResults, MemoryStats, SaveResult};
+use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
-use tanmi_memory::sync::Synced;
+use tanmi_memory::sync::SyncResult;
 
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
-pub fn saved(saved: &Saved, lang: Lang) -> String {
+pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     let mut out = String::new();
     let word = if saved.duplicate {
         lang.pick("已有相同的记忆", "known already")
@@ -59,7 +59,7 @@ fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
     row
 }
 
-pub fn results(results: &Results, lang: Lang) -> String {
+pub fn results(results: &MemoryResults, lang: Lang) -> String {
     if results.results.is_empty() {
         return format!("{}\n", paint(out::DIM, lang.pick("（没有找到）", "(nothing found)")));
     }
@@ -109,8 +109,8 @@ pub fn marked(memories: &[Memory], word: &str) -> String {
     })
 }
 
-pub fn imported(imported: &Imported, lang: Lang) -> String {
-    let Imported { added, known, bad_lines, first_bad_line, masked } = imported;
+pub fn imported(imported: &ImportResult, lang: Lang) -> String {
+    let ImportResult { added, known, bad_lines, first_bad_line, masked } = imported;
     let zh = format!("新增 {added}，已有 {known}，无法解析 {bad_lines}，遮盖 {masked}\n");
     let en = format!(
         "{added} added, {known} known already, {bad_lines} lines not understood, {masked} secrets masked\n"
@@ -124,20 +124,20 @@ pub fn imported(imported: &Imported, lang: Lang) -> String {
     out
 }
 
-pub fn ingested(ingested: &Ingested, lang: Lang) -> String {
-    let Ingested { files, turns, unchanged, masked } = ingested;
+pub fn ingested(ingested: &IngestResult, lang: Lang) -> String {
+    let IngestResult { files, turns, unchanged, masked } = ingested;
     let zh = format!("从 {files} 个文件收录 {turns} 段对话；{unchanged} 个没有变化，遮盖 {masked}\n");
     let en = format!("{turns} turns from {files} files; {unchanged} unchanged, {masked} secrets masked\n");
     lang.pick(zh, en)
 }
 
-pub fn synced(synced: &Synced, lang: Lang) -> String {
+pub fn synced(synced: &SyncResult, lang: Lang) -> String {
     let (added, bad) = (synced.added, synced.bad_lines);
     let zh = format!("索引新增 {added} 条；{bad} 行无法解析\n");
     lang.pick(zh, format!("{added} added to the index; {bad} lines not understood\n"))
 }
 
-pub fn stats(stats: &Stats, lang: Lang) -> String {
+pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let rows = vec![
         vec![label("文件夹", "folder"), cell(&stats.folder)],

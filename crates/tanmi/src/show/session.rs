@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::board::Sessions;
+use tanmi_app::views::Sessions;
 use tanmi_base::{Lang, clock, text};
 
 use super::table::{self, cell, styled};
@@ -35,9 +35,9 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     out
 }
 
-pub fn bound(message: &str, session: &str, is_heard: bool, lang: Lang) -> String {
+pub fn bound(message: &str, session: &str, is_known_session: bool, lang: Lang) -> String {
     let mut out = format!("{message} ({})\n", text::one_line(session));
-    if !is_heard {
+    if !is_known_session {
         let (zh, en) = (
             "还没有收到过此会话的钩子；tanmi session list 列出已知的会话",
             "no hook of this session was heard yet; tanmi session list shows those that were",

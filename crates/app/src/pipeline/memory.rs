@@ -15,7 +15,7 @@ use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, note};
 use crate::config::Config;
-use crate::transcripts::{self, Ingested};
+use crate::transcripts::{self, IngestResult};
 use crate::trust::Trust;
 
 /// A session's end has a second in all.
@@ -144,7 +144,7 @@ fn end(
     let deadline = Instant::now() + END;
     let transcript = event.payload.transcript.as_deref();
     if let Some(path) = transcript.filter(|path| config.ingest_transcripts && transcripts::is_quick(path))
-        && let Err(error) = transcripts::ingest(caller.home, project, path, &mut Ingested::default())
+        && let Err(error) = transcripts::ingest(caller.home, project, path, &mut IngestResult::default())
     {
         note(caller, &format!("transcript: {error}"));
     }

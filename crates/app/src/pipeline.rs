@@ -26,11 +26,11 @@ mod memory;
 pub mod rules;
 mod state;
 
-pub(crate) use declared::asked;
-pub use facts::muted;
+pub(crate) use declared::lookup;
+pub use facts::disabled_rules;
 pub use log::{note, write as write_log};
 use rules::RuleFile;
-pub use state::knows;
+pub use state::mark_seen;
 
 /// What is known besides the event.
 pub struct Caller<'a> {
@@ -101,7 +101,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     }
     let bindings = Bindings::new(caller.home);
     import_old_bindings(caller, event, &bindings);
-    let is_damaged = event.kind == EventKind::SessionStart && bindings.mend().unwrap_or(false);
+    let is_damaged = event.kind == EventKind::SessionStart && bindings.repair().unwrap_or(false);
     let (binding, continued) = binding_for(caller, event, &bindings, states);
     if let (Some(before), Some(binding)) = (continued, &binding) {
         if let Err(error) = bindings.bind(&event.session, binding) {
@@ -152,7 +152,7 @@ fn run(event: &Event, loaded: &DecisionInput, complaints: &mut Vec<String>) -> D
 }
 
 /// What would be said, and why: nothing is written anywhere.
-pub struct Explained {
+pub struct PipelineTrace {
     pub traced: TracedDecision,
     pub facts: Facts,
     pub files: Vec<RuleFile>,
@@ -163,7 +163,7 @@ pub struct Explained {
 }
 
 /// `edited` stands in for the project's rules file, as if it were trusted.
-pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Explained {
+pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> PipelineTrace {
     let states = States::new(caller.home);
     let mut state = states.read(&event.session);
     let (binding, continued) = binding_for(caller, event, &Bindings::new(caller.home), &states);
@@ -180,7 +180,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Exp
     let traced = decide_with_trace(event, &loaded.facts, BUILTIN_RULES, &loaded.rules);
     let text = render(&traced.decision, event.platform);
     let silenced = is_silenced(caller);
-    Explained { traced, facts: loaded.facts, files: loaded.files, text, silenced }
+    PipelineTrace { traced, facts: loaded.facts, files: loaded.files, text, silenced }
 }
 
 /// The session's binding. After a clear or a fork the same client goes on under another id: then it is the binding of

@@ -15,7 +15,7 @@ use tanmi_workspace::store::NodeBrief;
 
 use crate::App;
 use crate::error::Result;
-use crate::node::In;
+use crate::node::InWorkspace;
 use crate::workspace::WorkspaceView;
 
 /// A node and what a person needs to go on from it.
@@ -32,7 +32,7 @@ pub struct NodeView {
     /// Whether it may be changed: nothing in an archive may.
     pub writable: bool,
     /// The steps that are possible now.
-    pub actions: Vec<Possible>,
+    pub actions: Vec<AllowedAction>,
     /// How many log lines there are; the node has the latest of them.
     pub log_total: usize,
 }
@@ -45,7 +45,7 @@ pub struct ChildrenView {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Possible {
+pub struct AllowedAction {
     pub action: Action,
     pub to: NodeStatus,
     pub needs_conclusion: bool,
@@ -53,7 +53,7 @@ pub struct Possible {
 
 /// A workspace with its own log and problem.
 #[derive(Clone, Debug, Serialize)]
-pub struct WorkspaceBoard {
+pub struct WorkspaceDetail {
     #[serde(flatten)]
     pub view: WorkspaceView,
     pub version: String,
@@ -75,12 +75,12 @@ pub struct SessionLine {
     pub prompts: u32,
     /// What it is bound to.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub bound: Option<BoundTo>,
+    pub bound: Option<BoundWorkspace>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BoundTo {
+pub struct BoundWorkspace {
     pub workspace_id: String,
     pub focused_node_id: Option<String>,
     pub project: String,
@@ -105,7 +105,7 @@ pub struct SessionFilter {
 /// One day of the ledger.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DayLine {
+pub struct LedgerDay {
     pub day: String,
     pub decisions: usize,
     pub tokens: usize,
@@ -121,10 +121,10 @@ pub struct DayLine {
 const LOG_LINES: usize = 200;
 
 impl App {
-    pub fn node_board(&self, workspace: &str, node: &str) -> Result<In<NodeView>> {
+    pub fn node_view(&self, workspace: &str, node: &str) -> Result<InWorkspace<NodeView>> {
         let id = NodeId::parse(node)?;
-        let place = self.locate(Some(workspace))?;
-        let view = self.view(&place, |tx| {
+        let ws = self.locate(Some(workspace))?;
+        let view = self.view(&ws, |tx| {
             let mut node =
                 tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))?;
             let mut ancestors = ops::ancestors(tx, &id)?;
@@ -134,7 +134,7 @@ impl App {
             let log_total = node.activity.log.len();
             node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_LINES));
             let writable = tx.workspace()?.status == WorkspaceStatus::Active;
-            let actions = possible(node.kind, node.status, children.total > 0);
+            let actions = allowed_actions(node.kind, node.status, children.total > 0);
             Ok(NodeView {
                 node_id: id.clone(),
                 version: node.version(),
@@ -146,26 +146,26 @@ impl App {
                 node,
             })
         })?;
-        Ok(In { workspace_id: place.id, result: view })
+        Ok(InWorkspace { workspace_id: ws.id, result: view })
     }
 
-    pub fn workspace_board(&self, workspace: &str) -> Result<WorkspaceBoard> {
-        let place = self.locate(Some(workspace))?;
-        let (workspace, progress) = self.view(&place, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
+    pub fn workspace_detail(&self, workspace: &str) -> Result<WorkspaceDetail> {
+        let ws = self.locate(Some(workspace))?;
+        let (workspace, progress) = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
         let mut activity = workspace.activity.clone();
         let log = activity.log.split_off(activity.log.len().saturating_sub(LOG_LINES));
-        let view = self.workspace_view(&place, workspace, progress);
-        Ok(WorkspaceBoard { version: view.version.clone(), view, problem: activity.problem, log })
+        let view = self.workspace_view(&ws, workspace, progress);
+        Ok(WorkspaceDetail { version: view.version.clone(), view, problem: activity.problem, log })
     }
 
     /// These nodes as a list shows them, those that are there.
-    pub fn nodes_named(&self, workspace: &str, ids: &[String]) -> Result<In<NodePage>> {
+    pub fn nodes_by_id(&self, workspace: &str, ids: &[String]) -> Result<InWorkspace<NodePage>> {
         let ids = ids
             .iter()
             .map(|id| NodeId::parse_field("ids", id))
             .collect::<std::result::Result<Vec<_>, _>>()?;
-        let place = self.locate(Some(workspace))?;
-        let nodes = self.view(&place, |tx| {
+        let ws = self.locate(Some(workspace))?;
+        let nodes = self.view(&ws, |tx| {
             let mut rows = Vec::new();
             for id in &ids {
                 let Some(node) = tx.brief(id)? else { continue };
@@ -174,7 +174,7 @@ impl App {
             }
             Ok(rows)
         })?;
-        Ok(In { workspace_id: place.id, result: NodePage { nodes, next_after: None } })
+        Ok(InWorkspace { workspace_id: ws.id, result: NodePage { nodes, next_after: None } })
     }
 
     /// Who was heard of and who is bound where, the latest first.
@@ -201,7 +201,7 @@ impl App {
             platform: state.platform,
             prompts: state.all_prompts,
             session_id: state.session,
-            bound: binding.map(|binding| BoundTo {
+            bound: binding.map(|binding| BoundWorkspace {
                 workspace_id: binding.workspace_id,
                 focused_node_id: binding.focused_node_id,
                 project: binding.project.display().to_string(),
@@ -223,10 +223,10 @@ impl App {
     }
 
     /// What was said on each of the last days, and how long hooks took, oldest first.
-    pub fn ledger_days(&self, days: usize) -> Result<Vec<DayLine>> {
+    pub fn ledger_days(&self, days: usize) -> Result<Vec<LedgerDay>> {
         let from =
             clock::utc_day(self.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000);
-        let mut found: BTreeMap<String, (DayLine, Vec<u64>)> = BTreeMap::new();
+        let mut found: BTreeMap<String, (LedgerDay, Vec<u64>)> = BTreeMap::new();
         let today = clock::utc_day(self.now());
         for entry in Ledger::new(self.home()).read(Some(&from), Some(&today))?.entries {
             let day = clock::utc_day(entry.at);
@@ -242,12 +242,12 @@ impl App {
                 micros.push(entry.micros);
             }
         }
-        let day = |(day, (line, mut micros)): (String, (DayLine, Vec<u64>))| {
+        let day = |(day, (line, mut micros)): (String, (LedgerDay, Vec<u64>))| {
             micros.sort_unstable();
             let at =
                 |share: usize| micros.get((micros.len() * share / 100).min(micros.len().saturating_sub(1)));
             let (median, p95) = (at(50).copied().unwrap_or(0), at(95).copied().unwrap_or(0));
-            DayLine {
+            LedgerDay {
                 day,
                 hooks: micros.len(),
                 median,
@@ -260,10 +260,14 @@ impl App {
     }
 }
 
-fn possible(kind: NodeType, status: NodeStatus, has_children: bool) -> Vec<Possible> {
+fn allowed_actions(kind: NodeType, status: NodeStatus, has_children: bool) -> Vec<AllowedAction> {
     let steps = state::allowed(kind, status, has_children).into_iter();
     let steps = steps.filter_map(|action| state::find(kind, status, action, has_children));
     steps
-        .map(|step| Possible { action: step.action, to: step.to, needs_conclusion: step.needs.conclusion() })
+        .map(|step| AllowedAction {
+            action: step.action,
+            to: step.to,
+            needs_conclusion: step.needs.conclusion(),
+        })
         .collect()
 }

@@ -68,7 +68,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
 }
 
 /// The session knows this now.
-pub fn knows(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
+pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
     state.seen = Some(hash.to_string());
     if let Some(node) = node {
         state.nodes.insert(node.to_owned(), hash.node.clone());
@@ -96,7 +96,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     }
     let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| is_told) {
-        knows(
+        mark_seen(
             state,
             &ContextHash::of(workspace, facts.node.as_ref()),
             facts.node.as_ref().map(|node| node.id.as_str()),

@@ -56,7 +56,7 @@ pub fn of(
         node,
         has_workspaces: true,
         refresh_every: config.context_refresh,
-        muted: muted(config),
+        disabled_rules: disabled_rules(config),
         memory,
         declared,
         memory_on: config.memory,
@@ -70,18 +70,18 @@ pub fn hash_of(snapshot: &ContextSnapshot) -> ContextHash {
 }
 
 /// The built-in rules that the settings switch off.
-pub fn muted(config: &Config) -> Vec<&'static str> {
-    let mut muted = Vec::new();
+pub fn disabled_rules(config: &Config) -> Vec<&'static str> {
+    let mut disabled_rules = Vec::new();
     if !config.reminders {
-        muted.extend(["smart-reminder", "plan-confirm", "task-complete"]);
+        disabled_rules.extend(["smart-reminder", "plan-confirm", "task-complete"]);
     }
     if !config.binding_hints {
-        muted.extend(["binding-hint", "binding-lost"]);
+        disabled_rules.extend(["binding-hint", "binding-lost"]);
     }
     if !config.ask_for_summary {
-        muted.push("session-save");
+        disabled_rules.push("session-save");
     }
-    muted
+    disabled_rules
 }
 
 fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {

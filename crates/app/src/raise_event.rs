@@ -14,11 +14,11 @@ use tanmi_workspace::model::{NodeId, WorkspaceId};
 
 use crate::App;
 use crate::error::{Error, Result};
-use crate::spine::{self, Caller};
+use crate::pipeline::{self, Caller};
 
 /// An event as it is reported over HTTP: the specification's fields.
 #[derive(Clone, Debug, Default)]
-pub struct Raised {
+pub struct EventRequest {
     pub event: String,
     pub session: String,
     pub platform: Option<String>,
@@ -30,7 +30,7 @@ pub struct Raised {
 }
 
 /// `key` is where the word came from.
-pub fn platform_named(key: &'static str, word: &str) -> Result<&'static Platform> {
+pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform> {
     find_platform(word).ok_or_else(|| {
         let known: Vec<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
         Error::bad_value(key, word, known.join(" | "))
@@ -85,7 +85,7 @@ impl App {
             answer["suppressed"] = json!(true);
             return Ok(answer);
         }
-        let decision = spine::handle(&self.caller(), &event);
+        let decision = pipeline::handle(&self.caller(), &event);
         let mut put = |key: &str, kinds: &[ActionKind]| {
             if let Some(text) = decision.text_of(kinds) {
                 answer[key] = json!(text);
@@ -98,27 +98,27 @@ impl App {
     }
 
     /// An event that somebody reports over HTTP. What the rules say to it comes back, and counts as said.
-    pub fn event_raised(&self, raised: Raised) -> Result<Value> {
-        tanmi_session::check_session(&raised.session)?;
-        let kind = crate::rules::event_kind(&raised.event)?;
-        let platform = match raised.platform.as_deref() {
-            None => self.platform_of(&raised.session),
-            Some(word) => platform_named("platform", word)?,
+    pub fn raise_event(&self, request: EventRequest) -> Result<Value> {
+        tanmi_session::check_session(&request.session)?;
+        let kind = crate::rules::event_kind(&request.event)?;
+        let platform = match request.platform.as_deref() {
+            None => self.platform_of(&request.session),
+            Some(word) => parse_platform("platform", word)?,
         };
-        let mut event = Event { platform, ..self.event(kind, &raised.session) };
-        event.payload.prompt = raised.prompt;
-        event.payload.node_id = raised.node;
-        event.payload.cwd = raised.cwd.or(event.payload.cwd);
-        event.payload.start = crate::rules::start_named(kind, raised.start.as_deref())?;
-        if let Some(workspace) = &raised.workspace {
-            let place = self.locate(Some(workspace))?;
-            event.payload.project = Some(place.store.project().to_owned());
-            event.payload.workspace_id = Some(place.id.to_string());
+        let mut event = Event { platform, ..self.event(kind, &request.session) };
+        event.payload.prompt = request.prompt;
+        event.payload.node_id = request.node;
+        event.payload.cwd = request.cwd.or(event.payload.cwd);
+        event.payload.start = crate::rules::parse_start_source(kind, request.start.as_deref())?;
+        if let Some(workspace) = &request.workspace {
+            let ws = self.locate(Some(workspace))?;
+            event.payload.project = Some(ws.store.project().to_owned());
+            event.payload.workspace_id = Some(ws.id.to_string());
         }
         if let Some(node) = &event.payload.node_id {
             NodeId::parse(node)?;
         }
-        let decision = spine::handle(&self.caller(), &event);
+        let decision = pipeline::handle(&self.caller(), &event);
         let text = render(&decision, platform);
         let mut answer = serde_json::to_value(&decision).unwrap_or_default();
         answer["text"] = json!(text);
@@ -126,7 +126,7 @@ impl App {
     }
 
     /// A node was completed. What the rules say to it comes back with the result.
-    pub(crate) fn task_completed(
+    pub(crate) fn on_task_complete(
         &self,
         session: Option<&str>,
         project: &Path,
@@ -137,12 +137,12 @@ impl App {
         event.payload.workspace_id = Some(workspace.to_string());
         event.payload.project = Some(project.to_owned());
         event.payload.node_id = Some(node.to_string());
-        texts(spine::handle(&self.caller(), &event))
+        texts(pipeline::handle(&self.caller(), &event))
     }
 
     /// Somebody asked how things stand.
-    pub(crate) fn status_checked(&self, session: &str) -> Vec<String> {
-        texts(spine::handle(&self.caller(), &self.event(EventKind::StatusCheck, session)))
+    pub(crate) fn on_status_check(&self, session: &str) -> Vec<String> {
+        texts(pipeline::handle(&self.caller(), &self.event(EventKind::StatusCheck, session)))
     }
 }
 

@@ -8,7 +8,7 @@ use tanmi_session::SessionState;
 
 use super::Caller;
 use crate::config::Config;
-use crate::declared::{self, Asked};
+use crate::declared::{self, ContextLookup};
 
 /// What is to be told, or why nothing is.
 pub fn load(
@@ -26,9 +26,9 @@ pub fn load(
     if !config.declared_context {
         return Err(("声明的上下文已关闭", "declared context is switched off"));
     }
-    let declaration = declared::find(&asked(caller, event, project));
+    let declaration = declared::find(&lookup(caller, event, project));
     complaints.extend(declaration.flaws.iter().map(|(path, why)| format!("{}: {why}", path.display())));
-    if declaration.told().next().is_none() {
+    if declaration.included().next().is_none() {
         return Err(("没有声明的上下文", "nothing is declared"));
     }
     if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
@@ -45,7 +45,7 @@ pub fn load(
     if known.is_some_and(|(known, _)| known == files) {
         return Err(TOLD);
     }
-    let read = declaration.told().filter_map(|(file, _)| {
+    let read = declaration.included().filter_map(|(file, _)| {
         Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
     });
     let read: Vec<DeclaredFile> = read.collect();
@@ -63,8 +63,8 @@ pub fn load(
 }
 
 /// What this event asks for.
-pub fn asked<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a Path>) -> Asked<'a> {
-    Asked {
+pub fn lookup<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a Path>) -> ContextLookup<'a> {
+    ContextLookup {
         user: caller.user,
         project,
         home: caller.home,
