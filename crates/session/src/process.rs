@@ -11,7 +11,7 @@ pub struct ClientProcess {
 }
 
 /// Programs that stand between a client and what it runs.
-const BETWEEN: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx"];
+const LAUNCHERS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx"];
 /// npm puts what it runs behind its name.
 const NPM: &str = "npm exec";
 
@@ -41,7 +41,7 @@ fn nearest() -> Option<ClientProcess> {
             return None;
         }
         let seen = look(pid)?;
-        if !is_between(&seen.name) {
+        if !is_launcher(&seen.name) {
             return Some(ClientProcess { pid, started: seen.started });
         }
         pid = seen.parent;
@@ -49,11 +49,11 @@ fn nearest() -> Option<ClientProcess> {
     None
 }
 
-fn is_between(name: &str) -> bool {
-    BETWEEN.contains(&name) || name.starts_with(NPM)
+fn is_launcher(name: &str) -> bool {
+    LAUNCHERS.contains(&name) || name.starts_with(NPM)
 }
 
-struct Seen {
+struct ProcessInfo {
     name: String,
     parent: u32,
     started: u64,
@@ -71,7 +71,7 @@ fn parent() -> Option<u32> {
 
 /// `/proc/<pid>/stat`: the name in parentheses may hold anything, so the rest is counted from its end.
 #[cfg(target_os = "linux")]
-fn look(pid: u32) -> Option<Seen> {
+fn look(pid: u32) -> Option<ProcessInfo> {
     use std::io::Read;
     // The kernel writes the line anew for a reader, and gives all of it at once: fifty numbers and a short name.
     let mut line = [0; 2048];
@@ -82,12 +82,12 @@ fn look(pid: u32) -> Option<Seen> {
     let mut fields = rest.split_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Seen { name, parent, started })
+    Some(ProcessInfo { name, parent, started })
 }
 
 /// Elsewhere the system has no file to ask, and the session has to be named.
 #[cfg(not(target_os = "linux"))]
-fn look(_: u32) -> Option<Seen> {
+fn look(_: u32) -> Option<ProcessInfo> {
     None
 }
 
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn launchers_are_stepped_over_and_clients_are_not() {
         for name in ["sh", "bash", "npx", "npm exec", "npm exec tanmi-"] {
-            assert!(is_between(name), "{name}");
+            assert!(is_launcher(name), "{name}");
         }
         for name in ["claude", "node", "npm", "shell"] {
-            assert!(!is_between(name), "{name}");
+            assert!(!is_launcher(name), "{name}");
         }
     }
 }

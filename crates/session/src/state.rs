@@ -50,7 +50,7 @@ pub struct SessionState {
     pub said: BTreeMap<String, Millis>,
     /// Who answered each kind of event last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub claims: BTreeMap<String, Claim>,
+    pub claims: BTreeMap<String, EventClaim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
     /// The last sign of life.
@@ -64,7 +64,7 @@ fn is_zero(number: &u32) -> bool {
 /// One event of a client can reach us twice, where it also runs the hooks of another client's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Claim {
+pub struct EventClaim {
     /// The platform that the installed command names.
     pub via: String,
     #[serde(skip_serializing_if = "Option::is_none")]

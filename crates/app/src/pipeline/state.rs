@@ -3,7 +3,7 @@
 use tanmi_base::Millis;
 use tanmi_engine::{ContextHash, Facts};
 use tanmi_event::{ActionKind, CONTEXT_RULES, Decision, Event, EventKind, Source};
-use tanmi_session::{Claim, SessionState};
+use tanmi_session::{EventClaim, SessionState};
 
 use super::Caller;
 
@@ -24,7 +24,7 @@ pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bo
         EventKind::SubagentStart => event.payload.agent_id.clone(),
         _ => None,
     };
-    let claim = Claim { via: caller.via.to_owned(), prompt, at: caller.now };
+    let claim = EventClaim { via: caller.via.to_owned(), prompt, at: caller.now };
     let before = state.claims.get(event.kind.as_str());
     let is_taken = before.is_some_and(|before| match (&before.prompt, &claim.prompt) {
         (Some(a), Some(b)) => a == b,
