@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tanmi_memory::dates;
-use tanmi_memory::rank::{self, Collection, Doc, Placed, SearchQuestion, Terms, WEIGHTS, Weights};
+use tanmi_memory::rank::{self, Collection, Doc, DocInContext, SearchQuestion, Terms, WEIGHTS, Weights};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -160,7 +160,7 @@ impl<'a> Space<'a> {
         Space { memories, docs, frequencies, length }
     }
 
-    fn placed(&self, at: usize) -> Placed<'_> {
+    fn placed(&self, at: usize) -> DocInContext<'_> {
         let terms = &self.docs[at];
         let from = at.saturating_sub(rank::REACH);
         let near = (from..=at + rank::REACH).filter(|other| *other != at).filter_map(|other| {
@@ -168,7 +168,7 @@ impl<'a> Space<'a> {
                 self.docs.get(other).filter(|o| o.session == terms.session && !o.session.is_empty())?;
             Some((terms, other.abs_diff(at)))
         });
-        Placed { terms, near: near.collect() }
+        DocInContext { terms, near: near.collect() }
     }
 
     fn search(&self, query: &str, weights: &Weights) -> Vec<&'a str> {
@@ -176,7 +176,7 @@ impl<'a> Space<'a> {
         let frequencies =
             question.terms.iter().map(|term| self.frequencies.get(term).copied().unwrap_or(0)).collect();
         let collection = Collection { docs: self.docs.len() as u64, length: self.length, frequencies };
-        let placed: Vec<Placed<'_>> = (0..self.docs.len()).map(|at| self.placed(at)).collect();
+        let placed: Vec<DocInContext<'_>> = (0..self.docs.len()).map(|at| self.placed(at)).collect();
         let scores = rank::scores(&question, &collection, &placed, weights);
         let mut order: Vec<usize> = (0..self.docs.len()).collect();
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));

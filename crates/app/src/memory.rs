@@ -8,7 +8,7 @@ use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
 use tanmi_memory::record;
 use tanmi_memory::search::{self, Hit};
 use tanmi_memory::sync::{self, SyncResult};
-use tanmi_memory::{Durable, Fact, Folder, Summary, dates};
+use tanmi_memory::{AppendSync, Fact, Folder, Summary, dates};
 use tanmi_session::States;
 
 use crate::App;
@@ -220,7 +220,7 @@ impl App {
                 .map(|old| record::mark_line("replace", old, &known.id, self.now(), self.writer()))
                 .collect();
             if !lines.is_empty() {
-                folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), Durable::Yes)?;
+                folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), AppendSync::Yes)?;
                 let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
             }
             return Ok(SaveResult { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
@@ -242,7 +242,7 @@ impl App {
         } else {
             folder.latest_daily(self.now())
         };
-        folder.append(&lock, &path, &fact.to_line(), Durable::Yes)?;
+        folder.append(&lock, &path, &fact.to_line(), AppendSync::Yes)?;
         let similar = self.similar(&index, &fact, &new.supersedes);
         // Found at once. If that fails the next search reads it: it is saved.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
@@ -304,7 +304,7 @@ impl App {
         };
         let folder = self.memory_begin()?;
         let lock = folder.lock()?;
-        folder.append(&lock, &folder.sessions(), &summary.to_line(), Durable::Yes)?;
+        folder.append(&lock, &folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
         let _ = self.memory_index(&folder, |_, _| {});
         // This session's alone: another window has its own.
         self.note_session(&session, |state| state.summarized = true);
@@ -380,7 +380,7 @@ impl App {
         let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
         let lines: Vec<String> =
             rows.iter().map(|row| record::mark_line(kind, &row.id, "", self.now(), self.writer())).collect();
-        folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), Durable::Yes)?;
+        folder.append(&lock, &folder.latest_daily(self.now()), &lines.join("\n"), AppendSync::Yes)?;
         drop(index);
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         rows.iter().map(|row| Ok(Memory::of(&find(&index, &row.id)?, None))).collect()

@@ -7,13 +7,13 @@ use tanmi_base::Millis;
 
 /// A day, or as much of one as was said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Day {
+pub struct DatePattern {
     pub year: Option<i16>,
     pub month: Option<i8>,
     pub day: Option<i8>,
 }
 
-impl Day {
+impl DatePattern {
     pub fn of(at: Millis) -> Option<Date> {
         Timestamp::from_millisecond(at).ok().map(|stamp| TimeZone::UTC.to_datetime(stamp).date())
     }
@@ -70,16 +70,16 @@ pub fn month_name(month: i8) -> &'static str {
 }
 
 /// Every day that a text names. `now` is for words such as yesterday.
-pub fn named(text: &str, now: Millis) -> Vec<Day> {
+pub fn named(text: &str, now: Millis) -> Vec<DatePattern> {
     let mut days = chinese(text);
     days.extend(western(text));
     days.extend(relative(text, now));
-    days.retain(Day::is_sound);
+    days.retain(DatePattern::is_sound);
     days.dedup();
     days
 }
 
-fn relative(text: &str, now: Millis) -> Vec<Day> {
+fn relative(text: &str, now: Millis) -> Vec<DatePattern> {
     const WORDS: &[(&str, i64)] =
         &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("day before yesterday", 2), ("yesterday", 1)];
     let mut lower = text.to_lowercase();
@@ -88,16 +88,19 @@ fn relative(text: &str, now: Millis) -> Vec<Day> {
         if lower.contains(word) {
             // The longer one has the shorter one in it.
             lower = lower.replace(word, ",");
-            days.extend(Day::of(now - back * 86_400_000));
+            days.extend(DatePattern::of(now - back * 86_400_000));
         }
     }
-    let whole =
-        |date: Date| Day { year: Some(date.year()), month: Some(date.month()), day: Some(date.day()) };
+    let whole = |date: Date| DatePattern {
+        year: Some(date.year()),
+        month: Some(date.month()),
+        day: Some(date.day()),
+    };
     days.into_iter().map(whole).collect()
 }
 
 /// `2023年5月8日`, with or without its first or last part.
-fn chinese(text: &str) -> Vec<Day> {
+fn chinese(text: &str) -> Vec<DatePattern> {
     let chars: Vec<char> = text.chars().collect();
     let number_before = |at: usize| -> Option<(i16, usize)> {
         let mut start = at;
@@ -117,7 +120,7 @@ fn chinese(text: &str) -> Vec<Day> {
                 let after: String =
                     chars[at + 1..].iter().take_while(|c| c.is_ascii_digit()).take(2).collect();
                 let is_day = chars.get(at + 1 + after.len()).is_some_and(|c| matches!(c, '日' | '号'));
-                days.push(Day {
+                days.push(DatePattern {
                     year: year.map(|(year, _)| full_year(year)),
                     month: i8::try_from(month).ok(),
                     day: is_day.then(|| after.parse().ok()).flatten(),
@@ -125,7 +128,7 @@ fn chinese(text: &str) -> Vec<Day> {
             }
             '年' if !chars[at + 1..].iter().take(3).any(|c| *c == '月') => {
                 if let Some((year, _)) = number_before(at).filter(|(year, _)| (1900..2200).contains(year)) {
-                    days.push(Day { year: Some(year), ..Day::default() });
+                    days.push(DatePattern { year: Some(year), ..DatePattern::default() });
                 }
             }
             _ => {}
@@ -139,7 +142,7 @@ fn full_year(year: i16) -> i16 {
 }
 
 /// `2023-05-08`, `2023/5/8`, `8 May, 2023`, `May 8th 2023`, `May 2023`, `in May`.
-fn western(text: &str) -> Vec<Day> {
+fn western(text: &str) -> Vec<DatePattern> {
     let lower = text.to_lowercase();
     let is_break = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/'));
     let words: Vec<&str> = lower.split(is_break).filter(|word| !word.is_empty()).collect();
@@ -177,18 +180,18 @@ fn western(text: &str) -> Vec<Day> {
         {
             continue;
         }
-        days.push(Day { year, month: Some(*month), day });
+        days.push(DatePattern { year, month: Some(*month), day });
     }
     days
 }
 
-fn numeric(word: &str) -> Option<Day> {
+fn numeric(word: &str) -> Option<DatePattern> {
     let word = word.split('t').next().unwrap_or(word);
     let mut parts = word.split(['-', '/']);
     let year: i16 = parts.next().filter(|part| part.len() == 4)?.parse().ok()?;
     let month: i8 = parts.next()?.parse().ok()?;
     let day: Option<i8> = parts.next().and_then(|part| part.parse().ok());
-    (1900..2200).contains(&year).then_some(Day { year: Some(year), month: Some(month), day })
+    (1900..2200).contains(&year).then_some(DatePattern { year: Some(year), month: Some(month), day })
 }
 
 /// A timestamp as others write it; `None` if no day can be made of it.
@@ -271,8 +274,8 @@ mod tests {
 
     #[test]
     fn days_in_texts() {
-        let day = |year, month, day| Day { year, month, day };
-        let cases: &[(&str, Day)] = &[
+        let day = |year, month, day| DatePattern { year, month, day };
+        let cases: &[(&str, DatePattern)] = &[
             ("on 2023-05-08 we", day(Some(2023), Some(5), Some(8))),
             ("2023/5/8", day(Some(2023), Some(5), Some(8))),
             ("1:56 pm on 8 May, 2023", day(Some(2023), Some(5), Some(8))),

@@ -22,7 +22,7 @@ const OLD: &str = ".cursor/skills/memory-data";
 
 /// Whether an append must be on the disk before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durable {
+pub enum AppendSync {
     Yes,
     /// A note whose loss costs nothing.
     No,
@@ -112,7 +112,7 @@ impl Folder {
     }
 
     /// Appends whole lines. A line that somebody left torn costs itself alone. Call it under the lock.
-    pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, durable: Durable) -> Result<()> {
+    pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, durable: AppendSync) -> Result<()> {
         self.check(&self.dir)?;
         if let Some(dir) = path.parent() {
             self.check(dir)?;
@@ -142,7 +142,7 @@ impl Folder {
                 let _ = file.set_len(end);
                 return Err(error);
             }
-            if durable == Durable::Yes { file.sync_data() } else { Ok(()) }
+            if durable == AppendSync::Yes { file.sync_data() } else { Ok(()) }
         };
         work().map_err(Error::io(path))
     }

@@ -15,7 +15,7 @@ pub mod segment;
 pub mod sync;
 pub mod vectors;
 
-pub use folder::{Durable, Folder};
+pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
 
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use tanmi_base::Millis;
 
-use crate::dates::{self, Day};
+use crate::dates::{self, DatePattern};
 use crate::segment;
 
 /// A memory as ranking sees it.
@@ -59,7 +59,7 @@ pub fn body_terms(doc: &Doc<'_>) -> Vec<String> {
         terms.extend(segment::terms(doc.speaker));
     }
     terms.extend(segment::terms(doc.entities));
-    if let Some(date) = doc.at.and_then(Day::of) {
+    if let Some(date) = doc.at.and_then(DatePattern::of) {
         terms.push(date.to_string());
         terms.push(date.year().to_string());
         terms.extend(segment::terms(dates::month_name(date.month())));
@@ -99,7 +99,7 @@ pub fn joined(terms: &[String]) -> String {
 }
 
 /// A memory among its neighbours: those of its session within [`REACH`], each with its distance.
-pub struct Placed<'a> {
+pub struct DocInContext<'a> {
     pub terms: &'a Terms<'a>,
     pub near: Vec<(&'a Terms<'a>, usize)>,
 }
@@ -110,7 +110,7 @@ pub const REACH: usize = 2;
 /// A question, made ready.
 pub struct SearchQuestion {
     pub terms: Vec<String>,
-    pub days: Vec<Day>,
+    pub days: Vec<DatePattern>,
 }
 
 impl SearchQuestion {
@@ -132,14 +132,14 @@ pub struct Collection {
 pub fn scores(
     question: &SearchQuestion,
     collection: &Collection,
-    docs: &[Placed<'_>],
+    docs: &[DocInContext<'_>],
     weights: &Weights,
 ) -> Vec<f32> {
-    let scale = Scale::new(question, collection, weights);
+    let scale = Scorer::new(question, collection, weights);
     let mut scores: Vec<f32> = docs
         .iter()
         .map(|doc| {
-            let date = doc.terms.at.and_then(Day::of);
+            let date = doc.terms.at.and_then(DatePattern::of);
             let fit =
                 date.map_or(0.0, |date| question.days.iter().map(|day| day.fits(date)).fold(0.0, f32::max));
             scale.text(doc) + weights.day * fit
@@ -151,9 +151,9 @@ pub fn scores(
 
 /// For a handful of short words that are asked for a hundred thousand times (FNV-1a).
 #[derive(Default)]
-struct Quick(u64);
+struct FastHasher(u64);
 
-impl Hasher for Quick {
+impl Hasher for FastHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -172,8 +172,8 @@ pub fn idf(df: u64, docs: u64) -> f32 {
     (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
 }
 
-struct Scale<'a> {
-    index: HashMap<&'a str, usize, BuildHasherDefault<Quick>>,
+struct Scorer<'a> {
+    index: HashMap<&'a str, usize, BuildHasherDefault<FastHasher>>,
     idf: Vec<f32>,
     /// What a memory that has everything would get.
     best: f32,
@@ -181,15 +181,15 @@ struct Scale<'a> {
     weights: &'a Weights,
 }
 
-impl<'a> Scale<'a> {
-    fn new(question: &'a SearchQuestion, collection: &Collection, weights: &'a Weights) -> Scale<'a> {
+impl<'a> Scorer<'a> {
+    fn new(question: &'a SearchQuestion, collection: &Collection, weights: &'a Weights) -> Scorer<'a> {
         let idf: Vec<f32> = collection.frequencies.iter().map(|df| idf(*df, collection.docs)).collect();
         let best = idf.iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
-        Scale { index, idf, best, length: collection.length.max(1.0), weights }
+        Scorer { index, idf, best, length: collection.length.max(1.0), weights }
     }
 
-    fn text(&self, doc: &Placed<'_>) -> f32 {
+    fn text(&self, doc: &DocInContext<'_>) -> f32 {
         let weights = self.weights;
         let own = &doc.terms.own;
         let mut counts = vec![0.0f32; self.idf.len()];
@@ -237,7 +237,7 @@ impl<'a> Scale<'a> {
 }
 
 /// A session that is about the question lifts each of its memories.
-fn lift_sessions(docs: &[Placed<'_>], scores: &mut [f32], weight: f32) {
+fn lift_sessions(docs: &[DocInContext<'_>], scores: &mut [f32], weight: f32) {
     let mut sessions: HashMap<&str, f32> = HashMap::new();
     for (doc, score) in docs.iter().zip(scores.iter()).filter(|(doc, _)| !doc.terms.session.is_empty()) {
         *sessions.entry(doc.terms.session).or_default() += score * score;

@@ -13,7 +13,7 @@ use crate::record::{self, Line};
 use crate::search;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct StartQuery<'a> {
     pub now: Millis,
     pub days: u32,
     pub facts: usize,
@@ -22,7 +22,7 @@ pub struct Wanted<'a> {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Recent {
+pub struct StartMemory {
     /// `MEMORY.md`
     pub core: String,
     pub summary: Option<MemoryRow>,
@@ -42,10 +42,11 @@ const DAY: Millis = 86_400_000;
 /// A core that is longer is cut anyway.
 const MAX_CORE: u64 = 64 << 10;
 
-pub fn load(folder: &Folder, wanted: &Wanted<'_>) -> Recent {
+pub fn load(folder: &Folder, wanted: &StartQuery<'_>) -> StartMemory {
     let index = folder.index().is_file().then(|| MemoryIndex::open_existing(&folder.index())).flatten();
     let core = head(&folder.memory_md());
-    let mut recent = Recent { core: String::from_utf8_lossy(&core).trim().to_owned(), ..Recent::default() };
+    let mut recent =
+        StartMemory { core: String::from_utf8_lossy(&core).trim().to_owned(), ..StartMemory::default() };
     let (from, sure) = (wanted.now - i64::from(wanted.days) * DAY, wanted.now - SURE_DAYS * DAY);
     let fresh = Fresh::read(folder, index.as_ref(), wanted);
     if let Some(index) = &index {
@@ -103,7 +104,7 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn read(folder: &Folder, index: Option<&MemoryIndex>, wanted: &Wanted<'_>) -> Fresh {
+    fn read(folder: &Folder, index: Option<&MemoryIndex>, wanted: &StartQuery<'_>) -> Fresh {
         let known: Vec<IndexedFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
         // With an index only today's and yesterday's files can have grown; without one, all recent days count.
         let days = if index.is_some() { 1 } else { i64::from(wanted.days).max(SURE_DAYS) };

@@ -9,7 +9,7 @@ use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 
 use crate::Result;
-use crate::rank::{self, Collection, Placed, REACH, SearchQuestion, Terms, WEIGHTS};
+use crate::rank::{self, Collection, DocInContext, REACH, SearchQuestion, Terms, WEIGHTS};
 use crate::vectors::{Model, similarity};
 
 #[derive(Clone, Debug)]
@@ -247,7 +247,7 @@ fn ranked(
         .filter(|outline| is_wanted(outline, filter))
         .filter(|outline| ready.get(&outline.n).is_some_and(|terms| outline.kind == "turn" || has_own(terms)))
         .collect();
-    let placed: Vec<Placed<'_>> = wanted.iter().map(|outline| placed(outline.n, &ready)).collect();
+    let placed: Vec<DocInContext<'_>> = wanted.iter().map(|outline| placed(outline.n, &ready)).collect();
     let scores = rank::scores(question, collection, &placed, &WEIGHTS);
     let mut order: Vec<(&MemoryOutline, f32)> =
         wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
@@ -273,7 +273,7 @@ fn is_wanted(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
         && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))
 }
 
-fn placed<'a>(n: i64, ready: &'a BTreeMap<i64, Terms<'a>>) -> Placed<'a> {
+fn placed<'a>(n: i64, ready: &'a BTreeMap<i64, Terms<'a>>) -> DocInContext<'a> {
     let reach = REACH as i64;
     let terms = &ready[&n];
     let near = ready
@@ -282,5 +282,5 @@ fn placed<'a>(n: i64, ready: &'a BTreeMap<i64, Terms<'a>>) -> Placed<'a> {
     let near = near
         .map(|(other, terms)| (terms, usize::try_from((other - n).abs()).unwrap_or(usize::MAX)))
         .collect();
-    Placed { terms, near }
+    DocInContext { terms, near }
 }

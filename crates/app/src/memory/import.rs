@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tanmi_base::{Millis, fs, secrets};
 use tanmi_index::{MemoryFilter, MemoryRow};
 use tanmi_memory::record::{self, Line};
-use tanmi_memory::{Durable, dates};
+use tanmi_memory::{AppendSync, dates};
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ impl App {
             day.push('\n');
         }
         // One sync for all of them where the system can: thousands of days would otherwise be thousands of waits.
-        let durable = if cfg!(target_os = "linux") { Durable::No } else { Durable::Yes };
+        let durable = if cfg!(target_os = "linux") { AppendSync::No } else { AppendSync::Yes };
         for (path, text) in &days {
             folder.append(&lock, path, text, durable)?;
         }

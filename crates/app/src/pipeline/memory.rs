@@ -8,9 +8,9 @@ use tanmi_base::clock;
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_index::{MemoryIndex, MemoryRow};
-use tanmi_memory::recent::{self, Wanted};
+use tanmi_memory::recent::{self, StartQuery};
 use tanmi_memory::record::session_line;
-use tanmi_memory::{Durable, Folder, sync};
+use tanmi_memory::{AppendSync, Folder, sync};
 use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, note};
@@ -49,7 +49,7 @@ pub fn load(
     let about = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
     let about =
         about.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
-    let wanted = Wanted {
+    let wanted = StartQuery {
         now: caller.now,
         days: config.memory_recent_days,
         facts: config.memory_recent_facts,
@@ -113,7 +113,7 @@ pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option
     };
     let line = session_line(kind, &event.session, caller.now, more);
     let written =
-        folder.lock().and_then(|lock| folder.append(&lock, &folder.daily(caller.now), &line, Durable::No));
+        folder.lock().and_then(|lock| folder.append(&lock, &folder.daily(caller.now), &line, AppendSync::No));
     if let Err(error) = written {
         note(caller, &format!("memory: {error}"));
     }
