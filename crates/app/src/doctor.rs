@@ -195,7 +195,7 @@ impl Doctor<'_> {
     fn sessions(&mut self) {
         let states = States::new(self.app.home());
         let now = self.app.now();
-        let (latest, broken, old) = states.survey(now - OVER, now - SETTLED);
+        let (latest, broken, old) = states.summarize(now - OVER, now - SETTLED);
         match latest {
             Some((at, platform)) => {
                 let when = tanmi_base::clock::local_stamp(at);

@@ -9,13 +9,13 @@ use std::ops::Range;
 /// One kind of secret.
 struct Pattern {
     name: &'static str,
-    shape: Shape,
+    shape: PatternKind,
     /// What it looks like, for its test. Put together at compile time, so that no scanner takes this file for a leak.
     #[cfg_attr(not(test), expect(dead_code))]
     example: &'static str,
 }
 
-enum Shape {
+enum PatternKind {
     /// A prefix that nothing else has, and at least so many characters after it.
     Token { prefix: &'static str, min: usize },
     /// Three parts with dots between them.
@@ -37,14 +37,14 @@ enum Shape {
 }
 
 const fn token(name: &'static str, prefix: &'static str, min: usize, example: &'static str) -> Pattern {
-    Pattern { name, shape: Shape::Token { prefix, min }, example }
+    Pattern { name, shape: PatternKind::Token { prefix, min }, example }
 }
 
 /// The longer of two prefixes comes first.
 const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "private key",
-        shape: Shape::PrivateKey,
+        shape: PatternKind::PrivateKey,
         example: concat!(
             "-----BEGIN RSA PRIVATE",
             " KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE",
@@ -102,27 +102,31 @@ const PATTERNS: &[Pattern] = &[
     token("Tailscale key", "tskey-", 16, concat!("ts", "key-auth-AbCdEfGh1234")),
     Pattern {
         name: "JSON web token",
-        shape: Shape::Jwt,
+        shape: PatternKind::Jwt,
         example: concat!("ey", "JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N"),
     },
     Pattern {
         name: "password in a URL",
-        shape: Shape::UrlPassword,
+        shape: PatternKind::UrlPassword,
         example: "postgres://app:s3cr3t-pw@db.internal/x",
     },
     Pattern {
         name: "bearer token",
-        shape: Shape::Bearer,
+        shape: PatternKind::Bearer,
         example: "Authorization: Bearer 0123456789abcdefABCDEF",
     },
-    Pattern { name: "cookie", shape: Shape::Cookie, example: "Cookie: theme=dark; session=0a1b2c3d4e5f6a7b" },
+    Pattern {
+        name: "cookie",
+        shape: PatternKind::Cookie,
+        example: "Cookie: theme=dark; session=0a1b2c3d4e5f6a7b",
+    },
     Pattern {
         name: "passphrase",
-        shape: Shape::Passphrase,
+        shape: PatternKind::Passphrase,
         example: "passphrase: \"correct horse battery staple\"",
     },
-    Pattern { name: "password", shape: Shape::Flag, example: "mysql -u app -phunter2x shop" },
-    Pattern { name: "password", shape: Shape::Assigned, example: "DB_PASSWORD=hunter2!x" },
+    Pattern { name: "password", shape: PatternKind::Flag, example: "mysql -u app -phunter2x shop" },
+    Pattern { name: "password", shape: PatternKind::Assigned, example: "DB_PASSWORD=hunter2!x" },
 ];
 
 /// Names whose value is nobody's business, at the end of what stands before `=` or `:`.
@@ -202,17 +206,17 @@ fn mask_once(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
 
 fn find_all(text: &str, pattern: &Pattern) -> Vec<Range<usize>> {
     match &pattern.shape {
-        Shape::Token { prefix, min } => tokens(text, prefix, *min),
-        Shape::Jwt => {
+        PatternKind::Token { prefix, min } => tokens(text, prefix, *min),
+        PatternKind::Jwt => {
             tokens(text, "eyJ", 30).into_iter().filter(|range| is_jwt(&text[range.clone()])).collect()
         }
-        Shape::PrivateKey => private_keys(text),
-        Shape::UrlPassword => url_passwords(text),
-        Shape::Bearer => bearers(text),
-        Shape::Cookie => cookies(text),
-        Shape::Passphrase => passphrases(text),
-        Shape::Flag => flags(text),
-        Shape::Assigned => assigned(text),
+        PatternKind::PrivateKey => private_keys(text),
+        PatternKind::UrlPassword => url_passwords(text),
+        PatternKind::Bearer => bearers(text),
+        PatternKind::Cookie => cookies(text),
+        PatternKind::Passphrase => passphrases(text),
+        PatternKind::Flag => flags(text),
+        PatternKind::Assigned => assigned(text),
     }
 }
 

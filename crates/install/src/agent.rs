@@ -25,7 +25,7 @@ impl Scope {
 
 /// How hooks are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum HookFormat {
     /// `hooks.Event[] = {matcher, hooks: [{type, command, timeout}]}`
     Groups,
     /// `hooks.event[] = {command, timeout}`
@@ -57,7 +57,7 @@ pub struct Agent {
     pub folder: &'static str,
     /// Where its folder is, if this is set.
     pub folder_variable: Option<&'static str>,
-    pub shape: Shape,
+    pub shape: HookFormat,
     pub hooks: &'static [Hook],
     /// A timeout of one second in the agent's unit.
     pub second: u32,
@@ -72,7 +72,7 @@ pub static AGENTS: &[Agent] = &[
         program: "claude",
         folder: ".claude",
         folder_variable: Some("CLAUDE_CONFIG_DIR"),
-        shape: Shape::Groups,
+        shape: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("UserPromptSubmit", 5),
@@ -90,7 +90,7 @@ pub static AGENTS: &[Agent] = &[
         program: "cursor",
         folder: ".cursor",
         folder_variable: None,
-        shape: Shape::Flat,
+        shape: HookFormat::Flat,
         hooks: &[
             hook("sessionStart", 10),
             hook("beforeSubmitPrompt", 5),
@@ -108,7 +108,7 @@ pub static AGENTS: &[Agent] = &[
         program: "codex",
         folder: ".codex",
         folder_variable: Some("CODEX_HOME"),
-        shape: Shape::Groups,
+        shape: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("UserPromptSubmit", 5),
@@ -127,7 +127,7 @@ pub static AGENTS: &[Agent] = &[
         program: "gemini",
         folder: ".gemini",
         folder_variable: None,
-        shape: Shape::Groups,
+        shape: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("BeforeAgent", 5),
@@ -144,7 +144,7 @@ pub static AGENTS: &[Agent] = &[
         program: "copilot",
         folder: ".copilot",
         folder_variable: None,
-        shape: Shape::Shells,
+        shape: HookFormat::Shells,
         hooks: &[
             hook("sessionStart", 10),
             hook("userPromptSubmitted", 5),
@@ -282,9 +282,9 @@ impl Agent {
     pub fn handler(&self, command: &str, hook: &Hook) -> Value {
         let timeout = hook.seconds * self.second;
         let mut handler = match self.shape {
-            Shape::Groups => json!({"type": "command", "command": command, "timeout": timeout}),
-            Shape::Flat => json!({"command": command, "timeout": timeout}),
-            Shape::Shells => {
+            HookFormat::Groups => json!({"type": "command", "command": command, "timeout": timeout}),
+            HookFormat::Flat => json!({"command": command, "timeout": timeout}),
+            HookFormat::Shells => {
                 json!({"type": "command", "bash": command, "powershell": powershell(command), "timeoutSec": timeout})
             }
         };
@@ -294,7 +294,7 @@ impl Agent {
         if hook.once {
             handler["loop_limit"] = 1.into();
         }
-        if let Some(matcher) = hook.matcher.filter(|_| self.shape == Shape::Flat) {
+        if let Some(matcher) = hook.matcher.filter(|_| self.shape == HookFormat::Flat) {
             handler["matcher"] = matcher.into();
         }
         handler

@@ -6,7 +6,7 @@ use tanmi_base::fs::{self, Durability, FileSig};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
-use crate::plan::{self, Left, Outcome, Planned, Wish};
+use crate::plan::{self, ChangeOutcome, InstallOptions, PlannedChange, RemovalResult};
 use crate::receipt::Receipts;
 use crate::{Error, Refusal, Result};
 
@@ -14,8 +14,8 @@ use crate::{Error, Refusal, Result};
 const TRIES: usize = 20;
 
 /// What became of one file.
-pub struct Done {
-    pub planned: Planned,
+pub struct AppliedChange {
+    pub planned: PlannedChange,
     /// The copy of what was there.
     pub copy: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ fn hold(home: &Path) -> Result<Lock> {
 }
 
 /// What a process that was killed left beside the files.
-fn sweep(plans: &[Planned], home: &Path) {
+fn sweep(plans: &[PlannedChange], home: &Path) {
     let store = home.join("install");
     let dirs = plans.iter().filter_map(|planned| planned.real.parent()).chain([store.as_path(), home]);
     for entry in dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()) {
@@ -53,31 +53,41 @@ fn sweep(plans: &[Planned], home: &Path) {
 }
 
 /// One file that cannot be written costs that file.
-fn or_refused(place: Planned, outcome: Result<Planned>) -> Result<Planned> {
+fn or_refused(target: PlannedChange, outcome: Result<PlannedChange>) -> Result<PlannedChange> {
     match outcome {
         Err(Error::Io { path, error }) => {
             let reason = format!("{}: {error}", path.display());
-            Ok(Planned { outcome: Outcome::Refused(Refusal::Unusable(reason)), ..place })
+            Ok(PlannedChange { outcome: ChangeOutcome::Refused(Refusal::Unusable(reason)), ..target })
         }
         other => other,
     }
 }
 
-pub fn apply(home: &Path, plans: Vec<Planned>, wish: &Wish, now: Millis) -> Result<Vec<Done>> {
+pub fn apply(
+    home: &Path,
+    plans: Vec<PlannedChange>,
+    options: &InstallOptions,
+    now: Millis,
+) -> Result<Vec<AppliedChange>> {
     let lock = hold(home)?;
     sweep(&plans, home);
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
-        let planned = or_refused(planned.clone(), put(planned, &mut receipts, wish, now))?;
+        let planned = or_refused(planned.clone(), put(planned, &mut receipts, options, now))?;
         let copy = receipts.copy_of(&planned.real).filter(|_| planned.is_change());
-        done.push(Done { planned, copy });
+        done.push(AppliedChange { planned, copy });
     }
     drop(lock);
     Ok(done)
 }
 
-fn put(mut planned: Planned, receipts: &mut Receipts, wish: &Wish, now: Millis) -> Result<Planned> {
+fn put(
+    mut planned: PlannedChange,
+    receipts: &mut Receipts,
+    options: &InstallOptions,
+    now: Millis,
+) -> Result<PlannedChange> {
     for _ in 0..TRIES {
         if !planned.is_change() {
             return Ok(planned);
@@ -86,7 +96,7 @@ fn put(mut planned: Planned, receipts: &mut Receipts, wish: &Wish, now: Millis) 
         let original = original(&planned, receipts);
         // Noted before they are made: whoever is killed in between leaves nothing that nobody knows of.
         let folders = missing_folders(&planned.real);
-        receipts.note(&planned.real, &planned.place, original.as_deref(), &after, folders, now)?;
+        receipts.note(&planned.real, &planned.target, original.as_deref(), &after, folders, now)?;
         if let Some(dir) = planned.real.parent() {
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }
@@ -94,27 +104,27 @@ fn put(mut planned: Planned, receipts: &mut Receipts, wish: &Wish, now: Millis) 
             return Ok(planned);
         }
         // Somebody else was quicker: once more, with what they wrote.
-        planned = plan::plan(planned.place, wish);
+        planned = plan::plan(planned.target, options);
     }
-    Ok(restless(planned))
+    Ok(kept_changing(planned))
 }
 
-fn restless(planned: Planned) -> Planned {
+fn kept_changing(planned: PlannedChange) -> PlannedChange {
     let reason = String::from("it keeps changing; close its agent first");
-    Planned { outcome: Outcome::Refused(Refusal::Unusable(reason)), ..planned }
+    PlannedChange { outcome: ChangeOutcome::Refused(Refusal::Unusable(reason)), ..planned }
 }
 
 /// The file without anything of ours, which is what an uninstall gives back.
-fn original(planned: &Planned, receipts: &Receipts) -> Option<Vec<u8>> {
+fn original(planned: &PlannedChange, receipts: &Receipts) -> Option<Vec<u8>> {
     let bytes = planned.before.as_deref()?;
     if let Some(original) = receipts.original(&planned.real, bytes) {
         return original;
     }
     let before = receipts.before(&planned.real);
-    match plan::without(&planned.place, bytes, &before) {
-        Ok(Left::Text(text)) => Some(text),
-        Ok(Left::Nothing) => None,
-        Ok(Left::Same) | Err(_) => Some(bytes.to_vec()),
+    match plan::without(&planned.target, bytes, &before) {
+        Ok(RemovalResult::Text(text)) => Some(text),
+        Ok(RemovalResult::Nothing) => None,
+        Ok(RemovalResult::Same) | Err(_) => Some(bytes.to_vec()),
     }
 }
 
@@ -125,7 +135,7 @@ fn missing_folders(path: &Path) -> Vec<PathBuf> {
 }
 
 /// `false` if the file is no longer the one that was read.
-fn write(planned: &Planned, bytes: &[u8]) -> Result<bool> {
+fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
     let path = &planned.real;
     let dir = path.parent().unwrap_or(Path::new("."));
     let written = match planned.sig {
@@ -142,7 +152,7 @@ fn write(planned: &Planned, bytes: &[u8]) -> Result<bool> {
 }
 
 /// Takes everything out that is planned to go.
-pub fn remove(home: &Path, plans: Vec<Planned>) -> Result<Vec<Done>> {
+pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChange>> {
     if plans.is_empty() {
         return Ok(Vec::new());
     }
@@ -152,7 +162,7 @@ pub fn remove(home: &Path, plans: Vec<Planned>) -> Result<Vec<Done>> {
     let mut done = Vec::new();
     for planned in plans {
         let planned = or_refused(planned.clone(), take(planned, &mut receipts))?;
-        done.push(Done { planned, copy: None });
+        done.push(AppliedChange { planned, copy: None });
     }
     if receipts.is_empty() {
         // While it is held: whoever waits for it will see that it is another one's.
@@ -165,7 +175,7 @@ pub fn remove(home: &Path, plans: Vec<Planned>) -> Result<Vec<Done>> {
     Ok(done)
 }
 
-fn take(mut planned: Planned, receipts: &mut Receipts) -> Result<Planned> {
+fn take(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
     for _ in 0..TRIES {
         if !planned.is_change() {
             return Ok(planned);
@@ -180,11 +190,11 @@ fn take(mut planned: Planned, receipts: &mut Receipts) -> Result<Planned> {
             receipts.forget(&planned.real)?;
             return Ok(planned);
         }
-        match plan::plan_removal(planned.place.clone(), receipts) {
+        match plan::plan_removal(planned.target.clone(), receipts) {
             Some(again) => planned = again,
             // It went with another agent's, whose file is the same by a link.
-            None => return Ok(Planned { outcome: Outcome::Unchanged, ..planned }),
+            None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
         }
     }
-    Ok(restless(planned))
+    Ok(kept_changing(planned))
 }

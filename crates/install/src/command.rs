@@ -13,20 +13,20 @@ pub fn quote(word: &str) -> String {
 
 /// One of our own hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ours {
+pub struct TanmiCommand {
     pub program: String,
     pub platform: String,
 }
 
 /// Whether a command is one that we wrote: `…/tanmi hook PLATFORM [EVENT]` and nothing else. Whatever a person made of it
 /// is theirs.
-pub fn ours(command: &str) -> Option<Ours> {
+pub fn parse_tanmi_command(command: &str) -> Option<TanmiCommand> {
     let words = words(command.strip_prefix("& ").unwrap_or(command))?;
     let [program, verb, platform] = words.get(..3)? else { return None };
     let is_ours = is_tanmi(program) && verb == "hook" && words.len() <= 4;
     let is_event = words.get(3).is_none_or(|event| event.chars().all(|c| c.is_ascii_alphanumeric()));
     (is_ours && is_event && tanmi_event::find_platform(platform).is_some())
-        .then(|| Ours { program: program.clone(), platform: platform.clone() })
+        .then(|| TanmiCommand { program: program.clone(), platform: platform.clone() })
 }
 
 /// By its name alone: it may have moved.
@@ -118,7 +118,7 @@ mod tests {
             ("'tanmi hook cursor", false),
             ("", false),
         ] {
-            assert_eq!(ours(command).is_some(), is_ours, "{command}");
+            assert_eq!(parse_tanmi_command(command).is_some(), is_ours, "{command}");
         }
     }
 
@@ -129,7 +129,7 @@ mod tests {
             ["/usr/bin/tanmi", "/a b/tanmi", "/it's/tanmi", "/用户/tanmi", "/$x;`y`/tanmi", "/a\"b/tanmi"]
         {
             let command = format!("{} hook cursor stop", quote(path));
-            assert_eq!(ours(&command).unwrap().program, path);
+            assert_eq!(parse_tanmi_command(&command).unwrap().program, path);
             let out = std::process::Command::new("sh")
                 .args(["-c", &format!("printf %s {}", quote(path))])
                 .output()

@@ -4,24 +4,24 @@
 use std::path::{Component, Path, PathBuf};
 
 mod build;
-mod matter;
+mod item;
+mod manifest;
 mod provision;
-mod recipe;
 
 pub use build::{Built, build};
-pub use provision::{Job, Report, check_user, provision, users};
-pub use recipe::Recipe;
+pub use manifest::BuildManifest;
+pub use provision::{ProvisionOptions, ProvisionReport, check_user, provision, users};
 
 /// Something that was left out or left alone, and why.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Remark {
+pub struct Notice {
     pub path: String,
     pub reason: String,
 }
 
-impl Remark {
-    fn new(path: &Path, reason: impl Into<String>) -> Remark {
-        Remark { path: path.display().to_string(), reason: reason.into() }
+impl Notice {
+    fn new(path: &Path, reason: impl Into<String>) -> Notice {
+        Notice { path: path.display().to_string(), reason: reason.into() }
     }
 }
 

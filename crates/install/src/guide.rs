@@ -87,7 +87,7 @@ pub fn text(lang: Lang) -> &'static str {
 
 /// A guide as it stands in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum GuideState {
     None,
     /// Ours, as we wrote it: where it begins and ends.
     Ours(usize, usize),
@@ -118,23 +118,27 @@ fn line_at(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-pub fn standing(file: &GuideFile, text: &str) -> Standing {
+pub fn guide_state(file: &GuideFile, text: &str) -> GuideState {
     match file {
         GuideFile::Whole(_) => {
-            let Some(at) = text.find(OWN) else { return Standing::None };
+            let Some(at) = text.find(OWN) else { return GuideState::None };
             let rest = &text[at + OWN.len()..];
             let (written, body) = rest.split_once(" -->").unwrap_or((rest, ""));
             let head = text[..at].replace("\r\n", "\n");
             let now =
                 digest(&format!("{}{}", head.trim_end_matches('\n').to_owned() + "\n", body.trim_start()));
-            if written == now { Standing::Ours(0, text.len()) } else { Standing::Changed(line_at(text, at)) }
+            if written == now {
+                GuideState::Ours(0, text.len())
+            } else {
+                GuideState::Changed(line_at(text, at))
+            }
         }
         GuideFile::Block(_) => block(text),
     }
 }
 
 /// Marks count only alone in a line and outside of code.
-fn block(text: &str) -> Standing {
+fn block(text: &str) -> GuideState {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     let mut fence: Option<&str> = None;
     let mut at = 0;
@@ -153,31 +157,31 @@ fn block(text: &str) -> Standing {
         at += line.len();
     }
     match (begins.as_slice(), ends.as_slice()) {
-        ([], []) => Standing::None,
+        ([], []) => GuideState::None,
         ([(start, after, line)], [(before, end)]) if after <= before => {
             let written = line[BEGIN.len()..].trim_end_matches("-->").trim();
             let is_ours = written == digest(&text[*after..*before]);
-            if is_ours { Standing::Ours(*start, *end) } else { Standing::Changed(line_at(text, *start)) }
+            if is_ours { GuideState::Ours(*start, *end) } else { GuideState::Changed(line_at(text, *start)) }
         }
-        ([(start, ..), ..], _) | ([], [(start, _), ..]) => Standing::Changed(line_at(text, *start)),
+        ([(start, ..), ..], _) | ([], [(start, _), ..]) => GuideState::Changed(line_at(text, *start)),
     }
 }
 
 /// The file with our guide in it, or the line of what stands in the way: somebody else's file has none.
 pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String, Option<usize>> {
-    let standing = before.map_or(Standing::None, |before| standing(file, before));
-    if let Standing::Changed(line) = standing {
+    let guide_state = before.map_or(GuideState::None, |before| guide_state(file, before));
+    if let GuideState::Changed(line) = guide_state {
         return Err(Some(line));
     }
     if let GuideFile::Whole(path) = file {
-        let is_free = before.is_none_or(|before| before.trim().is_empty()) || standing != Standing::None;
+        let is_free = before.is_none_or(|before| before.trim().is_empty()) || guide_state != GuideState::None;
         return if is_free { Ok(whole(path, lang)) } else { Err(None) };
     }
     let before = before.unwrap_or_default();
     let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
     let text = text(lang);
     let block = format!("{BEGIN}{} -->\n{text}{END}\n", digest(text)).replace('\n', line_end);
-    if let Standing::Ours(start, end) = standing {
+    if let GuideState::Ours(start, end) = guide_state {
         return Ok(format!("{}{block}{}", &before[..start], &before[end..]));
     }
     let gap = match before {
@@ -191,10 +195,10 @@ pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String,
 
 /// The file without our guide: `Some(None)` if nothing is left of it. An error is the line of what was changed.
 pub fn take(file: &GuideFile, now: &str) -> Result<Option<Option<String>>, usize> {
-    let (start, end) = match standing(file, now) {
-        Standing::None => return Ok(None),
-        Standing::Changed(line) => return Err(line),
-        Standing::Ours(start, end) => (start, end),
+    let (start, end) = match guide_state(file, now) {
+        GuideState::None => return Ok(None),
+        GuideState::Changed(line) => return Err(line),
+        GuideState::Ours(start, end) => (start, end),
     };
     // The gap before it was ours too.
     let (mut head, tail) = (&now[..start], &now[end..]);
@@ -240,7 +244,7 @@ mod tests {
             "text `<!-- tanmi:begin x -->` and `<!-- tanmi:end -->` here\n",
             "    <!-- tanmi:begin x -->\n    <!-- tanmi:end -->\n",
         ] {
-            assert_eq!(standing(&file, theirs), Standing::None, "{theirs}");
+            assert_eq!(guide_state(&file, theirs), GuideState::None, "{theirs}");
             let with = put(&file, Some(theirs), Lang::En).unwrap();
             assert_eq!(take(&file, &with).unwrap().unwrap().unwrap(), theirs);
         }

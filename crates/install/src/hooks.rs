@@ -3,39 +3,41 @@
 use jsonc_parser::cst::{CstArray, CstNode, CstObject};
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Hook, Shape};
-use crate::command::{is_tanmi, ours};
+use crate::agent::{Agent, Hook, HookFormat};
+use crate::command::{is_tanmi, parse_tanmi_command};
 use crate::json::{Json, input, is_bare, set_keys};
-use crate::{Ours, Refusal};
+use crate::{Refusal, TanmiCommand};
 
 pub const SERVERS: &str = "mcpServers";
 pub const NAME: &str = "tanmi";
 
-fn command_key(shape: Shape) -> &'static str {
+fn command_key(shape: HookFormat) -> &'static str {
     match shape {
-        Shape::Groups | Shape::Flat => "command",
-        Shape::Shells => "bash",
+        HookFormat::Groups | HookFormat::Flat => "command",
+        HookFormat::Shells => "bash",
     }
 }
 
 /// A handler of ours, in the order of the file.
-struct Handler {
+struct HookHandler {
     object: CstObject,
     /// The group around it.
     group: Option<CstObject>,
 }
 
-fn handlers(array: &CstArray, shape: Shape) -> Vec<Handler> {
-    let is_ours = |object: &CstObject| command_of(object, shape).is_some_and(|text| ours(&text).is_some());
+fn handlers(array: &CstArray, shape: HookFormat) -> Vec<HookHandler> {
+    let is_ours = |object: &CstObject| {
+        command_of(object, shape).is_some_and(|text| parse_tanmi_command(&text).is_some())
+    };
     let mut found = Vec::new();
     for element in array.elements() {
         let Some(object) = element.as_object() else { continue };
-        if shape != Shape::Groups {
-            found.extend(Some(object).filter(is_ours).map(|object| Handler { object, group: None }));
+        if shape != HookFormat::Groups {
+            found.extend(Some(object).filter(is_ours).map(|object| HookHandler { object, group: None }));
             continue;
         }
         for member in members(&object).iter().filter_map(CstNode::as_object).filter(&is_ours) {
-            found.push(Handler { object: member, group: Some(object.clone()) });
+            found.push(HookHandler { object: member, group: Some(object.clone()) });
         }
     }
     found
@@ -45,12 +47,12 @@ fn members(group: &CstObject) -> Vec<CstNode> {
     group.array_value("hooks").map(|hooks| hooks.elements()).unwrap_or_default()
 }
 
-fn command_of(object: &CstObject, shape: Shape) -> Option<String> {
+fn command_of(object: &CstObject, shape: HookFormat) -> Option<String> {
     object.get(command_key(shape))?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
 pub fn put(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
-    if agent.shape != Shape::Groups {
+    if agent.shape != HookFormat::Groups {
         let root = json.object(&[])?;
         if root.get("version").is_none() {
             root.insert(0, "version", input(&json!(1)));
@@ -78,8 +80,8 @@ pub fn put(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
 
 fn grouped(agent: &Agent, hook: &Hook, handler: &Value) -> Value {
     match (agent.shape, hook.matcher) {
-        (Shape::Groups, Some(matcher)) => json!({"matcher": matcher, "hooks": [handler]}),
-        (Shape::Groups, None) => json!({"hooks": [handler]}),
+        (HookFormat::Groups, Some(matcher)) => json!({"matcher": matcher, "hooks": [handler]}),
+        (HookFormat::Groups, None) => json!({"hooks": [handler]}),
         _ => handler.clone(),
     }
 }
@@ -99,7 +101,7 @@ fn set_matcher(group: &CstObject, hook: &Hook) {
 }
 
 /// With the last of its handlers a group goes too.
-fn take_out(handler: Handler) {
+fn take_out(handler: HookHandler) {
     match handler.group {
         Some(group) if members(&group).len() == 1 => group.remove(),
         _ => handler.object.remove(),
@@ -126,7 +128,7 @@ pub fn take(json: &Json, agent: &Agent, before: &Value) {
     if is_touched && is_bare(&hooks.to_string()) && before.get("hooks").is_none() {
         root.as_ref().and_then(|root| root.get("hooks")).into_iter().for_each(|hooks| hooks.remove());
         // A number for a list of hooks says nothing without one.
-        if agent.shape != Shape::Groups && before.is_object() && before.get("version").is_none() {
+        if agent.shape != HookFormat::Groups && before.is_object() && before.get("version").is_none() {
             root.and_then(|root| root.get("version")).into_iter().for_each(|version| version.remove());
         }
     }
@@ -169,14 +171,14 @@ pub fn take_server(json: &Json, before: &Value) {
 }
 
 /// Our hooks in a file as it is: event, command line and what it runs.
-pub fn found(json: &Json, agent: &Agent) -> Vec<(String, String, Ours)> {
+pub fn found(json: &Json, agent: &Agent) -> Vec<(String, String, TanmiCommand)> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut all = Vec::new();
     for property in hooks.properties() {
         let (Some(event), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
         for handler in handlers(&array, agent.shape) {
             let command = command_of(&handler.object, agent.shape).unwrap_or_default();
-            all.extend(ours(&command).map(|ours| (event.clone(), command.clone(), ours)));
+            all.extend(parse_tanmi_command(&command).map(|parsed| (event.clone(), command.clone(), parsed)));
         }
     }
     all
@@ -209,10 +211,10 @@ pub fn altered(json: &Json, agent: &Agent) -> Vec<String> {
         let Some(array) = hooks.array_value(hook.event) else { continue };
         for handler in handlers(&array, agent.shape) {
             let command = command_of(&handler.object, agent.shape).unwrap_or_default();
-            let program = ours(&command).map(|ours| ours.program).unwrap_or_default();
+            let program = parse_tanmi_command(&command).map(|parsed| parsed.program).unwrap_or_default();
             let wanted = agent.command(&program, hook);
             // One without the name of its event is fine where the payload has it.
-            let is_short = agent.shape != Shape::Shells && wanted == format!("{command} {}", hook.event);
+            let is_short = agent.shape != HookFormat::Shells && wanted == format!("{command} {}", hook.event);
             let now = handler.object.to_serde_value().unwrap_or_default();
             let is_same = |key: &str, wanted: &Value| now.get(key).is_none_or(|now| now == wanted);
             let full = agent.handler(&wanted, hook);

@@ -25,9 +25,12 @@ mod tests;
 mod toml;
 
 pub use agent::{AGENTS, Agent, Scope};
-pub use apply::{Done, apply, remove};
-pub use command::{Ours, find_self, ours, quote};
-pub use plan::{Found, Outcome, Place, Planned, What, Wish, places, plan, plan_removal, snippet, survey};
+pub use apply::{AppliedChange, apply, remove};
+pub use command::{TanmiCommand, find_self, parse_tanmi_command, quote};
+pub use plan::{
+    ChangeOutcome, ConfigPart, InstallOptions, InstalledState, PlannedChange, TargetFile, inspect, plan,
+    plan_removal, snippet, target_files,
+};
 pub use receipt::Receipts;
 
 /// Why a file is left as it is.

@@ -11,11 +11,11 @@ use crate::agent::{Agent, Folders, GuideFile, Scope};
 use crate::doc::Text;
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
-use crate::{Ours, Refusal, guide, hooks, status_line, toml};
+use crate::{Refusal, TanmiCommand, guide, hooks, status_line, toml};
 
 /// What one file is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ConfigPart {
     Hooks,
     Server,
     StatusLine,
@@ -24,18 +24,18 @@ pub enum What {
 
 /// One file of one agent.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TargetFile {
     pub agent: &'static Agent,
     pub scope: Scope,
     pub path: PathBuf,
     /// The project, for a file of one.
     pub project: Option<PathBuf>,
-    pub parts: Vec<What>,
+    pub parts: Vec<ConfigPart>,
 }
 
 /// What is to be put in.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct InstallOptions {
     /// The program as agents will find it.
     pub program: String,
     pub lang: Lang,
@@ -47,7 +47,7 @@ pub struct Wish {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     Create,
     Change,
     Unchanged,
@@ -56,20 +56,20 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Debug)]
-pub struct Planned {
-    pub place: Place,
+pub struct PlannedChange {
+    pub target: TargetFile,
     /// The file itself, where the path is a link.
     pub real: PathBuf,
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
     pub before: Option<Vec<u8>>,
     /// `None`: the file goes.
     pub after: Option<Vec<u8>>,
     pub(crate) sig: Option<FileSig>,
 }
 
-impl Planned {
+impl PlannedChange {
     pub fn is_change(&self) -> bool {
-        matches!(self.outcome, Outcome::Create | Outcome::Change | Outcome::Remove)
+        matches!(self.outcome, ChangeOutcome::Create | ChangeOutcome::Change | ChangeOutcome::Remove)
     }
 
     /// As people read changes.
@@ -78,7 +78,7 @@ impl Planned {
             String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
         };
         let (before, after) = (text(&self.before), text(&self.after));
-        let path = self.place.path.display().to_string();
+        let path = self.target.path.display().to_string();
         let name =
             |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { String::from("/dev/null") };
         similar::TextDiff::from_lines(&before, &after)
@@ -93,38 +93,52 @@ impl Planned {
 const MAX_FILE: u64 = 64 << 20;
 
 /// The files of an agent, each once.
-pub fn places(agent: &'static Agent, scope: Scope, folders: &Folders, wish: Option<&Wish>) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+pub fn target_files(
+    agent: &'static Agent,
+    scope: Scope,
+    folders: &Folders,
+    options: Option<&InstallOptions>,
+) -> Vec<TargetFile> {
+    let mut target_files: Vec<TargetFile> = Vec::new();
     let project = (scope == Scope::Project).then(|| folders.project.clone());
-    let mut add = |path: PathBuf, what: What| match places.iter_mut().find(|place| place.path == path) {
-        Some(place) => place.parts.push(what),
-        None => places.push(Place { agent, scope, path, project: project.clone(), parts: vec![what] }),
+    let mut add = |path: PathBuf, what: ConfigPart| match target_files
+        .iter_mut()
+        .find(|target| target.path == path)
+    {
+        Some(target) => target.parts.push(what),
+        None => {
+            target_files.push(TargetFile { agent, scope, path, project: project.clone(), parts: vec![what] })
+        }
     };
-    if wish.is_none_or(|wish| wish.hooks) {
-        add(agent.hooks_file(scope, folders), What::Hooks);
+    if options.is_none_or(|options| options.hooks) {
+        add(agent.hooks_file(scope, folders), ConfigPart::Hooks);
     }
     // A project's would take the place of everybody's own.
-    if agent.has_status_line && scope == Scope::User && wish.is_none_or(|wish| wish.status_line) {
-        add(agent.hooks_file(scope, folders), What::StatusLine);
+    if agent.has_status_line && scope == Scope::User && options.is_none_or(|options| options.status_line) {
+        add(agent.hooks_file(scope, folders), ConfigPart::StatusLine);
     }
-    if let Some(path) = agent.mcp_file(scope, folders).filter(|_| wish.is_none_or(|wish| wish.server)) {
-        add(path, What::Server);
+    if let Some(path) =
+        agent.mcp_file(scope, folders).filter(|_| options.is_none_or(|options| options.server))
+    {
+        add(path, ConfigPart::Server);
     }
-    if let Some(file) = agent.guide_file(scope, folders).filter(|_| wish.is_none_or(|wish| wish.guide)) {
+    if let Some(file) =
+        agent.guide_file(scope, folders).filter(|_| options.is_none_or(|options| options.guide))
+    {
         let (GuideFile::Whole(path) | GuideFile::Block(path)) = &file;
-        add(path.clone(), What::Guide(file.clone()));
+        add(path.clone(), ConfigPart::Guide(file.clone()));
     }
-    places
+    target_files
 }
 
 /// A file as it is now.
-pub(crate) struct Now {
+pub(crate) struct CurrentFile {
     pub real: PathBuf,
     pub bytes: Option<Vec<u8>>,
     pub sig: Option<FileSig>,
 }
 
-pub(crate) fn read(path: &Path) -> Result<Now, Refusal> {
+pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
     let unusable = |error: io::Error| Refusal::Unusable(error.to_string());
     let real = match fs::is_link(path) {
         true => path.canonicalize().map_err(|_| Refusal::Unusable(String::from("a link to nowhere")))?,
@@ -133,7 +147,7 @@ pub(crate) fn read(path: &Path) -> Result<Now, Refusal> {
     // The look at what it is comes first: what changes in between is noticed when it is replaced.
     let sig = FileSig::of(&real).map_err(unusable)?;
     if sig.is_none() {
-        return Ok(Now { real, bytes: None, sig });
+        return Ok(CurrentFile { real, bytes: None, sig });
     }
     let meta = std::fs::metadata(&real).map_err(unusable)?;
     if !meta.is_file() {
@@ -146,19 +160,19 @@ pub(crate) fn read(path: &Path) -> Result<Now, Refusal> {
         return Err(Refusal::ReadOnly);
     }
     let bytes = fs::read_limited(&real, MAX_FILE).map_err(unusable)?;
-    Ok(Now { real, bytes, sig })
+    Ok(CurrentFile { real, bytes, sig })
 }
 
-pub fn plan(place: Place, wish: &Wish) -> Planned {
-    let planned = |now: Now, after: Result<Vec<u8>, Refusal>| {
+pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
+    let planned = |now: CurrentFile, after: Result<Vec<u8>, Refusal>| {
         let outcome = match &after {
-            Err(refusal) => Outcome::Refused(refusal.clone()),
-            Ok(after) if now.bytes.as_ref() == Some(after) => Outcome::Unchanged,
-            Ok(_) if now.bytes.is_none() => Outcome::Create,
-            Ok(_) => Outcome::Change,
+            Err(refusal) => ChangeOutcome::Refused(refusal.clone()),
+            Ok(after) if now.bytes.as_ref() == Some(after) => ChangeOutcome::Unchanged,
+            Ok(_) if now.bytes.is_none() => ChangeOutcome::Create,
+            Ok(_) => ChangeOutcome::Change,
         };
-        Planned {
-            place: named(&place, after.as_deref().ok()),
+        PlannedChange {
+            target: named(&target, after.as_deref().ok()),
             real: now.real,
             outcome,
             before: now.bytes,
@@ -166,57 +180,63 @@ pub fn plan(place: Place, wish: &Wish) -> Planned {
             sig: now.sig,
         }
     };
-    match read(&place.path) {
-        Err(refusal) => planned(Now { real: place.path.clone(), bytes: None, sig: None }, Err(refusal)),
+    match read(&target.path) {
+        Err(refusal) => {
+            planned(CurrentFile { real: target.path.clone(), bytes: None, sig: None }, Err(refusal))
+        }
         Ok(now) => {
-            let after = with(&place, now.bytes.as_deref(), wish);
+            let after = with(&target, now.bytes.as_deref(), options);
             planned(now, after)
         }
     }
 }
 
 /// The parts that are ours in this text: a status line may be somebody else's, and stays.
-fn named(place: &Place, bytes: Option<&[u8]>) -> Place {
+fn named(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
     let has_ours = || {
         let json = Json::parse(&Text::of(bytes?).ok()?.body).ok()?;
         status_line::program(&json.value())
     };
-    let mut place = place.clone();
-    if place.parts.contains(&What::StatusLine) && has_ours().is_none() {
-        place.parts.retain(|part| *part != What::StatusLine);
+    let mut target = target.clone();
+    if target.parts.contains(&ConfigPart::StatusLine) && has_ours().is_none() {
+        target.parts.retain(|part| *part != ConfigPart::StatusLine);
     }
-    place
+    target
 }
 
 /// The file with everything of ours in it.
-pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn with(
+    target: &TargetFile,
+    bytes: Option<&[u8]>,
+    options: &InstallOptions,
+) -> Result<Vec<u8>, Refusal> {
     let text = || Text::of(bytes.unwrap_or_default());
-    match format(place) {
+    match format(target) {
         Format::Json => json::changed(bytes, |json| {
-            if place.parts.contains(&What::Hooks) {
-                hooks::put(json, place.agent, &wish.program)?;
+            if target.parts.contains(&ConfigPart::Hooks) {
+                hooks::put(json, target.agent, &options.program)?;
             }
-            if place.parts.contains(&What::Server) {
-                hooks::put_server(json, place.agent, &wish.program)?;
+            if target.parts.contains(&ConfigPart::Server) {
+                hooks::put_server(json, target.agent, &options.program)?;
             }
-            if place.parts.contains(&What::StatusLine) {
-                status_line::put(json, &wish.program)?;
+            if target.parts.contains(&ConfigPart::StatusLine) {
+                status_line::put(json, &options.program)?;
             }
             Ok(())
         }),
         Format::Toml => {
             let text = text()?;
-            Ok(text.with(&toml::put_server(&text, &wish.program)?))
+            Ok(text.with(&toml::put_server(&text, &options.program)?))
         }
         Format::Markdown(file) => {
             let text = text()?;
             let before = bytes.map(|_| text.body.as_str());
-            let body = guide::put(file, before, wish.lang).map_err(|line| match line {
+            let body = guide::put(file, before, options.lang).map_err(|line| match line {
                 Some(line) => Refusal::Edited { line },
                 None => {
                     let zh = "已有同名文件，不是 tanmi 写的；请先改名";
                     let en = "a file of that name is there, and tanmi did not write it; rename it first";
-                    Refusal::Unusable(wish.lang.pick(zh, en).to_owned())
+                    Refusal::Unusable(options.lang.pick(zh, en).to_owned())
                 }
             })?;
             Ok(text.with(&body))
@@ -225,8 +245,8 @@ pub(crate) fn with(place: &Place, bytes: Option<&[u8]>, wish: &Wish) -> Result<V
 }
 
 /// What belongs into a file that has nothing of ours.
-pub fn snippet(place: &Place, wish: &Wish) -> String {
-    with(place, None, wish).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+pub fn snippet(target: &TargetFile, options: &InstallOptions) -> String {
+    with(target, None, options).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 /// What a file is written in.
@@ -236,117 +256,129 @@ enum Format<'a> {
     Json,
 }
 
-fn format(place: &Place) -> Format<'_> {
-    let guide = place.parts.iter().find_map(|part| match part {
-        What::Guide(file) => Some(file),
+fn format(target: &TargetFile) -> Format<'_> {
+    let guide = target.parts.iter().find_map(|part| match part {
+        ConfigPart::Guide(file) => Some(file),
         _ => None,
     });
     match guide {
         Some(file) => Format::Markdown(file),
-        None if place.path.extension().is_some_and(|extension| extension == "toml") => Format::Toml,
+        None if target.path.extension().is_some_and(|extension| extension == "toml") => Format::Toml,
         None => Format::Json,
     }
 }
 
 /// What taking everything out of a file would do to it.
-pub fn plan_removal(place: Place, receipts: &Receipts) -> Option<Planned> {
-    let now = match read(&place.path) {
+pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedChange> {
+    let now = match read(&target.path) {
         Ok(now) => now,
         Err(refusal) => {
-            let is_ours = receipts.has(&place.path);
-            let (real, outcome) = (place.path.clone(), Outcome::Refused(refusal));
-            return is_ours.then_some(Planned { place, real, outcome, before: None, after: None, sig: None });
+            let is_ours = receipts.has(&target.path);
+            let (real, outcome) = (target.path.clone(), ChangeOutcome::Refused(refusal));
+            return is_ours.then_some(PlannedChange {
+                target,
+                real,
+                outcome,
+                before: None,
+                after: None,
+                sig: None,
+            });
         }
     };
     let bytes = now.bytes?;
     let after = match receipts.original(&now.real, &bytes) {
         // Nobody wrote to it since: it becomes what it was.
         Some(original) => Ok(original),
-        None => without(&place, &bytes, &receipts.before(&now.real)).map(|left| left.or_gone(&bytes)),
+        None => without(&target, &bytes, &receipts.before(&now.real)).map(|left| left.or_gone(&bytes)),
     };
     let outcome = match &after {
-        Err(refusal) => Outcome::Refused(refusal.clone()),
-        Ok(None) => Outcome::Remove,
+        Err(refusal) => ChangeOutcome::Refused(refusal.clone()),
+        Ok(None) => ChangeOutcome::Remove,
         Ok(Some(after)) if *after == bytes => return None,
-        Ok(Some(_)) => Outcome::Change,
+        Ok(Some(_)) => ChangeOutcome::Change,
     };
     let after = after.ok().flatten();
-    let place = named(&place, Some(&bytes));
-    Some(Planned { place, real: now.real, outcome, before: Some(bytes), after, sig: now.sig })
+    let target = named(&target, Some(&bytes));
+    Some(PlannedChange { target, real: now.real, outcome, before: Some(bytes), after, sig: now.sig })
 }
 
 /// What is left of a file without us.
-pub(crate) enum Left {
+pub(crate) enum RemovalResult {
     Same,
     Text(Vec<u8>),
     Nothing,
 }
 
-impl Left {
+impl RemovalResult {
     fn or_gone(self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Left::Same => Some(bytes.to_vec()),
-            Left::Text(text) => Some(text),
-            Left::Nothing => None,
+            RemovalResult::Same => Some(bytes.to_vec()),
+            RemovalResult::Text(text) => Some(text),
+            RemovalResult::Nothing => None,
         }
     }
 }
 
 /// What a file was before us, if that is known.
-pub(crate) enum Before {
+pub(crate) enum OriginalContent {
     Unknown,
     Absent,
     Bytes(Vec<u8>),
 }
 
 /// The file without anything of ours.
-pub(crate) fn without(place: &Place, bytes: &[u8], before: &Before) -> Result<Left, Refusal> {
+pub(crate) fn without(
+    target: &TargetFile,
+    bytes: &[u8],
+    before: &OriginalContent,
+) -> Result<RemovalResult, Refusal> {
     let text = Text::of(bytes)?;
     let old = match before {
-        Before::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        OriginalContent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
     };
-    let body = match format(place) {
+    let body = match format(target) {
         Format::Markdown(file) => match guide::take(file, &text.body) {
             Err(line) => return Err(Refusal::Edited { line }),
             Ok(None) => text.body.clone(),
             Ok(Some(Some(left))) => left,
-            Ok(Some(None)) => return Ok(Left::Nothing),
+            Ok(Some(None)) => return Ok(RemovalResult::Nothing),
         },
         Format::Toml => toml::take_server(&text, &old)?.unwrap_or_else(|| text.body.clone()),
         Format::Json => {
             let json = Json::parse(&text.body)?;
             let old = match before {
-                Before::Unknown => Value::Null,
+                OriginalContent::Unknown => Value::Null,
                 _ => Json::parse(old.trim_start_matches('\u{feff}'))
                     .map(|json| json.value())
                     .unwrap_or_default(),
             };
-            hooks::take(&json, place.agent, &old);
+            hooks::take(&json, target.agent, &old);
             hooks::take_server(&json, &old);
             status_line::take(&json);
             json.text()
         }
     };
     if body == text.body {
-        return Ok(Left::Same);
+        return Ok(RemovalResult::Same);
     }
-    let is_own_name = place.path.file_stem().is_some_and(|name| name == "tanmi");
-    let was_made = matches!(before, Before::Absent) || is_own_name && matches!(before, Before::Unknown);
+    let is_own_name = target.path.file_stem().is_some_and(|name| name == "tanmi");
+    let was_made = matches!(before, OriginalContent::Absent)
+        || is_own_name && matches!(before, OriginalContent::Unknown);
     if was_made && matches!(body.trim(), "" | "{}") {
-        return Ok(Left::Nothing);
+        return Ok(RemovalResult::Nothing);
     }
-    Ok(Left::Text(text.with(&body)))
+    Ok(RemovalResult::Text(text.with(&body)))
 }
 
 /// What of ours is in an agent's files.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct InstalledState {
     pub agent: &'static Agent,
     pub scope: Scope,
     pub path: PathBuf,
     /// Event, command line, and what it runs.
-    pub hooks: Vec<(String, String, Ours)>,
+    pub hooks: Vec<(String, String, TanmiCommand)>,
     /// The program of our server.
     pub server: Option<String>,
     /// The program of our status line.
@@ -359,12 +391,12 @@ pub struct Found {
 }
 
 /// Looks at every file that is there.
-pub fn survey(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<Found> {
-    let look = |place: Place| -> Option<Found> {
-        let mut found = Found {
+pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<InstalledState> {
+    let look = |target: TargetFile| -> Option<InstalledState> {
+        let mut found = InstalledState {
             agent,
             scope,
-            path: place.path.clone(),
+            path: target.path.clone(),
             hooks: Vec::new(),
             server: None,
             status_line: None,
@@ -373,24 +405,24 @@ pub fn survey(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<Fou
             altered: Vec::new(),
             refusal: None,
         };
-        let bytes = match fs::read_limited(&place.path, MAX_FILE) {
+        let bytes = match fs::read_limited(&target.path, MAX_FILE) {
             Ok(bytes) => bytes?,
             Err(error) => {
                 found.refusal = Some(Refusal::Unusable(error.to_string()));
                 return Some(found);
             }
         };
-        found.refusal = fill(&mut found, &place, &bytes).err();
+        found.refusal = fill(&mut found, &target, &bytes).err();
         Some(found)
     };
-    places(agent, scope, folders, None).into_iter().filter_map(look).collect()
+    target_files(agent, scope, folders, None).into_iter().filter_map(look).collect()
 }
 
-fn fill(found: &mut Found, place: &Place, bytes: &[u8]) -> Result<(), Refusal> {
+fn fill(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result<(), Refusal> {
     let text = Text::of(bytes)?;
-    match format(place) {
+    match format(target) {
         Format::Markdown(file) => {
-            found.has_guide = guide::standing(file, &text.body) != guide::Standing::None;
+            found.has_guide = guide::guide_state(file, &text.body) != guide::GuideState::None;
         }
         Format::Toml => {
             found.server = toml::server_program(&text)?;
@@ -398,9 +430,9 @@ fn fill(found: &mut Found, place: &Place, bytes: &[u8]) -> Result<(), Refusal> {
         }
         Format::Json => {
             let json = Json::parse(&text.body)?;
-            found.hooks = hooks::found(&json, place.agent);
+            found.hooks = hooks::found(&json, target.agent);
             found.off = hooks::switched_off(&json);
-            found.altered = hooks::altered(&json, place.agent);
+            found.altered = hooks::altered(&json, target.agent);
             found.status_line = status_line::program(&json.value());
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, fs, hash};
 
-use crate::plan::{Before, Place, What};
+use crate::plan::{ConfigPart, OriginalContent, TargetFile};
 use crate::{Error, Result};
 
 const VERSION: u32 = 1;
@@ -80,9 +80,9 @@ impl Receipts {
             return None;
         }
         match self.before(path) {
-            Before::Unknown => None,
-            Before::Absent => Some(None),
-            Before::Bytes(bytes) => Some(Some(bytes)),
+            OriginalContent::Unknown => None,
+            OriginalContent::Absent => Some(None),
+            OriginalContent::Bytes(bytes) => Some(Some(bytes)),
         }
     }
 
@@ -100,14 +100,14 @@ impl Receipts {
         projects
     }
 
-    pub(crate) fn before(&self, path: &Path) -> Before {
+    pub(crate) fn before(&self, path: &Path) -> OriginalContent {
         match self.get(path).map(|receipt| &receipt.before) {
-            None => Before::Unknown,
-            Some(None) => Before::Absent,
+            None => OriginalContent::Unknown,
+            Some(None) => OriginalContent::Absent,
             // A copy that is no longer what it was is worth nothing.
             Some(Some(copy)) => match fs::read_limited(&self.dir.join(copy), u64::MAX) {
-                Ok(Some(bytes)) if self.is_copy(path, &bytes) => Before::Bytes(bytes),
-                _ => Before::Unknown,
+                Ok(Some(bytes)) if self.is_copy(path, &bytes) => OriginalContent::Bytes(bytes),
+                _ => OriginalContent::Unknown,
             },
         }
     }
@@ -116,7 +116,7 @@ impl Receipts {
     pub(crate) fn note(
         &mut self,
         path: &Path,
-        place: &Place,
+        place: &TargetFile,
         before: Option<&[u8]>,
         after: &[u8],
         folders: Vec<PathBuf>,
@@ -139,7 +139,7 @@ impl Receipts {
             after: hash::sha256_hex(after),
             folders,
             agent: place.agent.id().to_owned(),
-            hooks: place.parts.contains(&What::Hooks),
+            hooks: place.parts.contains(&ConfigPart::Hooks),
             project: place.project.clone(),
             tanmi: String::from(env!("CARGO_PKG_VERSION")),
             at: now,

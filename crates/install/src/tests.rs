@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tanmi_base::Lang;
 use tempfile::TempDir;
 
-use crate::agent::{Folders, Shape};
-use crate::plan::{Place, places};
+use crate::agent::{Folders, HookFormat};
+use crate::plan::{TargetFile, target_files};
 use crate::*;
 
 mod any;
@@ -31,20 +31,21 @@ impl World {
         self.dir.path().join("store")
     }
 
-    fn places(&self, agent: &'static Agent, scope: Scope) -> Vec<Place> {
-        places(agent, scope, &self.folders, Some(&wish("/opt/tanmi")))
+    fn target_files(&self, agent: &'static Agent, scope: Scope) -> Vec<TargetFile> {
+        target_files(agent, scope, &self.folders, Some(&options("/opt/tanmi")))
     }
 
-    fn install(&self, agent: &'static Agent, scope: Scope, program: &str) -> Vec<Done> {
-        let wish = wish(program);
-        let plans = self.places(agent, scope).into_iter().map(|place| plan(place, &wish)).collect();
-        apply(&self.home(), plans, &wish, 1).unwrap()
+    fn install(&self, agent: &'static Agent, scope: Scope, program: &str) -> Vec<AppliedChange> {
+        let options = options(program);
+        let plans =
+            self.target_files(agent, scope).into_iter().map(|target| plan(target, &options)).collect();
+        apply(&self.home(), plans, &options, 1).unwrap()
     }
 
-    fn uninstall(&self, agent: &'static Agent, scope: Scope) -> Vec<Done> {
+    fn uninstall(&self, agent: &'static Agent, scope: Scope) -> Vec<AppliedChange> {
         let receipts = Receipts::load(&self.home());
-        let places = places(agent, scope, &self.folders, None).into_iter();
-        let plans = places.filter_map(|place| plan_removal(place, &receipts)).collect();
+        let target_files = target_files(agent, scope, &self.folders, None).into_iter();
+        let plans = target_files.filter_map(|target| plan_removal(target, &receipts)).collect();
         remove(&self.home(), plans).unwrap()
     }
 
@@ -68,8 +69,8 @@ impl World {
     }
 }
 
-fn wish(program: &str) -> Wish {
-    Wish {
+fn options(program: &str) -> InstallOptions {
+    InstallOptions {
         program: program.to_owned(),
         lang: Lang::En,
         hooks: true,
@@ -97,9 +98,11 @@ fn event(agent: &Agent) -> &'static str {
 /// A handler of somebody else's, as this agent writes them.
 fn foreign(agent: &Agent, command: &str) -> Value {
     match agent.shape {
-        Shape::Groups => json!({"matcher": "startup", "hooks": [{"type": "command", "command": command}]}),
-        Shape::Flat => json!({"command": command}),
-        Shape::Shells => json!({"type": "command", "bash": command}),
+        HookFormat::Groups => {
+            json!({"matcher": "startup", "hooks": [{"type": "command", "command": command}]})
+        }
+        HookFormat::Flat => json!({"command": command}),
+        HookFormat::Shells => json!({"type": "command", "bash": command}),
     }
 }
 
@@ -155,19 +158,19 @@ fn nasty_files_come_through_byte_by_byte() {
                 let context = format!("{} {}: {what}", agent.id(), scope.as_str());
                 let done = world.install(agent, scope, "/opt/my tools/tanmi");
                 let outcome =
-                    &done.iter().find(|done| done.planned.place.path == file).unwrap().planned.outcome;
+                    &done.iter().find(|done| done.planned.target.path == file).unwrap().planned.outcome;
                 if !is_taken {
-                    assert!(matches!(outcome, Outcome::Refused(_)), "{context}: {outcome:?}");
+                    assert!(matches!(outcome, ChangeOutcome::Refused(_)), "{context}: {outcome:?}");
                     assert_eq!(std::fs::read(&file).unwrap(), text.as_bytes(), "{context}");
                     world.uninstall(agent, scope);
                     assert_eq!(world.files(), before, "{context}");
                     continue;
                 }
-                assert_eq!(*outcome, Outcome::Change, "{context}");
+                assert_eq!(*outcome, ChangeOutcome::Change, "{context}");
                 check_installed(agent, &file, &context);
                 let again = world.install(agent, scope, "/opt/my tools/tanmi");
                 assert!(
-                    again.iter().all(|done| done.planned.outcome == Outcome::Unchanged),
+                    again.iter().all(|done| done.planned.outcome == ChangeOutcome::Unchanged),
                     "{context}: twice"
                 );
                 world.uninstall(agent, scope);
@@ -186,7 +189,7 @@ fn check_installed(agent: &Agent, file: &Path, context: &str) {
         let text = Value::from(list.clone()).to_string();
         assert_eq!(
             text.matches("/opt/my tools/tanmi").count(),
-            if agent.shape == Shape::Shells { 2 } else { 1 }
+            if agent.shape == HookFormat::Shells { 2 } else { 1 }
         );
     }
     if now.get("model").is_some() {
@@ -241,8 +244,8 @@ fn servers_come_and_go_and_other_people_s_stay() {
         };
         write(&file, taken);
         let done = world.install(agent, Scope::User, "/a/tanmi");
-        let refused = done.iter().find(|done| done.planned.place.path == file).unwrap();
-        let Outcome::Refused(Refusal::NameTaken { line, .. }) = &refused.planned.outcome else {
+        let refused = done.iter().find(|done| done.planned.target.path == file).unwrap();
+        let ChangeOutcome::Refused(Refusal::NameTaken { line, .. }) = &refused.planned.outcome else {
             panic!("{}: {:?}", agent.id(), refused.planned.outcome)
         };
         assert_eq!(*line, if is_toml { 1 } else { 2 }, "{}", agent.id());
@@ -262,8 +265,8 @@ fn refusals_name_the_line() {
         ("{\"hooks\": {},\n\"hooks\": {}}", 2),
     ] {
         write(&file, text);
-        let planned = plan(world.places(agent, Scope::User).remove(0), &wish("/t/tanmi"));
-        let Outcome::Refused(refusal) = &planned.outcome else { panic!("{text}") };
+        let planned = plan(world.target_files(agent, Scope::User).remove(0), &options("/t/tanmi"));
+        let ChangeOutcome::Refused(refusal) = &planned.outcome else { panic!("{text}") };
         assert_eq!(refusal.line(), Some(line), "{text}: {refusal:?}");
     }
 }
@@ -426,12 +429,12 @@ fn links_are_followed_modes_kept_and_read_only_files_left_alone() {
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "{}\n");
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o440)).unwrap();
     let outcome = |world: &World| world.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
-    assert_eq!(outcome(&world), Outcome::Refused(Refusal::ReadOnly));
+    assert_eq!(outcome(&world), ChangeOutcome::Refused(Refusal::ReadOnly));
     std::fs::remove_file(&real).unwrap();
-    assert!(matches!(outcome(&world), Outcome::Refused(Refusal::Unusable(_))), "a link to nowhere");
+    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::Unusable(_))), "a link to nowhere");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    assert!(matches!(outcome(&world), Outcome::Refused(Refusal::Unusable(_))), "a folder");
+    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::Unusable(_))), "a folder");
 }
 
 /// An agent rewrites its file all the time: what it wrote is never put back to what it was before.

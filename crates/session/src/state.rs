@@ -150,7 +150,7 @@ impl States {
 
     /// The latest sign of life and whose it was, the files that cannot be read and have not changed since `settled`, and
     /// how many sessions have shown no sign of life since `old`.
-    pub fn survey(&self, old: Millis, settled: Millis) -> (Option<(Millis, String)>, Vec<PathBuf>, usize) {
+    pub fn summarize(&self, old: Millis, settled: Millis) -> (Option<(Millis, String)>, Vec<PathBuf>, usize) {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
         let (mut latest, mut broken, mut over) = (None, Vec::new(), 0);
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::Lang;
 
-use super::matter::{self, Matter};
-use super::{Recipe, Remark, inside};
+use super::item::{self, ContextItem};
+use super::{BuildManifest, Notice, inside};
 
 /// Says that the file is built, and what of it is: whatever a person changed beside it is theirs.
 const BUILT: &str = "<!-- built by tanmi context build ";
@@ -23,7 +23,7 @@ pub struct Built {
     pub agents: usize,
     pub skills: usize,
     pub commands: usize,
-    pub remarks: Vec<Remark>,
+    pub notices: Vec<Notice>,
 }
 
 impl Built {
@@ -33,44 +33,44 @@ impl Built {
 }
 
 /// `base` is the folder that `.tanmi` is in. A file in which a person's words would be lost is refused.
-pub fn build(base: &Path, recipe: &Recipe) -> Result<Built, Remark> {
-    let mut remarks = Vec::new();
-    let within = |rel: &str| inside(base, rel).map_err(|reason| Remark::new(&base.join(rel), reason));
-    let sources = within(recipe.sources())?;
-    let path = within(recipe.output())?;
+pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
+    let mut notices = Vec::new();
+    let within = |rel: &str| inside(base, rel).map_err(|reason| Notice::new(&base.join(rel), reason));
+    let sources = within(manifest.sources())?;
+    let path = within(manifest.output())?;
     let is_text = path.extension().is_some_and(|end| end == "md");
     let is_other =
-        [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| recipe.output().starts_with(dir));
+        [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| manifest.output().starts_with(dir));
     if !is_text || is_other {
-        return Err(Remark::new(&path, "output has to be a .md file of the project's own"));
+        return Err(Notice::new(&path, "output has to be a .md file of the project's own"));
     }
-    let agents = unique(flat(&sources.join("agents"), &mut remarks), &mut remarks);
-    let commands = unique(flat(&sources.join("commands"), &mut remarks), &mut remarks);
+    let agents = unique(flat(&sources.join("agents"), &mut notices), &mut notices);
+    let commands = unique(flat(&sources.join("commands"), &mut notices), &mut notices);
     let mut found = Vec::new();
-    skills_in(&sources.join("skills"), None, 0, &mut found, &mut remarks);
-    let skills = unique(found, &mut remarks);
+    skills_in(&sources.join("skills"), None, 0, &mut found, &mut notices);
+    let skills = unique(found, &mut notices);
     let before = tanmi_base::fs::read_limited(&path, 64 << 20)
-        .map_err(|error| Remark::new(&path, error.to_string()))?;
+        .map_err(|error| Notice::new(&path, error.to_string()))?;
     let before = before
-        .map(|bytes| String::from_utf8(bytes).map_err(|_| Remark::new(&path, "not UTF-8")))
+        .map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, "not UTF-8")))
         .transpose()?;
-    let kept = hand_written(before.as_deref()).map_err(|reason| Remark::new(&path, reason))?;
-    let text = text(recipe, &agents, &skills, &commands, &kept);
+    let kept = hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
+    let text = text(manifest, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
-    Ok(Built { path, text, before, agents, skills, commands, remarks })
+    Ok(Built { path, text, before, agents, skills, commands, notices })
 }
 
 /// Files and folders in order; links are nobody's.
-fn entries(dir: &Path, remarks: &mut Vec<Remark>) -> Vec<PathBuf> {
+fn entries(dir: &Path, notices: &mut Vec<Notice>) -> Vec<PathBuf> {
     if tanmi_base::fs::is_link(dir) {
-        remarks.push(Remark::new(dir, "a symbolic link"));
+        notices.push(Notice::new(dir, "a symbolic link"));
         return Vec::new();
     }
     let read = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in read {
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            remarks.push(Remark::new(&entry.path(), "a symbolic link"));
+            notices.push(Notice::new(&entry.path(), "a symbolic link"));
         } else {
             paths.push(entry.path());
         }
@@ -83,14 +83,14 @@ fn name_of(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn flat(dir: &Path, remarks: &mut Vec<Remark>) -> Vec<Matter> {
-    let files = entries(dir, remarks);
+fn flat(dir: &Path, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
+    let files = entries(dir, notices);
     let files = files.iter().filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "md"));
     let mut out = Vec::new();
     for path in files {
-        match matter::read(path, &name_of(path), None) {
-            Ok(matter) => out.push(matter),
-            Err(remark) => remarks.push(remark),
+        match item::read(path, &name_of(path), None) {
+            Ok(item) => out.push(item),
+            Err(notice) => notices.push(notice),
         }
     }
     out
@@ -101,58 +101,64 @@ fn skills_in(
     dir: &Path,
     group: Option<&str>,
     depth: usize,
-    out: &mut Vec<Matter>,
-    remarks: &mut Vec<Remark>,
+    out: &mut Vec<ContextItem>,
+    notices: &mut Vec<Notice>,
 ) {
-    for path in entries(dir, remarks) {
+    for path in entries(dir, notices) {
         if path.is_file() && path.file_name().is_some_and(|name| name == "SKILL.md") && depth > 0 {
             let group = group.map(String::from).filter(|_| depth > 1);
-            match matter::read(&path, &name_of(dir), group) {
-                Ok(matter) => out.push(matter),
-                Err(remark) => remarks.push(remark),
+            match item::read(&path, &name_of(dir), group) {
+                Ok(item) => out.push(item),
+                Err(notice) => notices.push(notice),
             }
         } else if path.is_dir() && depth < 5 {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            skills_in(&path, group.or(Some(&name)), depth + 1, out, remarks);
+            skills_in(&path, group.or(Some(&name)), depth + 1, out, notices);
         }
     }
 }
 
 /// Of two with one name the first counts.
-fn unique(found: Vec<Matter>, remarks: &mut Vec<Remark>) -> Vec<Matter> {
-    let mut out: Vec<Matter> = Vec::new();
-    for matter in found {
-        match out.iter().find(|known| known.name == matter.name) {
+fn unique(found: Vec<ContextItem>, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
+    let mut out: Vec<ContextItem> = Vec::new();
+    for item in found {
+        match out.iter().find(|known| known.name == item.name) {
             Some(known) => {
-                let reason = format!("{} is also the name of {}", matter.name, known.path.display());
-                remarks.push(Remark::new(&matter.path, reason));
+                let reason = format!("{} is also the name of {}", item.name, known.path.display());
+                notices.push(Notice::new(&item.path, reason));
             }
-            None => out.push(matter),
+            None => out.push(item),
         }
     }
     out
 }
 
-fn text(recipe: &Recipe, agents: &[Matter], skills: &[Matter], commands: &[Matter], kept: &str) -> String {
-    let lang = recipe.lang();
+fn text(
+    manifest: &BuildManifest,
+    agents: &[ContextItem],
+    skills: &[ContextItem],
+    commands: &[ContextItem],
+    kept: &str,
+) -> String {
+    let lang = manifest.lang();
     let mut out = String::new();
-    let title = match recipe.title.is_empty() {
+    let title = match manifest.title.is_empty() {
         true => lang.pick("Claude Code Extensions - 扩展上下文", "Claude Code Extensions"),
-        false => &recipe.title,
+        false => &manifest.title,
     };
     let _ = writeln!(out, "# {}", plain(title));
-    environment(&mut out, recipe, lang);
+    environment(&mut out, manifest, lang);
     agents_table(&mut out, agents, lang);
-    skills_lists(&mut out, recipe, skills, lang);
+    skills_lists(&mut out, manifest, skills, lang);
     if !commands.is_empty() {
         let _ = writeln!(out, "\n## {}\n", lang.pick("可用 Commands", "Commands"));
         bullets(&mut out, commands.iter().map(|command| format!("**/{}**: {}", command.name, command.about)));
     }
-    if !recipe.paths.is_empty() {
+    if !manifest.paths.is_empty() {
         let _ = writeln!(out, "\n## {}\n", lang.pick("文档生成路径规则", "Where documents go"));
-        bullets(&mut out, recipe.paths.iter().cloned());
+        bullets(&mut out, manifest.paths.iter().cloned());
     }
-    intents(&mut out, recipe, lang);
+    intents(&mut out, manifest, lang);
     let head = format!("{BUILT}{} -->\n", digest(&out));
     format!("{head}{out}\n{KEEP}{kept}{KEPT}\n")
 }
@@ -172,18 +178,18 @@ fn bullets(out: &mut String, lines: impl Iterator<Item = String>) {
     }
 }
 
-fn environment(out: &mut String, recipe: &Recipe, lang: Lang) {
-    if recipe.environment.is_empty() {
+fn environment(out: &mut String, manifest: &BuildManifest, lang: Lang) {
+    if manifest.environment.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n## {}\n", lang.pick("工作区环境", "Environment"));
-    for (name, value) in &recipe.environment {
+    for (name, value) in &manifest.environment {
         let value = value.as_str().map_or_else(|| value.to_string(), String::from);
         let _ = writeln!(out, "- **{}**: `{}`", plain(name), plain(&value));
     }
 }
 
-fn agents_table(out: &mut String, agents: &[Matter], lang: Lang) {
+fn agents_table(out: &mut String, agents: &[ContextItem], lang: Lang) {
     if agents.is_empty() {
         return;
     }
@@ -201,20 +207,20 @@ fn agents_table(out: &mut String, agents: &[Matter], lang: Lang) {
     let _ = writeln!(out, "\n{how}\n```\nTask subagent_type=\"{}\" prompt=\"{ask}\"\n```", agents[0].name);
 }
 
-fn skills_lists(out: &mut String, recipe: &Recipe, skills: &[Matter], lang: Lang) {
+fn skills_lists(out: &mut String, manifest: &BuildManifest, skills: &[ContextItem], lang: Lang) {
     if skills.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n## {}", lang.pick("可用 Skills", "Skills"));
-    let mut groups: BTreeMap<(usize, Option<&str>), Vec<&Matter>> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, Option<&str>), Vec<&ContextItem>> = BTreeMap::new();
     for skill in skills {
         let group = skill.group.as_deref();
-        let place = recipe.skill_groups.keys().position(|known| Some(known.as_str()) == group);
+        let place = manifest.skill_groups.keys().position(|known| Some(known.as_str()) == group);
         groups.entry((place.unwrap_or(usize::MAX), group)).or_default().push(skill);
     }
     for ((_, group), skills) in groups {
         let title = group
-            .map(|group| recipe.skill_groups.get(group).and_then(|title| title.as_str()).unwrap_or(group));
+            .map(|group| manifest.skill_groups.get(group).and_then(|title| title.as_str()).unwrap_or(group));
         out.push_str(&title.map_or(String::from("\n"), |title| format!("\n### {title}\n")));
         bullets(out, skills.iter().map(|skill| format!("**{}**: {}", skill.name, skill.about)));
     }
@@ -222,12 +228,12 @@ fn skills_lists(out: &mut String, recipe: &Recipe, skills: &[Matter], lang: Lang
     let _ = writeln!(out, "\n{how}\n```\nSkill skill=\"{}\"\n```", skills[0].name);
 }
 
-fn intents(out: &mut String, recipe: &Recipe, lang: Lang) {
-    if recipe.intents.is_empty() {
+fn intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
+    if manifest.intents.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n## {}", lang.pick("意图检测", "What is meant"));
-    for intent in &recipe.intents {
+    for intent in &manifest.intents {
         let (zh, en) = (
             format!("当用户输入包含以下关键词时，请使用 `{}`", intent.target),
             format!("When the user's words have one of these in them, use `{}`", intent.target),

@@ -9,13 +9,13 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::hash;
 use tanmi_event::CLAUDE_CODE;
 
-use super::{Recipe, Remark, build, inside};
+use super::{BuildManifest, Notice, build, inside};
 use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
 
 /// What every user gets.
-pub struct Job {
+pub struct ProvisionOptions {
     /// The folder of all users: `workspace/users`.
     pub root: PathBuf,
     /// Synced into each `.claude/`.
@@ -31,17 +31,17 @@ pub struct Job {
 
 /// What was done for one user.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub struct ProvisionReport {
     pub user: String,
     pub added: Vec<String>,
     pub updated: Vec<String>,
     pub removed: Vec<String>,
     /// A user's own, left as it is.
-    pub kept: Vec<Remark>,
-    pub problems: Vec<Remark>,
+    pub kept: Vec<Notice>,
+    pub problems: Vec<Notice>,
 }
 
-impl Report {
+impl ProvisionReport {
     pub fn is_unchanged(&self) -> bool {
         self.added.is_empty() && self.updated.is_empty() && self.removed.is_empty()
     }
@@ -87,29 +87,29 @@ pub fn users(root: &Path) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-struct Work<'a> {
-    job: &'a Job,
+struct Provisioner<'a> {
+    options: &'a ProvisionOptions,
     data: PathBuf,
     record: Record,
-    report: Report,
+    report: ProvisionReport,
 }
 
-pub fn provision(job: &Job, user: &str) -> Report {
-    let mut report = Report { user: user.to_owned(), ..Report::default() };
-    let data = job.root.join(format!("user_{user}")).join("data");
+pub fn provision(options: &ProvisionOptions, user: &str) -> ProvisionReport {
+    let mut report = ProvisionReport { user: user.to_owned(), ..ProvisionReport::default() };
+    let data = options.root.join(format!("user_{user}")).join("data");
     if let Err(reason) = check_user(user) {
-        report.problems.push(Remark { path: format!("user_{user}"), reason });
+        report.problems.push(Notice { path: format!("user_{user}"), reason });
         return report;
     }
     for folder in [data.parent().unwrap_or(&data), &data] {
         if fs::is_link(folder) {
-            report.problems.push(Remark::new(folder, "a symbolic link; it could lead out of the tree"));
+            report.problems.push(Notice::new(folder, "a symbolic link; it could lead out of the tree"));
             return report;
         }
     }
     let bytes = fs::read_optional(&data.join(RECORD)).ok().flatten().unwrap_or_default();
     let record = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut work = Work { job, data, record, report };
+    let mut work = Provisioner { options, data, record, report };
     work.sweep_leftovers();
     work.folders();
     let mut wanted = work.wanted();
@@ -125,16 +125,16 @@ pub fn provision(job: &Job, user: &str) -> Report {
 }
 
 /// A file that a user should have.
-struct Wanted {
+struct WantedFile {
     rel: String,
     bytes: Vec<u8>,
     /// As in the extensions: scripts are run.
     mode: Option<u32>,
 }
 
-impl Work<'_> {
+impl Provisioner<'_> {
     fn problem(&mut self, path: &Path, reason: impl Into<String>) {
-        self.report.problems.push(Remark::new(path, reason));
+        self.report.problems.push(Notice::new(path, reason));
     }
 
     fn place(&self, rel: &str) -> Result<PathBuf, &'static str> {
@@ -147,7 +147,7 @@ impl Work<'_> {
                 Err(reason) => self.problem(&self.data.join(rel), reason),
                 Ok(path) if path.is_dir() => {}
                 Ok(path) => {
-                    let made = if self.job.dry_run { Ok(()) } else { std::fs::create_dir_all(&path) };
+                    let made = if self.options.dry_run { Ok(()) } else { std::fs::create_dir_all(&path) };
                     match made {
                         Ok(()) => self.report.added.push(format!("{rel}/")),
                         Err(error) => self.problem(&path, error.to_string()),
@@ -158,13 +158,13 @@ impl Work<'_> {
     }
 
     /// Extensions and the manifest.
-    fn wanted(&mut self) -> Vec<Wanted> {
+    fn wanted(&mut self) -> Vec<WantedFile> {
         let mut wanted = Vec::new();
-        let (mut found, mut remarks) = (Vec::new(), Vec::new());
-        if let Some(root) = self.job.extensions.clone() {
-            walk(&root, &root, 0, &mut found, &mut remarks);
+        let (mut found, mut notices) = (Vec::new(), Vec::new());
+        if let Some(root) = self.options.extensions.clone() {
+            walk(&root, &root, 0, &mut found, &mut notices);
         }
-        self.report.problems.extend(remarks);
+        self.report.problems.extend(notices);
         for (rel, path) in found {
             let to = format!(".claude/{rel}");
             if matches!(to.as_str(), ".claude/settings.json" | ".claude/CLAUDE.md" | RECORD) {
@@ -172,23 +172,23 @@ impl Work<'_> {
                 continue;
             }
             match std::fs::read(&path) {
-                Ok(bytes) => wanted.push(Wanted { rel: to, bytes, mode: mode_of(&path) }),
+                Ok(bytes) => wanted.push(WantedFile { rel: to, bytes, mode: mode_of(&path) }),
                 Err(error) => self.problem(&path, error.to_string()),
             }
         }
-        let manifest = match &self.job.manifest {
-            None => Ok(default_manifest(&self.job.container).into_bytes()),
+        let manifest = match &self.options.manifest {
+            None => Ok(default_manifest(&self.options.container).into_bytes()),
             Some(path) => std::fs::read(path).map_err(|error| (path.clone(), error)),
         };
         match manifest {
-            Ok(bytes) => wanted.push(Wanted { rel: String::from(MANIFEST), bytes, mode: None }),
+            Ok(bytes) => wanted.push(WantedFile { rel: String::from(MANIFEST), bytes, mode: None }),
             Err((path, error)) => self.problem(&path, error.to_string()),
         }
         wanted
     }
 
     /// Whether it is not the user's own, and there is something to do or to remember.
-    fn may_put(&mut self, file: &Wanted) -> bool {
+    fn may_put(&mut self, file: &WantedFile) -> bool {
         let path = match self.place(&file.rel) {
             Ok(path) => path,
             Err(reason) => {
@@ -208,12 +208,12 @@ impl Work<'_> {
         // One that happens to be the same is still theirs, and nothing to speak of.
         if !is_ours && now != Some(hash::sha256_hex(&file.bytes)) {
             let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
-            self.report.kept.push(Remark::new(&path, reason));
+            self.report.kept.push(Notice::new(&path, reason));
         }
         is_ours
     }
 
-    fn announce(&mut self, wanted: &[Wanted]) {
+    fn announce(&mut self, wanted: &[WantedFile]) {
         for file in wanted {
             let digest = hash::sha256_hex(&file.bytes);
             let known = self.record.files.entry(file.rel.clone()).or_default();
@@ -224,19 +224,19 @@ impl Work<'_> {
         self.save();
     }
 
-    fn put(&mut self, file: &Wanted) {
+    fn put(&mut self, file: &WantedFile) {
         let Ok(path) = self.place(&file.rel) else { return };
         let now = fs::read_limited(&path, u64::MAX).ok().flatten();
         if now.as_ref() != Some(&file.bytes) {
             self.write(&file.rel, &path, &file.bytes, now.is_some());
         }
-        if !self.job.dry_run {
+        if !self.options.dry_run {
             set_mode(&path, file.mode);
         }
     }
 
     fn write(&mut self, rel: &str, path: &Path, bytes: &[u8], was_there: bool) {
-        if !self.job.dry_run {
+        if !self.options.dry_run {
             let dir = path.parent().unwrap_or(path);
             let written = std::fs::create_dir_all(dir)
                 .and_then(|()| fs::write_atomic(path, bytes, dir, Durability::Journaled).map(|_| ()));
@@ -250,7 +250,7 @@ impl Work<'_> {
 
     /// What was put there once and is no longer wanted goes, unless the user changed it.
     fn sweep(&mut self) {
-        let Some(root) = self.job.extensions.clone() else { return };
+        let Some(root) = self.options.extensions.clone() else { return };
         let is_old = |rel: &String| rel.strip_prefix(".claude/").is_some_and(|rel| !root.join(rel).is_file());
         let old: Vec<String> = self.record.files.keys().filter(|rel| is_old(rel)).cloned().collect();
         for rel in old {
@@ -258,10 +258,10 @@ impl Work<'_> {
             let Ok(path) = self.place(&rel) else { continue };
             let Some(bytes) = fs::read_limited(&path, u64::MAX).ok().flatten() else { continue };
             if !known.contains(&hash::sha256_hex(&bytes)) {
-                self.report.kept.push(Remark::new(&path, "changed by the user"));
+                self.report.kept.push(Notice::new(&path, "changed by the user"));
                 continue;
             }
-            if !self.job.dry_run {
+            if !self.options.dry_run {
                 if let Err(error) = std::fs::remove_file(&path) {
                     self.problem(&path, error.to_string());
                     continue;
@@ -283,7 +283,7 @@ impl Work<'_> {
     fn sweep_leftovers(&mut self) {
         let mut dirs = vec![self.data.join(".claude"), self.data.join(".tanmi"), self.data.clone()];
         let is_walked = |dir: &Path| !dir.ends_with("my-workspace");
-        while let Some(dir) = dirs.pop().filter(|_| !self.job.dry_run) {
+        while let Some(dir) = dirs.pop().filter(|_| !self.options.dry_run) {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let (path, kind) = (entry.path(), entry.file_type());
                 if kind.as_ref().is_ok_and(std::fs::FileType::is_file)
@@ -303,15 +303,15 @@ impl Work<'_> {
             Ok(file) => file,
             Err(reason) => return self.problem(&self.data.join(MANIFEST), reason),
         };
-        let recipe = match Recipe::load(&file) {
+        let recipe = match BuildManifest::load(&file) {
             Ok(recipe) => recipe,
-            Err(remark) => return self.report.problems.push(remark),
+            Err(notice) => return self.report.problems.push(notice),
         };
         let built = match build(&self.data, &recipe) {
             Ok(built) => built,
-            Err(remark) => return self.report.kept.push(remark),
+            Err(notice) => return self.report.kept.push(notice),
         };
-        self.report.problems.extend(built.remarks.iter().cloned());
+        self.report.problems.extend(built.notices.iter().cloned());
         if !built.is_current() {
             self.write(recipe.output(), &built.path, built.text.as_bytes(), built.before.is_some());
         }
@@ -321,7 +321,7 @@ impl Work<'_> {
     fn settings(&mut self) {
         let Some(agent) = agent::find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
-        let program = self.job.program.clone();
+        let program = self.options.program.clone();
         self.merge(settings, |json| hooks::put(json, agent, &program));
         self.merge(mcp, |json| hooks::put_server(json, agent, &program));
     }
@@ -367,7 +367,7 @@ impl Work<'_> {
         };
         let text = serde_json::to_string_pretty(&self.record).unwrap_or_default() + "\n";
         let is_same = fs::read_optional(&path).ok().flatten().is_some_and(|now| now == text.as_bytes());
-        if is_same || self.job.dry_run || !path.parent().is_some_and(Path::is_dir) {
+        if is_same || self.options.dry_run || !path.parent().is_some_and(Path::is_dir) {
             return;
         }
         let dir = path.parent().unwrap_or(&path).to_owned();
@@ -404,18 +404,18 @@ fn set_mode(path: &Path, mode: Option<u32>) {
 fn set_mode(_: &Path, _: Option<u32>) {}
 
 /// Every file below a folder, by its path from there.
-fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>, remarks: &mut Vec<Remark>) {
+fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>, notices: &mut Vec<Notice>) {
     let read = match std::fs::read_dir(dir) {
         Ok(read) => read,
-        Err(error) => return remarks.push(Remark::new(dir, error.to_string())),
+        Err(error) => return notices.push(Notice::new(dir, error.to_string())),
     };
     let mut entries: Vec<_> = read.flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => remarks.push(Remark::new(&path, "a symbolic link")),
-            Ok(kind) if kind.is_dir() && depth < 12 => walk(root, &path, depth + 1, out, remarks),
+            Ok(kind) if kind.is_symlink() => notices.push(Notice::new(&path, "a symbolic link")),
+            Ok(kind) if kind.is_dir() && depth < 12 => walk(root, &path, depth + 1, out, notices),
             Ok(kind) if kind.is_file() => {
                 let rel = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
                 out.push((rel, path));

@@ -56,7 +56,7 @@ proptest! {
         write(&file, styled(&value, style));
         let before = world.files();
         let done = world.install(agent, Scope::User, "/t/tanmi");
-        if matches!(done[0].planned.outcome, Outcome::Refused(_)) {
+        if matches!(done[0].planned.outcome, ChangeOutcome::Refused(_)) {
             prop_assert_eq!(std::fs::read(&file).unwrap(), styled(&value, style).into_bytes());
         }
         if is_edited {

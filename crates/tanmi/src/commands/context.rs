@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::raise_event::parse_platform;
 use tanmi_base::fs::{self, Durability};
-use tanmi_install::context::{self, Job, Recipe, Report};
+use tanmi_install::context::{self, BuildManifest, ProvisionOptions, ProvisionReport};
 
 use super::{Context, Result};
 use crate::cli::{ContextCommand, ProvisionArgs};
@@ -55,12 +55,10 @@ fn show(
 
 fn build(context: &Context, check: bool) -> Result {
     let base = context.app.project();
-    let recipe = Recipe::load(&base.join(".tanmi/context.json")).map_err(|remark| Error::BadFile {
-        path: remark.path.clone().into(),
-        line: 0,
-        reason: remark.reason,
+    let manifest = BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|remark| {
+        Error::BadFile { path: remark.path.clone().into(), line: 0, reason: remark.reason }
     })?;
-    let built = context::build(base, &recipe).map_err(|remark| Error::BadFile {
+    let built = context::build(base, &manifest).map_err(|remark| Error::BadFile {
         path: remark.path.into(),
         line: 0,
         reason: remark.reason,
@@ -77,7 +75,7 @@ fn build(context: &Context, check: bool) -> Result {
     }
     let value = json!({
         "path": built.path, "current": is_current, "written": !check && !is_current, "bytes": built.text.len(),
-        "agents": built.agents, "skills": built.skills, "commands": built.commands, "remarks": built.remarks,
+        "agents": built.agents, "skills": built.skills, "commands": built.commands, "remarks": built.notices,
     });
     let lang = context.app.lang(None);
     context.answer(&value, |_| show::context::built(&built, check, lang));
@@ -102,7 +100,7 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
             expected: lang.pick("--user ID 或 --all", "--user ID or --all").to_owned(),
         });
     }
-    let job = Job {
+    let options = ProvisionOptions {
         root: args.root.clone(),
         extensions: args.extensions.clone(),
         manifest: args.manifest.clone(),
@@ -111,22 +109,22 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
         dry_run: args.dry_run,
     };
     // What is wrong in it would be wrong for everybody.
-    if let Some(path) = &job.manifest {
-        Recipe::load(path).map_err(|remark| Error::BadFile {
+    if let Some(path) = &options.manifest {
+        BuildManifest::load(path).map_err(|remark| Error::BadFile {
             path: path.clone(),
             line: 0,
             reason: remark.reason,
         })?;
     }
-    if let Some(extensions) = job.extensions.as_ref().filter(|dir| !dir.is_dir()) {
+    if let Some(extensions) = options.extensions.as_ref().filter(|dir| !dir.is_dir()) {
         let error = std::io::Error::new(std::io::ErrorKind::NotFound, "not a folder");
         return Err(Error::io(extensions)(error));
     }
     let mut progress = Progress::new("users");
     let total = users.len() as u64;
-    let mut reports: Vec<Report> = Vec::new();
+    let mut reports: Vec<ProvisionReport> = Vec::new();
     for (done, user) in users.iter().enumerate() {
-        reports.push(context::provision(&job, user));
+        reports.push(context::provision(&options, user));
         progress.show(done as u64 + 1, total);
     }
     progress.end();

@@ -6,8 +6,8 @@ use serde_json::json;
 use tanmi_app::doctor::{CheckResult, Health};
 use tanmi_base::Lang;
 use tanmi_install::agent::Folders;
-use tanmi_install::probe::{self, Trouble};
-use tanmi_install::{AGENTS, Agent, Found, Outcome, Scope, Wish};
+use tanmi_install::probe::{self, ProbeError};
+use tanmi_install::{AGENTS, Agent, ChangeOutcome, InstallOptions, InstalledState, Scope};
 
 use super::install::{failed, folders, program};
 use super::{Context, Result};
@@ -39,7 +39,7 @@ fn version() -> Result<CheckResult> {
 }
 
 /// What is the matter with one agent in one scope.
-enum Ill {
+enum InstallIssue {
     /// Events that have no hook of ours.
     Missing(Vec<&'static str>),
     /// The program of a hook or of the server is not there.
@@ -50,11 +50,11 @@ enum Ill {
     /// A hook of ours runs for another event or platform than it stands under.
     Altered(Vec<String>),
     NoServer,
-    Silent(Trouble),
+    Silent(ProbeError),
 }
 
 /// One agent, wherever it is installed.
-struct Visit<'a> {
+struct AgentChecks<'a> {
     context: &'a Context,
     agent: &'static Agent,
     folders: &'a Folders,
@@ -69,10 +69,11 @@ fn agent_checks(
     folders: &Folders,
     fix: bool,
 ) -> Result<Vec<CheckResult>> {
-    let mut visit = Visit { context, agent, folders, fix, lang: context.app.lang(None), out: Vec::new() };
+    let mut visit =
+        AgentChecks { context, agent, folders, fix, lang: context.app.lang(None), out: Vec::new() };
     let (mut installed, mut with_hooks) = (0, 0);
     for scope in folders.scopes() {
-        let found = tanmi_install::survey(agent, *scope, folders);
+        let found = tanmi_install::inspect(agent, *scope, folders);
         let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
         visit.files(&found);
         installed += usize::from(visit.scope(*scope, &found)?);
@@ -90,13 +91,13 @@ fn agent_checks(
     Ok(visit.out)
 }
 
-impl Visit<'_> {
+impl AgentChecks<'_> {
     fn say(&mut self, health: Health, text: String, advice: String) {
         self.out.push(CheckResult::new("install", health, text).with(advice));
     }
 
     /// What is wrong with the files themselves.
-    fn files(&mut self, found: &[Found]) {
+    fn files(&mut self, found: &[InstalledState]) {
         for file in found {
             let path = format!("{}: {}", self.agent.name, file.path.display());
             if let Some(refusal) = &file.refusal {
@@ -117,7 +118,7 @@ impl Visit<'_> {
     }
 
     /// What is installed in one scope, and whether it works. `false` if nothing is.
-    fn scope(&mut self, scope: Scope, found: &[Found]) -> Result<bool> {
+    fn scope(&mut self, scope: Scope, found: &[InstalledState]) -> Result<bool> {
         let (agent, folders) = (self.agent, self.folders);
         // Once installed and gone since is not the same as never installed.
         let receipts = tanmi_install::Receipts::load(self.context.app.home());
@@ -128,8 +129,8 @@ impl Visit<'_> {
             return Ok(false);
         }
         let wants_server = agent.mcp_file(scope, folders).is_some();
-        let look = || -> Result<Vec<Ill>> {
-            let found = tanmi_install::survey(agent, scope, folders);
+        let look = || -> Result<Vec<InstallIssue>> {
+            let found = tanmi_install::inspect(agent, scope, folders);
             diagnose(agent, &found, has_hooks, !wants_server || server_of(agent, folders).is_some())
         };
         let ills = look()?;
@@ -164,7 +165,7 @@ impl Visit<'_> {
 /// The server serves both scopes, wherever it stands.
 fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
     let scopes = folders.scopes().iter();
-    scopes.flat_map(|scope| tanmi_install::survey(agent, *scope, folders)).find_map(|file| file.server)
+    scopes.flat_map(|scope| tanmi_install::inspect(agent, *scope, folders)).find_map(|file| file.server)
 }
 
 /// Installed for the user and for the project: everything would run twice.
@@ -177,7 +178,7 @@ fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: boo
     let mut health = Health::Mendable;
     if fix {
         let receipts = tanmi_install::Receipts::load(context.app.home());
-        let hooks = Wish {
+        let hooks = InstallOptions {
             hooks: true,
             server: false,
             guide: false,
@@ -185,8 +186,10 @@ fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: boo
             program: String::new(),
             lang,
         };
-        let places = tanmi_install::places(agent, Scope::Project, folders, Some(&hooks)).into_iter();
-        let plans = places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)).collect();
+        let target_files =
+            tanmi_install::target_files(agent, Scope::Project, folders, Some(&hooks)).into_iter();
+        let plans =
+            target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
         tanmi_install::remove(context.app.home(), plans).map_err(failed)?;
         health = Health::Mended;
     }
@@ -205,15 +208,28 @@ fn reinstall(
     let lang = context.app.lang(None);
     // One that was left out is not put in by mending something else.
     let status_line =
-        tanmi_install::survey(agent, scope, folders).iter().any(|file| file.status_line.is_some());
-    let wish = Wish { program: program()?, lang, hooks: has_hooks, server: true, guide: false, status_line };
-    let places = tanmi_install::places(agent, scope, folders, Some(&wish)).into_iter();
-    let plans = places.map(|place| tanmi_install::plan(place, &wish)).collect();
-    let done = tanmi_install::apply(context.app.home(), plans, &wish, context.app.now()).map_err(failed)?;
-    Ok(!done.iter().any(|done| matches!(done.planned.outcome, Outcome::Refused(_))))
+        tanmi_install::inspect(agent, scope, folders).iter().any(|file| file.status_line.is_some());
+    let options = InstallOptions {
+        program: program()?,
+        lang,
+        hooks: has_hooks,
+        server: true,
+        guide: false,
+        status_line,
+    };
+    let target_files = tanmi_install::target_files(agent, scope, folders, Some(&options)).into_iter();
+    let plans = target_files.map(|target| tanmi_install::plan(target, &options)).collect();
+    let done =
+        tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(failed)?;
+    Ok(!done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))))
 }
 
-fn diagnose(agent: &'static Agent, found: &[Found], has_hooks: bool, has_server: bool) -> Result<Vec<Ill>> {
+fn diagnose(
+    agent: &'static Agent,
+    found: &[InstalledState],
+    has_hooks: bool,
+    has_server: bool,
+) -> Result<Vec<InstallIssue>> {
     let mut ills = Vec::new();
     let hooks: Vec<_> = found.iter().flat_map(|file| &file.hooks).collect();
     let own = program()?;
@@ -226,75 +242,83 @@ fn diagnose(agent: &'static Agent, found: &[Found], has_hooks: bool, has_server:
     let is_path = |program: &&str| program.contains(['/', '\\']);
     for program in programs.into_iter().filter(|program| *program != own).filter(is_path) {
         let is_there = Path::new(program).is_file();
-        ills.push(if is_there { Ill::Other(program.to_owned()) } else { Ill::Gone(program.to_owned()) });
+        ills.push(if is_there {
+            InstallIssue::Other(program.to_owned())
+        } else {
+            InstallIssue::Gone(program.to_owned())
+        });
     }
     if has_hooks {
         let has = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
         let events = || agent.hooks.iter().map(|hook| hook.event);
         let missing: Vec<&'static str> = events().filter(|event| has(event) == 0).collect();
         if !missing.is_empty() {
-            ills.push(Ill::Missing(missing));
+            ills.push(InstallIssue::Missing(missing));
         }
         let twice: Vec<String> = events().filter(|event| has(event) > 1).map(String::from).collect();
         if !twice.is_empty() {
-            ills.push(Ill::Twice(twice));
+            ills.push(InstallIssue::Twice(twice));
         }
         let altered: Vec<String> = found.iter().flat_map(|file| file.altered.clone()).collect();
         if !altered.is_empty() {
-            ills.push(Ill::Altered(altered));
+            ills.push(InstallIssue::Altered(altered));
         }
         if !has_server {
-            ills.push(Ill::NoServer);
+            ills.push(InstallIssue::NoServer);
         }
     }
     if ills.is_empty() {
-        ills.extend(listen(agent, &hooks).map(Ill::Silent));
+        ills.extend(probe_hooks(agent, &hooks).map(InstallIssue::Silent));
     }
     Ok(ills)
 }
 
 /// Runs the hook of a start as the agent would, and looks for the session's id in what it answers.
-fn listen(agent: &Agent, hooks: &[&(String, String, tanmi_install::Ours)]) -> Option<Trouble> {
+fn probe_hooks(
+    agent: &Agent,
+    hooks: &[&(String, String, tanmi_install::TanmiCommand)],
+) -> Option<ProbeError> {
     let (event, payload) = tanmi_platform::sample(agent.platform)?;
     let (_, command, _) = hooks.iter().find(|(known, _, _)| known == event)?;
     let scratch = std::env::temp_dir().join(format!("tanmi-doctor-{}", std::process::id()));
-    let answer = probe::fire(command, payload, &scratch);
+    let answer = probe::run_hook(command, payload, &scratch);
     let _ = tanmi_base::fs::remove_tree(&scratch);
     let id = tanmi_platform::read(agent.platform, Some(event), payload.as_bytes())?.session;
     match answer {
         Err(trouble) => Some(trouble),
         Ok(answer) => {
             let is_json = serde_json::from_str::<serde_json::Value>(&answer).is_ok();
-            (!is_json || !answer.contains(&id)).then(|| Trouble::Answer(tanmi_base::text::fit(&answer, 60)))
+            (!is_json || !answer.contains(&id))
+                .then(|| ProbeError::Answer(tanmi_base::text::fit(&answer, 60)))
         }
     }
 }
 
-impl Ill {
+impl InstallIssue {
     fn text(&self, lang: Lang) -> String {
         let (zh, en) = match self {
-            Ill::Missing(events) => {
+            InstallIssue::Missing(events) => {
                 (format!("缺少钩子：{}", events.join("、")), format!("no hook for {}", events.join(", ")))
             }
-            Ill::Gone(program) => (format!("{program} 不存在"), format!("{program} is not there")),
-            Ill::Other(program) => {
+            InstallIssue::Gone(program) => (format!("{program} 不存在"), format!("{program} is not there")),
+            InstallIssue::Other(program) => {
                 (format!("运行的是另一个程序 {program}"), format!("another program is run: {program}"))
             }
-            Ill::Twice(events) => (
+            InstallIssue::Twice(events) => (
                 format!("重复的钩子：{}", events.join("、")),
                 format!("more than one hook for {}", events.join(", ")),
             ),
-            Ill::Altered(events) => (
+            InstallIssue::Altered(events) => (
                 format!("被改动过的钩子：{}", events.join("、")),
                 format!("changed hooks of {}", events.join(", ")),
             ),
-            Ill::NoServer => (String::from("没有 MCP 服务器"), String::from("no MCP server")),
-            Ill::Silent(trouble) => {
+            InstallIssue::NoServer => (String::from("没有 MCP 服务器"), String::from("no MCP server")),
+            InstallIssue::Silent(trouble) => {
                 let (zh, en) = match trouble {
-                    Trouble::Missing => (String::from("无法运行"), String::from("it cannot be run")),
-                    Trouble::Exit(code) => (format!("退出码 {code}"), format!("it exits with {code}")),
-                    Trouble::Slow => (String::from("太慢"), String::from("it takes too long")),
-                    Trouble::Answer(answer) => {
+                    ProbeError::Missing => (String::from("无法运行"), String::from("it cannot be run")),
+                    ProbeError::Exit(code) => (format!("退出码 {code}"), format!("it exits with {code}")),
+                    ProbeError::Slow => (String::from("太慢"), String::from("it takes too long")),
+                    ProbeError::Answer(answer) => {
                         (format!("应答不对：{answer}"), format!("it answers {answer:?}"))
                     }
                 };

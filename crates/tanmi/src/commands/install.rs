@@ -9,7 +9,9 @@ use tanmi_base::fs;
 use tanmi_base::paths::{self, PROJECT_DIR, STORE_DIR};
 use tanmi_event::find_platform;
 use tanmi_install::agent::Folders;
-use tanmi_install::{AGENTS, Agent, Done, Outcome, Planned, Receipts, Scope, Wish};
+use tanmi_install::{
+    AGENTS, Agent, AppliedChange, ChangeOutcome, InstallOptions, PlannedChange, Receipts, Scope,
+};
 
 use super::{Context, Result, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
@@ -76,7 +78,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
     let lang = context.app.lang(None);
     let scope = scope_of(args.scope, &folders)?;
-    let wish = Wish {
+    let options = InstallOptions {
         program: program()?,
         lang,
         hooks: !args.no_hooks,
@@ -89,7 +91,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
             true => AGENTS.iter().collect(),
             false => chosen(&args.agents.platform, &folders)?,
         };
-        return print(context, &agents, scope, &folders, &wish);
+        return print(context, &agents, scope, &folders, &options);
     }
     let agents = chosen(&args.agents.platform, &folders)?;
     if agents.is_empty() {
@@ -98,21 +100,23 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let mut notes = Vec::new();
     let mut plans = Vec::new();
     for agent in &agents {
-        let mut wish = wish.clone();
+        let mut options = options.clone();
         if scope == Scope::Project && has_hooks(agent, Scope::User, &folders) {
             // Both would run, and some agents would be told everything twice.
-            wish.hooks = false;
+            options.hooks = false;
             notes.push(show::install::Note::AlreadyForUser(agent));
         }
         plans.extend(
-            tanmi_install::places(agent, scope, &folders, Some(&wish))
+            tanmi_install::target_files(agent, scope, &folders, Some(&options))
                 .into_iter()
-                .map(|place| tanmi_install::plan(place, &wish)),
+                .map(|target| tanmi_install::plan(target, &options)),
         );
     }
     let done = match args.agents.dry_run {
-        true => plans.into_iter().map(|planned| Done { planned, copy: None }).collect(),
-        false => tanmi_install::apply(context.app.home(), plans, &wish, context.app.now()).map_err(failed)?,
+        true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
+        false => {
+            tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(failed)?
+        }
     };
     notes.extend(show::install::next(&agents, scope, &done, &folders, args.agents.dry_run));
     report(context, &done, &notes, args.agents.dry_run);
@@ -120,7 +124,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
 }
 
 fn has_hooks(agent: &'static Agent, scope: Scope, folders: &Folders) -> bool {
-    tanmi_install::survey(agent, scope, folders).iter().any(|found| !found.hooks.is_empty())
+    tanmi_install::inspect(agent, scope, folders).iter().any(|found| !found.hooks.is_empty())
 }
 
 pub fn failed(error: tanmi_install::Error) -> Error {
@@ -130,9 +134,9 @@ pub fn failed(error: tanmi_install::Error) -> Error {
     }
 }
 
-fn report(context: &Context, done: &[Done], notes: &[show::install::Note], is_dry: bool) {
+fn report(context: &Context, done: &[AppliedChange], notes: &[show::install::Note], is_dry: bool) {
     let lang = context.app.lang(None);
-    if done.iter().any(|done| matches!(done.planned.outcome, Outcome::Refused(_))) {
+    if done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))) {
         context.failed.set(true);
     }
     let files: Vec<Value> = done.iter().map(|done| show::install::json(done, is_dry, lang)).collect();
@@ -146,20 +150,20 @@ fn print(
     agents: &[&'static Agent],
     scope: Scope,
     folders: &Folders,
-    wish: &Wish,
+    options: &InstallOptions,
 ) -> Result {
     let mut out = Vec::new();
     for agent in agents {
-        for place in tanmi_install::places(agent, scope, folders, Some(wish)) {
-            let text = tanmi_install::snippet(&place, wish);
-            out.push((agent.name, place.path, text));
+        for target in tanmi_install::target_files(agent, scope, folders, Some(options)) {
+            let text = tanmi_install::snippet(&target, options);
+            out.push((agent.name, target.path, text));
         }
     }
-    let guide = tanmi_install::guide::text(wish.lang);
+    let guide = tanmi_install::guide::text(options.lang);
     let files: Vec<Value> =
         out.iter().map(|(agent, path, text)| json!({"agent": agent, "path": path, "text": text})).collect();
     context.answer(&json!({"files": files, "guide": guide}), |_| {
-        show::install::snippets(&out, guide, wish.lang)
+        show::install::snippets(&out, guide, options.lang)
     });
     Ok(())
 }
@@ -177,16 +181,17 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
         Some(scope) => vec![scope_of(scope, &folders)?],
         None => folders.scopes().to_vec(),
     };
-    let mut places: Vec<(Folders, Scope)> = scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
+    let mut target_files: Vec<(Folders, Scope)> =
+        scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
     if args.purge {
         let others = receipts.projects().into_iter().filter(|project| *project != folders.project);
-        places.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
+        target_files.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
     }
-    let mut plans: Vec<Planned> = Vec::new();
+    let mut plans: Vec<PlannedChange> = Vec::new();
     for agent in &agents {
-        for (folders, scope) in &places {
-            let places = tanmi_install::places(agent, *scope, folders, None).into_iter();
-            plans.extend(places.filter_map(|place| tanmi_install::plan_removal(place, &receipts)));
+        for (folders, scope) in &target_files {
+            let target_files = tanmi_install::target_files(agent, *scope, folders, None).into_iter();
+            plans.extend(target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)));
         }
     }
     let is_dry = args.agents.dry_run;
@@ -202,7 +207,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
         false => None,
     };
     let done = match is_dry {
-        true => plans.into_iter().map(|planned| Done { planned, copy: None }).collect(),
+        true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
         false => tanmi_install::remove(home, plans).map_err(failed)?,
     };
     let mut notes = Vec::new();

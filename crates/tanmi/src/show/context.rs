@@ -7,7 +7,7 @@ use tanmi_app::declared::{Declaration, DeclaredEntry, InclusionStatus};
 use tanmi_app::pipeline::PipelineTrace;
 use tanmi_base::{Lang, text};
 use tanmi_event::Platform;
-use tanmi_install::context::{Built, Remark, Report};
+use tanmi_install::context::{Built, Notice, ProvisionReport};
 
 use crate::out::{self, paint};
 
@@ -123,8 +123,8 @@ pub fn tree(
     out
 }
 
-fn remarks(out: &mut String, remarks: &[Remark]) {
-    for remark in remarks {
+fn notices(out: &mut String, notices: &[Notice]) {
+    for remark in notices {
         let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), remark.path, remark.reason);
     }
 }
@@ -144,17 +144,18 @@ pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
         format!("agents: {}, skills: {}, commands: {}", built.agents, built.skills, built.commands),
     );
     let mut out = format!("{}  {}\n", lang.pick(zh, en), paint(out::DIM, &counts));
-    remarks(&mut out, &built.remarks);
+    notices(&mut out, &built.notices);
     out
 }
 
 /// More users than these are summed up.
 const LISTED: usize = 20;
 
-pub fn provisioned(reports: &[Report], is_dry: bool, lang: Lang) -> String {
+pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> String {
     let mut out = String::new();
-    let is_worth =
-        |report: &&Report| !report.is_unchanged() || !report.problems.is_empty() || !report.kept.is_empty();
+    let is_worth = |report: &&ProvisionReport| {
+        !report.is_unchanged() || !report.problems.is_empty() || !report.kept.is_empty()
+    };
     for report in reports.iter().filter(is_worth).take(LISTED) {
         let (added, updated, removed) = (report.added.len(), report.updated.len(), report.removed.len());
         let counts = lang.pick(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tanmi_base::Lang;
 use tanmi_install::agent::Folders;
-use tanmi_install::{Agent, Done, Outcome, Scope, What};
+use tanmi_install::{Agent, AppliedChange, ChangeOutcome, ConfigPart, Scope};
 
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
@@ -100,19 +100,20 @@ impl Note {
 pub fn next(
     agents: &[&'static Agent],
     scope: Scope,
-    done: &[Done],
+    done: &[AppliedChange],
     folders: &Folders,
     is_dry: bool,
 ) -> Vec<Note> {
-    let changed = |id: &str, what: What| {
+    let changed = |id: &str, what: ConfigPart| {
         done.iter().any(|done| {
-            let place = &done.planned.place;
-            done.planned.is_change() && place.agent.id() == id && place.parts.contains(&what)
+            let target = &done.planned.target;
+            done.planned.is_change() && target.agent.id() == id && target.parts.contains(&what)
         })
     };
     let has = |id: &str| agents.iter().any(|agent| agent.id() == id);
-    let wants_guide =
-        done.iter().any(|done| done.planned.place.parts.iter().any(|part| matches!(part, What::Guide(_))));
+    let wants_guide = done
+        .iter()
+        .any(|done| done.planned.target.parts.iter().any(|part| matches!(part, ConfigPart::Guide(_))));
     let mut notes = Vec::new();
     for agent in agents {
         if scope == Scope::Project && agent.mcp_file(scope, folders).is_none() {
@@ -122,13 +123,13 @@ pub fn next(
             notes.push(Note::NoGuide(agent));
         }
     }
-    if changed("codex", What::Hooks) {
+    if changed("codex", ConfigPart::Hooks) {
         notes.push(Note::TrustInCodex);
     }
-    if changed("claude-code", What::Server) && scope == Scope::Project {
+    if changed("claude-code", ConfigPart::Server) && scope == Scope::Project {
         notes.push(Note::ApproveServer);
     }
-    if changed("cursor", What::Server) {
+    if changed("cursor", ConfigPart::Server) {
         notes.push(Note::EnableServer);
     }
     if has("cursor") && has("claude-code") {
@@ -140,38 +141,38 @@ pub fn next(
     notes
 }
 
-fn parts(done: &Done, lang: Lang) -> String {
-    let names = done.planned.place.parts.iter().map(|part| match part {
-        What::Hooks => lang.pick("钩子", "hooks"),
-        What::Server => lang.pick("MCP 服务器", "MCP server"),
-        What::StatusLine => lang.pick("状态行", "status line"),
-        What::Guide(_) => lang.pick("指南", "guide"),
+fn parts(done: &AppliedChange, lang: Lang) -> String {
+    let names = done.planned.target.parts.iter().map(|part| match part {
+        ConfigPart::Hooks => lang.pick("钩子", "hooks"),
+        ConfigPart::Server => lang.pick("MCP 服务器", "MCP server"),
+        ConfigPart::StatusLine => lang.pick("状态行", "status line"),
+        ConfigPart::Guide(_) => lang.pick("指南", "guide"),
     });
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn outcome(outcome: &Outcome, is_dry: bool) -> (&'static str, &'static str, &'static str) {
+fn outcome(outcome: &ChangeOutcome, is_dry: bool) -> (&'static str, &'static str, &'static str) {
     match (outcome, is_dry) {
-        (Outcome::Create, false) => ("created", "已创建", "created"),
-        (Outcome::Change, false) => ("changed", "已修改", "changed"),
-        (Outcome::Remove, false) => ("removed", "已删除", "removed"),
-        (Outcome::Create, true) => ("created", "将创建", "would be created"),
-        (Outcome::Change, true) => ("changed", "将修改", "would be changed"),
-        (Outcome::Remove, true) => ("removed", "将删除", "would be removed"),
-        (Outcome::Unchanged, _) => ("unchanged", "无需修改", "nothing to change"),
-        (Outcome::Refused(_), _) => ("refused", "未修改", "left as it is"),
+        (ChangeOutcome::Create, false) => ("created", "已创建", "created"),
+        (ChangeOutcome::Change, false) => ("changed", "已修改", "changed"),
+        (ChangeOutcome::Remove, false) => ("removed", "已删除", "removed"),
+        (ChangeOutcome::Create, true) => ("created", "将创建", "would be created"),
+        (ChangeOutcome::Change, true) => ("changed", "将修改", "would be changed"),
+        (ChangeOutcome::Remove, true) => ("removed", "将删除", "would be removed"),
+        (ChangeOutcome::Unchanged, _) => ("unchanged", "无需修改", "nothing to change"),
+        (ChangeOutcome::Refused(_), _) => ("refused", "未修改", "left as it is"),
     }
 }
 
-pub fn json(done: &Done, is_dry: bool, lang: Lang) -> Value {
+pub fn json(done: &AppliedChange, is_dry: bool, lang: Lang) -> Value {
     let planned = &done.planned;
     let mut value = json!({
-        "platform": planned.place.agent.id(),
-        "scope": planned.place.scope.as_str(),
-        "path": planned.place.path,
+        "platform": planned.target.agent.id(),
+        "scope": planned.target.scope.as_str(),
+        "path": planned.target.path,
         "outcome": outcome(&planned.outcome, is_dry).0,
     });
-    if let Outcome::Refused(refusal) = &planned.outcome {
+    if let ChangeOutcome::Refused(refusal) = &planned.outcome {
         value["line"] = refusal.line().into();
         value["reason"] = refusal.message(lang).into();
     }
@@ -184,7 +185,7 @@ pub fn json(done: &Done, is_dry: bool, lang: Lang) -> Value {
     value
 }
 
-pub fn text(done: &[Done], notes: &[String], is_dry: bool, lang: Lang) -> String {
+pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) -> String {
     if done.is_empty() && notes.is_empty() {
         return format!("{}\n", lang.pick("没有需要移除的内容", "there is nothing to take out"));
     }
@@ -192,25 +193,25 @@ pub fn text(done: &[Done], notes: &[String], is_dry: bool, lang: Lang) -> String
         let planned = &done.planned;
         let (_, zh, en) = outcome(&planned.outcome, is_dry);
         let style = match planned.outcome {
-            Outcome::Refused(_) => out::RED,
-            Outcome::Unchanged => out::DIM,
+            ChangeOutcome::Refused(_) => out::RED,
+            ChangeOutcome::Unchanged => out::DIM,
             _ => out::GREEN,
         };
         vec![
-            styled(out::BOLD, planned.place.agent.name),
+            styled(out::BOLD, planned.target.agent.name),
             cell(parts(done, lang)),
             styled(style, lang.pick(zh, en)),
-            cell(short(&planned.place.path)),
+            cell(short(&planned.target.path)),
         ]
     });
     let mut out = table::render(&rows.collect::<Vec<_>>(), 80);
     for done in done {
         let planned = &done.planned;
-        if let Outcome::Refused(refusal) = &planned.outcome {
+        if let ChangeOutcome::Refused(refusal) = &planned.outcome {
             let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
             let label = paint(out::RED.bold(), lang.pick("未修改", "refused"));
             let _ =
-                writeln!(out, "{label}: {}{line}: {}", planned.place.path.display(), refusal.message(lang));
+                writeln!(out, "{label}: {}{line}: {}", planned.target.path.display(), refusal.message(lang));
         }
         if is_dry && planned.is_change() {
             let _ = write!(out, "\n{}", coloured(&planned.diff()));

@@ -328,14 +328,14 @@ fn nothing_that_anybody_wrote_runs() {
     let Some(page) = open(&server) else { return };
     server.good("POST", "/events", json!({"event": "session_start", "sessionId": session}));
     // Where, and what must be there before it is looked at.
-    let places = [
+    let target_files = [
         (format!("#/work/{ws}/{node}"), "<img src=x"),
         (format!("#/work/{ws}/workspace"), "<script>window.hit=8"),
         (String::from("#/memory"), "<img src=x"),
         (String::from("#/sessions"), "onerror=window.hit=7"),
         (String::from("#/ledger"), "session_start"),
     ];
-    for (place, shown) in places {
+    for (place, shown) in target_files {
         hash(&page, &place);
         page.until("shown", || {
             let script = "return [document.body.innerText, ...[...document.querySelectorAll('input, textarea')].map((e) => e.value)].join(' ')";

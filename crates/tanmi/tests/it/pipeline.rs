@@ -145,18 +145,18 @@ fn odd_files_cost_nobody_their_answer() {
     std::fs::create_dir_all(env.project.join(".tanmi")).unwrap();
     let agent = Agent::claude(&env, "s");
     let store = env.project.join(".tanmi-workspace");
-    let places = [
+    let target_files = [
         env.project.join(".tanmi/rules.json"),
         env.project.join(".tanmi/config.json"),
         store.join("sessions.json"),
         store.join(&ws).join("rules.json"),
         env.home_store().join("config.json"),
     ];
-    for path in &places {
+    for path in &target_files {
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     }
     assert!(agent.start("startup").contains(&ws));
-    for path in &places {
+    for path in &target_files {
         std::fs::remove_file(path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
         assert!(made.success());

@@ -6,7 +6,7 @@ use super::Server;
 use crate::env::TestEnv;
 
 /// Paths that exist, for whoever may ask.
-fn places(server: &Server, ws: &str) -> Vec<String> {
+fn target_files(server: &Server, ws: &str) -> Vec<String> {
     let entry = server.bare("GET", &ticket_path(server), &[("Host", &host(server))], "");
     let door = entry.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
     vec![
@@ -39,7 +39,7 @@ fn without_the_token_nobody_learns_anything() {
     let evil = format!("evil.example:{}", server.port);
     let ours = format!("http://{host}");
     let short = format!("Bearer {}", &server.token[..39]);
-    for path in places(&server, &ws) {
+    for path in target_files(&server, &ws) {
         // (what is tried, headers, status)
         type Headers<'a> = Vec<(&'a str, &'a str)>;
         let attacks: Vec<(&str, Headers<'_>, u16)> = vec![

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tanmi_base::Lang;
 
-use super::Remark;
+use super::Notice;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct Recipe {
+pub struct BuildManifest {
     pub title: String,
     /// Where agents, skills and commands are looked for, and what is built; both relative to the folder of `.tanmi`.
     pub sources: Option<String>,
@@ -38,20 +38,20 @@ pub struct Intent {
     pub words: Vec<String>,
 }
 
-impl Recipe {
+impl BuildManifest {
     /// What the file says; nothing, where there is none.
-    pub fn load(path: &Path) -> Result<Recipe, Remark> {
+    pub fn load(path: &Path) -> Result<BuildManifest, Notice> {
         match tanmi_base::fs::read_limited(path, 1 << 20) {
-            Ok(None) => Ok(Recipe::default()),
+            Ok(None) => Ok(BuildManifest::default()),
             Ok(Some(bytes)) => {
                 let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
                 let wrong =
-                    |error: serde_json::Error| Remark::new(path, format!("line {}: {error}", error.line()));
+                    |error: serde_json::Error| Notice::new(path, format!("line {}: {error}", error.line()));
                 // A list would be taken for the fields in their order.
                 serde_json::from_slice::<Map<String, Value>>(bytes).map_err(wrong)?;
                 serde_json::from_slice(bytes).map_err(wrong)
             }
-            Err(error) => Err(Remark::new(path, error.to_string())),
+            Err(error) => Err(Notice::new(path, error.to_string())),
         }
     }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use saphyr::{LoadableYamlNode, Yaml};
 
-use super::Remark;
+use super::Notice;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Matter {
+pub struct ContextItem {
     pub name: String,
     pub about: String,
     pub when: String,
@@ -22,19 +22,19 @@ const MAX_BYTES: u64 = 4 << 20;
 const MAX_ABOUT: usize = 400;
 
 /// `name` is that of the file or folder, for what does not name itself.
-pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<Matter, Remark> {
-    let remark = |reason: String| Remark::new(path, reason);
-    let bytes = tanmi_base::fs::read_limited(path, MAX_BYTES).map_err(|error| remark(error.to_string()))?;
-    let text = String::from_utf8(bytes.unwrap_or_default()).map_err(|_| remark(String::from("not UTF-8")))?;
+pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextItem, Notice> {
+    let notice = |reason: String| Notice::new(path, reason);
+    let bytes = tanmi_base::fs::read_limited(path, MAX_BYTES).map_err(|error| notice(error.to_string()))?;
+    let text = String::from_utf8(bytes.unwrap_or_default()).map_err(|_| notice(String::from("not UTF-8")))?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let Some(rest) = text.strip_prefix("---\n") else {
-        return Err(remark(String::from("it has no front matter (--- name, description ---)")));
+        return Err(notice(String::from("it has no front matter (--- name, description ---)")));
     };
     let Some(end) = rest.find("\n---") else {
-        return Err(remark(String::from("its front matter has no end (---)")));
+        return Err(notice(String::from("its front matter has no end (---)")));
     };
     let parsed =
-        Yaml::load_from_str(&rest[..end]).map_err(|error| remark(format!("front matter: {error}")))?;
+        Yaml::load_from_str(&rest[..end]).map_err(|error| notice(format!("front matter: {error}")))?;
     let matter = parsed.first();
     let field = |key: &str| {
         let text = matter.and_then(|matter| matter.as_mapping_get(key)?.as_str()).unwrap_or_default();
@@ -42,9 +42,9 @@ pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<Matter, Re
     };
     let about = tanmi_base::text::cut(&field("description"), MAX_ABOUT);
     if about.is_empty() {
-        return Err(remark(String::from("its front matter has no description")));
+        return Err(notice(String::from("its front matter has no description")));
     }
     let own = field("name");
     let name = if own.is_empty() { name.to_owned() } else { own };
-    Ok(Matter { name, about, when: field("when"), group, path: path.to_owned() })
+    Ok(ContextItem { name, about, when: field("when"), group, path: path.to_owned() })
 }
