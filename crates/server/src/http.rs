@@ -22,33 +22,33 @@ use tanmi_event::Source;
 use tanmi_workspace::model::Operator;
 use tokio::net::TcpListener;
 
-mod answer;
 mod api;
 mod feed;
 mod guard;
-pub mod lease;
+pub mod instance;
 mod listen;
 mod markdown;
 pub mod openapi;
-mod own;
 mod page;
+mod page_api;
+mod responses;
 mod routes;
 mod watch;
 
 use feed::Feed;
 use guard::Guard;
-use lease::Lease;
+use instance::InstanceLock;
 
 /// Bodies and messages longer than this are refused.
 const MAX_BODY: usize = 2 << 20;
 /// How long requests that are under way are waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long, and how many, workspaces that were asked about are watched more closely.
-const LOOKED_FOR: Duration = Duration::from_secs(600);
-const LOOKED: usize = 8;
+const VIEWED_FOR: Duration = Duration::from_secs(600);
+const MAX_VIEWED: usize = 8;
 
 /// Everything a request needs.
-pub struct Served {
+pub struct ServerState {
     env: Env,
     /// One for each project that was asked about; the first is the one the server was started in.
     apps: Mutex<Vec<Arc<App>>>,
@@ -57,13 +57,13 @@ pub struct Served {
     guard: Guard,
     feed: Arc<Feed>,
     /// Workspaces that somebody asked about lately: they are watched more closely.
-    looked: Mutex<HashMap<String, Instant>>,
+    viewed: Mutex<HashMap<String, Instant>>,
 }
 
 /// Where the server is, for whoever started it.
 pub struct Ready<'a> {
     guard: &'a Guard,
-    pub lease: &'a Lease,
+    pub instance: &'a InstanceLock,
 }
 
 impl Ready<'_> {
@@ -73,16 +73,16 @@ impl Ready<'_> {
     }
 }
 
-impl Served {
-    fn new(env: Env, port: u16) -> io::Result<Served> {
+impl ServerState {
+    fn new(env: Env, port: u16) -> io::Result<ServerState> {
         let guard =
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
         // Whoever started it, what is done on the page is done by a person.
         let env = Env { long_running: true, remote: true, session: None, operator: Operator::Human, ..env };
         let first = Arc::new(App::new(env.clone()));
         let feed = Arc::new(Feed::new());
-        let (apps, announced, looked) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());
-        Ok(Served { env, apps, announced, guard, feed, looked })
+        let (apps, announced, viewed) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());
+        Ok(ServerState { env, apps, announced, guard, feed, viewed })
     }
 
     fn first(&self) -> Arc<App> {
@@ -107,20 +107,20 @@ impl Served {
         }
     }
 
-    fn looks_at(&self, workspace: &str) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.len() >= LOOKED && !looked.contains_key(workspace) {
-            let oldest = looked.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone());
+    fn mark_viewed(&self, workspace: &str) {
+        let mut viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner);
+        if viewed.len() >= MAX_VIEWED && !viewed.contains_key(workspace) {
+            let oldest = viewed.iter().min_by_key(|(_, at)| **at).map(|(id, _)| id.clone());
             if let Some(oldest) = oldest {
-                looked.remove(&oldest);
+                viewed.remove(&oldest);
             }
         }
-        looked.insert(workspace.to_owned(), Instant::now());
+        viewed.insert(workspace.to_owned(), Instant::now());
     }
 
-    fn looked_at(&self) -> Vec<String> {
-        let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.iter().filter(|(_, at)| at.elapsed() < LOOKED_FOR).map(|(id, _)| id.clone()).collect()
+    fn viewed_workspaces(&self) -> Vec<String> {
+        let viewed = self.viewed.lock().unwrap_or_else(PoisonError::into_inner);
+        viewed.iter().filter(|(_, at)| at.elapsed() < VIEWED_FOR).map(|(id, _)| id.clone()).collect()
     }
 
     /// The use cases of a project; `None` for one that nobody here knows.
@@ -138,46 +138,51 @@ impl Served {
 }
 
 /// Serves until the process is told to end. `ready` is called once, when the server can be reached.
-pub fn run(env: Env, port: u16, lease: Lease, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
+pub fn run(env: Env, port: u16, instance: InstanceLock, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(env, port, lease, ready));
+    let outcome = runtime.block_on(serve(env, port, instance, ready));
     // Longer than any call waits for a lock that is really free: what is under way is not left half done.
     runtime.shutdown_timeout(Duration::from_secs(10));
     outcome
 }
 
-async fn serve(env: Env, port: u16, mut lease: Lease, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
+async fn serve(
+    env: Env,
+    port: u16,
+    mut instance: InstanceLock,
+    ready: impl FnOnce(Ready<'_>),
+) -> io::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     let port = listener.local_addr()?.port();
-    let served = Arc::new(Served::new(env, port)?);
+    let state = Arc::new(ServerState::new(env, port)?);
     let watching = {
-        let projects = served.projects();
+        let projects = state.projects();
         // Before anybody can ask: what happens after an answer is then certainly told.
-        watch::start(Arc::clone(&served), Watcher::new(served.first(), &projects))?
+        watch::start(Arc::clone(&state), Watcher::new(state.first(), &projects))?
     };
-    let (mcp, mcp_ends) = mcp_service(&served.env, port);
-    let router = router(&served).route_service("/mcp", mcp);
+    let (mcp, mcp_ends) = mcp_service(&state.env, port);
+    let router = router(&state).route_service("/mcp", mcp);
     let router = router
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&served), guard::check))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state), guard::check))
         .layer(DefaultBodyLimit::max(MAX_BODY));
-    lease.write(port, served.guard.token(), served.first().project())?;
-    ready(Ready { guard: &served.guard, lease: &lease });
+    instance.write(port, state.guard.token(), state.first().project())?;
+    ready(Ready { guard: &state.guard, instance: &instance });
 
-    let feed = Arc::clone(&served.feed);
+    let feed = Arc::clone(&state.feed);
     let ended = async move {
-        told_to_end().await;
+        shutdown_signal().await;
         // Streams have no end of their own.
         feed.close();
         mcp_ends.cancel();
     };
     listen::serve(listener, router, ended, PATIENCE).await;
     watching.stop();
-    lease.end();
+    instance.end();
     Ok(())
 }
 
 /// Ctrl-C, or a polite signal.
-async fn told_to_end() {
+async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -192,16 +197,16 @@ async fn told_to_end() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-fn router(served: &Arc<Served>) -> Router {
-    let (api, door) = (api::router(served), served.guard.door());
+fn router(state: &Arc<ServerState>) -> Router {
+    let (api, door) = (api::router(state), state.guard.door());
     Router::new()
-        .route("/", axum::routing::get(page::entry).with_state(Arc::clone(served)))
+        .route("/", axum::routing::get(page::entry).with_state(Arc::clone(state)))
         .nest("/api/v1", api.clone())
         .merge(page::router(door))
         // The page has the API below its own path, because that is the only one its cookie is sent to.
         .nest(&format!("/{door}/api/v1"), api)
-        .fallback(answer::no_such_place)
-        .method_not_allowed_fallback(answer::no_such_method)
+        .fallback(responses::not_found)
+        .method_not_allowed_fallback(responses::method_not_allowed)
 }
 
 type McpService = StreamableHttpService<crate::mcp::Server, LocalSessionManager>;

@@ -17,7 +17,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
 
-use crate::tools::{self, Asked};
+use crate::tools::{self, ToolRequest};
 
 mod transport;
 
@@ -132,7 +132,7 @@ fn all() -> Vec<Tool> {
     tools::TOOLS.iter().map(|tool| listed(&tool.spec)).collect()
 }
 
-fn listed(spec: &tools::Spec) -> Tool {
+fn listed(spec: &tools::CallSpec) -> Tool {
     let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
     if spec.reads {
         tool.annotations = Some(ToolAnnotations::new().read_only(true));
@@ -155,8 +155,8 @@ fn answer(
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
-    let asked = Asked { app, spec: &tool.spec, arguments, meta, expects: None, lang: app.lang(None) };
-    match tools::perform(&asked, tool.work) {
+    let asked = ToolRequest { app, spec: &tool.spec, arguments, meta, expects: None, lang: app.lang(None) };
+    match tools::perform(&asked, tool.handler) {
         Ok(value) => CallToolResult::structured(value),
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));

@@ -1,23 +1,23 @@
 //! What a tool and its parameters are. The same row is shown to a client and checks its arguments; the rows are in
-//! [`table`], what they do is in [`work`].
+//! [`table`], what they do is in [`handlers`].
 
 use serde_json::{Map, Value, json};
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
 use tanmi_workspace::model::RefStatus;
 
-mod answer;
-mod calls;
+mod call;
+pub(crate) mod handlers;
 mod params;
+mod results;
 mod table;
-pub(crate) mod work;
 
-pub use answer::value;
-pub use calls::{Asked, Call, Result, perform};
+pub use call::{Call, Result, ToolRequest, perform};
 pub use params::nearest;
+pub use results::value;
 pub use table::TOOLS;
 
 #[derive(Clone, Copy)]
-pub struct Spec {
+pub struct CallSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub reads: bool,
@@ -26,24 +26,24 @@ pub struct Spec {
 
 /// What a client may call: how it is shown and checked, and what it does.
 pub struct Tool {
-    pub spec: Spec,
-    pub work: fn(&Call<'_>) -> Result,
+    pub spec: CallSpec,
+    pub handler: fn(&Call<'_>) -> Result,
 }
 
-const fn tool(work: fn(&Call<'_>) -> Result, spec: Spec) -> Tool {
-    Tool { spec, work }
+const fn tool(handler: fn(&Call<'_>) -> Result, spec: CallSpec) -> Tool {
+    Tool { spec, handler }
 }
 
 #[derive(Clone, Copy)]
 pub struct Param {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ParamKind,
     pub required: bool,
     pub about: &'static str,
 }
 
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum ParamKind {
     /// At most so many bytes.
     Text {
         max: usize,
@@ -64,23 +64,23 @@ pub enum Kind {
     Parts(&'static [&'static str]),
 }
 
-pub const fn must(name: &'static str, kind: Kind) -> Param {
+pub const fn required(name: &'static str, kind: ParamKind) -> Param {
     Param { name, kind, required: true, about: "" }
 }
 
-pub const fn may(name: &'static str, kind: Kind) -> Param {
+pub const fn optional(name: &'static str, kind: ParamKind) -> Param {
     Param { name, kind, required: false, about: "" }
 }
 
-pub const fn described(param: Param, about: &'static str) -> Param {
+pub const fn with_description(param: Param, about: &'static str) -> Param {
     Param { about, ..param }
 }
 
-pub const TEXT: Kind = Kind::Text { max: TEXT_BYTES };
-pub const LINE: Kind = Kind::Text { max: LINE_BYTES };
-pub const ID: Kind = Kind::Text { max: 80 };
-pub const WORKSPACE: Param = may("workspaceId", ID);
-pub const NODE: Param = may("nodeId", ID);
+pub const TEXT: ParamKind = ParamKind::Text { max: TEXT_BYTES };
+pub const LINE: ParamKind = ParamKind::Text { max: LINE_BYTES };
+pub const ID: ParamKind = ParamKind::Text { max: 80 };
+pub const WORKSPACE: Param = optional("workspaceId", ID);
+pub const NODE: Param = optional("nodeId", ID);
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.spec.name == name)
 }
@@ -103,20 +103,20 @@ pub fn schema<'a>(params: impl Iterator<Item = &'a Param> + Clone) -> Map<String
 pub fn property(param: &Param) -> Value {
     let mut property = match param.kind {
         // The long limits would cost more to read than anybody would save by knowing them; an error names them.
-        Kind::Text { .. } => json!({"type": "string"}),
-        Kind::Title => json!({"type": "string", "maxLength": TITLE_CHARS}),
-        Kind::Word(words) => json!({"type": "string", "enum": words}),
-        Kind::Words(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
-        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Parts(names) => {
+        ParamKind::Text { .. } => json!({"type": "string"}),
+        ParamKind::Title => json!({"type": "string", "maxLength": TITLE_CHARS}),
+        ParamKind::Word(words) => json!({"type": "string", "enum": words}),
+        ParamKind::Words(words) => json!({"type": "array", "items": {"type": "string", "enum": words}}),
+        ParamKind::Flag => json!({"type": "boolean"}),
+        ParamKind::Number { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        ParamKind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        ParamKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        ParamKind::Parts(names) => {
             let parts: Map<String, Value> =
                 names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
             json!({"type": "object", "properties": parts, "additionalProperties": false})
         }
-        Kind::Docs => json!({"type": "array", "items": {
+        ParamKind::Docs => json!({"type": "array", "items": {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},

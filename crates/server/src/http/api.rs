@@ -13,27 +13,27 @@ use serde_json::{Map, Value, json};
 use tanmi_base::Lang;
 
 use super::feed::LISTENERS;
-use super::routes::{self, Does, Route};
-use super::{Served, answer, openapi, own};
-use crate::tools::{self, Asked, Kind, Spec};
+use super::routes::{self, Route, RouteAction};
+use super::{ServerState, openapi, page_api, responses};
+use crate::tools::{self, CallSpec, ParamKind, ToolRequest};
 
-pub fn router(served: &Arc<Served>) -> Router {
+pub fn router(state: &Arc<ServerState>) -> Router {
     let mut router: Router = Router::new();
     for route in routes::all() {
         let path = route.path;
-        router = router.route(path, handler(Arc::new(route), Arc::clone(served)));
+        router = router.route(path, handler(Arc::new(route), Arc::clone(state)));
     }
     router
 }
 
-struct Came {
+struct RawRequest {
     path: Result<Path<Vec<(String, String)>>, PathRejection>,
     query: Option<String>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 }
 
-fn handler(route: Arc<Route>, served: Arc<Served>) -> MethodRouter {
+fn handler(route: Arc<Route>, state: Arc<ServerState>) -> MethodRouter {
     let filter = MethodFilter::try_from(route.method.clone()).unwrap_or(MethodFilter::GET);
     on(
         filter,
@@ -41,61 +41,67 @@ fn handler(route: Arc<Route>, served: Arc<Served>) -> MethodRouter {
               RawQuery(query): RawQuery,
               headers: HeaderMap,
               body: Result<Bytes, BytesRejection>| {
-            let (route, served) = (Arc::clone(&route), Arc::clone(&served));
-            async move { respond(route, served, Came { path, query, headers, body }).await }
+            let (route, state) = (Arc::clone(&route), Arc::clone(&state));
+            async move { respond(route, state, RawRequest { path, query, headers, body }).await }
         },
     )
 }
 
-async fn respond(route: Arc<Route>, served: Arc<Served>, came: Came) -> Response {
+async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest) -> Response {
     match route.does {
-        Does::Changes => return changes(&served, &came.headers),
-        Does::Describe => return answer::json(StatusCode::OK, &openapi::describe()),
-        Does::Ticket if !served.guard.has_token(&came.headers) => {
+        RouteAction::Changes => return changes(&state, &request.headers),
+        RouteAction::Describe => return responses::json(StatusCode::OK, &openapi::describe()),
+        RouteAction::Ticket if !state.guard.has_token(&request.headers) => {
             let message = "only the token gets a link";
-            return answer::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", message);
+            return responses::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", message);
         }
-        Does::Tool(_) | Does::Own(..) | Does::Ticket => {}
+        RouteAction::Tool(_) | RouteAction::Own(..) | RouteAction::Ticket => {}
     }
-    let work = tokio::task::spawn_blocking(move || ask(&route, &served, came));
+    let work = tokio::task::spawn_blocking(move || ask(&route, &state, request));
     match work.await {
-        Ok(Ok((status, value))) => answer::json(status, &value),
-        Ok(Err(error)) => answer::error(&error),
-        Err(error) => answer::error(&misfit("INTERNAL", error.to_string())),
+        Ok(Ok((status, value))) => responses::json(status, &value),
+        Ok(Err(error)) => responses::error(&error),
+        Err(error) => responses::error(&argument_error("INTERNAL", error.to_string())),
     }
 }
 
-fn ask(route: &Route, served: &Served, came: Came) -> Result<(StatusCode, Value), Value> {
-    let no_use_case = || misfit("INTERNAL", "no such use case");
+fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(StatusCode, Value), Value> {
+    let no_use_case = || argument_error("INTERNAL", "no such use case");
     let spec = route.spec().ok_or_else(no_use_case)?;
-    let lang = language(&came.headers);
-    let expects = versions(route, &came.headers)?;
-    let mut arguments = body(route, &came)?;
-    let project = query(spec, route, came.query.as_deref(), &mut arguments)?;
-    let Path(path) = came.path.map_err(|error| misfit("INVALID_ARGUMENT", error.body_text()))?;
+    let lang = language(&request.headers);
+    let expects = versions(route, &request.headers)?;
+    let mut arguments = body(route, &request)?;
+    let project = query(spec, route, request.query.as_deref(), &mut arguments)?;
+    let Path(path) = request.path.map_err(|error| argument_error("INVALID_ARGUMENT", error.body_text()))?;
     for (name, value) in path {
         if name == "workspaceId" {
-            served.looks_at(&value);
+            state.mark_viewed(&value);
         }
         if arguments.insert(name.clone(), json!(value)).is_some_and(|other| other != json!(value)) {
-            return Err(misfit("INVALID_ARGUMENT", format!("{name} is already in the path, and differs")));
+            return Err(argument_error(
+                "INVALID_ARGUMENT",
+                format!("{name} is already in the path, and differs"),
+            ));
         }
     }
-    let Some(app) = served.app_of(project.as_deref()) else {
-        return Err(misfit("PROJECT_NOT_FOUND", "no such project is known; GET /api/v1/projects lists them"));
+    let Some(app) = state.app_of(project.as_deref()) else {
+        return Err(argument_error(
+            "PROJECT_NOT_FOUND",
+            "no such project is known; GET /api/v1/projects lists them",
+        ));
     };
     // Nobody's session is meant unless it is named.
-    let asked = Asked { app: &app, spec, arguments: &arguments, meta: None, expects, lang };
+    let asked = ToolRequest { app: &app, spec, arguments: &arguments, meta: None, expects, lang };
     let value = match route.does {
-        Does::Own(_, work) => tools::perform(&asked, |call| work(call, served)),
-        Does::Ticket => tools::perform(&asked, |call| own::ticket(call, served)),
-        Does::Tool(name) => tools::perform(&asked, tools::find(name).ok_or_else(no_use_case)?.work),
-        Does::Changes | Does::Describe => Err(no_use_case()),
+        RouteAction::Own(_, work) => tools::perform(&asked, |call| work(call, state)),
+        RouteAction::Ticket => tools::perform(&asked, |call| page_api::ticket(call, state)),
+        RouteAction::Tool(name) => tools::perform(&asked, tools::find(name).ok_or_else(no_use_case)?.handler),
+        RouteAction::Changes | RouteAction::Describe => Err(no_use_case()),
     }?;
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
 }
 
-fn misfit(code: &str, message: impl Into<String>) -> Value {
+fn argument_error(code: &str, message: impl Into<String>) -> Value {
     json!({"code": code, "message": message.into()})
 }
 
@@ -118,41 +124,48 @@ fn versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, V
         return Ok(None);
     }
     if !route.takes_version() {
-        return Err(misfit("INVALID_ARGUMENT", "If-Match is for changing a workspace or a node"));
+        return Err(argument_error("INVALID_ARGUMENT", "If-Match is for changing a workspace or a node"));
     }
     Ok(Some(tag.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()))
 }
 
-fn body(route: &Route, came: &Came) -> Result<Map<String, Value>, Value> {
-    let bytes = match &came.body {
+fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value> {
+    let bytes = match &request.body {
         Ok(bytes) => bytes,
         Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return Err(misfit("TOO_LARGE", format!("the body is longer than {} bytes", super::MAX_BODY)));
+            return Err(argument_error(
+                "TOO_LARGE",
+                format!("the body is longer than {} bytes", super::MAX_BODY),
+            ));
         }
-        Err(error) => return Err(misfit("INVALID_ARGUMENT", error.body_text())),
+        Err(error) => return Err(argument_error("INVALID_ARGUMENT", error.body_text())),
     };
     if bytes.is_empty() {
         return Ok(Map::new());
     }
     if route.method == Method::GET {
-        return Err(misfit("INVALID_ARGUMENT", "a GET takes its parameters from the query, not from a body"));
+        return Err(argument_error(
+            "INVALID_ARGUMENT",
+            "a GET takes its parameters from the query, not from a body",
+        ));
     }
     // Also because no page elsewhere can send this without being asked about it.
-    let kind = came.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind =
+        request.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(misfit("NOT_JSON", "send Content-Type: application/json"));
+        return Err(argument_error("NOT_JSON", "send Content-Type: application/json"));
     }
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(misfit("INVALID_ARGUMENT", "the body must be a JSON object")),
-        Err(error) => Err(misfit("INVALID_ARGUMENT", format!("the body is not valid JSON: {error}"))),
+        Ok(_) => Err(argument_error("INVALID_ARGUMENT", "the body must be a JSON object")),
+        Err(error) => Err(argument_error("INVALID_ARGUMENT", format!("the body is not valid JSON: {error}"))),
     }
 }
 
 /// Adds the query's parameters, each as its row says; the project, where it can be named, is not an argument.
 fn query(
-    spec: &Spec,
+    spec: &CallSpec,
     route: &Route,
     raw: Option<&str>,
     arguments: &mut Map<String, Value>,
@@ -161,7 +174,7 @@ fn query(
     for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (Some(name), Some(value)) = (decoded(name), decoded(value)) else {
-            return Err(misfit("INVALID_ARGUMENT", "the query is not valid UTF-8"));
+            return Err(argument_error("INVALID_ARGUMENT", "the query is not valid UTF-8"));
         };
         if name == "project" && route.is_per_project() {
             project = Some(value);
@@ -172,7 +185,7 @@ fn query(
         match (arguments.get_mut(&name), value) {
             // A list may be written as one parameter again and again.
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
-            (Some(_), _) => return Err(misfit("INVALID_ARGUMENT", format!("{name} is given twice"))),
+            (Some(_), _) => return Err(argument_error("INVALID_ARGUMENT", format!("{name} is given twice"))),
             (None, value) => {
                 arguments.insert(name, value);
             }
@@ -181,19 +194,21 @@ fn query(
     Ok(project)
 }
 
-fn typed(kind: Option<Kind>, name: &str, value: String) -> Result<Value, Value> {
-    let bad = |expected: &str| misfit("INVALID_ARGUMENT", format!("{name} must be {expected}"));
+fn typed(kind: Option<ParamKind>, name: &str, value: String) -> Result<Value, Value> {
+    let bad = |expected: &str| argument_error("INVALID_ARGUMENT", format!("{name} must be {expected}"));
     match kind {
-        Some(Kind::Flag) => match value.as_str() {
+        Some(ParamKind::Flag) => match value.as_str() {
             "true" | "1" | "" => Ok(json!(true)),
             "false" | "0" => Ok(json!(false)),
             _ => Err(bad("true or false")),
         },
-        Some(Kind::Number { .. }) => {
+        Some(ParamKind::Number { .. }) => {
             value.parse::<u64>().map(|number| json!(number)).map_err(|_| bad("a whole number"))
         }
-        Some(Kind::Share) => value.parse::<f64>().map(|number| json!(number)).map_err(|_| bad("a number")),
-        Some(Kind::Words(_) | Kind::Texts) => {
+        Some(ParamKind::Share) => {
+            value.parse::<f64>().map(|number| json!(number)).map_err(|_| bad("a number"))
+        }
+        Some(ParamKind::Words(_) | ParamKind::Texts) => {
             Ok(value.split(',').filter(|item| !item.is_empty()).map(|item| json!(item)).collect())
         }
         // What the table does not know is refused by the table.
@@ -218,13 +233,16 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn changes(served: &Served, headers: &HeaderMap) -> Response {
-    if served.feed.listeners() >= LISTENERS {
+fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
+    if state.feed.listeners() >= LISTENERS {
         let message = format!("{LISTENERS} listen already; close one of them");
-        return answer::error(&misfit("TOO_MANY", message));
+        return responses::error(&argument_error("TOO_MANY", message));
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    served.feed.listen(last).unwrap_or_else(|| answer::error(&misfit("INTERNAL", "the server is ending")))
+    state
+        .feed
+        .listen(last)
+        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is ending")))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tanmi_base::{hash, id};
 
-use super::{Served, answer};
+use super::{ServerState, responses};
 
 /// How long a link that nobody opened stays good.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
@@ -64,7 +64,7 @@ impl Guard {
     }
 
     /// Takes a ticket. The cookie it buys, if it is good.
-    pub fn admit(&self, ticket: &str) -> Option<String> {
+    pub fn redeem_ticket(&self, ticket: &str) -> Option<String> {
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         let at = tickets.iter().position(|(known, made)| {
             !known.is_empty() && is_same(known, ticket) && made.elapsed() < TICKET_LIFE
@@ -78,16 +78,16 @@ impl Guard {
         format!("tanmi-{}", self.port)
     }
 
-    fn judge(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn authorize(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), GuardRefusal> {
         let hosts = hosts(self.port);
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
         if named.next().is_some() || !hosts.iter().any(|known| known == host) {
-            return Err(Refusal::Host);
+            return Err(GuardRefusal::Host);
         }
         let is_ours = |origin: &HeaderValue| hosts.iter().any(|host| *origin == *format!("http://{host}"));
         if !headers.get_all(header::ORIGIN).iter().all(is_ours) {
-            return Err(Refusal::Origin);
+            return Err(GuardRefusal::Origin);
         }
         // A ticket speaks for itself, from wherever its link was followed.
         if path == "/" && *method == Method::GET {
@@ -95,12 +95,12 @@ impl Guard {
         }
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
-            return Err(Refusal::Origin);
+            return Err(GuardRefusal::Origin);
         }
         if self.has_token(headers) || self.has_cookie(path, headers) {
             return Ok(());
         }
-        Err(Refusal::Token)
+        Err(GuardRefusal::Token)
     }
 
     pub fn has_token(&self, headers: &HeaderMap) -> bool {
@@ -129,33 +129,35 @@ fn is_same(given: &str, kept: &str) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum GuardRefusal {
     Host,
     Origin,
     Token,
 }
 
 /// Lets a request in or not, and says to browsers what the answer may be used for.
-pub async fn check(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+pub async fn check(State(state): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     // An authority in the request line stands for the Host, so it may not name another one.
     let is_plain = request.uri().authority().is_none();
-    let verdict = match served.guard.judge(request.method(), &path, request.headers()) {
-        Ok(()) if !is_plain => Err(Refusal::Host),
+    let verdict = match state.guard.authorize(request.method(), &path, request.headers()) {
+        Ok(()) if !is_plain => Err(GuardRefusal::Host),
         verdict => verdict,
     };
     let mut response = match verdict {
         // Said at once, and not after waiting for all of it.
-        Ok(()) if announced(request.headers()) > super::MAX_BODY as u64 => answer::too_large(),
+        Ok(()) if announced(request.headers()) > super::MAX_BODY as u64 => responses::too_large(),
         Ok(()) => next.run(request).await,
-        Err(Refusal::Host) => {
+        Err(GuardRefusal::Host) => {
             let message = "this server is asked for as 127.0.0.1 or localhost, with its port";
-            answer::failure(StatusCode::FORBIDDEN, "FOREIGN_HOST", message)
+            responses::failure(StatusCode::FORBIDDEN, "FOREIGN_HOST", message)
         }
-        Err(Refusal::Origin) => {
-            answer::failure(StatusCode::FORBIDDEN, "FOREIGN_ORIGIN", "pages of other places may not ask here")
-        }
-        Err(Refusal::Token) => answer::failure(
+        Err(GuardRefusal::Origin) => responses::failure(
+            StatusCode::FORBIDDEN,
+            "FOREIGN_ORIGIN",
+            "pages of other places may not ask here",
+        ),
+        Err(GuardRefusal::Token) => responses::failure(
             StatusCode::UNAUTHORIZED,
             "TOKEN_REQUIRED",
             "send the token as Authorization: Bearer …; run `tanmi serve` again for a link to the page",
@@ -215,35 +217,39 @@ mod tests {
         let site = |word: &str| ("sec-fetch-site", word.to_owned());
         let origin = |word: &str| ("origin", word.to_owned());
         type Given = Vec<(&'static str, String)>;
-        let cases: Vec<(&str, Given, Result<(), Refusal>)> = vec![
+        let cases: Vec<(&str, Given, Result<(), GuardRefusal>)> = vec![
             (api, vec![ours(), token()], Ok(())),
             (api, vec![("host", "localhost:4000".into()), token()], Ok(())),
-            (api, vec![token()], Err(Refusal::Host)),
-            (api, vec![("host", "127.0.0.1".into()), token()], Err(Refusal::Host)),
-            (api, vec![("host", "evil.example:4000".into()), token()], Err(Refusal::Host)),
-            (api, vec![ours(), ("host", "evil.example".into()), token()], Err(Refusal::Host)),
-            (api, vec![ours()], Err(Refusal::Token)),
-            (api, vec![ours(), ("authorization", "Bearer x".into())], Err(Refusal::Token)),
-            (api, vec![ours(), ("authorization", guard.token.clone())], Err(Refusal::Token)),
+            (api, vec![token()], Err(GuardRefusal::Host)),
+            (api, vec![("host", "127.0.0.1".into()), token()], Err(GuardRefusal::Host)),
+            (api, vec![("host", "evil.example:4000".into()), token()], Err(GuardRefusal::Host)),
+            (api, vec![ours(), ("host", "evil.example".into()), token()], Err(GuardRefusal::Host)),
+            (api, vec![ours()], Err(GuardRefusal::Token)),
+            (api, vec![ours(), ("authorization", "Bearer x".into())], Err(GuardRefusal::Token)),
+            (api, vec![ours(), ("authorization", guard.token.clone())], Err(GuardRefusal::Token)),
             (api, vec![ours(), token(), origin("http://127.0.0.1:4000")], Ok(())),
-            (api, vec![ours(), token(), origin("http://127.0.0.1:4001")], Err(Refusal::Origin)),
-            (api, vec![ours(), token(), origin("https://127.0.0.1:4000")], Err(Refusal::Origin)),
-            (api, vec![ours(), token(), origin("null")], Err(Refusal::Origin)),
-            (api, vec![ours(), token(), site("cross-site")], Err(Refusal::Origin)),
-            (api, vec![ours(), token(), site("same-site")], Err(Refusal::Origin)),
+            (api, vec![ours(), token(), origin("http://127.0.0.1:4001")], Err(GuardRefusal::Origin)),
+            (api, vec![ours(), token(), origin("https://127.0.0.1:4000")], Err(GuardRefusal::Origin)),
+            (api, vec![ours(), token(), origin("null")], Err(GuardRefusal::Origin)),
+            (api, vec![ours(), token(), site("cross-site")], Err(GuardRefusal::Origin)),
+            (api, vec![ours(), token(), site("same-site")], Err(GuardRefusal::Origin)),
             // The cookie counts below the page's path and nowhere else.
             (&door, vec![ours(), cookie(), site("same-origin")], Ok(())),
-            (api, vec![ours(), cookie()], Err(Refusal::Token)),
-            (&door, vec![ours(), ("cookie", "tanmi-4000=x".into())], Err(Refusal::Token)),
-            (&door, vec![ours(), ("cookie", format!("tanmi-4001={}", guard.cookie))], Err(Refusal::Token)),
+            (api, vec![ours(), cookie()], Err(GuardRefusal::Token)),
+            (&door, vec![ours(), ("cookie", "tanmi-4000=x".into())], Err(GuardRefusal::Token)),
+            (
+                &door,
+                vec![ours(), ("cookie", format!("tanmi-4001={}", guard.cookie))],
+                Err(GuardRefusal::Token),
+            ),
             ("/", vec![ours(), site("cross-site")], Ok(())),
-            ("/", vec![("host", "evil.example".into())], Err(Refusal::Host)),
+            ("/", vec![("host", "evil.example".into())], Err(GuardRefusal::Host)),
         ];
         for (path, given, expected) in cases {
-            assert_eq!(guard.judge(&Method::GET, path, &headers(&given)), expected, "{path} {given:?}");
+            assert_eq!(guard.authorize(&Method::GET, path, &headers(&given)), expected, "{path} {given:?}");
         }
         let other = headers(&[ours(), site("cross-site")]);
-        assert_eq!(guard.judge(&Method::POST, "/", &other), Err(Refusal::Origin));
+        assert_eq!(guard.authorize(&Method::POST, "/", &other), Err(GuardRefusal::Origin));
     }
 
     #[test]
@@ -251,8 +257,8 @@ mod tests {
         let guard = Guard::new(4000).unwrap();
         let link = guard.link();
         let ticket = link.split_once("ticket=").unwrap().1;
-        assert!(guard.admit("").is_none());
-        assert!(guard.admit(ticket).unwrap().contains("HttpOnly; SameSite=Strict"));
-        assert!(guard.admit(ticket).is_none());
+        assert!(guard.redeem_ticket("").is_none());
+        assert!(guard.redeem_ticket(ticket).unwrap().contains("HttpOnly; SameSite=Strict"));
+        assert!(guard.redeem_ticket(ticket).is_none());
     }
 }

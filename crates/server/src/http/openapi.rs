@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::routes::{self, Does, Route};
+use super::routes::{self, Route, RouteAction};
 use crate::tools::{self, Param};
 
 pub fn describe() -> Value {
@@ -44,7 +44,7 @@ pub fn describe() -> Value {
 }
 
 fn operation(route: &Route) -> Value {
-    let is_stream = matches!(route.does, Does::Changes);
+    let is_stream = matches!(route.does, RouteAction::Changes);
     let in_path: Vec<&str> = route.in_path().collect();
     let params = route.spec().map_or(&[][..], |spec| spec.params);
     let has_body = !matches!(route.method, Method::GET | Method::DELETE);
@@ -111,8 +111,8 @@ fn parameter(param: &Param, place: &str) -> Value {
 
 fn name_of(route: &Route) -> &'static str {
     match route.does {
-        Does::Changes => "changes",
-        Does::Describe => "openapi",
+        RouteAction::Changes => "changes",
+        RouteAction::Describe => "openapi",
         _ => route.spec().map_or("", |spec| spec.name),
     }
 }

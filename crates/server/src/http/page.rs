@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
 
-use super::Served;
+use super::ServerState;
 
 const FILES: &[(&str, &str, &str)] = &[
     ("/", "text/html; charset=utf-8", include_str!("../../web/index.html")),
@@ -48,14 +48,14 @@ fn file(kind: &'static str, text: &'static str) -> Response {
 /// Whoever comes with a ticket gets the cookie and goes on to the page; anybody else is told how to come in.
 ///
 /// It goes on by itself and not by a redirect: a browser sends no strict cookie along where another place sent it.
-pub async fn entry(State(served): State<Arc<Served>>, RawQuery(query): RawQuery) -> Response {
+pub async fn entry(State(state): State<Arc<ServerState>>, RawQuery(query): RawQuery) -> Response {
     let ticket = query.as_deref().and_then(|query| query.strip_prefix("ticket="));
-    let Some(cookie) = ticket.and_then(|ticket| served.guard.admit(ticket)) else {
+    let Some(cookie) = ticket.and_then(|ticket| state.guard.redeem_ticket(ticket)) else {
         let mut response = file("text/html; charset=utf-8", CLOSED);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return response;
     };
-    let door = served.guard.door();
+    let door = state.guard.door();
     let text = format!(
         "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url=/{door}/\"><title>Tanmi</title>\
          <link rel=icon href=\"data:,\"><a href=\"/{door}/\">Tanmi</a>"

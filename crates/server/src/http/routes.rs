@@ -1,25 +1,25 @@
 //! The table of what can be asked over HTTP. Paths, parameters, checks and the OpenAPI description all come from here.
 //!
-//! Most rows are a tool under another name; what only a page needs is in [`super::own`].
+//! Most rows are a tool under another name; what only a page needs is in [`super::page_api`].
 
 use axum::http::Method;
 
-use super::own::{self, Handler};
-use crate::tools::{self, Spec};
+use super::page_api::{self, RouteHandler};
+use crate::tools::{self, CallSpec};
 
 pub struct Route {
     pub method: Method,
     /// Below `/api/v1`.
     pub path: &'static str,
-    pub does: Does,
+    pub does: RouteAction,
     /// Of a success.
     pub status: u16,
 }
 
 #[derive(Clone, Copy)]
-pub enum Does {
+pub enum RouteAction {
     Tool(&'static str),
-    Own(&'static Spec, Handler),
+    Own(&'static CallSpec, RouteHandler),
     /// The feed of changes, a stream.
     Changes,
     /// This table as OpenAPI.
@@ -29,12 +29,12 @@ pub enum Does {
 }
 
 impl Route {
-    pub fn spec(&self) -> Option<&'static Spec> {
+    pub fn spec(&self) -> Option<&'static CallSpec> {
         match self.does {
-            Does::Tool(name) => tools::find(name).map(|tool| &tool.spec),
-            Does::Own(spec, _) => Some(spec),
-            Does::Ticket => Some(&own::TICKET),
-            Does::Changes | Does::Describe => None,
+            RouteAction::Tool(name) => tools::find(name).map(|tool| &tool.spec),
+            RouteAction::Own(spec, _) => Some(spec),
+            RouteAction::Ticket => Some(&page_api::TICKET),
+            RouteAction::Changes | RouteAction::Describe => None,
         }
     }
 
@@ -57,17 +57,17 @@ impl Route {
 
     pub fn about(&self) -> &'static str {
         match self.does {
-            Does::Changes => {
+            RouteAction::Changes => {
                 "Every change as server-sent events: `hello`, `change`, and `gap`, after which all is to be fetched again. \
                  Last-Event-ID resumes."
             }
-            Does::Describe => "This description.",
+            RouteAction::Describe => "This description.",
             _ => self.spec().map_or("", |spec| spec.about),
         }
     }
 }
 
-fn row(method: Method, path: &'static str, does: Does) -> Route {
+fn row(method: Method, path: &'static str, does: RouteAction) -> Route {
     Route { method, path, does, status: 200 }
 }
 
@@ -76,59 +76,59 @@ fn created(route: Route) -> Route {
 }
 
 pub fn all() -> Vec<Route> {
-    use Does::{Own, Tool};
+    use RouteAction::{Own, Tool};
     let get = |path, does| row(Method::GET, path, does);
     let post = |path, does| row(Method::POST, path, does);
     let put = |path, does| row(Method::PUT, path, does);
     let patch = |path, does| row(Method::PATCH, path, does);
     let delete = |path, does| row(Method::DELETE, path, does);
     vec![
-        get("/projects", Own(&own::PROJECTS, own::projects)),
-        get("/workspaces", Own(&own::WORKSPACES, own::workspaces)),
+        get("/projects", Own(&page_api::PROJECTS, page_api::projects)),
+        get("/workspaces", Own(&page_api::WORKSPACES, page_api::workspaces)),
         created(post("/workspaces", Tool("workspace_init"))),
-        get("/workspaces/{workspaceId}", Own(&own::BOARD, own::workspace)),
+        get("/workspaces/{workspaceId}", Own(&page_api::WORKSPACE_DETAIL, page_api::workspace)),
         patch("/workspaces/{workspaceId}", Tool("workspace_update")),
         delete("/workspaces/{workspaceId}", Tool("workspace_delete")),
         post("/workspaces/{workspaceId}/archive", Tool("workspace_archive")),
         post("/workspaces/{workspaceId}/restore", Tool("workspace_restore")),
         get("/workspaces/{workspaceId}/context", Tool("context_get")),
         put("/workspaces/{workspaceId}/focus", Tool("context_focus")),
-        get("/workspaces/{workspaceId}/nodes", Own(&own::NODES, own::nodes)),
+        get("/workspaces/{workspaceId}/nodes", Own(&page_api::NODES, page_api::nodes)),
         created(post("/workspaces/{workspaceId}/nodes", Tool("node_create"))),
-        get("/workspaces/{workspaceId}/nodes/{nodeId}", Own(&own::NODE_BOARD, own::node)),
+        get("/workspaces/{workspaceId}/nodes/{nodeId}", Own(&page_api::NODE_VIEW, page_api::node)),
         patch("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_delete")),
         post("/workspaces/{workspaceId}/nodes/{nodeId}/move", Tool("node_move")),
         post("/workspaces/{workspaceId}/nodes/{nodeId}/transition", Tool("node_transition")),
         post("/workspaces/{workspaceId}/nodes/{nodeId}/references", Tool("node_reference")),
-        get("/workspaces/{workspaceId}/nodes/{nodeId}/log", Own(&own::LOG, own::log)),
+        get("/workspaces/{workspaceId}/nodes/{nodeId}/log", Own(&page_api::LOG, page_api::log)),
         created(post("/workspaces/{workspaceId}/nodes/{nodeId}/log", Tool("log_append"))),
-        get("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Own(&own::PROBLEM, own::problem)),
+        get("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Own(&page_api::PROBLEM, page_api::problem)),
         put("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_clear")),
-        get("/bindings", Own(&own::BINDINGS, own::bindings)),
-        get("/sessions", Own(&own::SESSIONS, own::sessions)),
-        get("/sessions/{sessionId}", Own(&own::SESSION_VIEW, own::session)),
+        get("/bindings", Own(&page_api::BINDINGS, page_api::bindings)),
+        get("/sessions", Own(&page_api::SESSIONS, page_api::sessions)),
+        get("/sessions/{sessionId}", Own(&page_api::SESSION_VIEW, page_api::session)),
         put("/sessions/{sessionId}/binding", Tool("session_bind")),
         delete("/sessions/{sessionId}/binding", Tool("session_unbind")),
-        get("/rules", Own(&own::RULES, own::rules)),
-        get("/rules/check", Own(&own::CHECK, own::check)),
-        post("/rules/explain", Own(&own::EXPLAIN, own::explain)),
-        get("/ledger", Own(&own::LEDGER, own::ledger)),
-        get("/ledger/days", Own(&own::DAYS, own::days)),
-        get("/ledger/texts/{digest}", Own(&own::SAID, own::said)),
-        get("/memory", Own(&own::MEMORY, own::memory)),
+        get("/rules", Own(&page_api::RULES, page_api::rules)),
+        get("/rules/check", Own(&page_api::CHECK, page_api::check)),
+        post("/rules/explain", Own(&page_api::EXPLAIN, page_api::explain)),
+        get("/ledger", Own(&page_api::LEDGER, page_api::ledger)),
+        get("/ledger/days", Own(&page_api::DAYS, page_api::days)),
+        get("/ledger/texts/{digest}", Own(&page_api::LEDGER_TEXT, page_api::ledger_text)),
+        get("/memory", Own(&page_api::MEMORY, page_api::memory)),
         created(post("/memory", Tool("memory_save"))),
         created(post("/memory/summaries", Tool("memory_summary"))),
-        get("/memory/stats", Own(&own::STATS, own::stats)),
-        get("/memory/facts/{id}", Own(&own::FACT, own::fact)),
-        patch("/memory/facts/{id}", Own(&own::EDIT, own::edit)),
-        post("/memory/facts/{id}/forget", Own(&own::FORGET, own::forget)),
-        post("/memory/facts/{id}/restore", Own(&own::RESTORE, own::restore)),
-        post("/events", Own(&own::EVENT, own::event)),
-        get("/changes", Does::Changes),
-        get("/openapi.json", Does::Describe),
-        created(post("/tickets", Does::Ticket)),
+        get("/memory/stats", Own(&page_api::STATS, page_api::stats)),
+        get("/memory/facts/{id}", Own(&page_api::FACT, page_api::fact)),
+        patch("/memory/facts/{id}", Own(&page_api::EDIT, page_api::edit)),
+        post("/memory/facts/{id}/forget", Own(&page_api::FORGET, page_api::forget)),
+        post("/memory/facts/{id}/restore", Own(&page_api::RESTORE, page_api::restore)),
+        post("/events", Own(&page_api::EVENT, page_api::event)),
+        get("/changes", RouteAction::Changes),
+        get("/openapi.json", RouteAction::Describe),
+        created(post("/tickets", RouteAction::Ticket)),
     ]
 }
 
@@ -142,7 +142,7 @@ mod tests {
         for route in all() {
             assert!(seen.insert((route.method.to_string(), route.path)), "{} twice", route.path);
             assert!(!route.about().is_empty(), "{} says nothing", route.path);
-            if let Does::Tool(name) = route.does {
+            if let RouteAction::Tool(name) = route.does {
                 assert!(tools::find(name).is_some(), "there is no tool {name}");
             }
             let Some(spec) = route.spec() else { continue };

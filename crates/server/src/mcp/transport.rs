@@ -27,7 +27,7 @@ pub struct Stdio {
     overflow: bool,
 }
 
-enum Read {
+enum LineRead {
     Line,
     TooLong,
     End,
@@ -41,11 +41,11 @@ impl Stdio {
     }
 
     /// The next whole line is in `self.line`. Half a line at the end of the input is nobody's message.
-    async fn read_line(&mut self) -> Read {
+    async fn read_line(&mut self) -> LineRead {
         loop {
-            let Ok(available) = self.reader.fill_buf().await else { return Read::End };
+            let Ok(available) = self.reader.fill_buf().await else { return LineRead::End };
             if available.is_empty() {
-                return Read::End;
+                return LineRead::End;
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
@@ -58,7 +58,7 @@ impl Stdio {
             }
             self.reader.consume(taken);
             if end.is_some() {
-                return if std::mem::take(&mut self.overflow) { Read::TooLong } else { Read::Line };
+                return if std::mem::take(&mut self.overflow) { LineRead::TooLong } else { LineRead::Line };
             }
         }
     }
@@ -121,9 +121,9 @@ impl Transport<RoleServer> for Stdio {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let parsed = match self.read_line().await {
-                Read::End => return None,
-                Read::Line => self.parse(),
-                Read::TooLong => {
+                LineRead::End => return None,
+                LineRead::Line => self.parse(),
+                LineRead::TooLong => {
                     let message = format!("the message is longer than {MAX_LINE} bytes");
                     Err(failure(-32600, &message, id_in(&self.line)))
                 }

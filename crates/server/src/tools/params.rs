@@ -5,36 +5,36 @@ use tanmi_base::Lang;
 use tanmi_workspace::limits;
 use tanmi_workspace::model::{DocReference, RefStatus};
 
-use super::{Kind, Param, Spec};
+use super::{CallSpec, Param, ParamKind};
 
 /// Arguments that fit their table.
-pub struct Checked<'a> {
+pub struct CheckedArguments<'a> {
     arguments: &'a Map<String, Value>,
 }
 
 /// What does not fit, named by its parameter.
 #[derive(Debug)]
-pub struct Misfit {
+pub struct ArgumentError {
     code: &'static str,
     field: String,
-    message: InBoth,
-    hint: Option<Box<InBoth>>,
+    message: Bilingual,
+    hint: Option<Box<Bilingual>>,
 }
 
 /// Chinese and English.
-type InBoth = (String, String);
+type Bilingual = (String, String);
 
-impl Misfit {
-    fn new(field: &str, zh: String, en: String) -> Misfit {
-        Misfit { code: "INVALID_ARGUMENT", field: field.to_owned(), message: (zh, en), hint: None }
+impl ArgumentError {
+    fn new(field: &str, zh: String, en: String) -> ArgumentError {
+        ArgumentError { code: "INVALID_ARGUMENT", field: field.to_owned(), message: (zh, en), hint: None }
     }
 
-    fn with_hint(self, zh: String, en: String) -> Misfit {
-        Misfit { hint: Some(Box::new((zh, en))), ..self }
+    fn with_hint(self, zh: String, en: String) -> ArgumentError {
+        ArgumentError { hint: Some(Box::new((zh, en))), ..self }
     }
 
     pub fn to_json(&self, lang: Lang) -> Value {
-        let said = |(zh, en): &InBoth| lang.pick(zh, en).clone();
+        let said = |(zh, en): &Bilingual| lang.pick(zh, en).clone();
         let mut error = json!({"code": self.code, "message": said(&self.message), "field": self.field});
         if let Some(hint) = &self.hint {
             error["hint"] = json!(said(hint));
@@ -43,8 +43,11 @@ impl Misfit {
     }
 }
 
-impl<'a> Checked<'a> {
-    pub fn new(spec: &Spec, arguments: &'a Map<String, Value>) -> Result<Checked<'a>, Misfit> {
+impl<'a> CheckedArguments<'a> {
+    pub fn new(
+        spec: &CallSpec,
+        arguments: &'a Map<String, Value>,
+    ) -> Result<CheckedArguments<'a>, ArgumentError> {
         for (name, value) in arguments {
             match spec.params.iter().find(|param| param.name == name) {
                 Some(param) => check(param, value)?,
@@ -54,10 +57,10 @@ impl<'a> Checked<'a> {
         for param in spec.params.iter().filter(|param| param.required) {
             if arguments.get(param.name).is_none_or(Value::is_null) {
                 let name = param.name;
-                return Err(Misfit::new(name, format!("缺少 {name}"), format!("{name} is required")));
+                return Err(ArgumentError::new(name, format!("缺少 {name}"), format!("{name} is required")));
             }
         }
-        Ok(Checked { arguments })
+        Ok(CheckedArguments { arguments })
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
@@ -81,7 +84,7 @@ impl<'a> Checked<'a> {
         self.arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
     }
 
-    pub fn share(&self, name: &str) -> Option<f64> {
+    pub fn fraction(&self, name: &str) -> Option<f64> {
         self.arguments.get(name).and_then(Value::as_f64)
     }
 
@@ -108,7 +111,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-fn unknown(spec: &Spec, name: &str) -> Misfit {
+fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     let known = spec.params.iter().map(|param| param.name);
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let hint = match nearest(name, known.clone()) {
@@ -117,15 +120,15 @@ fn unknown(spec: &Spec, name: &str) -> Misfit {
     };
     let message =
         (format!("{} 没有参数 {shown:?}", spec.name), format!("{} has no parameter {shown:?}", spec.name));
-    Misfit { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
+    ArgumentError { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
 }
 
-fn it_takes(names: &[&str]) -> InBoth {
+fn it_takes(names: &[&str]) -> Bilingual {
     let names = names.join(", ");
     (format!("可用：{names}"), format!("it takes: {names}"))
 }
 
-fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
+fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
     let name = param.name;
     // Models send null for what they leave out.
     if value.is_null() && !param.required {
@@ -133,7 +136,7 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
     }
     let bad = |zh: &str, en: &str| {
         let (is_zh, is_en) = kind_of(value);
-        Misfit::new(
+        ArgumentError::new(
             name,
             format!("{name} 应为{zh}，而不是{is_zh}"),
             format!("{name} must be {en}, not {is_en}"),
@@ -142,23 +145,23 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
     let outside = |min: &str, max: &str| {
         let (zh, en) =
             (format!("{name} 应在 {min} 和 {max} 之间"), format!("{name} must be between {min} and {max}"));
-        Misfit::new(name, zh, en)
+        ArgumentError::new(name, zh, en)
     };
     match param.kind {
-        Kind::Text { max } => match value.as_str() {
+        ParamKind::Text { max } => match value.as_str() {
             None => Err(bad("字符串", "a string")),
-            Some(text) if text.len() > max => Err(Misfit::new(
+            Some(text) if text.len() > max => Err(ArgumentError::new(
                 name,
                 format!("{name} 过长：{} 字节，上限 {max}", text.len()),
                 format!("{name} is too long: {} bytes, the limit is {max}", text.len()),
             )),
             Some(_) => Ok(()),
         },
-        Kind::Title => match value.as_str() {
+        ParamKind::Title => match value.as_str() {
             None => Err(bad("字符串", "a string")),
             Some(text) if text.chars().count() > limits::TITLE_CHARS => {
                 let limit = limits::TITLE_CHARS;
-                Err(Misfit::new(
+                Err(ArgumentError::new(
                     name,
                     format!("{name} 过长：上限 {limit} 个字符"),
                     format!("{name} is too long: the limit is {limit} characters"),
@@ -166,12 +169,12 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             }
             Some(_) => Ok(()),
         },
-        Kind::Word(words) => match value.as_str() {
+        ParamKind::Word(words) => match value.as_str() {
             Some(word) if words.contains(&word) => Ok(()),
             Some(word) => {
                 let word = tanmi_base::text::fit(&tanmi_base::text::one_line(word), 60);
                 let words = words.join(", ");
-                Err(Misfit::new(
+                Err(ArgumentError::new(
                     name,
                     format!("{name} 不能是 {word:?}"),
                     format!("{name} cannot be {word:?}"),
@@ -180,41 +183,41 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
             }
             None => Err(bad("字符串", "a string")),
         },
-        Kind::Words(words) => {
-            let one = Param { kind: Kind::Word(words), required: true, ..*param };
+        ParamKind::Words(words) => {
+            let one = Param { kind: ParamKind::Word(words), required: true, ..*param };
             list(value, name, bad)?.iter().try_for_each(|item| check(&one, item))
         }
-        Kind::Flag => value.as_bool().map(|_| ()).ok_or_else(|| bad(" true 或 false", "true or false")),
-        Kind::Number { min, max } => match value.as_u64() {
+        ParamKind::Flag => value.as_bool().map(|_| ()).ok_or_else(|| bad(" true 或 false", "true or false")),
+        ParamKind::Number { min, max } => match value.as_u64() {
             Some(number) if (min..=max).contains(&number) => Ok(()),
             Some(_) => Err(outside(&min.to_string(), &max.to_string())),
             None => Err(bad("整数", "a whole number")),
         },
-        Kind::Share => match value.as_f64() {
+        ParamKind::Share => match value.as_f64() {
             Some(number) if (0.0..=1.0).contains(&number) => Ok(()),
             Some(_) => Err(outside("0", "1")),
             None => Err(bad("数字", "a number")),
         },
-        Kind::Texts => {
-            let one = Param { kind: Kind::Text { max: limits::LINE_BYTES }, required: true, ..*param };
+        ParamKind::Texts => {
+            let one = Param { kind: ParamKind::Text { max: limits::LINE_BYTES }, required: true, ..*param };
             list(value, name, bad)?.iter().try_for_each(|item| check(&one, item))
         }
-        Kind::Parts(names) => {
+        ParamKind::Parts(names) => {
             let fields = value.as_object().ok_or_else(|| bad("对象", "an object"))?;
             if let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) {
                 let unknown = tanmi_base::text::fit(&tanmi_base::text::one_line(unknown), 60);
                 let (zh, en) = it_takes(names);
-                return Err(Misfit::new(
+                return Err(ArgumentError::new(
                     name,
                     format!("{name} 没有 {unknown:?} 这一项"),
                     format!("{name} has no part {unknown:?}"),
                 )
                 .with_hint(zh, en));
             }
-            let one = Param { kind: Kind::Text { max: limits::TEXT_BYTES }, required: false, ..*param };
+            let one = Param { kind: ParamKind::Text { max: limits::TEXT_BYTES }, required: false, ..*param };
             fields.values().try_for_each(|field| check(&one, field))
         }
-        Kind::Docs => {
+        ParamKind::Docs => {
             let list = value
                 .as_array()
                 .ok_or_else(|| bad(" {path, description} 的数组", "an array of {path, description}"))?;
@@ -224,22 +227,26 @@ fn check(param: &Param, value: &Value) -> Result<(), Misfit> {
 }
 
 /// An array that has nothing but strings in it.
-fn list<'v>(value: &'v Value, name: &str, bad: impl Fn(&str, &str) -> Misfit) -> Result<&'v [Value], Misfit> {
+fn list<'v>(
+    value: &'v Value,
+    name: &str,
+    bad: impl Fn(&str, &str) -> ArgumentError,
+) -> Result<&'v [Value], ArgumentError> {
     let list = value.as_array().ok_or_else(|| bad("字符串数组", "an array of strings"))?;
     if list.iter().all(Value::is_string) {
         return Ok(list);
     }
     let (zh, en) = (format!("{name} 的每一项应为字符串"), format!("every item of {name} must be a string"));
-    Err(Misfit::new(name, zh, en))
+    Err(ArgumentError::new(name, zh, en))
 }
 
-fn check_doc(name: &'static str, item: &Value) -> Result<(), Misfit> {
+fn check_doc(name: &'static str, item: &Value) -> Result<(), ArgumentError> {
     let shape = || {
         let (zh, en) = (
             format!("{name} 的每一项应为包含 path、description 和 status 的对象"),
             format!("{name} takes objects of path, description and status"),
         );
-        Misfit::new(name, zh, en)
+        ArgumentError::new(name, zh, en)
     };
     let fields = item.as_object().ok_or_else(shape)?;
     for (key, value) in fields {
@@ -300,21 +307,21 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said_in_both_languages() {
-        const SPEC: Spec = Spec {
+        const SPEC: CallSpec = CallSpec {
             name: "example",
             about: "",
             reads: true,
             params: &[
-                Param { required: true, ..param("text", Kind::Text { max: 5 }) },
-                param("title", Kind::Title),
-                param("word", Kind::Word(&["one", "two"])),
-                param("words", Kind::Words(&["one", "two"])),
-                param("flag", Kind::Flag),
-                param("number", Kind::Number { min: 1, max: 9 }),
-                param("share", Kind::Share),
-                param("texts", Kind::Texts),
-                param("parts", Kind::Parts(&["a", "b"])),
-                param("docs", Kind::Docs),
+                Param { required: true, ..param("text", ParamKind::Text { max: 5 }) },
+                param("title", ParamKind::Title),
+                param("word", ParamKind::Word(&["one", "two"])),
+                param("words", ParamKind::Words(&["one", "two"])),
+                param("flag", ParamKind::Flag),
+                param("number", ParamKind::Number { min: 1, max: 9 }),
+                param("share", ParamKind::Share),
+                param("texts", ParamKind::Texts),
+                param("parts", ParamKind::Parts(&["a", "b"])),
+                param("docs", ParamKind::Docs),
             ],
         };
         let long = "x".repeat(limits::TITLE_CHARS + 1);
@@ -342,9 +349,11 @@ mod tests {
         ];
         let mut out = String::new();
         for case in &cases {
-            let Err(misfit) = Checked::new(&SPEC, case.as_object().unwrap()) else { panic!("{case} fits") };
+            let Err(argument_error) = CheckedArguments::new(&SPEC, case.as_object().unwrap()) else {
+                panic!("{case} fits")
+            };
             for lang in [Lang::Zh, Lang::En] {
-                let error = misfit.to_json(lang);
+                let error = argument_error.to_json(lang);
                 let words: Vec<&str> = ["code", "field", "message", "hint"]
                     .iter()
                     .filter_map(|key| error[*key].as_str())
@@ -355,7 +364,7 @@ mod tests {
         insta::assert_snapshot!(out);
     }
 
-    const fn param(name: &'static str, kind: Kind) -> Param {
+    const fn param(name: &'static str, kind: ParamKind) -> Param {
         Param { name, kind, required: false, about: "" }
     }
 

@@ -7,44 +7,49 @@ use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::state::Action;
 
-use super::{ID, Kind, LINE, NODE, Param, Spec, TEXT, Tool, WORKSPACE, described, may, must, tool, work};
+use super::{
+    CallSpec, ID, LINE, NODE, Param, ParamKind, TEXT, Tool, WORKSPACE, handlers, optional, required, tool,
+    with_description,
+};
 
-const SESSION: Param =
-    described(may("sessionId", Kind::Text { max: MAX_SESSION_BYTES }), "found by itself if left out");
-const NODE_OR_WORKSPACE: Param = described(NODE, "`workspace` for the workspace's own");
+const SESSION: Param = with_description(
+    optional("sessionId", ParamKind::Text { max: MAX_SESSION_BYTES }),
+    "found by itself if left out",
+);
+const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` for the workspace's own");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
 
 pub const TOOLS: &[Tool] = &[
     tool(
-        work::workspace_init,
-        Spec {
+        handlers::workspace_init,
+        CallSpec {
             name: "workspace_init",
             about: "Create a workspace in this project.",
             reads: false,
             params: &[
-                must("name", Kind::Title),
-                must("goal", LINE),
-                may("rules", Kind::Texts),
-                may("docs", Kind::Docs),
+                required("name", ParamKind::Title),
+                required("goal", LINE),
+                optional("rules", ParamKind::Texts),
+                optional("docs", ParamKind::Docs),
             ],
         },
     ),
     tool(
-        work::workspace_list,
-        Spec {
+        handlers::workspace_list,
+        CallSpec {
             name: "workspace_list",
             about: "List workspaces with progress, latest first.",
             reads: true,
             params: &[
-                described(may("all", Kind::Flag), "also of other projects"),
-                may("status", Kind::Word(WorkspaceStatus::WORDS)),
-                may("limit", Kind::Number { min: 1, max: 200 }),
+                with_description(optional("all", ParamKind::Flag), "also of other projects"),
+                optional("status", ParamKind::Word(WorkspaceStatus::WORDS)),
+                optional("limit", ParamKind::Number { min: 1, max: 200 }),
             ],
         },
     ),
     tool(
-        work::workspace_get,
-        Spec {
+        handlers::workspace_get,
+        CallSpec {
             name: "workspace_get",
             about: "Goal, rules with rulesHash, docs, focus and progress of a workspace.",
             reads: true,
@@ -52,25 +57,25 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::workspace_update,
-        Spec {
+        handlers::workspace_update,
+        CallSpec {
             name: "workspace_update",
             about: "Change name, goal, rules or docs. rules and docs replace the whole list.",
             reads: false,
             params: &[
                 WORKSPACE,
-                may("name", Kind::Title),
-                may("goal", LINE),
-                may("rules", Kind::Texts),
-                may("addRules", Kind::Texts),
-                may("docs", Kind::Docs),
-                may("addDocs", Kind::Docs),
+                optional("name", ParamKind::Title),
+                optional("goal", LINE),
+                optional("rules", ParamKind::Texts),
+                optional("addRules", ParamKind::Texts),
+                optional("docs", ParamKind::Docs),
+                optional("addDocs", ParamKind::Docs),
             ],
         },
     ),
     tool(
-        work::workspace_archive,
-        Spec {
+        handlers::workspace_archive,
+        CallSpec {
             name: "workspace_archive",
             about: "Make a workspace read-only.",
             reads: false,
@@ -78,49 +83,52 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::workspace_restore,
-        Spec {
+        handlers::workspace_restore,
+        CallSpec {
             name: "workspace_restore",
             about: "Bring a workspace back from the archive or the trash.",
             reads: false,
-            params: &[must("workspaceId", ID)],
+            params: &[required("workspaceId", ID)],
         },
     ),
     tool(
-        work::workspace_delete,
-        Spec {
+        handlers::workspace_delete,
+        CallSpec {
             name: "workspace_delete",
             about: "Move a workspace to the trash (kept 30 days). Ask the user first.",
             reads: false,
-            params: &[must("workspaceId", ID)],
+            params: &[required("workspaceId", ID)],
         },
     ),
     tool(
-        work::node_create,
-        Spec {
+        handlers::node_create,
+        CallSpec {
             name: "node_create",
             about: "Add a node. planning: has children; execution: is carried out.",
             reads: false,
             params: &[
                 WORKSPACE,
-                described(must("parentId", ID), "`root` or a planning node"),
-                must("type", Kind::Word(NodeType::WORDS)),
-                must("title", Kind::Title),
-                must("requirement", TEXT),
-                described(may("rulesHash", ID), "from context_get; needed if there are rules"),
-                described(
-                    may("role", Kind::Word(ROLES)),
+                with_description(required("parentId", ID), "`root` or a planning node"),
+                required("type", ParamKind::Word(NodeType::WORDS)),
+                required("title", ParamKind::Title),
+                required("requirement", TEXT),
+                with_description(optional("rulesHash", ID), "from context_get; needed if there are rules"),
+                with_description(
+                    optional("role", ParamKind::Word(ROLES)),
                     "info_collection: `## Rules` and `## Docs` lists in its conclusion go to the workspace",
                 ),
-                may("note", TEXT),
-                may("docs", Kind::Docs),
-                described(may("isolated", Kind::Flag), "hide the ancestors' context from it"),
+                optional("note", TEXT),
+                optional("docs", ParamKind::Docs),
+                with_description(
+                    optional("isolated", ParamKind::Flag),
+                    "hide the ancestors' context from it",
+                ),
             ],
         },
     ),
     tool(
-        work::node_get,
-        Spec {
+        handlers::node_get,
+        CallSpec {
             name: "node_get",
             about: "One node with all its texts and its latest log.",
             reads: true,
@@ -128,105 +136,108 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::node_list,
-        Spec {
+        handlers::node_list,
+        CallSpec {
             name: "node_list",
             about: "Nodes in tree order, page by page.",
             reads: true,
             params: &[
                 WORKSPACE,
-                described(may("parentId", ID), "only below this node"),
-                may("status", Kind::Words(NodeStatus::WORDS)),
-                described(may("query", LINE), "words of the title"),
-                may("depth", Kind::Number { min: 0, max: 64 }),
-                may("limit", Kind::Number { min: 1, max: 200 }),
-                described(may("after", ID), "nextAfter of the page before"),
+                with_description(optional("parentId", ID), "only below this node"),
+                optional("status", ParamKind::Words(NodeStatus::WORDS)),
+                with_description(optional("query", LINE), "words of the title"),
+                optional("depth", ParamKind::Number { min: 0, max: 64 }),
+                optional("limit", ParamKind::Number { min: 1, max: 200 }),
+                with_description(optional("after", ID), "nextAfter of the page before"),
             ],
         },
     ),
     tool(
-        work::node_update,
-        Spec {
+        handlers::node_update,
+        CallSpec {
             name: "node_update",
             about: "Change a node's texts, role, docs or isolation.",
             reads: false,
             params: &[
                 WORKSPACE,
                 NODE,
-                may("title", Kind::Title),
-                may("requirement", TEXT),
-                may("note", TEXT),
-                may("role", Kind::Word(ROLES)),
-                may("isolated", Kind::Flag),
-                described(may("docs", Kind::Docs), "replaces the whole list"),
+                optional("title", ParamKind::Title),
+                optional("requirement", TEXT),
+                optional("note", TEXT),
+                optional("role", ParamKind::Word(ROLES)),
+                optional("isolated", ParamKind::Flag),
+                with_description(optional("docs", ParamKind::Docs), "replaces the whole list"),
             ],
         },
     ),
     tool(
-        work::node_move,
-        Spec {
+        handlers::node_move,
+        CallSpec {
             name: "node_move",
             about: "Move a node with everything below it.",
             reads: false,
-            params: &[WORKSPACE, must("nodeId", ID), must("parentId", ID)],
+            params: &[WORKSPACE, required("nodeId", ID), required("parentId", ID)],
         },
     ),
     tool(
-        work::node_delete,
-        Spec {
+        handlers::node_delete,
+        CallSpec {
             name: "node_delete",
             about: "Move a node with everything below it to the trash.",
             reads: false,
-            params: &[WORKSPACE, must("nodeId", ID)],
+            params: &[WORKSPACE, required("nodeId", ID)],
         },
     ),
     tool(
-        work::node_transition,
-        Spec {
+        handlers::node_transition,
+        CallSpec {
             name: "node_transition",
             about: "Take a step. planning: start, complete, cancel, reopen. execution: start, submit, complete, fail, retry, reopen.",
             reads: false,
             params: &[
                 WORKSPACE,
                 NODE,
-                must("action", Kind::Word(Action::WORDS)),
-                described(may("conclusion", TEXT), "needed by complete, fail and cancel"),
-                described(may("agent", LINE), "subagent that does it"),
-                described(may("force", Kind::Flag), "start what another session is at work on"),
+                required("action", ParamKind::Word(Action::WORDS)),
+                with_description(optional("conclusion", TEXT), "needed by complete, fail and cancel"),
+                with_description(optional("agent", LINE), "subagent that does it"),
+                with_description(
+                    optional("force", ParamKind::Flag),
+                    "start what another session is at work on",
+                ),
             ],
         },
     ),
     tool(
-        work::node_reference,
-        Spec {
+        handlers::node_reference,
+        CallSpec {
             name: "node_reference",
             about: "Add, remove, expire or activate a node's reference to another node or a document.",
             reads: false,
             params: &[
                 WORKSPACE,
                 NODE,
-                described(must("targetId", LINE), "node id or path"),
-                may("action", Kind::Word(&["add", "remove", "expire", "activate"])),
-                may("description", LINE),
+                with_description(required("targetId", LINE), "node id or path"),
+                optional("action", ParamKind::Word(&["add", "remove", "expire", "activate"])),
+                optional("description", LINE),
             ],
         },
     ),
     tool(
-        work::session_bind,
-        Spec {
+        handlers::session_bind,
+        CallSpec {
             name: "session_bind",
             about: "Bind this session to a workspace: its context then arrives by itself.",
             reads: false,
             params: &[
                 SESSION,
-                described(WORKSPACE, "the only active one if left out"),
-                described(NODE, "to focus"),
+                with_description(WORKSPACE, "the only active one if left out"),
+                with_description(NODE, "to focus"),
             ],
         },
     ),
     tool(
-        work::session_unbind,
-        Spec {
+        handlers::session_unbind,
+        CallSpec {
             name: "session_unbind",
             about: "Take this session off its workspace.",
             reads: false,
@@ -234,8 +245,8 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::session_status,
-        Spec {
+        handlers::session_status,
+        CallSpec {
             name: "session_status",
             about: "What this session is bound to, or what it could be bound to.",
             reads: true,
@@ -243,8 +254,8 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::context_get,
-        Spec {
+        handlers::context_get,
+        CallSpec {
             name: "context_get",
             about: "What to know at a node: goal, rules, rulesHash, ancestors, children's conclusions, references, problem, log.",
             reads: true,
@@ -252,97 +263,108 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
-        work::context_focus,
-        Spec {
+        handlers::context_focus,
+        CallSpec {
             name: "context_focus",
             about: "Set the node in focus.",
             reads: false,
-            params: &[WORKSPACE, described(NODE, "leave out to clear")],
+            params: &[WORKSPACE, with_description(NODE, "leave out to clear")],
         },
     ),
     tool(
-        work::context_check,
-        Spec {
+        handlers::context_check,
+        CallSpec {
             name: "context_check",
             about: "For clients without hooks: what this session should know now. Call when a session starts and before answering.",
             reads: false,
             params: &[
                 SESSION,
-                must("trigger", Kind::Word(&["session_start", "before_response"])),
-                described(may("prompt", TEXT), "what the user wrote"),
+                required("trigger", ParamKind::Word(&["session_start", "before_response"])),
+                with_description(optional("prompt", TEXT), "what the user wrote"),
             ],
         },
     ),
     tool(
-        work::memory_save,
-        Spec {
+        handlers::memory_save,
+        CallSpec {
             name: "memory_save",
             about: "Save a fact that later sessions should know: decisions, what happened, what the user prefers.",
             reads: false,
             params: &[
-                must("content", TEXT),
-                described(
-                    may("type", Kind::Word(MemoryType::WORDS)),
+                required("content", TEXT),
+                with_description(
+                    optional("type", ParamKind::Word(MemoryType::WORDS)),
                     "W world, B project history, O preference (needs confidence)",
                 ),
-                may("entities", Kind::Texts),
-                described(may("confidence", Kind::Share), "0 to 1"),
-                described(may("supersedes", Kind::Texts), "ids of facts that no longer hold"),
+                optional("entities", ParamKind::Texts),
+                with_description(optional("confidence", ParamKind::Share), "0 to 1"),
+                with_description(
+                    optional("supersedes", ParamKind::Texts),
+                    "ids of facts that no longer hold",
+                ),
                 SESSION,
             ],
         },
     ),
     tool(
-        work::memory_search,
-        Spec {
+        handlers::memory_search,
+        CallSpec {
             name: "memory_search",
             about: "Find facts, summaries and past conversations by words, Chinese or English.",
             reads: true,
             params: &[
-                must("query", LINE),
-                may("limit", Kind::Number { min: 1, max: 50 }),
-                described(may("type", Kind::Word(&["W", "B", "O", "S", "T"])), "S summaries, T turns"),
-                described(may("since", ID), "YYYY-MM-DD or 7d"),
-                may("until", ID),
+                required("query", LINE),
+                optional("limit", ParamKind::Number { min: 1, max: 50 }),
+                with_description(
+                    optional("type", ParamKind::Word(&["W", "B", "O", "S", "T"])),
+                    "S summaries, T turns",
+                ),
+                with_description(optional("since", ID), "YYYY-MM-DD or 7d"),
+                optional("until", ID),
             ],
         },
     ),
     tool(
-        work::memory_summary,
-        Spec {
+        handlers::memory_summary,
+        CallSpec {
             name: "memory_summary",
             about: "Save the summary of this session.",
             reads: false,
             params: &[
-                must("topic", LINE),
-                must("summary", TEXT),
-                may("decisions", Kind::Texts),
-                may("todos", Kind::Texts),
+                required("topic", LINE),
+                required("summary", TEXT),
+                optional("decisions", ParamKind::Texts),
+                optional("todos", ParamKind::Texts),
                 SESSION,
             ],
         },
     ),
     tool(
-        work::log_append,
-        Spec {
+        handlers::log_append,
+        CallSpec {
             name: "log_append",
             about: "Record progress.",
             reads: false,
-            params: &[WORKSPACE, NODE_OR_WORKSPACE, must("log", LINE)],
+            params: &[WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
         },
     ),
     tool(
-        work::problem_update,
-        Spec {
+        handlers::problem_update,
+        CallSpec {
             name: "problem_update",
             about: "Record what is wrong, or only the next step.",
             reads: false,
-            params: &[WORKSPACE, NODE_OR_WORKSPACE, may("description", TEXT), may("nextStep", TEXT)],
+            params: &[
+                WORKSPACE,
+                NODE_OR_WORKSPACE,
+                optional("description", TEXT),
+                optional("nextStep", TEXT),
+            ],
         },
     ),
     tool(
-        work::problem_clear,
-        Spec {
+        handlers::problem_clear,
+        CallSpec {
             name: "problem_clear",
             about: "The problem is solved.",
             reads: false,

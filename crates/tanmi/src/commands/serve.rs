@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock};
-use tanmi_server::http::lease::{Lease, ServeInfo, Taken, opener};
+use tanmi_server::http::instance::{AcquireOutcome, InstanceLock, ServeInfo, opener};
 use tanmi_server::http::{self, Ready};
 
 use crate::cli::ServeArgs;
@@ -18,14 +18,14 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));
     }
-    let outcome = match Lease::take(&env.home, clock::now()) {
+    let outcome = match InstanceLock::take(&env.home, clock::now()) {
         Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
-        Ok(Taken::Ours(lease)) => {
-            http::run(env, args.port.unwrap_or(0), lease, |ready| tell(&home, &ready, args, json, lang))
+        Ok(AcquireOutcome::Ours(instance)) => {
+            http::run(env, args.port.unwrap_or(0), instance, |ready| tell(&home, &ready, args, json, lang))
                 .map_err(|error| failed(args.port, &error, lang))
         }
-        Ok(Taken::Theirs(info)) => second(&home, &info, &project, args, json, lang),
-        Ok(Taken::Starting) => Err(lang
+        Ok(AcquireOutcome::Theirs(info)) => second(&home, &info, &project, args, json, lang),
+        Ok(AcquireOutcome::Starting) => Err(lang
             .pick(
                 "另一个 tanmi serve 正在启动；稍后再试",
                 "another tanmi serve is just starting; try again in a moment",
@@ -56,7 +56,7 @@ fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
 }
 
 fn tell(home: &Path, ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
-    let Some(info) = ready.lease.info() else { return };
+    let Some(info) = ready.instance.info() else { return };
     say(info, &ready.link(), true, json, lang);
     open(home, || Some(ready.link()), args, lang);
 }

@@ -78,7 +78,7 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
         WorkspaceCommand::Check { at, fix } => {
             let (id, report) = app.workspace_check(at.get(), fix)?;
             let lang = app.lang(None);
-            let shown = show::check::Checked::new(&id, &report, app.project(), lang);
+            let shown = show::check::CheckView::new(&id, &report, app.project(), lang);
             context.answer(&shown, |shown| shown.to_text(lang));
         }
     }

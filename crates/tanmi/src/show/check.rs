@@ -12,7 +12,7 @@ use crate::out::{self, paint};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checked {
+pub struct CheckView {
     workspace_id: WorkspaceId,
     nodes: u64,
     findings: Vec<FindingLine>,
@@ -28,8 +28,8 @@ struct FindingLine {
     fix: &'static str,
 }
 
-impl Checked {
-    pub fn new(id: &WorkspaceId, report: &CheckReport, project: &Path, lang: Lang) -> Checked {
+impl CheckView {
+    pub fn new(id: &WorkspaceId, report: &CheckReport, project: &Path, lang: Lang) -> CheckView {
         let findings = report.findings.iter().map(|finding| FindingLine {
             path: finding.path.strip_prefix(project).unwrap_or(&finding.path).display().to_string(),
             line: finding.line,
@@ -41,7 +41,7 @@ impl Checked {
                 Fix::ByHand => "by-hand",
             },
         });
-        Checked { workspace_id: id.clone(), nodes: report.nodes, findings: findings.collect() }
+        CheckView { workspace_id: id.clone(), nodes: report.nodes, findings: findings.collect() }
     }
 
     pub fn to_text(&self, lang: Lang) -> String {

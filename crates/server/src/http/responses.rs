@@ -34,7 +34,7 @@ pub fn too_large() -> Response {
     failure(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", &message)
 }
 
-pub async fn no_such_place() -> Response {
+pub async fn not_found() -> Response {
     failure(
         StatusCode::NOT_FOUND,
         "NOT_FOUND",
@@ -42,7 +42,7 @@ pub async fn no_such_place() -> Response {
     )
 }
 
-pub async fn no_such_method() -> Response {
+pub async fn method_not_allowed() -> Response {
     failure(
         StatusCode::METHOD_NOT_ALLOWED,
         "METHOD_NOT_ALLOWED",

@@ -12,7 +12,7 @@ use tanmi_base::{Millis, fs};
 const OPENER: &str = "serve.html";
 
 /// Held as long as the server runs; the kernel frees it with the process, however that ends.
-pub struct Lease {
+pub struct InstanceLock {
     path: PathBuf,
     now: Millis,
     info: Option<ServeInfo>,
@@ -33,24 +33,24 @@ pub struct ServeInfo {
 }
 
 /// The lease, or where the server is that has it.
-pub enum Taken {
-    Ours(Lease),
+pub enum AcquireOutcome {
+    Ours(InstanceLock),
     Theirs(ServeInfo),
     /// Somebody has it and has not said yet where.
     Starting,
 }
 
-impl Lease {
-    pub fn take(home: &Path, now: Millis) -> io::Result<Taken> {
+impl InstanceLock {
+    pub fn take(home: &Path, now: Millis) -> io::Result<AcquireOutcome> {
         fs::create_private_dir(home)?;
         let path = home.join("serve.json");
         match Lock::try_exclusive(&home.join("serve.lock"))? {
             Some(lock) => {
                 // What a killed one left must not be taken for ours before we are there.
                 let _ = std::fs::remove_file(&path);
-                Ok(Taken::Ours(Lease { path, now, info: None, _lock: lock }))
+                Ok(AcquireOutcome::Ours(InstanceLock { path, now, info: None, _lock: lock }))
             }
-            None => Ok(read(&path).map_or(Taken::Starting, Taken::Theirs)),
+            None => Ok(read(&path).map_or(AcquireOutcome::Starting, AcquireOutcome::Theirs)),
         }
     }
 

@@ -8,15 +8,15 @@ use tanmi_app::session::SessionBinding;
 use tanmi_app::{App, Error};
 use tanmi_base::Lang;
 
-use super::Spec;
-use super::params::Checked;
+use super::CallSpec;
+use super::params::CheckedArguments;
 
 pub type Result<T = Value> = std::result::Result<T, Error>;
 
 /// One call: its arguments, and the session it belongs to, looked up once and only if it matters.
 pub struct Call<'a> {
     pub app: &'a App,
-    pub arguments: Checked<'a>,
+    pub arguments: CheckedArguments<'a>,
     /// The session that the protocol names.
     pub meta: Option<String>,
     /// The versions that an edit may be an edit of.
@@ -25,9 +25,9 @@ pub struct Call<'a> {
 }
 
 /// A call as it arrives.
-pub struct Asked<'a> {
+pub struct ToolRequest<'a> {
     pub app: &'a App,
-    pub spec: &'a Spec,
+    pub spec: &'a CallSpec,
     pub arguments: &'a Map<String, Value>,
     pub meta: Option<String>,
     pub expects: Option<Vec<String>>,
@@ -36,10 +36,11 @@ pub struct Asked<'a> {
 
 /// From arguments to the answer; what is wrong comes as JSON with its code.
 pub fn perform(
-    asked: &Asked<'_>,
+    asked: &ToolRequest<'_>,
     work: impl FnOnce(&Call<'_>) -> Result,
 ) -> std::result::Result<Value, Value> {
-    let arguments = Checked::new(asked.spec, asked.arguments).map_err(|misfit| misfit.to_json(asked.lang))?;
+    let arguments = CheckedArguments::new(asked.spec, asked.arguments)
+        .map_err(|argument_error| argument_error.to_json(asked.lang))?;
     let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
     let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
     let session = if asked.spec.reads { None } else { call.session().ok() };

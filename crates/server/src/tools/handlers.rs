@@ -9,8 +9,8 @@ use tanmi_workspace::ops::{
     ListEdit, ListQuery, NewWorkspace, NodeChange, ProblemChange, ReferenceEdit, WorkspaceChange,
 };
 
-use super::answer;
-use super::calls::{Call, Result};
+use super::call::{Call, Result};
+use super::results;
 
 pub fn workspace_init(c: &Call<'_>) -> Result {
     let p = &c.arguments;
@@ -20,7 +20,7 @@ pub fn workspace_init(c: &Call<'_>) -> Result {
         rules: p.texts("rules").unwrap_or_default(),
         docs: p.docs("docs").unwrap_or_default(),
     };
-    answer::workspace(&c.app.workspace_init(new)?)
+    results::workspace(&c.app.workspace_init(new)?)
 }
 
 pub fn workspace_list(c: &Call<'_>) -> Result {
@@ -28,7 +28,7 @@ pub fn workspace_list(c: &Call<'_>) -> Result {
     let status = p.text("status").map(|word| WorkspaceStatus::parse("status", word)).transpose()?;
     let all = p.flag("all").unwrap_or(false);
     let limit = p.number("limit").unwrap_or(20);
-    answer::value(&c.app.workspace_list(&WorkspaceFilter {
+    results::value(&c.app.workspace_list(&WorkspaceFilter {
         all,
         status,
         limit,
@@ -38,7 +38,7 @@ pub fn workspace_list(c: &Call<'_>) -> Result {
 }
 
 pub fn workspace_get(c: &Call<'_>) -> Result {
-    answer::workspace(&c.app.workspace_show(c.workspace()?.as_deref())?)
+    results::workspace(&c.app.workspace_show(c.workspace()?.as_deref())?)
 }
 
 pub fn workspace_update(c: &Call<'_>) -> Result {
@@ -55,19 +55,19 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
         expects: c.expects.clone(),
     };
     let view = c.app.workspace_update(c.workspace()?.as_deref(), change)?;
-    Ok(c.with_version(answer::workspace(&view)?, &view.version))
+    Ok(c.with_version(results::workspace(&view)?, &view.version))
 }
 
 pub fn workspace_archive(c: &Call<'_>) -> Result {
-    answer::workspace(&c.app.workspace_archive(c.workspace()?.as_deref())?)
+    results::workspace(&c.app.workspace_archive(c.workspace()?.as_deref())?)
 }
 
 pub fn workspace_restore(c: &Call<'_>) -> Result {
-    answer::workspace(&c.app.workspace_restore(&c.arguments.needed("workspaceId"))?)
+    results::workspace(&c.app.workspace_restore(&c.arguments.needed("workspaceId"))?)
 }
 
 pub fn workspace_delete(c: &Call<'_>) -> Result {
-    answer::value(&c.app.workspace_delete(&c.arguments.needed("workspaceId"))?)
+    results::value(&c.app.workspace_delete(&c.arguments.needed("workspaceId"))?)
 }
 
 pub fn node_create(c: &Call<'_>) -> Result {
@@ -84,11 +84,11 @@ pub fn node_create(c: &Call<'_>) -> Result {
         isolated: p.flag("isolated").unwrap_or(false),
         rules_hash: p.owned("rulesHash"),
     };
-    Ok(answer::changed(&c.app.node_create(new)?))
+    Ok(results::changed(&c.app.node_create(new)?))
 }
 
 pub fn node_get(c: &Call<'_>) -> Result {
-    answer::whole(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
+    results::whole(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
 }
 
 pub fn node_list(c: &Call<'_>) -> Result {
@@ -104,7 +104,7 @@ pub fn node_list(c: &Call<'_>) -> Result {
         limit: p.number("limit").unwrap_or(50),
         after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
     };
-    answer::value(&c.app.node_list(c.workspace()?.as_deref(), &query)?)
+    results::value(&c.app.node_list(c.workspace()?.as_deref(), &query)?)
 }
 
 pub fn node_update(c: &Call<'_>) -> Result {
@@ -119,12 +119,12 @@ pub fn node_update(c: &Call<'_>) -> Result {
         expects: c.expects.clone(),
     };
     let updated = c.app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?;
-    Ok(c.with_version(answer::changed(&updated), &updated.result.node.version()))
+    Ok(c.with_version(results::changed(&updated), &updated.result.node.version()))
 }
 
 pub fn node_move(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    Ok(answer::changed(&c.app.node_move(
+    Ok(results::changed(&c.app.node_move(
         c.workspace()?.as_deref(),
         &p.needed("nodeId"),
         &p.needed("parentId"),
@@ -134,14 +134,14 @@ pub fn node_move(c: &Call<'_>) -> Result {
 pub fn node_delete(c: &Call<'_>) -> Result {
     let workspace = c.workspace()?;
     let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
-    answer::value(&c.app.node_delete(workspace.as_deref(), &c.arguments.needed("nodeId"), bound)?)
+    results::value(&c.app.node_delete(workspace.as_deref(), &c.arguments.needed("nodeId"), bound)?)
 }
 
 pub fn node_transition(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let (node, workspace) = (c.node()?, c.workspace()?);
     let session = c.session().ok();
-    answer::value(&c.app.node_transition(TransitionArgs {
+    results::value(&c.app.node_transition(TransitionArgs {
         workspace: workspace.as_deref(),
         node: &node,
         action: &p.needed("action"),
@@ -162,7 +162,7 @@ pub fn node_reference(c: &Call<'_>) -> Result {
         _ => ReferenceEdit::Add { description: p.owned("description").unwrap_or_default() },
     };
     let edited = c.app.node_reference(c.workspace()?.as_deref(), &c.node()?, &p.needed("targetId"), edit)?;
-    let mut value = answer::changed(&edited);
+    let mut value = results::changed(&edited);
     value["references"] = json!(edited.result.node.references);
     Ok(value)
 }
@@ -171,7 +171,7 @@ pub fn context_get(c: &Call<'_>) -> Result {
     let workspace = c.workspace()?;
     let focus = workspace.as_deref().and_then(|id| c.binding_in(id)?.focused_node_id.clone());
     let node = c.arguments.owned("nodeId").or(focus);
-    answer::value(&c.app.context(workspace.as_deref(), node.as_deref())?)
+    results::value(&c.app.context(workspace.as_deref(), node.as_deref())?)
 }
 
 pub fn context_focus(c: &Call<'_>) -> Result {
@@ -194,25 +194,25 @@ pub fn log_append(c: &Call<'_>) -> Result {
 pub fn problem_update(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let change = ProblemChange { description: p.owned("description"), next_step: p.owned("nextStep") };
-    answer::value(&c.app.problem_update(c.workspace()?.as_deref(), &c.node()?, change)?)
+    results::value(&c.app.problem_update(c.workspace()?.as_deref(), &c.node()?, change)?)
 }
 
 pub fn session_bind(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    answer::value(&c.app.session_bind(&c.session()?, p.text("workspaceId"), p.text("nodeId"))?)
+    results::value(&c.app.session_bind(&c.session()?, p.text("workspaceId"), p.text("nodeId"))?)
 }
 
 pub fn session_unbind(c: &Call<'_>) -> Result {
-    answer::value(&c.app.session_unbind(&c.session()?)?)
+    results::value(&c.app.session_unbind(&c.session()?)?)
 }
 
 pub fn memory_save(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    answer::value(&c.app.memory_save(NewFact {
+    results::value(&c.app.memory_save(NewFact {
         content: p.needed("content"),
         memory_type: p.owned("type"),
         entities: p.texts("entities").unwrap_or_default(),
-        confidence: p.share("confidence"),
+        confidence: p.fraction("confidence"),
         session: c.session().ok(),
         supersedes: p.texts("supersedes").unwrap_or_default(),
     })?)
@@ -227,12 +227,12 @@ pub fn memory_search(c: &Call<'_>) -> Result {
         limit: p.number("limit").unwrap_or(10),
         ..MemoryQuery::default()
     };
-    answer::value(&c.app.memory_search(&p.needed("query"), &wanted)?)
+    results::value(&c.app.memory_search(&p.needed("query"), &wanted)?)
 }
 
 pub fn memory_summary(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    answer::value(&c.app.memory_summary(NewSummary {
+    results::value(&c.app.memory_summary(NewSummary {
         topic: p.needed("topic"),
         summary: p.needed("summary"),
         decisions: p.texts("decisions").unwrap_or_default(),
@@ -251,5 +251,5 @@ pub fn context_check(c: &Call<'_>) -> Result {
 }
 
 pub fn problem_clear(c: &Call<'_>) -> Result {
-    answer::value(&c.app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?)
+    results::value(&c.app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?)
 }

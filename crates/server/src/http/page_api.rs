@@ -14,104 +14,109 @@ use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
 
-use super::{Served, markdown};
+use super::{ServerState, markdown};
 use crate::tools::{
-    self, Call, ID, Kind, LINE, NODE, Param, Spec, TEXT, WORKSPACE, described, may, must, value,
+    self, Call, CallSpec, ID, LINE, NODE, Param, ParamKind, TEXT, WORKSPACE, optional, required, value,
+    with_description,
 };
 
 type Result<T = Value> = std::result::Result<T, Error>;
-pub type Handler = fn(&Call<'_>, &Served) -> Result;
+pub type RouteHandler = fn(&Call<'_>, &ServerState) -> Result;
 
-const SESSION: Kind = Kind::Text { max: MAX_SESSION_BYTES };
-const LIMIT: Param = may("limit", Kind::Number { min: 1, max: 1000 });
+const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
+const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
 
-const fn reads(name: &'static str, about: &'static str, params: &'static [Param]) -> Spec {
-    Spec { name, about, reads: true, params }
+const fn reads(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
+    CallSpec { name, about, reads: true, params }
 }
 
-pub const PROJECTS: Spec = reads("projects", "Projects that this server knows, its own first.", &[]);
+pub const PROJECTS: CallSpec = reads("projects", "Projects that this server knows, its own first.", &[]);
 
-pub fn projects(_: &Call<'_>, served: &Served) -> Result {
+pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
     let projects: Vec<String> =
-        served.projects().iter().map(|project| project.display().to_string()).collect();
+        state.projects().iter().map(|project| project.display().to_string()).collect();
     Ok(json!({"projects": projects}))
 }
 
-pub const WORKSPACES: Spec = reads(
+pub const WORKSPACES: CallSpec = reads(
     "workspaces",
     "Workspaces with progress, latest first.",
     &[
-        described(may("all", Kind::Flag), "also of other projects"),
-        may("status", Kind::Word(WorkspaceStatus::WORDS)),
-        may("limit", Kind::Number { min: 1, max: 10_000 }),
+        with_description(optional("all", ParamKind::Flag), "also of other projects"),
+        optional("status", ParamKind::Word(WorkspaceStatus::WORDS)),
+        optional("limit", ParamKind::Number { min: 1, max: 10_000 }),
     ],
 );
 
-pub fn workspaces(c: &Call<'_>, served: &Served) -> Result {
+pub fn workspaces(c: &Call<'_>, state: &ServerState) -> Result {
     let status = c.arguments.text("status").and_then(WorkspaceStatus::from_word);
     let all = c.arguments.flag("all").unwrap_or(false);
     let limit = c.arguments.number("limit").unwrap_or(1000);
-    let projects = if all { served.projects() } else { Vec::new() };
+    let projects = if all { state.projects() } else { Vec::new() };
     value(&c.app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None, projects })?)
 }
 
-pub const SESSION_VIEW: Spec = reads(
+pub const SESSION_VIEW: CallSpec = reads(
     "session",
     "What a session is bound to, or what it could be bound to.",
-    &[must("sessionId", SESSION)],
+    &[required("sessionId", SESSION)],
 );
 
 /// Looking is no sign of life of the session's.
-pub fn session(c: &Call<'_>, _: &Served) -> Result {
+pub fn session(c: &Call<'_>, _: &ServerState) -> Result {
     c.app.session_view(&c.arguments.needed("sessionId"))
 }
 
-const WORKSPACE_ID: Param = must("workspaceId", ID);
-const NODE_ID: Param = must("nodeId", ID);
+const WORKSPACE_ID: Param = required("workspaceId", ID);
+const NODE_ID: Param = required("nodeId", ID);
 
-pub const BOARD: Spec =
+pub const WORKSPACE_DETAIL: CallSpec =
     reads("workspace", "A workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
 
-pub fn workspace(c: &Call<'_>, _: &Served) -> Result {
+pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.workspace_detail(&c.arguments.needed("workspaceId"))?)
 }
 
-pub const NODES: Spec = reads(
+pub const NODES: CallSpec = reads(
     "nodes",
     "Nodes in tree order, page by page; with `ids`, just those.",
     &[
         WORKSPACE_ID,
-        described(may("parentId", ID), "only below this node"),
-        may("status", Kind::Words(NodeStatus::WORDS)),
-        described(may("query", LINE), "words of the title"),
-        may("depth", Kind::Number { min: 0, max: 64 }),
+        with_description(optional("parentId", ID), "only below this node"),
+        optional("status", ParamKind::Words(NodeStatus::WORDS)),
+        with_description(optional("query", LINE), "words of the title"),
+        optional("depth", ParamKind::Number { min: 0, max: 64 }),
         LIMIT,
-        described(may("after", ID), "nextAfter of the page before"),
-        may("ids", Kind::Texts),
+        with_description(optional("after", ID), "nextAfter of the page before"),
+        optional("ids", ParamKind::Texts),
     ],
 );
 
-pub fn nodes(c: &Call<'_>, _: &Served) -> Result {
+pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
     match c.arguments.texts("ids") {
         Some(ids) => value(&c.app.nodes_by_id(&c.arguments.needed("workspaceId"), &ids)?),
-        None => tools::work::node_list(c),
+        None => tools::handlers::node_list(c),
     }
 }
 
-pub const NODE_BOARD: Spec = reads(
+pub const NODE_VIEW: CallSpec = reads(
     "node",
     "A node whole, with its ancestors, the steps that are possible, and its version.",
-    &[WORKSPACE_ID, NODE_ID, described(may("render", Kind::Flag), "with its texts as trees of elements")],
+    &[
+        WORKSPACE_ID,
+        NODE_ID,
+        with_description(optional("render", ParamKind::Flag), "with its texts as trees of elements"),
+    ],
 );
 
-pub fn node(c: &Call<'_>, _: &Served) -> Result {
+pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
     let view = c.app.node_view(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
-    let mut answer = value(&view)?;
+    let mut results = value(&view)?;
     if c.arguments.flag("render") == Some(true) {
         let node = &view.result.node;
         let conclusion = node.conclusion.as_deref().unwrap_or_default();
         let problem = node.activity.problem.as_ref();
-        answer["rendered"] = json!({
+        results["rendered"] = json!({
             "requirement": markdown::render(&node.requirement),
             "note": markdown::render(&node.note),
             "conclusion": markdown::render(conclusion),
@@ -119,52 +124,59 @@ pub fn node(c: &Call<'_>, _: &Served) -> Result {
             "nextStep": markdown::render(problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
         });
     }
-    Ok(answer)
+    Ok(results)
 }
 
-pub const LOG: Spec = reads(
+pub const LOG: CallSpec = reads(
     "log",
     "The latest log lines of a node, or of the workspace.",
-    &[WORKSPACE_ID, described(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
+    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
 );
 
-pub fn log(c: &Call<'_>, _: &Served) -> Result {
+pub fn log(c: &Call<'_>, _: &ServerState) -> Result {
     let (p, limit) = (&c.arguments, c.arguments.number("limit").unwrap_or(100));
     value(&c.app.log_show(p.text("workspaceId"), &p.needed("nodeId"), limit)?)
 }
 
-pub const PROBLEM: Spec = reads(
+pub const PROBLEM: CallSpec = reads(
     "problem",
     "The problem at hand of a node, or of the workspace.",
-    &[WORKSPACE_ID, described(NODE_ID, "`workspace` for the workspace's own")],
+    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` for the workspace's own")],
 );
 
-pub fn problem(c: &Call<'_>, _: &Served) -> Result {
+pub fn problem(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.problem_show(c.arguments.text("workspaceId"), &c.arguments.needed("nodeId"))?)
 }
 
-pub const BINDINGS: Spec = reads(
+pub const BINDINGS: CallSpec = reads(
     "bindings",
     "Sessions that are bound to workspaces, the latest heard of first.",
-    &[WORKSPACE, described(may("live", Kind::Flag), "only those at work, or only those not"), LIMIT],
-);
-
-pub fn bindings(c: &Call<'_>, _: &Served) -> Result {
-    let bound = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
-    Ok(json!({"bindings": bound.sessions, "total": bound.total}))
-}
-
-pub const SESSIONS: Spec = reads(
-    "sessions",
-    "Sessions that were heard of, bound or not, the latest first.",
     &[
-        described(may("live", Kind::Flag), "only those at work, or only those not"),
-        described(may("bound", Kind::Flag), "only those bound to a workspace, or only those not"),
+        WORKSPACE,
+        with_description(optional("live", ParamKind::Flag), "only those at work, or only those not"),
         LIMIT,
     ],
 );
 
-pub fn sessions(c: &Call<'_>, _: &Served) -> Result {
+pub fn bindings(c: &Call<'_>, _: &ServerState) -> Result {
+    let bound = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
+    Ok(json!({"bindings": bound.sessions, "total": bound.total}))
+}
+
+pub const SESSIONS: CallSpec = reads(
+    "sessions",
+    "Sessions that were heard of, bound or not, the latest first.",
+    &[
+        with_description(optional("live", ParamKind::Flag), "only those at work, or only those not"),
+        with_description(
+            optional("bound", ParamKind::Flag),
+            "only those bound to a workspace, or only those not",
+        ),
+        LIMIT,
+    ],
+);
+
+pub fn sessions(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.sessions_list(&SessionFilter { bound: c.arguments.flag("bound"), ..session_filter(c) })?)
 }
 
@@ -177,13 +189,13 @@ fn session_filter(c: &Call<'_>) -> SessionFilter {
     }
 }
 
-pub const RULES: Spec = reads(
+pub const RULES: CallSpec = reads(
     "rules",
     "The rules that decide what agents are told.",
-    &[may("source", ID), may("event", ID), LIMIT],
+    &[optional("source", ID), optional("event", ID), LIMIT],
 );
 
-pub fn rules(c: &Call<'_>, _: &Served) -> Result {
+pub fn rules(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.rules_list(&RuleFilter {
         source: c.arguments.owned("source"),
         event: c.arguments.owned("event"),
@@ -191,27 +203,27 @@ pub fn rules(c: &Call<'_>, _: &Served) -> Result {
     })?)
 }
 
-pub const CHECK: Spec = reads("rules_check", "What is wrong with the rules files that count here.", &[]);
+pub const CHECK: CallSpec = reads("rules_check", "What is wrong with the rules files that count here.", &[]);
 
-pub fn check(c: &Call<'_>, _: &Served) -> Result {
+pub fn check(c: &Call<'_>, _: &ServerState) -> Result {
     Ok(json!({"files": c.app.rules_check(None)}))
 }
 
-pub const EXPLAIN: Spec = reads(
+pub const EXPLAIN: CallSpec = reads(
     "rules_explain",
     "What would be said to an event, and why. Changes nothing.",
     &[
-        must("sessionId", SESSION),
-        may("event", ID),
-        may("platform", ID),
-        may("prompt", TEXT),
+        required("sessionId", SESSION),
+        optional("event", ID),
+        optional("platform", ID),
+        optional("prompt", TEXT),
         WORKSPACE,
         NODE,
-        may("start", ID),
+        optional("start", ID),
     ],
 );
 
-pub fn explain(c: &Call<'_>, _: &Served) -> Result {
+pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let platform = p.text("platform").map(|word| parse_platform("platform", word));
     let event = c.app.event_to_explain(ExplainRequest {
@@ -226,22 +238,22 @@ pub fn explain(c: &Call<'_>, _: &Served) -> Result {
     value(&c.app.rules_explain(&event, None, None, None))
 }
 
-pub const LEDGER: Spec = reads(
+pub const LEDGER: CallSpec = reads(
     "ledger",
     "What agents were told, when, and what it cost: the latest entries, oldest first.",
     &[
-        may("sessionId", SESSION),
-        may("event", ID),
-        may("platform", ID),
-        may("rule", LINE),
-        described(may("since", ID), "YYYY-MM-DD, UTC"),
-        described(may("until", ID), "YYYY-MM-DD, UTC"),
+        optional("sessionId", SESSION),
+        optional("event", ID),
+        optional("platform", ID),
+        optional("rule", LINE),
+        with_description(optional("since", ID), "YYYY-MM-DD, UTC"),
+        with_description(optional("until", ID), "YYYY-MM-DD, UTC"),
         LIMIT,
-        described(may("texts", Kind::Flag), "with the exact texts"),
+        with_description(optional("texts", ParamKind::Flag), "with the exact texts"),
     ],
 );
 
-pub fn ledger(c: &Call<'_>, _: &Served) -> Result {
+pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     value(&c.app.ledger(&LedgerFilter {
         session: p.owned("sessionId"),
@@ -255,45 +267,45 @@ pub fn ledger(c: &Call<'_>, _: &Served) -> Result {
     })?)
 }
 
-pub const DAYS: Spec = reads(
+pub const DAYS: CallSpec = reads(
     "ledger_days",
     "Tokens and times of hooks per day.",
-    &[may("days", Kind::Number { min: 1, max: 366 })],
+    &[optional("days", ParamKind::Number { min: 1, max: 366 })],
 );
 
-pub fn days(c: &Call<'_>, _: &Served) -> Result {
+pub fn days(c: &Call<'_>, _: &ServerState) -> Result {
     Ok(json!({"days": c.app.ledger_days(c.arguments.number("days").unwrap_or(30))?}))
 }
 
-pub const SAID: Spec =
-    reads("ledger_text", "The exact text behind a line of the ledger.", &[must("digest", ID)]);
+pub const LEDGER_TEXT: CallSpec =
+    reads("ledger_text", "The exact text behind a line of the ledger.", &[required("digest", ID)]);
 
-pub fn said(c: &Call<'_>, _: &Served) -> Result {
+pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
     let digest = c.arguments.needed("digest");
     Ok(json!({"digest": digest, "content": c.app.ledger_text(&digest)?}))
 }
 
-const MEMORY_TYPES: Kind = Kind::Word(&["W", "B", "O", "S", "T"]);
+const MEMORY_TYPES: ParamKind = ParamKind::Word(&["W", "B", "O", "S", "T"]);
 
-pub const MEMORY: Spec = reads(
+pub const MEMORY: CallSpec = reads(
     "memory",
     "Memories that fit a query, or, without one, the latest.",
     &[
-        may("query", LINE),
-        described(
-            may("type", MEMORY_TYPES),
+        optional("query", LINE),
+        with_description(
+            optional("type", MEMORY_TYPES),
             "W world, B project history, O preference, S summaries, T turns",
         ),
-        may("sessionId", SESSION),
-        described(may("since", ID), "YYYY-MM-DD or 7d"),
-        may("until", ID),
-        described(may("all", Kind::Flag), "also what was forgotten or replaced"),
-        may("limit", Kind::Number { min: 1, max: 200 }),
-        may("skip", Kind::Number { min: 0, max: 10_000_000 }),
+        optional("sessionId", SESSION),
+        with_description(optional("since", ID), "YYYY-MM-DD or 7d"),
+        optional("until", ID),
+        with_description(optional("all", ParamKind::Flag), "also what was forgotten or replaced"),
+        optional("limit", ParamKind::Number { min: 1, max: 200 }),
+        optional("skip", ParamKind::Number { min: 0, max: 10_000_000 }),
     ],
 );
 
-pub fn memory(c: &Call<'_>, _: &Served) -> Result {
+pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let wanted = MemoryQuery {
         memory_type: p.owned("type"),
@@ -310,63 +322,63 @@ pub fn memory(c: &Call<'_>, _: &Served) -> Result {
     }
 }
 
-pub const STATS: Spec = reads("memory_stats", "How much is remembered.", &[]);
+pub const STATS: CallSpec = reads("memory_stats", "How much is remembered.", &[]);
 
-pub fn stats(c: &Call<'_>, _: &Served) -> Result {
+pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_stats()?)
 }
 
-const MEMORY_ID: Param = must("id", ID);
+const MEMORY_ID: Param = required("id", ID);
 
-pub const FACT: Spec = reads("memory_get", "One memory.", &[MEMORY_ID]);
+pub const FACT: CallSpec = reads("memory_get", "One memory.", &[MEMORY_ID]);
 
-pub fn fact(c: &Call<'_>, _: &Served) -> Result {
+pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_show(&c.arguments.needed("id"))?)
 }
 
-pub const EDIT: Spec = Spec {
+pub const EDIT: CallSpec = CallSpec {
     name: "memory_edit",
     about: "Put a new fact in the place of an old one.",
     reads: false,
-    params: &[MEMORY_ID, must("content", TEXT)],
+    params: &[MEMORY_ID, required("content", TEXT)],
 };
 
-pub fn edit(c: &Call<'_>, _: &Served) -> Result {
+pub fn edit(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_edit(&c.arguments.needed("id"), c.arguments.needed("content"))?)
 }
 
-pub const FORGET: Spec = Spec {
+pub const FORGET: CallSpec = CallSpec {
     name: "memory_forget",
     about: "Hide a memory; it can be brought back.",
     reads: false,
     params: &[MEMORY_ID],
 };
 
-pub fn forget(c: &Call<'_>, _: &Served) -> Result {
+pub fn forget(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_forget(&[c.arguments.needed("id")])?.pop())
 }
 
-pub const RESTORE: Spec =
-    Spec { name: "memory_restore", about: "Bring a memory back.", reads: false, params: &[MEMORY_ID] };
+pub const RESTORE: CallSpec =
+    CallSpec { name: "memory_restore", about: "Bring a memory back.", reads: false, params: &[MEMORY_ID] };
 
-pub fn restore(c: &Call<'_>, _: &Served) -> Result {
+pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_restore(&[c.arguments.needed("id")])?.pop())
 }
 
-pub const EVENT: Spec = Spec {
+pub const EVENT: CallSpec = CallSpec {
     name: "event",
     about: "Report an event of a session; the decision of the rules comes back and counts as said.",
     reads: false,
     params: &[
-        must("event", ID),
-        must("sessionId", SESSION),
-        may("platform", ID),
-        may("source", Kind::Word(&["api"])),
-        may("payload", Kind::Parts(&["prompt", "workspaceId", "nodeId", "cwd", "start"])),
+        required("event", ID),
+        required("sessionId", SESSION),
+        optional("platform", ID),
+        optional("source", ParamKind::Word(&["api"])),
+        optional("payload", ParamKind::Parts(&["prompt", "workspaceId", "nodeId", "cwd", "start"])),
     ],
 };
 
-pub fn event(c: &Call<'_>, _: &Served) -> Result {
+pub fn event(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let part = |name: &str| p.part("payload", name);
     c.app.raise_event(EventRequest {
@@ -381,14 +393,14 @@ pub fn event(c: &Call<'_>, _: &Served) -> Result {
     })
 }
 
-pub const TICKET: Spec = Spec {
+pub const TICKET: CallSpec = CallSpec {
     name: "ticket",
     about: "A link that opens the page once. Only with the token: a page that is open needs none, and gets none.",
     reads: false,
-    params: &[described(may("project", LINE), "a folder that becomes known here")],
+    params: &[with_description(optional("project", LINE), "a folder that becomes known here")],
 };
 
-pub fn ticket(c: &Call<'_>, served: &Served) -> Result {
+pub fn ticket(c: &Call<'_>, state: &ServerState) -> Result {
     if let Some(project) = c.arguments.text("project") {
         let path = Path::new(project);
         if !path.is_absolute() || !path.is_dir() {
@@ -399,7 +411,7 @@ pub fn ticket(c: &Call<'_>, served: &Served) -> Result {
                 expected,
             });
         }
-        served.announce(path.to_owned());
+        state.announce(path.to_owned());
     }
-    Ok(json!({"link": served.guard.link()}))
+    Ok(json!({"link": state.guard.link()}))
 }
