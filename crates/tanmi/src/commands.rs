@@ -23,12 +23,12 @@ mod ledger;
 mod mcp;
 mod memory;
 mod node;
-mod papers;
 mod pause;
 mod reference;
 mod rules;
 mod serve;
 mod session;
+mod shell_docs;
 mod tree;
 mod workspace;
 
@@ -86,8 +86,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Ledger(args) => ledger::run(&context, args),
         Command::Pause { duration } => pause::pause(&context, duration.as_deref()),
         Command::Resume => pause::resume(&context),
-        Command::Completions { shell } => papers::completions(shell),
-        Command::Man { dir } => papers::man(dir.as_deref()),
+        Command::Completions { shell } => shell_docs::completions(shell),
+        Command::Man { dir } => shell_docs::man(dir.as_deref()),
         Command::Reference => reference::run(),
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
@@ -104,7 +104,7 @@ pub fn run(cli: Cli) -> ExitCode {
         out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));
     }
     match outcome {
-        Ok(()) if context.failed.get() || out::is_cut() => ExitCode::FAILURE,
+        Ok(()) if context.failed.get() || out::has_output_failed() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             out::error(&error, lang, context.json);

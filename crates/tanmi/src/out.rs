@@ -23,18 +23,18 @@ pub fn paint(style: Style, text: &str) -> String {
 }
 
 /// Something that was to be printed is not there for whoever wants to read it.
-static IS_CUT: AtomicBool = AtomicBool::new(false);
+static OUTPUT_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Whether an answer did not get out: then the command has not succeeded, whatever it has done.
-pub fn is_cut() -> bool {
-    IS_CUT.load(Ordering::Relaxed)
+pub fn has_output_failed() -> bool {
+    OUTPUT_FAILED.load(Ordering::Relaxed)
 }
 
 /// A closed pipe (`| head`) is not an error worth a message: the reader has enough. A full disk is one.
 fn delivered(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
-        && !IS_CUT.swap(true, Ordering::Relaxed)
+        && !OUTPUT_FAILED.swap(true, Ordering::Relaxed)
     {
         let lang = Lang::of_locale();
         let (label, what) =
