@@ -246,7 +246,7 @@ impl App {
         let similar = self.similar(&index, &fact, &new.supersedes);
         // Found at once. If that fails the next search reads it: it is saved.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
-        self.note_session(&session, |state| state.saves = state.saves.saturating_add(1));
+        self.note_session(&session, |state| state.saved_facts = state.saved_facts.saturating_add(1));
         Ok(SaveResult { id: fact.id, duplicate: false, masked, similar })
     }
 

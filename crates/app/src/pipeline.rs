@@ -107,7 +107,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
         if let Err(error) = bindings.bind(&event.session, binding) {
             note(caller, &format!("session {}: not bound any more: {error}", event.session));
         }
-        state.said = before.said;
+        state.last_injected = before.last_injected;
     }
     state::advance(state, event, caller);
     let mut loaded = load(caller, event, state, binding.as_ref());
@@ -168,7 +168,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Pip
     let mut state = states.read(&event.session);
     let (binding, continued) = binding_for(caller, event, &Bindings::new(caller.home), &states);
     if let Some(before) = continued {
-        state.said = before.said;
+        state.last_injected = before.last_injected;
     }
     state::advance(&mut state, event, caller);
     let mut loaded = load(caller, event, &state, binding.as_ref());

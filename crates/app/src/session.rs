@@ -152,7 +152,7 @@ impl App {
         bindings.bind(session, &binding)?;
         // Told nothing yet of what it is bound to now.
         States::new(self.home()).update(session, |state| {
-            (state.seen, state.unbound, state.alive_at) = (None, false, self.now());
+            (state.seen_context, state.unbound, state.alive_at) = (None, false, self.now());
             state.hooks.clear();
         })?;
         self.prune_bindings(&bindings)?;
@@ -187,7 +187,8 @@ impl App {
     pub fn session_unbind(&self, session: &str) -> Result<UnbindResult> {
         let was = Bindings::new(self.home()).unbind(session)?;
         if was.is_some() {
-            States::new(self.home()).update(session, |state| (state.seen, state.unbound) = (None, true))?;
+            States::new(self.home())
+                .update(session, |state| (state.seen_context, state.unbound) = (None, true))?;
         }
         let lang = self.lang(None);
         let message = match was {
@@ -271,7 +272,7 @@ impl App {
         let now = self.now();
         let _ = States::new(self.home()).update(session, |state| {
             state.alive_at = now;
-            state.steps = state.steps.saturating_add(1);
+            state.transitions = state.transitions.saturating_add(1);
         });
     }
 
@@ -283,7 +284,7 @@ impl App {
         };
         let before = session.and_then(|session| {
             let (hash, focus) = context(session)?;
-            let seen = States::new(self.home()).read(session).seen;
+            let seen = States::new(self.home()).read(session).seen_context;
             (seen == Some(hash.to_string())).then_some((session, focus))
         });
         let outcome = work();
@@ -295,7 +296,7 @@ impl App {
                 let known = node.as_ref().filter(|_| node != focus).and_then(|node| state.nodes.get(node));
                 let is_news = known.is_some_and(|known| *known != hash.node);
                 // Nothing told yet, as after a bind, is nothing known.
-                if state.seen.is_some() && !is_news {
+                if state.seen_context.is_some() && !is_news {
                     pipeline::mark_seen(state, &hash, node.as_deref());
                 }
             });

@@ -199,7 +199,7 @@ impl App {
             live: self.is_live(&state.session),
             alive_at: state.alive_at.max(binding.as_ref().map_or(0, |binding| binding.bound_at)),
             platform: state.platform,
-            prompts: state.all_prompts,
+            prompts: state.total_prompts,
             session_id: state.session,
             bound: binding.map(|binding| BoundWorkspace {
                 workspace_id: binding.workspace_id,

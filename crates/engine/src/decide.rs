@@ -267,7 +267,7 @@ const SIDE_BY_SIDE: Millis = 10_000;
 
 /// How long it still has to keep quiet.
 fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
-    let said: Millis = *facts.session.said.get(&throttle.key)?;
+    let said: Millis = *facts.session.last_injected.get(&throttle.key)?;
     // A clock that went back must not silence anything for long; moments are hooks that ran side by side.
     let since = facts.now - said;
     (-SIDE_BY_SIDE..throttle.ttl).contains(&since).then(|| throttle.ttl - since.max(0))

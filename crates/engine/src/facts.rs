@@ -36,15 +36,15 @@ pub struct SessionFacts {
     /// The workspace it is bound to, if that is gone or cannot be read.
     pub lost: Option<String>,
     /// Hash of the context this session has last been told.
-    pub seen: Option<String>,
+    pub seen_context: Option<String>,
     /// Prompts since the last start, this one included.
     pub prompts: u32,
     /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
-    pub all_prompts: u32,
-    pub saves: u32,
-    pub steps: u32,
+    pub total_prompts: u32,
+    pub saved_facts: u32,
+    pub transitions: u32,
     pub summarized: bool,
-    pub asked: bool,
+    pub summary_requested: bool,
     /// The context was compacted away since it was told.
     pub compacted: bool,
     /// The person took the session off its workspace on purpose.
@@ -52,7 +52,7 @@ pub struct SessionFacts {
     /// Hooks that were really seen since the session's last start and bind.
     pub hooks_seen: Vec<EventKind>,
     /// When each throttled thing was last said.
-    pub said: BTreeMap<String, Millis>,
+    pub last_injected: BTreeMap<String, Millis>,
 }
 
 #[derive(Clone, Debug, Default)]

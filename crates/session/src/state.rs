@@ -19,8 +19,8 @@ pub struct SessionState {
     pub session: String,
     pub platform: String,
     /// Hash of the context that was last told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "seen")]
+    pub seen_context: Option<String>,
     /// Which declared context it was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
@@ -30,16 +30,16 @@ pub struct SessionState {
     /// Prompts since the last start.
     pub prompts: u32,
     /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub all_prompts: u32,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub saves: u32,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub steps: u32,
+    #[serde(skip_serializing_if = "is_zero", rename = "allPrompts")]
+    pub total_prompts: u32,
+    #[serde(skip_serializing_if = "is_zero", rename = "saves")]
+    pub saved_facts: u32,
+    #[serde(skip_serializing_if = "is_zero", rename = "steps")]
+    pub transitions: u32,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summarized: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub asked: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "asked")]
+    pub summary_requested: bool,
     /// The context was compacted away since it was told.
     pub compacted: bool,
     /// The person took the session off its workspace.
@@ -47,7 +47,8 @@ pub struct SessionState {
     /// When each kind of hook was last seen, since the last start and bind.
     pub hooks: BTreeMap<String, Millis>,
     /// When each throttled thing was last said.
-    pub said: BTreeMap<String, Millis>,
+    #[serde(rename = "said")]
+    pub last_injected: BTreeMap<String, Millis>,
     /// Who answered each kind of event last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, EventClaim>,

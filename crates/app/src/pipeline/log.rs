@@ -31,10 +31,11 @@ pub fn write(home: &Path, now: Millis, line: &str) {
 pub fn complain(caller: &Caller<'_>, state: &mut SessionState, complaints: &[String]) {
     for complaint in complaints {
         let key = format!("log:{}", &hash::md5_hex(complaint.as_bytes())[..8]);
-        let is_new = state.said.get(&key).is_none_or(|at| !(0..AGAIN_AFTER).contains(&(caller.now - at)));
+        let is_new =
+            state.last_injected.get(&key).is_none_or(|at| !(0..AGAIN_AFTER).contains(&(caller.now - at)));
         if is_new {
             note(caller, complaint);
-            state.said.insert(key, caller.now);
+            state.last_injected.insert(key, caller.now);
         }
     }
 }

@@ -46,14 +46,14 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
             state.prompts = 0;
             state.compacted = false;
             // Whatever it knew is told now, or at its first prompt.
-            state.seen = None;
+            state.seen_context = None;
             if event.source == Source::Hook {
                 state.hooks.clear();
             }
         }
         EventKind::PromptSubmit => {
             state.prompts = state.prompts.saturating_add(1);
-            state.all_prompts = state.all_prompts.saturating_add(1);
+            state.total_prompts = state.total_prompts.saturating_add(1);
         }
         EventKind::PreCompact => state.compacted = true,
         _ => {}
@@ -69,7 +69,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
 
 /// The session knows this now.
 pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
-    state.seen = Some(hash.to_string());
+    state.seen_context = Some(hash.to_string());
     if let Some(node) = node {
         state.nodes.insert(node.to_owned(), hash.node.clone());
         while state.nodes.len() > MAX_NODES {
@@ -82,11 +82,11 @@ pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str
 pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, facts: &Facts) {
     // What a subagent is told, its session is not.
     let is_session = event.kind != EventKind::SubagentStart;
-    state.said.retain(|_, at| facts.now - *at < FORGET_AFTER);
+    state.last_injected.retain(|_, at| facts.now - *at < FORGET_AFTER);
     for throttle in &decision.throttle {
-        state.said.insert(throttle.key.clone(), facts.now);
+        state.last_injected.insert(throttle.key.clone(), facts.now);
     }
-    state.asked |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
+    state.summary_requested |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
     let is_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
     if let Ok(declared) = &facts.declared
         && is_session

@@ -21,7 +21,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     ctx.refuse_before_start()?;
     let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
-    let changed = facts.session.seen.as_deref() != Some(&hash);
+    let changed = facts.session.seen_context.as_deref() != Some(&hash);
     let periodic = ctx.event.platform.refreshes
         && match facts.refresh_every {
             0 => false,

@@ -26,10 +26,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if payload.status.as_deref().is_some_and(|status| status != "completed") {
         return Err(("没有正常完成", "it did not end by completing"));
     }
-    if session.summarized || session.asked {
+    if session.summarized || session.summary_requested {
         return Err(("已保存或已询问", "a summary was saved or asked for already"));
     }
-    if session.all_prompts < PROMPTS && session.steps == 0 && session.saves == 0 {
+    if session.total_prompts < PROMPTS && session.transitions == 0 && session.saved_facts == 0 {
         return Err(("内容太少", "too little happened"));
     }
     let id = session_flag(&session.id);

@@ -51,8 +51,8 @@ fn bound(lang: Lang) -> Facts {
         since: NOW - 30_000,
         ..NodeFacts::default()
     };
-    let seen = Some(ContextHash::of(&workspace, Some(&node)).to_string());
-    let session = SessionFacts { seen, ..unbound(lang).session };
+    let seen_context = Some(ContextHash::of(&workspace, Some(&node)).to_string());
+    let session = SessionFacts { seen_context, ..unbound(lang).session };
     Facts { workspace: Some(workspace), node: Some(node), session, ..unbound(lang) }
 }
 
@@ -191,15 +191,15 @@ fn throttles_are_per_type_and_the_highest_is_chosen_first() {
         first.throttle.iter().map(|t| (t.key.as_str(), t.ttl)).collect::<Vec<_>>(),
         [("log_timeout", 180_000)]
     );
-    facts.session.said.insert("log_timeout".into(), NOW - 179_999);
+    facts.session.last_injected.insert("log_timeout".into(), NOW - 179_999);
     assert!(!run(&prompt, &facts).should_respond, "the highest is throttled, so nothing is said");
-    facts.session.said.insert("log_timeout".into(), NOW - 180_000);
+    facts.session.last_injected.insert("log_timeout".into(), NOW - 180_000);
     assert!(run(&prompt, &facts).should_respond);
-    facts.session.said.insert("problem".into(), NOW);
+    facts.session.last_injected.insert("problem".into(), NOW);
     facts.node.as_mut().unwrap().problem = "x".into();
     let problem = run(&prompt, &facts);
     assert!(problem.should_respond && problem.throttle.is_empty(), "P0 is exempt");
-    facts.session.said.insert("log_timeout".into(), NOW + 50_000);
+    facts.session.last_injected.insert("log_timeout".into(), NOW + 50_000);
     facts.node.as_mut().unwrap().problem.clear();
     assert!(run(&prompt, &facts).should_respond, "a clock that went back silences nothing");
 }
@@ -334,13 +334,13 @@ fn every_reminder_and_its_throttle() {
                     "P3" => watching(node, none),
                     _ => {}
                 }
-                facts.session.seen =
+                facts.session.seen_context =
                     Some(ContextHash::of(facts.workspace.as_ref().unwrap(), facts.node.as_ref()).to_string());
                 let prompt = event(platform, EventKind::PromptSubmit, "x");
                 let decision = run(&prompt, &facts);
                 let text = said(&prompt, &facts);
                 for throttle in decision.throttle {
-                    facts.session.said.insert(throttle.key, NOW);
+                    facts.session.last_injected.insert(throttle.key, NOW);
                 }
                 facts.now = NOW + 60_000;
                 let again = if run(&prompt, &facts).should_respond { "said again" } else { "silent" };

@@ -267,7 +267,7 @@ fn throttles_of_custom_rules() {
     assert_eq!(ttl(EventKind::TaskComplete, &facts, own.clone()), Some(5_000));
     let never = json!({"id": "r", "throttle": 0, "action": {"content": "x"}});
     assert_eq!(ttl(EventKind::PromptSubmit, &facts, never), None);
-    facts.session.said.insert("rule:r".into(), facts.now - 4_000);
+    facts.session.last_injected.insert("rule:r".into(), facts.now - 4_000);
     let judged = decide_with_trace(&event(EventKind::TaskComplete), &facts, &[], &rules(json!([own])));
     assert_eq!(judged.trace[0].verdict, Verdict::Throttled { left: 1_000 });
     let stops = rules(json!([
