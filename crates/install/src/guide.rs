@@ -15,12 +15,14 @@ const ZH: &str = "## Tanmi 使用指南
 
 ### 何时询问是否使用工作区
 
-当用户请求涉及以下情况时，主动询问是否需要工作区（workspace_list 查看已有的，workspace_init 新建，session_bind 绑定）：
+当用户请求涉及以下情况时，主动询问是否需要工作区：
 
 1. 复杂的多步骤任务（预计超过 3 个步骤）
 2. 用户提及“继续之前的任务”“上次做到哪了”
 3. 涉及项目规划、架构设计、重构
 4. 用户主动提及“工作区”
+
+用户同意后：用 workspace_list 查看已有的工作区，或用 workspace_init 新建，再用 session_bind 绑定本会话。
 
 ### 何时不要打扰用户
 
@@ -33,10 +35,11 @@ const ZH: &str = "## Tanmi 使用指南
 
 ### 绑定工作区后的行为
 
-1. 开始任务前：调用 node_transition(action='start')
-2. 重要进展时：调用 log_append 记录
-3. 完成任务后：调用 node_transition(action='complete', conclusion='...')
-4. 遇到问题时：调用 problem_update 记录，解决后 problem_clear
+1. 规划：用 context_get 读取规则和 rulesHash，再用 node_create 创建节点；向用户展示计划，确认后再开始执行
+2. 开始任务前：调用 node_transition(action='start')
+3. 重要进展时：调用 log_append 记录
+4. 遇到问题时：调用 problem_update 记录，解决后调用 problem_clear
+5. 完成任务后：调用 node_transition(action='complete', conclusion='...')
 
 ### 记忆
 
@@ -50,35 +53,38 @@ const EN: &str = "## Working with Tanmi
 
 ### When to offer a workspace
 
-Ask whether a workspace is wanted (workspace_list shows those there are, workspace_init makes one, session_bind binds this session) when the request is about:
+Ask the user whether to use a workspace when the request involves:
 
-1. work of many steps (more than three)
-2. going on with earlier work (\"where were we?\")
-3. planning, architecture, refactoring
-4. a workspace, by name
+1. a complex task with more than three steps
+2. continuing earlier work (\"where were we?\")
+3. planning, architecture or refactoring
+4. the word \"workspace\"
 
-### When not to disturb
+If the user agrees, call workspace_list to find an existing workspace or workspace_init to create one. Then call session_bind to bind this session.
 
-Answer right away, without a word about workspaces, for:
+### When not to offer a workspace
 
-1. simple questions (concepts, syntax)
-2. small changes in one file
-3. a person who wants a quick look
-4. a conversation that was unbound from its workspace
+Answer directly and do not mention workspaces when:
 
-### With a workspace bound
+1. the question is simple (concepts, syntax)
+2. the change is small and in one file
+3. the user asks for a quick look
+4. this session was unbound from its workspace
 
-1. before a task: node_transition(action='start')
-2. at each step that matters: log_append
-3. after a task: node_transition(action='complete', conclusion='...')
-4. when something is in the way: problem_update, and problem_clear once it is solved
+### In a bound session
+
+1. To plan: read the rules and rulesHash with context_get, then add nodes with node_create. Show the plan to the user and wait for confirmation before you start.
+2. Before a task: node_transition(action='start')
+3. After each important step: log_append
+4. When a problem blocks you: problem_update. When it is solved: problem_clear
+5. After a task: node_transition(action='complete', conclusion='...')
 
 ### Memory
 
-1. asked about an earlier decision, preference or event, search with memory_search before answering
-2. after a technical decision, a stated preference or a milestone, save one fact with memory_save (W of the world / B history of the project / O preference, with a confidence)
-3. [Memory Flush] asks you to save each key fact that was not saved yet with memory_save; no report to the user is needed
-4. [Session Save] asks you to save topic, summary, decisions and to-dos of this session with memory_summary; do nothing if there is too little to tell
+1. When the user asks about an earlier decision, preference or event, call memory_search before you answer.
+2. After a technical decision, a stated preference or a milestone, save one fact with memory_save (type W: world, B: project history, O: preference, needs confidence).
+3. On [Memory Flush], save each key fact that is not saved yet with memory_save. Do not report this to the user.
+4. On [Session Save], save topic, summary, decisions and to-dos of this session with memory_summary. If there is little to summarize, do nothing.
 ";
 
 pub fn text(lang: Lang) -> &'static str {
@@ -102,8 +108,8 @@ fn digest(text: &str) -> String {
 /// A file of our own as its client wants it.
 fn whole(path: &std::path::Path, lang: Lang) -> String {
     let about = lang.pick(
-        "工作区（任务树）与记忆的使用时机：多步骤任务、继续之前的工作、查找或保存以前的决定与偏好",
-        "When to use workspaces (a tree of planned work) and memory: work of many steps, going on with earlier work, finding or saving decisions and preferences",
+        "何时使用工作区（任务树）和记忆：多步骤任务、继续之前的工作、查找或保存决定与偏好",
+        "When to use workspaces (a tree of planned work) and memory: tasks with several steps, continuing earlier work, finding or saving decisions and preferences",
     );
     let head = if path.extension().is_some_and(|extension| extension == "mdc") {
         format!("---\ndescription: \"{about}\"\nalwaysApply: true\n---\n")

@@ -13,24 +13,23 @@ use crate::agent::{self, Agent};
 const ALIAS: &str = "claude";
 
 const COMMAND: &str = r#"---
-description: "Workspaces and memory of this project: status, bind, remember, search"
+description: "Show or bind this session's workspace; save and search memory"
 argument-hint: "[status | bind NAME | remember TEXT | search TEXT]"
 ---
 
-Work with Tanmi's tools (the MCP server `tanmi`). The request: $ARGUMENTS
+Use the tools of the MCP server `tanmi`. The user's request: $ARGUMENTS
 
-- nothing, or `status`: call session_status. Bound: tell workspace, focused node and progress in three lines. Unbound: list the active workspaces and offer to bind one or to create one.
-- `bind NAME`: find the workspace by its name (workspace_list), bind it (session_bind), then read it (context_get).
-- `remember TEXT`: save it as one fact (memory_save).
-- `search TEXT`: search memory (memory_search) and answer from what is found, with dates.
-- anything else: say what these four do.
+- No argument or `status`: call session_status. If the session is bound, report workspace, focused node and progress in three lines. If it is unbound, list the active workspaces and offer to bind one or to create one.
+- `bind NAME`: find the workspace by name (workspace_list), bind this session to it (session_bind), then read its context (context_get).
+- `remember TEXT`: save the text as one fact (memory_save).
+- `search TEXT`: search memory (memory_search) and answer from the results, with dates.
+- Any other argument: explain these four uses.
 "#;
 
 /// Every file of the plugin: path and text.
 pub fn files(version: &str) -> Vec<(&'static str, String)> {
     let hooks = agent::find(&CLAUDE_CODE).map(hooks).unwrap_or_default();
-    let about =
-        "Keeps Claude Code on course: a tree of planned work, memory, and context that arrives by itself";
+    let about = "Keeps Claude Code on course with planned work, memory and automatically injected context";
     let plugin = json!({"name": "tanmi", "version": version, "description": about});
     let market = json!({
         "name": "tanmi",
