@@ -1,7 +1,7 @@
-//! The documents say what is so: every command in them is run, in their order, in a scratch home; what is shown below a
-//! command is what it prints; examples of JSON are accepted; names in sentences exist.
+//! Tests of the documents: runs every command in document order in a scratch home folder, compares the output that a
+//! document shows with the real output, accepts JSON examples, and checks that commands and links in the text exist.
 //!
-//! That the example rules also speak is in `documents/rules.rs`.
+//! `documents/rules.rs` tests the example rules, `documents/server.rs` the HTTP examples.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,33 +18,40 @@ mod markdown;
 mod rules;
 mod server;
 
-/// Lines in blocks of code that begin like this are not run.
+/// Lines of code blocks that are not run: how they start, and the reason.
 const NOT_RUN: &[(&str, &str)] = &[
-    ("cargo ", "builds and tests the program that runs here"),
+    ("cargo ", "builds and tests the program under test"),
     ("INSTA_UPDATE=always cargo ", "writes snapshots of these tests"),
     (".ci/run", "runs these tests"),
     ("scripts/install-clients", "fetches from npm; CI runs it"),
     ("<project>/", "a path, not a command"),
     ("<项目>/", "a path, not a command"),
-    ("tanmi serve", "does not end by itself; documents/server.rs runs it"),
+    ("tanmi serve", "runs until it is stopped; documents/server.rs runs it"),
     ("TOKEN=", "documents/server.rs runs it, with the server"),
     ("URL=", "documents/server.rs runs it, with the server"),
     ("curl ", "documents/server.rs runs it, with the server"),
     ("-d ", "documents/server.rs runs it, with the server"),
 ];
 
-/// What has to be typed where nobody is there to answer a question.
-const ASKS: &[(&str, &str)] = &[("tanmi rules trust", "tanmi rules trust --yes")];
+/// Commands that ask a question on a terminal, and their form without a terminal.
+const INTERACTIVE: &[(&str, &str)] = &[("tanmi rules trust", "tanmi rules trust --yes")];
 
-/// Said behind a command that must fail.
-const REFUSED: &str = "# refused";
+/// Comments that mark a command as one that must fail.
+const REFUSED: &[&str] = &["# refused", "# 会被拒绝"];
 
-/// A command that is still running after this will not end by itself.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A command that runs longer than this fails the test.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Document {
+    /// The path below the root of the repository.
     pub name: String,
     pub text: String,
+}
+
+impl Document {
+    pub fn is_chinese(&self) -> bool {
+        self.name.contains("zh-CN")
+    }
 }
 
 fn root() -> PathBuf {
@@ -65,7 +72,8 @@ pub fn documents() -> Vec<Document> {
     paths.iter().map(read).collect()
 }
 
-/// The lines of a block that somebody would type. Blocks between bare fences show what a program prints.
+/// Returns the lines of a block that a reader would type, with their line numbers. A fenced block without a language
+/// shows output.
 fn commands(block: &Block) -> Vec<(usize, &str)> {
     let is_output = block.kind == Kind::Fenced(String::new());
     if !is_output && block.kind != Kind::Indented && block.kind != Kind::Fenced(String::from("sh")) {
@@ -77,24 +85,24 @@ fn commands(block: &Block) -> Vec<(usize, &str)> {
         .collect()
 }
 
-fn is_left_out(line: &str) -> bool {
+fn is_not_run(line: &str) -> bool {
     NOT_RUN.iter().any(|(start, _)| line.starts_with(start))
 }
 
-/// Without what is said about it.
+/// Returns the command of a line without its comment.
 fn without_comment(line: &str) -> &str {
     line.split(" #").next().unwrap_or(line).trim_end()
 }
 
-/// Ids of one kind that were seen, and the newest.
+/// The ids of one kind that the commands have created so far, and the newest one.
 #[derive(Default)]
-struct Made {
+struct SeenIds {
     seen: BTreeSet<String>,
     last: Option<String>,
 }
 
-impl Made {
-    fn take(&mut self, found: Vec<String>) {
+impl SeenIds {
+    fn add(&mut self, found: Vec<String>) {
         for id in found {
             if self.seen.insert(id.clone()) && id != "root" {
                 self.last = Some(id);
@@ -103,22 +111,21 @@ impl Made {
     }
 }
 
-/// A reader of one document, who does what it says.
-struct Reader {
+/// Runs the commands of one document in a scratch home folder.
+struct DocumentRunner {
     env: TestEnv,
-    workspaces: Made,
-    nodes: Made,
-    /// Those of the nodes that plan.
-    plans: Made,
-    memories: Made,
-    /// By the last command.
+    workspaces: SeenIds,
+    nodes: SeenIds,
+    /// The planning nodes among `nodes`.
+    planning_nodes: SeenIds,
+    memories: SeenIds,
+    /// The output of the last command.
     printed: String,
 }
 
-impl Reader {
-    fn new(document: &Document) -> Reader {
-        let is_chinese = document.name.contains("zh-CN");
-        let env = TestEnv::with_lang(if is_chinese { "zh_CN.UTF-8" } else { "en_US.UTF-8" });
+impl DocumentRunner {
+    fn new(document: &Document) -> DocumentRunner {
+        let env = TestEnv::with_lang(if document.is_chinese() { "zh_CN.UTF-8" } else { "en_US.UTF-8" });
         let bin = env.root().join("bin");
         std::fs::create_dir(&bin).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tanmi"), bin.join("tanmi")).unwrap();
@@ -126,7 +133,7 @@ impl Reader {
         for folder in [".claude", ".cursor", ".codex", ".gemini", ".copilot"] {
             std::fs::create_dir(home.join(folder)).unwrap();
         }
-        // What the documents speak of as being there.
+        // Files that the documents mention.
         for (path, text) in [
             (home.join("docs/for-agents.md"), "# For agents\n\nTests first.\n"),
             (home.join("notes/style.md"), "# Style\n\nShort sentences.\n"),
@@ -140,13 +147,13 @@ impl Reader {
         ] {
             env.make(&path, text);
         }
-        let none = Made::default;
-        let (workspaces, nodes, plans, memories) = (none(), none(), none(), none());
-        Reader { env, workspaces, nodes, plans, memories, printed: String::new() }
+        let none = SeenIds::default;
+        let (workspaces, nodes, planning_nodes, memories) = (none(), none(), none(), none());
+        DocumentRunner { env, workspaces, nodes, planning_nodes, memories, printed: String::new() }
     }
 
-    /// As it is typed.
-    fn shell(&self, line: &str) -> (bool, String, String) {
+    /// Runs a line in a shell. Returns whether it succeeded, its standard output and its standard error.
+    fn run_in_shell(&self, line: &str) -> (bool, String, String) {
         let (out, err) = (self.env.root().join("out"), self.env.root().join("err"));
         let mut command = self.env.command_in("sh", &self.env.project);
         command
@@ -161,10 +168,10 @@ impl Reader {
             if let Some(status) = child.try_wait().unwrap() {
                 break status.success();
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 child.kill().unwrap();
                 child.wait().unwrap();
-                panic!("{line}: does not end; if that is right, it belongs into NOT_RUN");
+                panic!("{line}: still running after {TIMEOUT:?}; add it to NOT_RUN if this is intended");
             }
             std::thread::sleep(Duration::from_millis(5));
         };
@@ -172,10 +179,10 @@ impl Reader {
         (is_good, read(&out), read(&err))
     }
 
-    /// Does what a block says, and compares what it shows.
-    fn read(&mut self, document: &Document, block: &Block) {
+    /// Runs the commands of a block, or compares an output block with the output of the last command.
+    fn process_block(&mut self, document: &Document, block: &Block) {
         if block.kind == Kind::Fenced(String::from("json")) {
-            return self.place(document, block);
+            return self.write_json_file(document, block);
         }
         let commands = commands(block);
         if commands.is_empty() && block.follows && block.kind == Kind::Fenced(String::new()) {
@@ -184,29 +191,29 @@ impl Reader {
                 text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
             };
             let (shown, printed) = (trimmed(&block.text), trimmed(&self.printed));
-            assert_eq!(printed, shown, "{}:{}: the command above prints this", document.name, block.line);
+            assert_eq!(printed, shown, "{}:{}: output of the command above", document.name, block.line);
         }
         for (n, line) in commands {
-            if !is_left_out(line) {
+            if !is_not_run(line) {
                 self.run(&format!("{}:{n}", document.name), line);
             }
         }
     }
 
     fn run(&mut self, place: &str, line: &str) {
-        let is_refused = line.contains(REFUSED);
+        let is_refused = REFUSED.iter().any(|mark| line.ends_with(mark));
         let line = without_comment(line);
-        assert!(line.starts_with("tanmi "), "{place}: {line}: neither ours nor in NOT_RUN");
-        let line = ASKS.iter().find(|(asks, _)| *asks == line).map_or(line, |(_, typed)| typed);
-        let typed = self.fill(place, line);
-        let (is_good, out, err) = self.shell(&typed);
+        assert!(line.starts_with("tanmi "), "{place}: {line}: not a tanmi command and not in NOT_RUN");
+        let line = INTERACTIVE.iter().find(|(shown, _)| *shown == line).map_or(line, |(_, typed)| typed);
+        let typed = self.replace_placeholders(place, line);
+        let (is_good, out, err) = self.run_in_shell(&typed);
         assert_eq!(is_good, !is_refused, "{place}: {typed}\n{out}{err}");
         self.printed = if is_good { out } else { err };
-        self.look();
+        self.collect_ids();
     }
 
-    /// A file where its document says that it belongs.
-    fn place(&self, document: &Document, block: &Block) {
+    /// Writes an example file to the place that the document names.
+    fn write_json_file(&self, document: &Document, block: &Block) {
         let value: Value = serde_json::from_str(&block.text)
             .unwrap_or_else(|error| panic!("{}:{}: {error}", document.name, block.line));
         let home = self.env.root().join("home/.tanmi");
@@ -220,14 +227,14 @@ impl Reader {
                 declared.iter().filter(|file| file["told"] == true).map(|file| &file["name"]).collect();
             assert_eq!(told, files.iter().collect::<Vec<_>>(), "{}:{}: {shown}", document.name, block.line);
         } else if value["mcpServers"].is_object() {
-            // A client's own file, which the real clients read in their tests.
+            // The file of a client. The tests of real clients read it.
         } else {
-            panic!("{}:{}: which file is this?", document.name, block.line);
+            panic!("{}:{}: unknown kind of JSON file", document.name, block.line);
         }
     }
 
-    /// Puts what was made before into the place of words that stand for it.
-    fn fill(&mut self, place: &str, line: &str) -> String {
+    /// Replaces placeholders such as `NODE` with the newest id of that kind.
+    fn replace_placeholders(&mut self, place: &str, line: &str) -> String {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let mut is_quoted = false;
         for n in 0..words.len() {
@@ -240,7 +247,7 @@ impl Reader {
             words[n] = match (words[n].as_str(), before.as_str()) {
                 ("WS", _) => self.workspace(),
                 ("NODE", _) => self.node(),
-                ("PLAN", _) => self.plans.last.clone().expect("a plan was made before"),
+                ("PLAN", _) => self.planning_nodes.last.clone().expect("a planning node was created before"),
                 ("ID", "--session") => String::from("s-1"),
                 ("ID", "restore" | "delete" | "archive") if words[1] == "workspace" => self.workspace(),
                 ("ID", _) if words[1] == "memory" => {
@@ -249,7 +256,7 @@ impl Reader {
                 ("DIR", _) => self.env.root().join("dir").display().to_string(),
                 (word, _) => {
                     let is_name = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
-                    assert!(!is_name, "{place}: what does {word} stand for?");
+                    assert!(!is_name, "{place}: unknown placeholder {word}");
                     continue;
                 }
             };
@@ -260,7 +267,7 @@ impl Reader {
     fn workspace(&mut self) -> String {
         if self.workspaces.last.is_none() {
             self.env.init();
-            self.look();
+            self.collect_ids();
         }
         self.workspaces.last.clone().unwrap()
     }
@@ -270,24 +277,24 @@ impl Reader {
         if self.nodes.last.is_none() {
             let node = self.env.node("root", "execution", "Check tokens");
             self.env.ok(&["node", "transition", &node, "--workspace", &workspace, "--action", "start"]);
-            self.look();
+            self.collect_ids();
         }
         self.nodes.last.clone().unwrap()
     }
 
-    /// Finds what is new.
-    fn look(&mut self) {
+    /// Adds the ids that exist now.
+    fn collect_ids(&mut self) {
         let ids = |found: &Value, list: &str, id: &str, filter: fn(&&Value) -> bool| -> Vec<String> {
             let items = found[list].as_array().unwrap().iter().filter(filter);
             items.map(|item| item[id].as_str().unwrap().to_owned()).collect()
         };
         let workspaces = self.env.json(&["workspace", "list"]);
-        self.workspaces.take(ids(&workspaces, "workspaces", "workspaceId", |_| true));
-        self.memories.take(ids(&self.env.json(&["memory", "list"]), "results", "id", |_| true));
+        self.workspaces.add(ids(&workspaces, "workspaces", "workspaceId", |_| true));
+        self.memories.add(ids(&self.env.json(&["memory", "list"]), "results", "id", |_| true));
         if let Some(workspace) = &self.workspaces.last {
             let nodes = self.env.json(&["node", "list", "--limit", "200", "-w", workspace]);
-            self.nodes.take(ids(&nodes, "nodes", "id", |_| true));
-            self.plans.take(ids(&nodes, "nodes", "id", |node| node["type"] == "planning"));
+            self.nodes.add(ids(&nodes, "nodes", "id", |_| true));
+            self.planning_nodes.add(ids(&nodes, "nodes", "id", |node| node["type"] == "planning"));
         }
     }
 }
@@ -295,19 +302,19 @@ impl Reader {
 fn check(name: &str) {
     let documents = documents();
     let document = documents.iter().find(|document| document.name == name).unwrap();
-    let mut reader = Reader::new(document);
+    let mut runner = DocumentRunner::new(document);
     for block in markdown::blocks(&document.text) {
-        reader.read(document, &block);
+        runner.process_block(document, &block);
     }
 }
 
-/// One test for each, so that one that fails does not hide the others, and they run side by side.
+/// Defines one test per document, so that they run in parallel and one failure does not hide another.
 macro_rules! documents {
     ($($test:ident: $name:literal,)*) => {
         $(#[test] fn $test() { check($name); })*
 
         #[test]
-        fn every_document_is_read() {
+        fn documents_with_code_blocks_all_have_a_test() {
             let tested: BTreeSet<&str> = [$($name),*].into();
             for document in documents() {
                 let has_blocks = !markdown::blocks(&document.text).is_empty();
@@ -318,52 +325,90 @@ macro_rules! documents {
 }
 
 documents! {
-    the_readme: "README.md",
-    the_chinese_readme: "README.zh-CN.md",
-    benchmarks: "docs/benchmarks.md",
-    contributing: "CONTRIBUTING.md",
-    the_guide: "docs/guide.md",
-    the_guide_to_context: "docs/context.md",
-    the_guide_to_rules: "docs/rules.md",
-    the_page_about_the_server: "docs/http.md",
+    readme_commands_run: "README.md",
+    readme_zh_commands_run: "README.zh-CN.md",
+    benchmarks_commands_run: "docs/benchmarks.md",
+    contributing_commands_run: "CONTRIBUTING.md",
+    guide_commands_run: "docs/guide.md",
+    guide_zh_commands_run: "docs/guide.zh-CN.md",
+    context_commands_run: "docs/context.md",
+    rules_commands_run: "docs/rules.md",
+    rules_zh_commands_run: "docs/rules.zh-CN.md",
+    http_commands_run: "docs/http.md",
+}
+
+/// Returns the command names and options of every `tanmi` line, without values, which differ between languages.
+fn command_shapes(document: &Document) -> Vec<Vec<String>> {
+    let mut shapes = Vec::new();
+    for block in markdown::blocks(&document.text) {
+        for (_, line) in commands(&block) {
+            if let Some(command) = without_comment(line).strip_prefix("tanmi ") {
+                let options = command.split(' ').filter(|word| word.starts_with("--")).map(str::to_owned);
+                shapes.push(names(command).into_iter().chain(options).collect());
+            }
+        }
+    }
+    shapes
 }
 
 #[test]
-fn what_is_left_out_is_still_there() {
+fn chinese_documents_have_the_commands_and_headings_of_the_english_ones() {
+    let documents = documents();
+    let chinese: Vec<&Document> = documents.iter().filter(|document| document.is_chinese()).collect();
+    assert!(!chinese.is_empty());
+    for document in chinese {
+        let name = document.name.replace(".zh-CN.md", ".md");
+        let english = documents.iter().find(|document| document.name == name).unwrap();
+        assert_eq!(command_shapes(document), command_shapes(english), "{}", document.name);
+        let levels = |document: &Document| -> Vec<usize> {
+            let lines = document.text.lines().filter(|line| line.starts_with('#'));
+            lines.map(|line| line.chars().take_while(|c| *c == '#').count()).collect()
+        };
+        assert_eq!(levels(document), levels(english), "{}", document.name);
+    }
+}
+
+#[test]
+fn lines_that_are_not_run_exist_in_a_document() {
     let documents = documents();
     let blocks: Vec<Block> = documents.iter().flat_map(|document| markdown::blocks(&document.text)).collect();
     let lines: Vec<&str> = blocks.iter().flat_map(commands).map(|(_, line)| line).collect();
     for (start, why) in NOT_RUN {
         assert!(lines.iter().any(|line| line.starts_with(start)), "{start} ({why}): no document has it");
     }
-    for (asks, _) in ASKS {
-        assert!(lines.iter().any(|line| without_comment(line) == *asks), "{asks}: no document has it");
+    for (shown, _) in INTERACTIVE {
+        assert!(lines.iter().any(|line| without_comment(line) == *shown), "{shown}: no document has it");
     }
 }
 
-/// The table of steps in the guide is the table of the program.
 #[test]
-fn the_steps_of_the_guide() {
-    let guide = std::fs::read_to_string(root().join("docs/guide.md")).unwrap();
-    let table: Vec<&str> = guide
-        .lines()
-        .filter(|line| line.starts_with("| planning |") || line.starts_with("| execution |"))
-        .collect();
-    let row = |step: &TransitionRule| {
-        let needs = match step.needs {
-            Prerequisite::Nothing => "",
-            Prerequisite::Conclusion => "a conclusion ",
-            Prerequisite::Children => "children ",
-            Prerequisite::ChildrenDoneAndConclusion => "all children done, a conclusion ",
+fn guide_transition_tables_match_the_state_machine() {
+    // The words for a conclusion, children, and both.
+    for (name, [conclusion, children, both]) in [
+        ("docs/guide.md", ["a conclusion", "children", "all children done, a conclusion"]),
+        ("docs/guide.zh-CN.md", ["结论", "子节点", "子节点全部结束、结论"]),
+    ] {
+        let guide = std::fs::read_to_string(root().join(name)).unwrap();
+        let table: Vec<&str> = guide
+            .lines()
+            .filter(|line| line.starts_with("| planning |") || line.starts_with("| execution |"))
+            .collect();
+        let row = |step: &TransitionRule| {
+            let needs = match step.needs {
+                Prerequisite::Nothing => String::new(),
+                Prerequisite::Conclusion => format!("{conclusion} "),
+                Prerequisite::Children => format!("{children} "),
+                Prerequisite::ChildrenDoneAndConclusion => format!("{both} "),
+            };
+            format!("| {} | {} | {} | {} | {needs}|", step.kind, step.from, step.action, step.to)
         };
-        format!("| {} | {} | {} | {} | {needs}|", step.kind, step.from, step.action, step.to)
-    };
-    assert_eq!(table, TRANSITION_RULES.iter().map(row).collect::<Vec<_>>());
+        assert_eq!(table, TRANSITION_RULES.iter().map(row).collect::<Vec<_>>(), "{name}");
+    }
 }
 
-/// `tanmi node create …` in a sentence names a command that exists; JSON in a sentence is JSON.
+/// Checks inline code: `tanmi node create …` must name an existing command, and JSON must parse.
 #[test]
-fn what_sentences_name_exists() {
+fn inline_code_names_existing_commands_and_valid_json() {
     let reference = std::fs::read_to_string(root().join("docs/reference.md")).unwrap();
     let known: BTreeSet<&str> =
         reference.lines().filter_map(|line| line.strip_prefix("### tanmi ")).collect();
@@ -381,7 +426,7 @@ fn what_sentences_name_exists() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn relative_links_point_to_existing_files() {
     let mut seen = 0;
     for document in documents() {
         let folder = root().join(&document.name).parent().unwrap().to_owned();
@@ -393,10 +438,10 @@ fn every_link_leads_somewhere() {
             }
         }
     }
-    assert!(seen > 0, "nothing was looked at");
+    assert!(seen > 0, "no link was checked");
 }
 
-/// The commands that are meant: `session bind|unbind ID` is `session bind` and `session unbind`.
+/// Returns the command names of a line: `session bind|unbind ID` gives `session bind` and `session unbind`.
 fn names(code: &str) -> Vec<String> {
     let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '|');
     let words: Vec<&str> =
@@ -411,7 +456,7 @@ fn names(code: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_reference_is_of_this_program() {
+fn reference_matches_the_program() {
     let written = std::fs::read_to_string(root().join("docs/reference.md")).unwrap_or_default();
     let now = TestEnv::new().ok(&["reference"]);
     let differs = now.lines().zip(written.lines()).find(|(now, written)| now != written);

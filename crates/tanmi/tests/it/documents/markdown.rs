@@ -1,27 +1,28 @@
-//! The blocks of code in a Markdown text. Everything else in it is passed over, but for code inside of sentences.
+//! Finds the code blocks and the inline code of a Markdown text.
 
-/// A block, in the order of the text.
+/// A code block.
 #[derive(Debug, PartialEq)]
 pub struct Block {
-    /// Line of its first line, from 1.
+    /// The line number of its first line, starting at 1.
     pub line: usize,
     pub kind: Kind,
     pub text: String,
-    /// Nothing but empty lines stands between it and the block before.
+    /// Whether only empty lines separate it from the previous block.
     pub follows: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     Indented,
-    /// Between fences, with the word that stands behind the first.
+    /// Between fences, with its language.
     Fenced(String),
 }
 
+/// Returns the code blocks in document order.
 pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut lines = text.lines().enumerate().peekable();
-    // What the line before was.
+    // State of the previous line.
     let (mut is_code, mut is_empty, mut follows) = (false, true, false);
     while let Some((n, line)) = lines.next() {
         if let Some(word) = line.strip_prefix("```") {
@@ -48,7 +49,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// What stands between backticks in a sentence or a cell.
+/// Returns the text between backticks outside of code blocks.
 pub fn inline(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_fenced = false;
@@ -62,7 +63,7 @@ pub fn inline(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn blocks_are_found_in_their_order() {
+fn blocks_and_inline_code_are_found_in_order() {
     let text = "a\n    no code\n\n    one\n    two # x\n\n```\nout\n```\ntext\n\n```json\n{}\n```\n    three\n\n    four\n";
     let block = |line, kind, text: &str, follows| Block { line, kind, text: text.into(), follows };
     let fenced = |word: &str| Kind::Fenced(word.into());

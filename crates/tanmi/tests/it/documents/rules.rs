@@ -1,4 +1,4 @@
-//! Every rule that the documents give as an example is accepted, speaks at one moment and is silent at another.
+//! Tests of the example rules in the documents: each one is accepted, applies to one event and not to another.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use super::{Document, documents};
 use crate::agent::Agent;
 use crate::env::{NOW, TestEnv};
 
-/// A rule, what `rules explain` is asked when it speaks, and when it is silent. `+2h` is a time, names in capitals are of
-/// the [`Stage`].
-const MOMENTS: &[(&str, &str, &str)] = &[
+/// The id of a rule, the arguments of `rules explain` with which it applies, and those with which it does not. `+2h` is a
+/// time, and names in capitals are ids of the [`Scene`]. Prompts contain the keyword in both languages.
+const EXAMPLES: &[(&str, &str, &str)] = &[
     (
         "team/run-tests",
         "--event task_complete --workspace WS --node DONE",
@@ -20,8 +20,8 @@ const MOMENTS: &[(&str, &str, &str)] = &[
     ("team/deploy", "--prompt deploy", "--prompt build"),
     ("team/long", "--session at-task --at +2h", "--session at-task"),
     ("team/long-and-stuck", "--session stuck --at +2h", "--session at-task --at +2h"),
-    ("team/quiet", "--session at-task", "--session nobody"),
-    ("guide/migrations", "--prompt migration", "--prompt build"),
+    ("team/quiet", "--session at-task", "--session unknown"),
+    ("guide/migrations", "--prompt migration/迁移", "--prompt build"),
     ("guide/welcome", "--event session_start --start startup", "--event session_start --start resume"),
     (
         "guide/after-compaction",
@@ -38,21 +38,21 @@ const MOMENTS: &[(&str, &str, &str)] = &[
     ("guide/validation", "--session at-check", "--session at-task"),
     ("guide/too-broad", "--session at-root", "--session at-plan"),
     ("guide/stuck", "--session stuck --at +2h", "--session stuck"),
-    ("guide/long-and-unbound", "--session long", "--session nobody"),
+    ("guide/long-and-unbound", "--session long", "--session unknown"),
     ("guide/otherwise", "--session at-task", "--session stuck"),
     ("guide/no-hints", "--platform cursor", "--platform codex"),
 ];
 
-/// A workspace in which everything has happened that the examples speak of.
-struct Stage {
+/// A workspace with every situation that the example rules react to.
+struct Scene {
     env: TestEnv,
     names: Vec<(&'static str, String)>,
 }
 
-impl Stage {
-    fn new() -> Stage {
+impl Scene {
+    fn new() -> Scene {
         let env = TestEnv::new();
-        let init = ["workspace", "init", "--name", "Auth", "--goal", "JWT", "--rule", "be quiet"];
+        let init = ["workspace", "init", "--name", "Auth", "--goal", "JWT", "--rule", "be quiet/安静"];
         let workspace = env.json(&init)["workspaceId"].as_str().unwrap().to_owned();
         let started = |title: &str| {
             let node = env.node("root", "execution", title);
@@ -66,7 +66,8 @@ impl Stage {
         };
         let (task, stuck) = (started("Check tokens"), started("Allow skew"));
         env.ok(&["problem", "--node", &stuck, "Clock skew"]);
-        let (finished, tested) = (done("Sign", "It holds"), done("Verify", "It holds, all tests pass"));
+        let (finished, tested) =
+            (done("Sign", "It holds"), done("Verify", "It holds, all tests pass/测试通过"));
         let (plan, check) = (env.node("root", "planning", "Later"), env.node("root", "execution", "Review"));
         env.node(&plan, "execution", "Renew tokens");
         env.ok(&["node", "update", &check, "--role", "validation"]);
@@ -92,10 +93,10 @@ impl Stage {
             ("TESTED", tested),
             ("+2h", (NOW + 2 * 3_600_000).to_string()),
         ];
-        Stage { env, names }
+        Scene { env, names }
     }
 
-    /// The verdict on a rule of a file.
+    /// Returns the verdict of `rules explain` on one rule of a file.
     fn verdict(&self, file: &str, rule: &str, asked: &str) -> String {
         let named = |word: &str| {
             let name = self.names.iter().find(|(name, _)| *name == word);
@@ -111,8 +112,8 @@ impl Stage {
     }
 }
 
-/// Every block that is a file of rules, and where it stands.
-fn files(documents: &[Document]) -> Vec<(String, String)> {
+/// Returns every block that is a rules file, with its place.
+fn files(documents: &[&Document]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for document in documents {
         for block in markdown::blocks(&document.text) {
@@ -124,28 +125,42 @@ fn files(documents: &[Document]) -> Vec<(String, String)> {
     files
 }
 
-#[test]
-fn every_example_speaks_and_is_silent() {
-    let stage = Stage::new();
+/// Checks the example rules of the documents in one language, which must contain all of [`EXAMPLES`].
+fn check(is_chinese: bool) {
+    let scene = Scene::new();
     let mut seen = BTreeSet::new();
-    for (place, text) in files(&documents()) {
-        let path = stage.env.root().join("example.json");
-        stage.env.write(&path, text.as_bytes());
+    let all = documents();
+    let documents: Vec<&Document> =
+        all.iter().filter(|document| document.is_chinese() == is_chinese).collect();
+    for (place, text) in files(&documents) {
+        let path = scene.env.root().join("example.json");
+        scene.env.write(&path, text.as_bytes());
         let path = path.display().to_string();
-        let checked = stage.env.json(&["rules", "check", &path]);
+        let checked = scene.env.json(&["rules", "check", &path]);
         assert_eq!(checked[0]["flaws"], json!([]), "{place}");
         let file: Value = serde_json::from_str(&text).unwrap();
         for rule in file["customRules"].as_array().unwrap() {
             let id = rule["id"].as_str().unwrap().to_owned();
-            let moment = MOMENTS.iter().find(|(rule, ..)| *rule == id);
-            let (_, speaks, silent) = moment.unwrap_or_else(|| panic!("{place}: no moment for {id}"));
-            let words = if rule["action"]["content"].is_string() { "said" } else { "matched" };
-            assert_eq!(stage.verdict(&path, &id, speaks), words, "{place}: {id}: {speaks}");
-            let verdict = stage.verdict(&path, &id, silent);
-            assert!(!["said", "matched"].contains(&&*verdict), "{place}: {id}: {silent}: {verdict}");
+            let example = EXAMPLES.iter().find(|(rule, ..)| *rule == id);
+            let (_, applies, does_not) =
+                example.unwrap_or_else(|| panic!("{place}: {id} is not in EXAMPLES"));
+            let expected = if rule["action"]["content"].is_string() { "said" } else { "matched" };
+            assert_eq!(scene.verdict(&path, &id, applies), expected, "{place}: {id}: {applies}");
+            let verdict = scene.verdict(&path, &id, does_not);
+            assert!(!["said", "matched"].contains(&&*verdict), "{place}: {id}: {does_not}: {verdict}");
             assert!(seen.insert(id), "{place}: another example has this id");
         }
     }
-    let known: BTreeSet<String> = MOMENTS.iter().map(|(rule, ..)| (*rule).to_owned()).collect();
-    assert_eq!(known, seen, "moments of rules that no document has");
+    let known: BTreeSet<String> = EXAMPLES.iter().map(|(rule, ..)| (*rule).to_owned()).collect();
+    assert_eq!(known, seen, "rules of EXAMPLES that no document has");
+}
+
+#[test]
+fn english_example_rules_apply_only_to_their_event() {
+    check(false);
+}
+
+#[test]
+fn chinese_example_rules_apply_only_to_their_event() {
+    check(true);
 }

@@ -1,4 +1,4 @@
-//! `docs/http.md`, done as it says: the server is started, and whoever copies its lines into a shell gets answers.
+//! Runs the shell examples of `docs/http.md` against a running server.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::env::{Run, TestEnv};
 use crate::serve::Server;
 
 #[test]
-fn the_server_answers_as_its_page_says() {
+fn http_examples_get_answers_from_the_server() {
     assert!(root().join("docs/http.md").exists());
     let env = TestEnv::new();
     let ws = env.init();
@@ -22,21 +22,24 @@ fn the_server_answers_as_its_page_says() {
         .map(|block| block.text.as_str())
         .collect();
     assert!(scripts.len() > 1, "{scripts:?}");
-    // One shell for all of them: the first says what the others need.
-    let settings: String =
+    // Every script needs the variables that the first one sets.
+    let variables: String =
         scripts[0].lines().filter(|line| !line.starts_with("curl")).map(|line| format!("{line}\n")).collect();
     for script in &scripts {
-        let asks: String = script
+        let requests: String = script
             .lines()
             .skip_while(|line| !line.starts_with("curl"))
             .map(|line| format!("{line}\n"))
             .collect();
         let run = Run::of(
-            env.command_in("sh", &env.project).args(["-euc", &format!("{settings}{asks}")]).output().unwrap(),
+            env.command_in("sh", &env.project)
+                .args(["-euc", &format!("{variables}{requests}")])
+                .output()
+                .unwrap(),
         );
-        assert!(run.ok, "{asks}{}", run.stderr);
-        let answer: Value =
-            serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {asks}{}", run.stdout));
-        assert_eq!(answer.get("error"), None, "{asks}{answer}");
+        assert!(run.ok, "{requests}{}", run.stderr);
+        let answer: Value = serde_json::from_str(&run.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {requests}{}", run.stdout));
+        assert_eq!(answer.get("error"), None, "{requests}{answer}");
     }
 }
