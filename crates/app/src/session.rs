@@ -156,15 +156,12 @@ impl App {
             state.hooks.clear();
         })?;
         self.prune_bindings(&bindings)?;
-        let message = match lang {
-            Lang::Zh => format!("已绑定到工作区「{name}」"),
-            Lang::En => format!("bound to workspace “{name}”"),
-        };
+        let message = bind_message(lang, &name);
         let binding =
             BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
         let hint = lang.pick(
-            "目标、规则和节点从下一次提示起自动送达；现在就要看：context_get",
-            "goal, rules and node come by themselves from the next prompt on; context_get has them now",
+            "目标、规则和聚焦节点从下一条提示词起自动注入；context_get 可立即查看",
+            "Goal, rules and the focused node are injected from the next prompt on; context_get returns them now",
         );
         Ok(BindResult { success: true, message, binding, hint })
     }
@@ -190,13 +187,8 @@ impl App {
             States::new(self.home())
                 .update(session, |state| (state.seen_context, state.unbound) = (None, true))?;
         }
-        let lang = self.lang(None);
-        let message = match was {
-            Some(_) => lang
-                .pick("已解除工作区绑定，钩子将不再注入上下文", "unbound; hooks inject no context any more"),
-            None => lang.pick("本会话没有绑定", "the session was not bound"),
-        };
-        Ok(UnbindResult { success: true, message: message.to_owned(), session_id: session.to_owned() })
+        let message = unbind_message(self.lang(None), was.is_some()).to_owned();
+        Ok(UnbindResult { success: true, message, session_id: session.to_owned() })
     }
 
     /// The specification's two shapes, with progress and the session's id in both.
@@ -349,5 +341,31 @@ impl App {
             node.as_ref().map(NodeId::as_str),
         )?;
         Ok(())
+    }
+}
+
+fn bind_message(lang: Lang, name: &str) -> String {
+    lang.pick(format!("已绑定到工作区「{name}」"), format!("Bound to workspace “{name}”"))
+}
+
+fn unbind_message(lang: Lang, was_bound: bool) -> &'static str {
+    match was_bound {
+        true => lang.pick(
+            "已解除工作区绑定，Hook 将不再注入上下文",
+            "Unbound from the workspace; hooks no longer inject context",
+        ),
+        false => lang.pick("本会话没有绑定工作区", "This session was not bound to a workspace"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Invariant: in Chinese these are the specification's own sentences.
+    #[test]
+    fn bind_and_unbind_messages_in_chinese_equal_the_specification() {
+        assert_eq!(bind_message(Lang::Zh, "重构认证模块"), "已绑定到工作区「重构认证模块」");
+        assert_eq!(unbind_message(Lang::Zh, true), "已解除工作区绑定，Hook 将不再注入上下文");
     }
 }

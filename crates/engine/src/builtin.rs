@@ -49,7 +49,7 @@ impl RuleInput<'_> {
             && session.prompts <= 1
             && !session.hooks_seen.contains(&EventKind::SessionStart);
         if is_early {
-            return Err(("会话开始的钩子即将注入", "the hook of its start is about to tell it"));
+            return Err(("会话开始的钩子即将注入", "the session-start hook is about to inject it"));
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl RuleInput<'_> {
         let is_already_told =
             self.facts.session.lost.is_some() && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
         if is_already_told {
-            return Err(("绑定的工作区无法读取", "the workspace it is bound to cannot be read"));
+            return Err(("绑定的工作区无法读取", "the bound workspace cannot be read"));
         }
         Ok(())
     }
@@ -82,8 +82,8 @@ impl RuleOutput {
     }
 }
 
-const UNBOUND: SkipReason = ("会话未绑定工作区", "the session is not bound");
-const BOUND: SkipReason = ("会话已绑定工作区", "the session is bound");
+const UNBOUND: SkipReason = ("会话未绑定工作区", "the session is not bound to a workspace");
+const BOUND: SkipReason = ("会话已绑定工作区", "the session is bound to a workspace");
 
 /// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
 pub(crate) const QUIET: i64 = 180_000;

@@ -40,7 +40,8 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
         Lang::Zh => format!("{zh}："),
         Lang::En => format!("{en}: "),
     };
-    let pointer = lang.pick("（已截断；完整内容见 context_get）\n", "(cut short; context_get has it all)\n");
+    let pointer =
+        lang.pick("（已截断；完整内容见 context_get）\n", "(truncated; context_get returns the full text)\n");
     let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - FOR_REMINDER;
     let mut body = CappedText::new(room);
 
@@ -54,7 +55,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     match &facts.node {
         None => body.line(
             &label("聚焦节点", "Focused node"),
-            lang.pick("（无；node_list 列出任务）", "(none; node_list shows the work)"),
+            lang.pick("（无；node_list 列出节点）", "(none; node_list lists the nodes)"),
         ),
         Some(node) => {
             body.line(

@@ -21,21 +21,21 @@ pub fn load(
 ) -> Result<DeclaredFacts, SkipReason> {
     let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
     if !kinds.contains(&event.kind) {
-        return Err(("不是它的事件", "not one of its events"));
+        return Err(("此规则不处理该事件", "this rule does not handle the event"));
     }
     if !config.declared_context {
-        return Err(("声明的上下文已关闭", "declared context is switched off"));
+        return Err(("声明的上下文已关闭", "declared context is disabled"));
     }
     let declaration = declared::find(&lookup(caller, event, project));
     complaints.extend(declaration.flaws.iter().map(|(path, why)| format!("{}: {why}", path.display())));
     if declaration.included().next().is_none() {
-        return Err(("没有声明的上下文", "nothing is declared"));
+        return Err(("没有声明的上下文", "no context is declared"));
     }
     if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
         // Where nothing can be remembered it would be told at every prompt.
         return Err((
-            "无处记录，仅在会话开始时告知",
-            "nothing can be remembered here: only a start tells it",
+            "无法保存会话状态，仅在会话开始时注入",
+            "session state cannot be saved, so it is injected only at session start",
         ));
     }
     let files = declaration.digest();
@@ -56,7 +56,7 @@ pub fn load(
     let known = match known {
         // Touched, and still the same words.
         Some((_, known)) if known == content => Some(TOLD),
-        _ if declaration.is_in(prompt) => Some(("提示词中已包含", "the prompt carries it already")),
+        _ if declaration.is_in(prompt) => Some(("提示词中已包含", "the prompt already contains it")),
         _ => None,
     };
     Ok(DeclaredFacts { files: read, digest, known })
@@ -77,7 +77,7 @@ pub fn lookup<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a 
     }
 }
 
-const TOLD: SkipReason = ("已告知且未变化", "it was told and has not changed");
+const TOLD: SkipReason = ("已注入且未变化", "already injected and unchanged");
 
 /// What an event does to what a session knows, before anything is decided.
 pub fn advance(state: &mut SessionState, event: &Event) {

@@ -30,21 +30,21 @@ pub fn load(
     bound: Option<&ContextSnapshot>,
 ) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
-        return Err(("不是会话开始", "not the start of a session"));
+        return Err(("不是会话开始", "not a session start"));
     }
     if !config.memory {
-        return Err(("记忆已关闭", "memory is switched off"));
+        return Err(("记忆已关闭", "memory is disabled"));
     }
-    let project = project.ok_or(("没有项目", "there is no project"))?;
+    let project = project.ok_or(("没有项目", "the event has no project"))?;
     let folder = Folder::of(project);
     if !folder.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
     }
     if !is_trusted(caller, project, &folder) {
-        return Err(("项目未被信任：tanmi trust", "the project is not trusted: tanmi trust"));
+        return Err(("项目未受信任；运行 tanmi trust", "the project is not trusted; run tanmi trust"));
     }
     if !folder.is_sound() {
-        return Err(("记忆文件夹含有符号链接", "the memory folder has symbolic links in it"));
+        return Err(("记忆文件夹含有符号链接", "the memory folder contains symbolic links"));
     }
     let about = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
     let about =

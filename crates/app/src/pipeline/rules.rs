@@ -117,7 +117,7 @@ pub fn check(file: &RuleFile) -> Vec<RuleFlaw> {
         if tanmi_engine::BUILTIN_RULES.iter().any(|known| known.id == rule.id) {
             let (zh, en) = (
                 String::from("id 与内置规则相同，不会生效"),
-                String::from("has the id of a built-in rule, which counts"),
+                String::from("has the ID of a built-in rule and is ignored"),
             );
             flaws.push(RuleFlaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
         }

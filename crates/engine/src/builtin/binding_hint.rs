@@ -6,7 +6,7 @@ use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, quiet, sessio
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "binding-hint",
-    about: ("未绑定时的绑定提示", "tells an unbound session how to bind when the user speaks of workspaces"),
+    about: ("未绑定时的绑定提示", "tells an unbound session how to bind when the prompt mentions workspaces"),
     priority: 30,
     events: &[EventKind::PromptSubmit],
     run,
@@ -20,7 +20,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     ctx.refuse_if_lost()?;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
     if !speaks_of_workspaces(prompt, facts.session.unbound) {
-        return Err(("提示词没有提到工作区", "the prompt does not speak of workspaces"));
+        return Err(("提示词没有提到工作区", "the prompt does not mention workspaces"));
     }
     if is_mostly_code(prompt) {
         return Err(("提示词主要是代码", "the prompt is mostly code"));
@@ -29,9 +29,11 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         session_info::how_to_bind(facts)
     } else {
         let id = crate::escape_tags(&facts.session.id);
-        let zh = format!("会话 ID：{id}\n还没有活跃的工作区。workspace_init 创建一个，session_bind 绑定。");
+        let zh = format!(
+            "你的会话 ID 是 {id}。\n还没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。"
+        );
         let en = format!(
-            "Session id: {id}\nThere is no active workspace yet. workspace_init creates one, session_bind binds it."
+            "Session ID: {id}\nThere is no active workspace yet. workspace_init creates one; session_bind binds it."
         );
         facts.lang.pick(zh, en)
     };

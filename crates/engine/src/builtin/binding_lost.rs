@@ -8,8 +8,8 @@ use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "binding-lost",
     about: (
-        "绑定的工作区无法读取时告知",
-        "tells when the workspace it is bound to is gone or cannot be read",
+        "绑定的工作区不存在或无法读取时告知",
+        "reports that the bound workspace is missing or unreadable",
     ),
     priority: 9,
     events: &[EventKind::SessionStart, EventKind::PromptSubmit],
@@ -20,14 +20,13 @@ pub const RULE: BuiltinRule = BuiltinRule {
 const AGAIN_AFTER: i64 = 3_600_000;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let lost =
-        ctx.facts.session.lost.as_deref().ok_or(("绑定没有问题", "nothing is wrong with its binding"))?;
+    let lost = ctx.facts.session.lost.as_deref().ok_or(("绑定没有问题", "the binding is intact"))?;
     let (session, id) = (crate::escape_tags(&ctx.facts.session.id), crate::escape_tags(lost));
     let zh = format!(
-        "会话 ID：{session}\n本会话绑定的工作区 {id} 现在不存在或无法读取，它的目标和规则不会再送达。请告知用户：tanmi doctor 说明原因；文件恢复后绑定随之恢复，session_bind 可改绑另一个。"
+        "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"
     );
     let en = format!(
-        "Session id: {session}\nThe workspace this session is bound to, {id}, is gone or cannot be read: its goal and rules arrive no more. Tell the user: tanmi doctor says why; the binding is back when the files are, and session_bind binds another."
+        "Session ID: {session}\nThis session is bound to workspace {id}, which is missing or cannot be read, so its goal and rules are not injected. Please tell the user: tanmi doctor shows the reason; the binding returns with the files, or session_bind binds another workspace."
     );
     let throttle = Throttle { key: format!("lost:{id}"), ttl: AGAIN_AFTER, rule: RULE.id.to_owned() };
     Ok(RuleOutput {

@@ -7,7 +7,7 @@ use crate::context_text::context_text;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "context-inject",
-    about: ("会话开始时注入工作区上下文", "gives a bound session its context when it starts"),
+    about: ("会话开始时注入工作区上下文", "injects the workspace context when a bound session starts"),
     priority: 10,
     events: &[EventKind::SessionStart],
     run,

@@ -10,7 +10,7 @@ use crate::context_text::{ContextHash, context_text};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "context-refresh",
-    about: ("上下文变化后重新注入", "gives the context again when it changed"),
+    about: ("上下文变化后重新注入", "injects the context again after it changed"),
     priority: 11,
     events: &[EventKind::PromptSubmit],
     run,
@@ -29,7 +29,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             every => facts.session.prompts > 1 && (facts.session.prompts - 1).is_multiple_of(every),
         };
     if !changed && !facts.session.compacted && !periodic {
-        return Err(("上下文与已告知的一致", "the context is still the one it was told"));
+        return Err(("上下文自上次注入后没有变化", "the context has not changed since it was injected"));
     }
     RuleOutput::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
 }

@@ -10,7 +10,7 @@ use crate::facts::DeclaredFile;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "declared-context",
-    about: ("注入声明的上下文文件", "tells what is declared in context files"),
+    about: ("注入声明的上下文文件", "injects declared context files"),
     priority: 12,
     events: &[EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart],
     run,
@@ -45,12 +45,14 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         }
     }
     if !left_out.is_empty() {
-        let (zh, en) =
-            (format!("（未列出：{}）", left_out.join("、")), format!("(not here: {})", left_out.join(", ")));
+        let (zh, en) = (
+            format!("（未包含：{}）", left_out.join("、")),
+            format!("(not included: {})", left_out.join(", ")),
+        );
         parts.push(text::cut(&lang.pick(zh, en), POINTERS - 2));
     }
     if parts.is_empty() {
-        return Err(("声明的文件为空", "nothing is declared"));
+        return Err(("声明的文件为空", "the declared files are empty"));
     }
     RuleOutput::always(ActionKind::Declared, parts.join("\n\n"))
 }

@@ -8,7 +8,7 @@ use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "memory-flush",
-    about: ("压缩前后保存关键事实", "asks for what should outlive a compaction"),
+    about: ("压缩前后保存关键事实", "asks the agent to save key facts around a compaction"),
     priority: 40,
     events: &[EventKind::PreCompact, EventKind::SessionStart],
     run,
@@ -17,22 +17,22 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (event, facts) = (ctx.event, ctx.facts);
     if !facts.memory_on {
-        return Err(("记忆已关闭", "memory is switched off"));
+        return Err(("记忆已关闭", "memory is disabled"));
     }
     if event.kind == EventKind::SessionStart {
         if event.payload.start != Some(StartSource::Compact) {
             return Err(("不是压缩之后", "not after a compaction"));
         }
         let zh = "上下文刚刚压缩。若摘要中有尚未保存的关键决策或用户偏好，请用 memory_save 保存；没有则不操作，不向用户报告。";
-        let en = "The conversation was just compacted. If the summary holds decisions or preferences that were not saved yet, save them with memory_save; if not, do nothing. No report to the user is needed.";
+        let en = "The conversation was just compacted. If its summary contains decisions or preferences that are not saved yet, save them with memory_save; otherwise do nothing. The user does not need a report.";
         return RuleOutput::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
     }
     if event.platform.compaction == Compaction::Nobody {
-        return Err(("该平台在压缩前不接受文本", "this client takes no text before a compaction"));
+        return Err(("该平台在压缩前不接受文本", "this client accepts no text before a compaction"));
     }
     if event.platform.compaction == Compaction::Summariser {
         let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
-        let en = "Keep in the summary: decisions with their reasons, what the user prefers, open problems and next steps, the ids of the workspace and node at hand.";
+        let en = "Keep in the summary: decisions and their reasons, user preferences, open problems and next steps, the IDs of the current workspace and node.";
         return RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
     }
     let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
@@ -43,16 +43,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
          上下文即将压缩（当前使用率 {usage}%，消息数 {messages}）。请回顾当前对话，将关键事实保存到记忆。\n\n\
          写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）\n\n\
          写入方式：每条事实调用一次 memory_save，或在终端执行 tanmi memory save-fact \"事实内容\" --type W --entities \"相关实体\" --confidence 0.9{session}\n\n\
-         类型：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)\n\n\
+         type 分类：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)\n\n\
          注意：无需保存则不操作；静默继续，不向用户报告；不重复 MEMORY.md 已有内容"
     );
     let en = format!(
         "[Memory Flush]\n\n\
-         The context is about to be compacted ({usage} % in use, {messages} messages). Please look back over this conversation and save its key facts to memory.\n\n\
-         What: key facts (technical decisions, architecture), preferences of the user (style, tools), history of the project (milestones, important changes)\n\n\
-         How: one memory_save per fact, or in a terminal tanmi memory save-fact \"the fact\" --type W --entities \"what it is about\" --confidence 0.9{session}\n\n\
-         Types: W (of the world) / B (history of the project) / O (preference, needs a confidence)\n\n\
-         Note: do nothing if there is nothing to save; go on silently, without a report to the user; do not repeat what MEMORY.md has"
+         The context is about to be compacted ({usage}% used, {messages} messages). Please review this conversation and save its key facts to memory.\n\n\
+         What to save: key facts (technical decisions, architecture choices), user preferences (coding style, tools), project history (milestones, important changes)\n\n\
+         How to save: call memory_save once per fact, or run in a terminal: tanmi memory save-fact \"the fact\" --type W --entities \"related entities\" --confidence 0.9{session}\n\n\
+         type: W (objective fact) / B (project history) / O (user preference, needs confidence)\n\n\
+         Note: do nothing if there is nothing to save; continue silently without reporting to the user; do not repeat what MEMORY.md contains"
     );
     RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en))
 }

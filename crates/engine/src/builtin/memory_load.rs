@@ -9,7 +9,7 @@ use crate::facts::{FactLine, MemoryFacts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "memory-load",
-    about: ("会话开始时加载记忆", "tells a session what is remembered when it starts"),
+    about: ("会话开始时加载记忆", "injects memory when a session starts"),
     priority: 13,
     events: &[EventKind::SessionStart],
     run,
@@ -20,7 +20,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let room = ctx.left.saturating_sub(ActionKind::Memory.overhead() + FOR_REMINDER);
     let content = memory_text(memory, ctx.facts.lang, room);
     if content.is_empty() {
-        return Err(("还没有记忆", "nothing is remembered yet"));
+        return Err(("还没有记忆", "there is no memory yet"));
     }
     RuleOutput::always(ActionKind::Memory, content)
 }
@@ -39,8 +39,8 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
         let parts = [
             (lang.pick("主题：", "Topic: "), std::slice::from_ref(&summary.topic)),
             (lang.pick("摘要：", "Summary: "), std::slice::from_ref(&summary.summary)),
-            (lang.pick("决策：", "Decided: "), &summary.decisions),
-            (lang.pick("待办：", "To do: "), &summary.todos),
+            (lang.pick("决策：", "Decision: "), &summary.decisions),
+            (lang.pick("待办：", "Todo: "), &summary.todos),
         ];
         for (label, texts) in parts {
             for text in texts.iter().filter(|text| !text.trim().is_empty()) {

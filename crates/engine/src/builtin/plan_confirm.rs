@@ -7,7 +7,7 @@ use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, smart_reminder};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "plan-confirm",
-    about: ("计划确认提醒", "asks to show a finished plan to the user"),
+    about: ("计划确认提醒", "reminds the agent to show a complete plan to the user"),
     priority: 15,
     events: &[EventKind::PromptSubmit],
     run,
@@ -16,6 +16,6 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
         reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder, RULE.id)),
-        _ => Err(("适用的是另一条提醒", "another reminder is the one that applies")),
+        _ => Err(("适用的是另一条提醒", "another reminder applies")),
     }
 }

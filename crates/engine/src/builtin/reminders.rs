@@ -21,21 +21,21 @@ const REMINDERS: &[Reminder] = &[
         applies: |node, _| !node.problem.is_empty(),
         throttled: false,
         zh: "⚠️ 当前节点存在问题记录。\n建议：先解决问题再继续，或使用 problem_clear 清除已解决的问题。",
-        en: "⚠️ The current node has a problem on record.\nSuggestion: solve it before going on, or clear it with problem_clear if it is solved.",
+        en: "⚠️ The current node has an open problem.\nSuggestion: solve it before continuing, or call problem_clear if it is already solved.",
     },
     Reminder {
         key: "log_timeout",
         applies: |node, now| is_implementing(node) && node.last_log_at.is_some_and(|at| now - at > 180_000),
         throttled: true,
         zh: "⏰ 距离上次日志已超过 3 分钟。\n建议：使用 log_append 记录当前工作进展，保持工作可追溯性。",
-        en: "⏰ The last log entry is more than 3 minutes old.\nSuggestion: record the present progress with log_append, so that the work can be followed.",
+        en: "⏰ The last log entry is more than 3 minutes old.\nSuggestion: record current progress with log_append to keep the work traceable.",
     },
     Reminder {
         key: "children_completed",
         applies: |node, _| node.status == "monitoring" && children(node, ChildCounts::all_done),
         throttled: true,
         zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
-        en: "✅ All child nodes are done.\nSuggestion: sum up their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
+        en: "✅ All child nodes are done.\nSuggestion: summarize their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
     },
     Reminder {
         key: PLAN_COMPLETED,
@@ -49,14 +49,14 @@ const REMINDERS: &[Reminder] = &[
         },
         throttled: true,
         zh: "📋 计划节点已创建完子任务。\n建议：向用户展示完整计划并等待确认，再开始执行第一个任务。",
-        en: "📋 The plan has its tasks.\nSuggestion: show the whole plan to the user and wait for their word before starting the first task.",
+        en: "📋 The tasks of the plan are created.\nSuggestion: show the complete plan to the user and wait for confirmation before starting the first task.",
     },
     Reminder {
         key: "no_log_start",
         applies: |node, now| is_implementing(node) && node.last_log_at.is_none() && now - node.since > 60_000,
         throttled: true,
-        zh: "📝 节点已开始超过 1 分钟，但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
-        en: "📝 The node was started more than a minute ago and has no log yet.\nSuggestion: begin its log with log_append.",
+        zh: "📝 节点已开始 1 分钟但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
+        en: "📝 The node was started more than 1 minute ago and has no log entries.\nSuggestion: start its log with log_append.",
     },
     Reminder {
         key: "no_problem",
@@ -68,7 +68,7 @@ const REMINDERS: &[Reminder] = &[
         },
         throttled: true,
         zh: "💭 节点执行超过 5 分钟，建议记录当前状态。\n建议：使用 problem_update 记录遇到的问题和下一步计划，即使没有问题也可以记录下一步意图。",
-        en: "💭 The node has been worked on for more than 5 minutes.\nSuggestion: record problems and the next step with problem_update; without a problem, the next intention alone.",
+        en: "💭 The node has been in progress for more than 5 minutes.\nSuggestion: record problems and the next step with problem_update; without a problem, record the next step alone.",
     },
 ];
 
@@ -83,7 +83,45 @@ fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
 /// The highest that applies, throttled or not.
 pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is in focus"))?;
+    let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is focused"))?;
     let reminder = REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now));
-    reminder.ok_or(("没有适用的提醒", "no reminder applies to the node in focus"))
+    reminder.ok_or(("没有适用的提醒", "no reminder applies to the focused node"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Invariant: the Chinese texts are the specification's own sentences, in its order of priority.
+    #[test]
+    fn reminders_in_chinese_equal_the_specification() {
+        let specified = [
+            (
+                "problem",
+                "⚠️ 当前节点存在问题记录。\n建议：先解决问题再继续，或使用 problem_clear 清除已解决的问题。",
+            ),
+            (
+                "log_timeout",
+                "⏰ 距离上次日志已超过 3 分钟。\n建议：使用 log_append 记录当前工作进展，保持工作可追溯性。",
+            ),
+            (
+                "children_completed",
+                "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
+            ),
+            (
+                "plan_completed",
+                "📋 计划节点已创建完子任务。\n建议：向用户展示完整计划并等待确认，再开始执行第一个任务。",
+            ),
+            (
+                "no_log_start",
+                "📝 节点已开始 1 分钟但尚无日志记录。\n建议：使用 log_append 开始记录工作日志。",
+            ),
+            (
+                "no_problem",
+                "💭 节点执行超过 5 分钟，建议记录当前状态。\n建议：使用 problem_update 记录遇到的问题和下一步计划，即使没有问题也可以记录下一步意图。",
+            ),
+        ];
+        let actual: Vec<_> = REMINDERS.iter().map(|reminder| (reminder.key, reminder.zh)).collect();
+        assert_eq!(actual, specified);
+    }
 }

@@ -7,7 +7,7 @@ use crate::facts::Facts;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "session-info",
-    about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its id when it starts"),
+    about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its ID at session start"),
     priority: 10,
     events: &[EventKind::SessionStart],
     run,
@@ -26,10 +26,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 pub(super) fn how_to_bind(facts: &Facts) -> String {
     let id = crate::escape_tags(&facts.session.id);
     let zh = format!(
-        "会话 ID：{id}\n本会话未绑定工作区。session_status 列出可用的工作区，session_bind 绑定其中一个。"
+        "你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区；session_status 列出可用的工作区。"
     );
     let en = format!(
-        "Session id: {id}\nThis session is not bound to a workspace. session_status lists them, session_bind binds one."
+        "Session ID: {id}\nThis session is not bound to a workspace. session_status lists workspaces; session_bind binds one."
     );
     facts.lang.pick(zh, en)
 }

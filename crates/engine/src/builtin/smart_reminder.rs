@@ -9,7 +9,7 @@ use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "smart-reminder",
-    about: ("智能提醒", "reminders that fit the state of the node in focus"),
+    about: ("智能提醒", "reminders about the state of the focused node"),
     priority: 20,
     events: &[EventKind::PromptSubmit],
     run,
@@ -18,7 +18,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
         reminder if reminder.key == PLAN_COMPLETED => {
-            Err(("适用的是计划确认", "the one that applies is the plan's, which has its own rule"))
+            Err(("适用的是计划确认提醒", "the plan confirmation applies, which is a rule of its own"))
         }
         reminder => Ok(say(ctx, reminder, RULE.id)),
     }

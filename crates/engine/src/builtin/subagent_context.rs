@@ -9,7 +9,7 @@ use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "subagent-context",
-    about: ("子智能体开始时注入工作区上下文", "gives a subagent its session's context"),
+    about: ("子智能体开始时注入工作区上下文", "injects the context of the session into a subagent"),
     priority: 14,
     events: &[EventKind::SubagentStart],
     run,
@@ -29,16 +29,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         Some(node) => {
             let id = &node.id;
             let zh = format!(
-                "交回结果：过程用 log_append 记到节点 {id}；最后的回答里写明结论、改动的文件和未解决的问题。节点的状态由主智能体流转；只有主智能体把某个节点交给你时，才对该节点 start（附 agent）与 complete（附 conclusion）。"
+                "返回结果：用 log_append 将过程记录到节点 {id}；在最后的回答中写明结论、修改的文件和未解决的问题。节点状态由主智能体流转；只有主智能体把某个节点交给你时，才对该节点执行 start（带 agent）和 complete（带 conclusion）。"
             );
             let en = format!(
-                "Handing back: keep the log of node {id} with log_append; end with an answer that names the conclusion, the files you changed and what is open. The main agent moves nodes on; start (naming yourself as agent) and complete (with a conclusion) only a node that it gave to you."
+                "Returning results: record progress on node {id} with log_append; state the conclusion, the changed files and open problems in your final answer. The main agent changes node statuses; start (with agent) and complete (with conclusion) only a node that it assigned to you."
             );
             lang.pick(zh, en)
         }
         None => {
-            let zh = "交回结果：最后的回答里写明结论、改动的文件和未解决的问题。";
-            let en = "Handing back: end with an answer that names the conclusion, the files you changed and what is open.";
+            let zh = "返回结果：在最后的回答中写明结论、修改的文件和未解决的问题。";
+            let en = "Returning results: state the conclusion, the changed files and open problems in your final answer.";
             lang.pick(zh, en).to_owned()
         }
     };

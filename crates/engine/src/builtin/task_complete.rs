@@ -7,17 +7,17 @@ use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "task-complete",
-    about: ("任务完成提醒", "tells when completing a node leaves its parent ready to complete"),
+    about: ("任务完成提醒", "reports that a parent can be completed after its last child"),
     priority: 25,
     events: &[EventKind::TaskComplete],
     run,
 };
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "there is no such node"))?;
-    let parent = node.parent.as_ref().ok_or(("没有父节点", "it has no parent"))?;
+    let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "the node does not exist"))?;
+    let parent = node.parent.as_ref().ok_or(("没有父节点", "the node has no parent"))?;
     let children = parent.children.filter(|children| parent.status == "monitoring" && children.all_done());
-    let children = children.ok_or(("父节点还有未完成的子节点", "its parent has other open children"))?;
+    let children = children.ok_or(("父节点还不能完成", "the parent cannot be completed yet"))?;
     let (title, id) = (escape_tags(&parent.title), &parent.id);
     let (failed_zh, failed_en) = match children.failed {
         0 => (String::new(), String::new()),
@@ -27,7 +27,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         "✅「{title}」（{id}）的所有子节点已完成{failed_zh}。\n建议：汇总子节点结论，调用 node_transition(nodeId='{id}', action='complete', conclusion='...') 完成它。"
     );
     let en = format!(
-        "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: sum up their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
+        "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: summarize their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
     );
     RuleOutput::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
 }

@@ -5,7 +5,9 @@ use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload,
 
 use super::*;
 use crate::context_text::ContextHash;
-use crate::facts::{ChildCounts, NodeFacts, ParentFacts, SessionFacts, WorkspaceFacts};
+use crate::facts::{
+    ChildCounts, FactLine, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts, WorkspaceFacts,
+};
 use crate::{BUILTIN_RULES, decide};
 
 const NOW: i64 = 1_765_432_100_000;
@@ -352,4 +354,81 @@ fn every_reminder_and_its_throttle() {
         }
     }
     insta::assert_snapshot!(out);
+}
+
+/// The texts of one event that are compared with the specification.
+fn texts(event: &Event, facts: &Facts) -> Vec<String> {
+    run(event, facts).actions.into_iter().map(|action| action.content).collect()
+}
+
+#[test]
+fn session_info_in_chinese_has_the_sentence_of_the_specification() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    let told = texts(&start, &unbound(Lang::Zh));
+    assert!(told[0].starts_with("你的会话 ID 是 abc123，可以用它调用 session_bind"), "{told:?}");
+}
+
+/// Commands and paths are ours; the other sentences are the specification's.
+#[test]
+fn memory_flush_in_chinese_has_the_sentences_of_the_specification() {
+    let mut before = event(&CURSOR, EventKind::PreCompact, "");
+    (before.payload.usage_percent, before.payload.message_count) = (Some(85), Some(30));
+    let told = texts(&before, &unbound(Lang::Zh));
+    let paragraphs: Vec<&str> = told[0].split("\n\n").collect();
+    assert_eq!(paragraphs[0], "[Memory Flush]");
+    let intro = "上下文即将压缩（当前使用率 85%，消息数 30）。请回顾当前对话，将关键事实保存到";
+    assert!(paragraphs[1].starts_with(intro), "{told:?}");
+    assert_eq!(
+        paragraphs[2],
+        "写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）"
+    );
+    assert!(paragraphs[3].starts_with("写入方式："), "{told:?}");
+    assert!(
+        paragraphs[4].ends_with("分类：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)"),
+        "{told:?}"
+    );
+    assert_eq!(
+        paragraphs[5..],
+        ["注意：无需保存则不操作；静默继续，不向用户报告；不重复 MEMORY.md 已有内容"]
+    );
+}
+
+/// Commands and paths are ours, and so is the remark about facts: whether a compaction happened does not matter.
+#[test]
+fn session_save_in_chinese_has_the_sentences_of_the_specification() {
+    let mut facts = unbound(Lang::Zh);
+    facts.session.total_prompts = 10;
+    let told = texts(&event(&CURSOR, EventKind::Stop, ""), &facts);
+    let paragraphs: Vec<&str> = told[0].split("\n\n").collect();
+    assert_eq!(paragraphs[0], "[Session Save]");
+    assert!(paragraphs[1].starts_with("任务已完成。请生成本次会话的摘要并保存"), "{told:?}");
+    assert_eq!(
+        paragraphs[2],
+        "摘要要求：主题（一句话）、摘要（100-200 字）、关键决策（列表）、待办事项（如有）"
+    );
+    assert!(paragraphs[3].starts_with("同时："), "{told:?}");
+    assert_eq!(paragraphs[4..], ["注意：内容太少则不操作；完成后不向用户报告"]);
+}
+
+#[test]
+fn memory_in_chinese_has_the_headings_of_the_specification() {
+    let fact =
+        FactLine { day: "2026-02-16".into(), letter: "W".into(), content: "决定使用 JWT 认证".into() };
+    let memory = MemoryFacts {
+        core: "- 数据库：PostgreSQL".into(),
+        summary: Some(SummaryFacts {
+            topic: "认证".into(),
+            summary: "替换为 JWT".into(),
+            ..SummaryFacts::default()
+        }),
+        recent: vec![fact],
+        found: Vec::new(),
+    };
+    let facts = Facts { memory: Ok(memory), ..bound(Lang::Zh) };
+    let told = texts(&event(&CURSOR, EventKind::SessionStart, ""), &facts);
+    assert_eq!(
+        told[1],
+        "## 核心记忆\n\n- 数据库：PostgreSQL\n\n## 上次会话\n\n- 主题：认证\n- 摘要：替换为 JWT\n\n\
+         ## 近期事实\n\n- [2026-02-16][W] 决定使用 JWT 认证"
+    );
 }

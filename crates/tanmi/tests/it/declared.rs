@@ -123,7 +123,7 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
     let shown = env.ok(&["context", "show"]);
     assert!(shown.contains("cut short") && shown.contains("only its name"), "{shown}");
     let told = start(&env, "t", "startup");
-    assert!(told.contains("not here:") && told.contains("c.md"), "{told}");
+    assert!(told.contains("not included:") && told.contains("c.md"), "{told}");
 }
 
 #[test]

@@ -157,10 +157,10 @@ fn a_focus_that_is_gone_is_no_focus() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
     env.ok(&["node", "delete", &node]);
     let agent = Agent::claude(&env, "s");
-    assert!(agent.start("startup").contains("Focused node: (none; node_list shows the work)"));
+    assert!(agent.start("startup").contains("Focused node: (none; node_list lists the nodes)"));
     env.ok(&["workspace", "delete", &ws]);
     let told = agent.start("startup");
-    assert!(told.contains("is gone") && !told.contains("not bound"), "{told}");
+    assert!(told.contains("is missing") && !told.contains("not bound"), "{told}");
 }
 
 #[test]
@@ -238,9 +238,9 @@ fn a_workspace_that_is_gone_is_missed() {
     assert!(agent.prompt("again").contains("NEW-RULE"), "the binding is back with it");
     tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
     env.tick(3_700_000);
-    assert!(agent.prompt("go on").contains("is gone"), "deleted");
+    assert!(agent.prompt("go on").contains("is missing"), "deleted");
     // Who wants no hints still learns its id.
     env.ok(&["config", "set", "bindingHints", "false"]);
     let told = agent.start("startup");
-    assert!(told.contains("not bound") && !told.contains("is gone"), "{told}");
+    assert!(told.contains("not bound") && !told.contains("is missing"), "{told}");
 }

@@ -24,7 +24,7 @@ impl Context {
             chain_node(&mut out, node, lang);
         }
         if !self.child_conclusions.is_empty() {
-            let _ = writeln!(out, "\n## {}", lang.pick("子节点结论", "Conclusions of its children"));
+            let _ = writeln!(out, "\n## {}", lang.pick("子节点结论", "Child conclusions"));
             for child in &self.child_conclusions {
                 item(
                     &mut out,
@@ -57,7 +57,7 @@ impl Context {
             let _ = writeln!(
                 out,
                 "\n{}",
-                lang.pick("未显示（可用 node show 查看）：", "Not shown (node show has it):")
+                lang.pick("未显示（用 node show 查看）：", "Not shown (see node show):")
             );
             for omission in &self.omitted {
                 item(&mut out, &format!("{} {}: {}", omission.of, omission.what, omission.count));
@@ -72,7 +72,7 @@ fn chain_node(out: &mut String, node: &ChainNode, lang: Lang) {
     let isolated = if node.isolated { lang.pick("（隔离）", " (isolated)") } else { "" };
     let _ = writeln!(out, "{}{isolated}", node.id);
     if let Some(damage) = &node.damage {
-        let _ = writeln!(out, "{}{damage}", lang.pick("文件损坏：", "damaged file: "));
+        let _ = writeln!(out, "{}{damage}", lang.pick("文件损坏：", "Damaged file: "));
     }
     paragraph(out, lang.pick("需求", "Requirement"), &node.requirement);
     paragraph(out, lang.pick("结论", "Conclusion"), node.conclusion.as_deref().unwrap_or_default());

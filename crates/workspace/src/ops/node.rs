@@ -280,7 +280,7 @@ pub fn edit_reference(
             if let Ok(to) = NodeId::parse(target) {
                 existing_brief(tx, "targetId", &to)?;
                 if to == *id {
-                    let reason = String::from("a node cannot refer to itself");
+                    let reason = String::from("a node cannot reference itself");
                     return Err(Error::Invalid { field: "targetId", reason });
                 }
             }
