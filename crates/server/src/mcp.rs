@@ -21,15 +21,15 @@ use crate::tools::{self, ToolRequest};
 
 mod transport;
 
-/// Taught to every model that connects: the flow of work, in both languages.
-const INSTRUCTIONS: &str = "Tanmi keeps a tree of planned work (a workspace) in this project. Flow: workspace_init (or \
-workspace_list) → context_get to read goal, rules and rulesHash → node_create with that rulesHash: planning nodes have \
-children, execution nodes are carried out → node_transition start → log_append on progress, problem_update when stuck → \
-node_transition complete with a conclusion; a planning node completes when all its children are done. Ids may be left \
-out where only one workspace is active and a node is in focus. Use it for work of several steps, not for quick questions.\n\
-Tanmi 在项目中维护一棵任务树（工作区）。流程：workspace_init（或 workspace_list）→ context_get 读取目标、规则和 rulesHash → \
-用该 rulesHash 调用 node_create（planning 节点有子节点，execution 节点负责执行）→ node_transition start → 进展用 log_append，受阻用 \
-problem_update → node_transition complete 并给出 conclusion；子节点全部结束后规划节点才能完成。只用于多步骤任务，不用于简单问答。";
+/// Sent to every client that connects: when to use Tanmi, the order of calls, and the defaults of omitted ids.
+const INSTRUCTIONS: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; \
+it is not meant for quick questions. Create a workspace with workspace_init or find one with workspace_list, then call \
+session_bind. context_get returns goal, rules and rulesHash. Plan with node_create, passing rulesHash: planning nodes have \
+children, execution nodes are carried out. Show the plan to the user before starting it. Per node: node_transition start, \
+log_append for progress, problem_update when blocked, node_transition complete with a conclusion; a planning node completes \
+after all its children. Delete or archive only when the user asks. Save decisions and preferences with memory_save; answer \
+questions about the past with memory_search. IDs left out mean this session, its workspace and its focused node; an unbound \
+session uses the project's only active workspace.";
 
 /// Serves until the client closes its end.
 pub fn run(app: App) -> io::Result<()> {

@@ -17,8 +17,8 @@ pub fn describe() -> Value {
         "info": {
             "title": "Tanmi",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Workspaces, sessions, rules, the ledger and memory of this machine. \
-                            The token is in serve.json in Tanmi's home folder.",
+            "description": "Workspaces, sessions, rules, ledger and memory on this machine. \
+                            The bearer token is in serve.json in the home store.",
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -56,13 +56,13 @@ fn operation(route: &Route) -> Value {
     if route.is_per_project() {
         parameters.push(json!({
             "name": "project", "in": "query", "schema": {"type": "string"},
-            "description": "one of GET /api/v1/projects; the server's own if left out",
+            "description": "a project from GET /api/v1/projects; default: the server's own project",
         }));
     }
     if route.takes_version() {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},
-            "description": "the version that is changed; another one is refused with 412 and what it is now",
+            "description": "version that the change is based on; if it is outdated, the response is 412 with the current state",
         }));
     }
     if is_stream {
@@ -78,9 +78,9 @@ fn operation(route: &Route) -> Value {
         "summary": route.about(),
         "parameters": parameters,
         "responses": {
-            route.status.to_string(): {"description": "done", "content": {kind: {"schema": schema}}},
+            route.status.to_string(): {"description": "success", "content": {kind: {"schema": schema}}},
             "default": {
-                "description": "refused, with the reason and what to do",
+                "description": "error with the reason and a hint",
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
             },
         },

@@ -30,7 +30,8 @@ const fn reads(name: &'static str, about: &'static str, params: &'static [Param]
     CallSpec { name, about, reads: true, params }
 }
 
-pub const PROJECTS: CallSpec = reads("projects", "Projects that this server knows, its own first.", &[]);
+pub const PROJECTS: CallSpec =
+    reads("projects", "List the projects known to this server, its own project first.", &[]);
 
 pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
     let projects: Vec<String> =
@@ -40,9 +41,9 @@ pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
 
 pub const WORKSPACES: CallSpec = reads(
     "workspaces",
-    "Workspaces with progress, latest first.",
+    "List workspaces with their progress, latest first.",
     &[
-        with_description(optional("all", ParamKind::Flag), "also of other projects"),
+        with_description(optional("all", ParamKind::Flag), "include other projects"),
         optional("status", ParamKind::Word(WorkspaceStatus::WORDS)),
         optional("limit", ParamKind::Number { min: 1, max: 10_000 }),
     ],
@@ -58,7 +59,7 @@ pub fn workspaces(c: &Call<'_>, state: &ServerState) -> Result {
 
 pub const SESSION_VIEW: CallSpec = reads(
     "session",
-    "What a session is bound to, or what it could be bound to.",
+    "Get the workspace and focused node of a session, or the workspaces it can bind to.",
     &[required("sessionId", SESSION)],
 );
 
@@ -71,7 +72,7 @@ const WORKSPACE_ID: Param = required("workspaceId", ID);
 const NODE_ID: Param = required("nodeId", ID);
 
 pub const WORKSPACE_DETAIL: CallSpec =
-    reads("workspace", "A workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
+    reads("workspace", "Get a workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
 
 pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.workspace_detail(&c.arguments.needed("workspaceId"))?)
@@ -79,15 +80,15 @@ pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const NODES: CallSpec = reads(
     "nodes",
-    "Nodes in tree order, page by page; with `ids`, just those.",
+    "List nodes in tree order, one page per call; with `ids`, only those nodes.",
     &[
         WORKSPACE_ID,
-        with_description(optional("parentId", ID), "only below this node"),
+        with_description(optional("parentId", ID), "only this node and its descendants"),
         optional("status", ParamKind::Words(NodeStatus::WORDS)),
-        with_description(optional("query", LINE), "words of the title"),
+        with_description(optional("query", LINE), "words the title must contain"),
         optional("depth", ParamKind::Number { min: 0, max: 64 }),
         LIMIT,
-        with_description(optional("after", ID), "nextAfter of the page before"),
+        with_description(optional("after", ID), "nextAfter of the previous page"),
         optional("ids", ParamKind::Texts),
     ],
 );
@@ -101,11 +102,14 @@ pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const NODE_VIEW: CallSpec = reads(
     "node",
-    "A node whole, with its ancestors, the steps that are possible, and its version.",
+    "Get a node with all its fields, its ancestors, the allowed actions and its version.",
     &[
         WORKSPACE_ID,
         NODE_ID,
-        with_description(optional("render", ParamKind::Flag), "with its texts as trees of elements"),
+        with_description(
+            optional("render", ParamKind::Flag),
+            "also return the rendered Markdown as element trees",
+        ),
     ],
 );
 
@@ -129,8 +133,8 @@ pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const LOG: CallSpec = reads(
     "log",
-    "The latest log lines of a node, or of the workspace.",
-    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` for the workspace's own"), LIMIT],
+    "Get the latest log entries of a node or of the workspace.",
+    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` means the workspace itself"), LIMIT],
 );
 
 pub fn log(c: &Call<'_>, _: &ServerState) -> Result {
@@ -140,8 +144,8 @@ pub fn log(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const PROBLEM: CallSpec = reads(
     "problem",
-    "The problem at hand of a node, or of the workspace.",
-    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` for the workspace's own")],
+    "Get the open problem of a node or of the workspace.",
+    &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` means the workspace itself")],
 );
 
 pub fn problem(c: &Call<'_>, _: &ServerState) -> Result {
@@ -150,10 +154,10 @@ pub fn problem(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const BINDINGS: CallSpec = reads(
     "bindings",
-    "Sessions that are bound to workspaces, the latest heard of first.",
+    "List bound sessions, most recently active first.",
     &[
         WORKSPACE,
-        with_description(optional("live", ParamKind::Flag), "only those at work, or only those not"),
+        with_description(optional("live", ParamKind::Flag), "true: only live sessions; false: only others"),
         LIMIT,
     ],
 );
@@ -165,12 +169,12 @@ pub fn bindings(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const SESSIONS: CallSpec = reads(
     "sessions",
-    "Sessions that were heard of, bound or not, the latest first.",
+    "List known sessions, most recently active first.",
     &[
-        with_description(optional("live", ParamKind::Flag), "only those at work, or only those not"),
+        with_description(optional("live", ParamKind::Flag), "true: only live sessions; false: only others"),
         with_description(
             optional("bound", ParamKind::Flag),
-            "only those bound to a workspace, or only those not",
+            "true: only bound sessions; false: only unbound ones",
         ),
         LIMIT,
     ],
@@ -191,7 +195,7 @@ fn session_filter(c: &Call<'_>) -> SessionFilter {
 
 pub const RULES: CallSpec = reads(
     "rules",
-    "The rules that decide what agents are told.",
+    "List the built-in and custom rules that decide what agents are told.",
     &[optional("source", ID), optional("event", ID), LIMIT],
 );
 
@@ -203,7 +207,8 @@ pub fn rules(c: &Call<'_>, _: &ServerState) -> Result {
     })?)
 }
 
-pub const CHECK: CallSpec = reads("rules_check", "What is wrong with the rules files that count here.", &[]);
+pub const CHECK: CallSpec =
+    reads("rules_check", "Check the rules files of this project and list their errors.", &[]);
 
 pub fn check(c: &Call<'_>, _: &ServerState) -> Result {
     Ok(json!({"files": c.app.rules_check(None)}))
@@ -211,7 +216,7 @@ pub fn check(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const EXPLAIN: CallSpec = reads(
     "rules_explain",
-    "What would be said to an event, and why. Changes nothing.",
+    "Explain which texts the rules would inject at an event and why, without changing anything.",
     &[
         required("sessionId", SESSION),
         optional("event", ID),
@@ -240,16 +245,16 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const LEDGER: CallSpec = reads(
     "ledger",
-    "What agents were told, when, and what it cost: the latest entries, oldest first.",
+    "List the latest ledger entries, oldest first: injected texts, times and token counts.",
     &[
         optional("sessionId", SESSION),
         optional("event", ID),
         optional("platform", ID),
         optional("rule", LINE),
-        with_description(optional("since", ID), "YYYY-MM-DD, UTC"),
-        with_description(optional("until", ID), "YYYY-MM-DD, UTC"),
+        with_description(optional("since", ID), "YYYY-MM-DD (UTC)"),
+        with_description(optional("until", ID), "YYYY-MM-DD (UTC)"),
         LIMIT,
-        with_description(optional("texts", ParamKind::Flag), "with the exact texts"),
+        with_description(optional("texts", ParamKind::Flag), "include the injected texts"),
     ],
 );
 
@@ -269,7 +274,7 @@ pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const DAYS: CallSpec = reads(
     "ledger_days",
-    "Tokens and times of hooks per day.",
+    "Get token counts and hook durations per day.",
     &[optional("days", ParamKind::Number { min: 1, max: 366 })],
 );
 
@@ -278,7 +283,7 @@ pub fn days(c: &Call<'_>, _: &ServerState) -> Result {
 }
 
 pub const LEDGER_TEXT: CallSpec =
-    reads("ledger_text", "The exact text behind a line of the ledger.", &[required("digest", ID)]);
+    reads("ledger_text", "Get the injected text of a ledger entry.", &[required("digest", ID)]);
 
 pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
     let digest = c.arguments.needed("digest");
@@ -289,17 +294,17 @@ const MEMORY_TYPES: ParamKind = ParamKind::Word(&["W", "B", "O", "S", "T"]);
 
 pub const MEMORY: CallSpec = reads(
     "memory",
-    "Memories that fit a query, or, without one, the latest.",
+    "Search memory, or list the latest entries if no query is given.",
     &[
         optional("query", LINE),
         with_description(
             optional("type", MEMORY_TYPES),
-            "W world, B project history, O preference, S summaries, T turns",
+            "W world, B project history, O opinion or preference, S summary, T conversation turn",
         ),
         optional("sessionId", SESSION),
         with_description(optional("since", ID), "YYYY-MM-DD or 7d"),
         optional("until", ID),
-        with_description(optional("all", ParamKind::Flag), "also what was forgotten or replaced"),
+        with_description(optional("all", ParamKind::Flag), "include forgotten and superseded entries"),
         optional("limit", ParamKind::Number { min: 1, max: 200 }),
         optional("skip", ParamKind::Number { min: 0, max: 10_000_000 }),
     ],
@@ -322,7 +327,7 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
     }
 }
 
-pub const STATS: CallSpec = reads("memory_stats", "How much is remembered.", &[]);
+pub const STATS: CallSpec = reads("memory_stats", "Get memory statistics.", &[]);
 
 pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_stats()?)
@@ -330,7 +335,7 @@ pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
 
 const MEMORY_ID: Param = required("id", ID);
 
-pub const FACT: CallSpec = reads("memory_get", "One memory.", &[MEMORY_ID]);
+pub const FACT: CallSpec = reads("memory_get", "Get one memory entry.", &[MEMORY_ID]);
 
 pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_show(&c.arguments.needed("id"))?)
@@ -338,7 +343,7 @@ pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const EDIT: CallSpec = CallSpec {
     name: "memory_edit",
-    about: "Put a new fact in the place of an old one.",
+    about: "Edit a fact: save a new fact that supersedes it.",
     reads: false,
     params: &[MEMORY_ID, required("content", TEXT)],
 };
@@ -349,7 +354,7 @@ pub fn edit(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const FORGET: CallSpec = CallSpec {
     name: "memory_forget",
-    about: "Hide a memory; it can be brought back.",
+    about: "Forget a memory entry; it can be restored.",
     reads: false,
     params: &[MEMORY_ID],
 };
@@ -358,8 +363,12 @@ pub fn forget(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_forget(&[c.arguments.needed("id")])?.pop())
 }
 
-pub const RESTORE: CallSpec =
-    CallSpec { name: "memory_restore", about: "Bring a memory back.", reads: false, params: &[MEMORY_ID] };
+pub const RESTORE: CallSpec = CallSpec {
+    name: "memory_restore",
+    about: "Restore a forgotten memory entry.",
+    reads: false,
+    params: &[MEMORY_ID],
+};
 
 pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_restore(&[c.arguments.needed("id")])?.pop())
@@ -367,7 +376,7 @@ pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const EVENT: CallSpec = CallSpec {
     name: "event",
-    about: "Report an event of a session; the decision of the rules comes back and counts as said.",
+    about: "Raise an event for a session and return the decision, which is recorded as injected.",
     reads: false,
     params: &[
         required("event", ID),
@@ -395,9 +404,9 @@ pub fn event(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const TICKET: CallSpec = CallSpec {
     name: "ticket",
-    about: "A link that opens the page once. Only with the token: a page that is open needs none, and gets none.",
+    about: "Create a single-use link that opens the page; requires the bearer token.",
     reads: false,
-    params: &[with_description(optional("project", LINE), "a folder that becomes known here")],
+    params: &[with_description(optional("project", LINE), "folder to add to the known projects")],
 };
 
 pub fn ticket(c: &Call<'_>, state: &ServerState) -> Result {

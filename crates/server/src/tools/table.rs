@@ -14,9 +14,9 @@ use super::{
 
 const SESSION: Param = with_description(
     optional("sessionId", ParamKind::Text { max: MAX_SESSION_BYTES }),
-    "found by itself if left out",
+    "default: this session",
 );
-const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` for the workspace's own");
+const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` means the workspace itself");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
 
 pub const TOOLS: &[Tool] = &[
@@ -24,7 +24,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_init,
         CallSpec {
             name: "workspace_init",
-            about: "Create a workspace in this project.",
+            about: "Create a workspace in this project and return its workspaceId.",
             reads: false,
             params: &[
                 required("name", ParamKind::Title),
@@ -38,10 +38,10 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_list,
         CallSpec {
             name: "workspace_list",
-            about: "List workspaces with progress, latest first.",
+            about: "List workspaces with their progress, latest first.",
             reads: true,
             params: &[
-                with_description(optional("all", ParamKind::Flag), "also of other projects"),
+                with_description(optional("all", ParamKind::Flag), "include other projects"),
                 optional("status", ParamKind::Word(WorkspaceStatus::WORDS)),
                 optional("limit", ParamKind::Number { min: 1, max: 200 }),
             ],
@@ -51,7 +51,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_get,
         CallSpec {
             name: "workspace_get",
-            about: "Goal, rules with rulesHash, docs, focus and progress of a workspace.",
+            about: "Get a workspace's goal, rules, rulesHash, docs, focus and progress.",
             reads: true,
             params: &[WORKSPACE],
         },
@@ -60,7 +60,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_update,
         CallSpec {
             name: "workspace_update",
-            about: "Change name, goal, rules or docs. rules and docs replace the whole list.",
+            about: "Change a workspace; rules and docs replace the whole list, addRules and addDocs extend it.",
             reads: false,
             params: &[
                 WORKSPACE,
@@ -77,7 +77,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_archive,
         CallSpec {
             name: "workspace_archive",
-            about: "Make a workspace read-only.",
+            about: "Archive a workspace: it stays readable and cannot be changed or bound.",
             reads: false,
             params: &[WORKSPACE],
         },
@@ -86,7 +86,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_restore,
         CallSpec {
             name: "workspace_restore",
-            about: "Bring a workspace back from the archive or the trash.",
+            about: "Restore an archived or deleted workspace.",
             reads: false,
             params: &[required("workspaceId", ID)],
         },
@@ -95,7 +95,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_delete,
         CallSpec {
             name: "workspace_delete",
-            about: "Move a workspace to the trash (kept 30 days). Ask the user first.",
+            about: "Move a workspace to the trash for 30 days; ask the user first.",
             reads: false,
             params: &[required("workspaceId", ID)],
         },
@@ -104,7 +104,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_create,
         CallSpec {
             name: "node_create",
-            about: "Add a node. planning: has children; execution: is carried out.",
+            about: "Create a pending node and return its nodeId; a planning node has child nodes, an execution node is carried out.",
             reads: false,
             params: &[
                 WORKSPACE,
@@ -112,17 +112,17 @@ pub const TOOLS: &[Tool] = &[
                 required("type", ParamKind::Word(NodeType::WORDS)),
                 required("title", ParamKind::Title),
                 required("requirement", TEXT),
-                with_description(optional("rulesHash", ID), "from context_get; needed if there are rules"),
+                with_description(
+                    optional("rulesHash", ID),
+                    "from context_get; required if the workspace has rules",
+                ),
                 with_description(
                     optional("role", ParamKind::Word(ROLES)),
-                    "info_collection: `## Rules` and `## Docs` lists in its conclusion go to the workspace",
+                    "info_collection: on completion, `## Rules` and `## Docs` lists in the conclusion are added to the workspace",
                 ),
                 optional("note", TEXT),
                 optional("docs", ParamKind::Docs),
-                with_description(
-                    optional("isolated", ParamKind::Flag),
-                    "hide the ancestors' context from it",
-                ),
+                with_description(optional("isolated", ParamKind::Flag), "exclude the ancestors' context"),
             ],
         },
     ),
@@ -130,7 +130,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_get,
         CallSpec {
             name: "node_get",
-            about: "One node with all its texts and its latest log.",
+            about: "Get a node with all its fields and its last 20 log entries.",
             reads: true,
             params: &[WORKSPACE, NODE],
         },
@@ -139,16 +139,16 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_list,
         CallSpec {
             name: "node_list",
-            about: "Nodes in tree order, page by page.",
+            about: "List nodes in tree order, one page per call.",
             reads: true,
             params: &[
                 WORKSPACE,
-                with_description(optional("parentId", ID), "only below this node"),
+                with_description(optional("parentId", ID), "only this node and its descendants"),
                 optional("status", ParamKind::Words(NodeStatus::WORDS)),
-                with_description(optional("query", LINE), "words of the title"),
+                with_description(optional("query", LINE), "words the title must contain"),
                 optional("depth", ParamKind::Number { min: 0, max: 64 }),
                 optional("limit", ParamKind::Number { min: 1, max: 200 }),
-                with_description(optional("after", ID), "nextAfter of the page before"),
+                with_description(optional("after", ID), "nextAfter of the previous page"),
             ],
         },
     ),
@@ -156,7 +156,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_update,
         CallSpec {
             name: "node_update",
-            about: "Change a node's texts, role, docs or isolation.",
+            about: "Change a node's title, requirement, note, role, docs or isolation.",
             reads: false,
             params: &[
                 WORKSPACE,
@@ -174,7 +174,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_move,
         CallSpec {
             name: "node_move",
-            about: "Move a node with everything below it.",
+            about: "Move a node and its descendants to another parent.",
             reads: false,
             params: &[WORKSPACE, required("nodeId", ID), required("parentId", ID)],
         },
@@ -183,7 +183,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_delete,
         CallSpec {
             name: "node_delete",
-            about: "Move a node with everything below it to the trash.",
+            about: "Move a node and its descendants to the trash.",
             reads: false,
             params: &[WORKSPACE, required("nodeId", ID)],
         },
@@ -192,18 +192,15 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_transition,
         CallSpec {
             name: "node_transition",
-            about: "Take a step. planning: start, complete, cancel, reopen. execution: start, submit, complete, fail, retry, reopen.",
+            about: "Change a node's status and return the actions allowed next; planning nodes take start, complete, cancel, reopen; execution nodes take start, submit, complete, fail, retry, reopen.",
             reads: false,
             params: &[
                 WORKSPACE,
                 NODE,
                 required("action", ParamKind::Word(Action::WORDS)),
-                with_description(optional("conclusion", TEXT), "needed by complete, fail and cancel"),
-                with_description(optional("agent", LINE), "subagent that does it"),
-                with_description(
-                    optional("force", ParamKind::Flag),
-                    "start what another session is at work on",
-                ),
+                with_description(optional("conclusion", TEXT), "required by complete, fail and cancel"),
+                with_description(optional("agent", LINE), "name of the subagent that carries it out"),
+                with_description(optional("force", ParamKind::Flag), "start a node held by another session"),
             ],
         },
     ),
@@ -211,12 +208,12 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_reference,
         CallSpec {
             name: "node_reference",
-            about: "Add, remove, expire or activate a node's reference to another node or a document.",
+            about: "Add (default), remove, expire or activate a node's reference and return all its references.",
             reads: false,
             params: &[
                 WORKSPACE,
                 NODE,
-                with_description(required("targetId", LINE), "node id or path"),
+                with_description(required("targetId", LINE), "node ID or doc path"),
                 optional("action", ParamKind::Word(&["add", "remove", "expire", "activate"])),
                 optional("description", LINE),
             ],
@@ -226,12 +223,12 @@ pub const TOOLS: &[Tool] = &[
         handlers::session_bind,
         CallSpec {
             name: "session_bind",
-            about: "Bind this session to a workspace: its context then arrives by itself.",
+            about: "Bind this session to a workspace; hooks then inject its context.",
             reads: false,
             params: &[
                 SESSION,
-                with_description(WORKSPACE, "the only active one if left out"),
-                with_description(NODE, "to focus"),
+                with_description(WORKSPACE, "default: the project's only active workspace"),
+                with_description(NODE, "node to focus"),
             ],
         },
     ),
@@ -239,7 +236,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::session_unbind,
         CallSpec {
             name: "session_unbind",
-            about: "Take this session off its workspace.",
+            about: "Unbind this session from its workspace.",
             reads: false,
             params: &[SESSION],
         },
@@ -248,7 +245,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::session_status,
         CallSpec {
             name: "session_status",
-            about: "What this session is bound to, or what it could be bound to.",
+            about: "Get this session's ID, workspace and focused node, or the workspaces it can bind to.",
             reads: true,
             params: &[SESSION],
         },
@@ -257,7 +254,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::context_get,
         CallSpec {
             name: "context_get",
-            about: "What to know at a node: goal, rules, rulesHash, ancestors, children's conclusions, references, problem, log.",
+            about: "Get a node's context: goal, rules, rulesHash, ancestors, child conclusions, references, problem and log.",
             reads: true,
             params: &[WORKSPACE, NODE],
         },
@@ -266,21 +263,21 @@ pub const TOOLS: &[Tool] = &[
         handlers::context_focus,
         CallSpec {
             name: "context_focus",
-            about: "Set the node in focus.",
+            about: "Set or clear the focused node, which calls without nodeId use.",
             reads: false,
-            params: &[WORKSPACE, with_description(NODE, "leave out to clear")],
+            params: &[WORKSPACE, with_description(NODE, "omit to clear")],
         },
     ),
     tool(
         handlers::context_check,
         CallSpec {
             name: "context_check",
-            about: "For clients without hooks: what this session should know now. Call when a session starts and before answering.",
+            about: "Get the context, reminders and hints due in this session; in clients without hooks, call it at session start and before each response.",
             reads: false,
             params: &[
                 SESSION,
                 required("trigger", ParamKind::Word(&["session_start", "before_response"])),
-                with_description(optional("prompt", TEXT), "what the user wrote"),
+                with_description(optional("prompt", TEXT), "the user's prompt"),
             ],
         },
     ),
@@ -288,19 +285,19 @@ pub const TOOLS: &[Tool] = &[
         handlers::memory_save,
         CallSpec {
             name: "memory_save",
-            about: "Save a fact that later sessions should know: decisions, what happened, what the user prefers.",
+            about: "Save a fact for later sessions: a decision, an event or a user preference.",
             reads: false,
             params: &[
                 required("content", TEXT),
                 with_description(
                     optional("type", ParamKind::Word(MemoryType::WORDS)),
-                    "W world, B project history, O preference (needs confidence)",
+                    "W world (default), B project history, O opinion or preference (needs confidence)",
                 ),
                 optional("entities", ParamKind::Texts),
-                with_description(optional("confidence", ParamKind::Share), "0 to 1"),
+                optional("confidence", ParamKind::Share),
                 with_description(
                     optional("supersedes", ParamKind::Texts),
-                    "ids of facts that no longer hold",
+                    "IDs of facts that this one replaces",
                 ),
                 SESSION,
             ],
@@ -310,14 +307,14 @@ pub const TOOLS: &[Tool] = &[
         handlers::memory_search,
         CallSpec {
             name: "memory_search",
-            about: "Find facts, summaries and past conversations by words, Chinese or English.",
+            about: "Search facts, summaries and past conversations by Chinese or English words.",
             reads: true,
             params: &[
                 required("query", LINE),
                 optional("limit", ParamKind::Number { min: 1, max: 50 }),
                 with_description(
                     optional("type", ParamKind::Word(&["W", "B", "O", "S", "T"])),
-                    "S summaries, T turns",
+                    "S summary, T conversation turn",
                 ),
                 with_description(optional("since", ID), "YYYY-MM-DD or 7d"),
                 optional("until", ID),
@@ -328,7 +325,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::memory_summary,
         CallSpec {
             name: "memory_summary",
-            about: "Save the summary of this session.",
+            about: "Save a summary of this session for later sessions.",
             reads: false,
             params: &[
                 required("topic", LINE),
@@ -343,7 +340,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::log_append,
         CallSpec {
             name: "log_append",
-            about: "Record progress.",
+            about: "Append a progress entry to a node's log.",
             reads: false,
             params: &[WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
         },
@@ -352,7 +349,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::problem_update,
         CallSpec {
             name: "problem_update",
-            about: "Record what is wrong, or only the next step.",
+            about: "Record a node's open problem, its next step or both; a new description replaces both.",
             reads: false,
             params: &[
                 WORKSPACE,
@@ -366,7 +363,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::problem_clear,
         CallSpec {
             name: "problem_clear",
-            about: "The problem is solved.",
+            about: "Remove a node's problem and next step once it is solved.",
             reads: false,
             params: &[WORKSPACE, NODE_OR_WORKSPACE],
         },

@@ -181,7 +181,7 @@ fn old_and_new_protocol_versions() {
         let mut client = Client::start(&env);
         let answer = client.hello(asked);
         assert_eq!(answer["result"]["protocolVersion"], agreed);
-        assert!(answer["result"]["instructions"].as_str().unwrap().contains("流程"));
+        assert!(answer["result"]["instructions"].as_str().unwrap().contains("session_bind"));
         client.good("workspace_list", json!({}));
         client.finish();
     }
