@@ -1,8 +1,9 @@
-// Asking the server, and hearing of changes. Paths are relative: the cookie counts below this page's own path only.
+// Requests to the server and the change feed. Paths are relative, because the cookie is valid only below the path of
+// this page.
 
 import { language, t } from './words.js';
 
-export class Refused extends Error {
+export class ApiError extends Error {
   constructor(status, error) {
     super(error.message || t('failed'));
     this.status = status;
@@ -14,12 +15,12 @@ export class Refused extends Error {
 
 let project = '';
 
-/** The project whose workspace is shown: the same one may be in several, as clones or work trees. */
+/** Sets the project of the shown workspace. Clones and work trees can hold the same workspace id in several projects. */
 export function setProject(path) {
   project = path || '';
 }
 
-async function ask(method, path, { query, body, version } = {}) {
+async function request(method, path, { query, body, version } = {}) {
   const url = new URL(`api/v1${path}`, document.baseURI);
   if (project && path.startsWith('/workspaces/')) url.searchParams.set('project', project);
   for (const [key, value] of Object.entries(query || {})) {
@@ -30,45 +31,46 @@ async function ask(method, path, { query, body, version } = {}) {
   if (version) headers['If-Match'] = `"${version}"`;
   const response = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   const answer = await response.json().catch(() => ({}));
-  if (response.status === 401) throw new Refused(401, { code: 'TOKEN_REQUIRED', message: t('closed') });
-  if (!response.ok) throw new Refused(response.status, answer.error || {});
+  if (response.status === 401) throw new ApiError(401, { code: 'TOKEN_REQUIRED', message: t('closed') });
+  if (!response.ok) throw new ApiError(response.status, answer.error || {});
   return answer;
 }
 
-export const get = (path, query) => ask('GET', path, { query });
-export const post = (path, body, query) => ask('POST', path, { body: body || {}, query });
-export const put = (path, body) => ask('PUT', path, { body });
-export const patch = (path, body, version, query) => ask('PATCH', path, { body, version, query });
-export const remove = (path) => ask('DELETE', path);
+export const get = (path, query) => request('GET', path, { query });
+export const post = (path, body, query) => request('POST', path, { body: body || {}, query });
+export const put = (path, body) => request('PUT', path, { body });
+export const patch = (path, body, version, query) => request('PATCH', path, { body, version, query });
+export const remove = (path) => request('DELETE', path);
 
 export const enc = encodeURIComponent;
 export const nodePath = (workspace, node) => `/workspaces/${enc(workspace)}/nodes/${enc(node)}`;
 
 /**
- * Hears of changes for ever. `heard` gets each one; `lost` is called when some may have been missed; `live` gets 'on',
- * 'off', or 'closed' where the server does not let us in any more. A page that nobody sees does not listen: a browser has
- * six connections to a server for all of its pages.
+ * Subscribes to the change feed. `onChange` gets each change. `onGap` is called when changes may have been missed.
+ * `onConnection` gets 'on', 'off', or 'closed' if the server no longer accepts this page. A hidden page closes its
+ * connection, because a browser opens at most six connections to one server.
  */
-export function listen({ heard, lost, live }) {
+export function subscribe({ onChange, onGap, onConnection }) {
   let source = null;
-  let greeted = false;
+  let wasConnected = false;
   const open = () => {
     source = new EventSource(new URL('api/v1/changes', document.baseURI));
     source.addEventListener('hello', () => {
-      // A second greeting is that of a server that does not know where we were.
-      if (greeted) lost();
-      greeted = true;
-      live('on');
+      // A second 'hello' comes from a server that does not know the last change this page received.
+      if (wasConnected) onGap();
+      wasConnected = true;
+      onConnection('on');
     });
-    source.addEventListener('change', (event) => { live('on'); heard(JSON.parse(event.data)); });
-    source.addEventListener('gap', () => { live('on'); lost(); });
+    source.addEventListener('change', (event) => { onConnection('on'); onChange(JSON.parse(event.data)); });
+    source.addEventListener('gap', () => { onConnection('on'); onGap(); });
     source.onerror = async () => {
-      live('off');
+      onConnection('off');
       if (!source || source.readyState !== EventSource.CLOSED) return;
       close();
-      // It does not come back by itself. Either we are not let in any more, or the server had no room for us.
-      const refused = await get('/projects').then(() => null, (error) => error);
-      if (refused && refused.status === 401) live('closed');
+      // The browser does not reconnect by itself. Either the page is no longer accepted, or the server has too many
+      // subscribers.
+      const error = await get('/projects').then(() => null, (reason) => reason);
+      if (error && error.status === 401) onConnection('closed');
       else setTimeout(() => { if (!source && document.visibilityState !== 'hidden') open(); }, 5000);
     };
   };

@@ -1,4 +1,4 @@
-// Building elements. Text goes in as text and nowhere as markup; the policy of the server forbids the rest.
+// Helpers to build elements. Text is always inserted as text, never as markup.
 
 /** h('button', {class: 'x', onclick: f, 'aria-label': 's'}, 'text', child, [children], null) */
 export function h(name, attributes, ...children) {
@@ -11,34 +11,34 @@ export function h(name, attributes, ...children) {
     else if (key === 'value') element.value = value;
     else element.setAttribute(key, value === true ? '' : String(value));
   }
-  put(element, children);
+  appendChildren(element, children);
   return element;
 }
 
-function put(element, children) {
+function appendChildren(element, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    if (Array.isArray(child)) put(element, child);
+    if (Array.isArray(child)) appendChildren(element, child);
     else element.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
 }
 
-export function show(element, ...children) {
+export function setChildren(element, ...children) {
   element.replaceChildren();
-  put(element, children);
+  appendChildren(element, children);
 }
 
-const PLAIN = new Set(['p', 'h3', 'h4', 'h5', 'h6', 'blockquote', 'pre', 'ol', 'ul', 'li', 'table', 'thead', 'tr', 'td',
+const ALLOWED_TAGS = new Set(['p', 'h3', 'h4', 'h5', 'h6', 'blockquote', 'pre', 'ol', 'ul', 'li', 'table', 'thead', 'tr', 'td',
   'em', 'strong', 'del', 'a', 'span', 'div', 'code', 'br', 'hr']);
 
-/** A tree of elements as the server made it of Markdown. Names and attributes that are not known are dropped. */
-export function rendered(tree) {
+/** Builds elements from the tree that the server made of Markdown. Unknown tags and attributes are dropped. */
+export function renderMarkdown(tree) {
   const build = (part) => {
     if (typeof part === 'string') return document.createTextNode(part);
-    if (!Array.isArray(part) || !PLAIN.has(part[0])) return document.createTextNode('');
+    if (!Array.isArray(part) || !ALLOWED_TAGS.has(part[0])) return document.createTextNode('');
     const element = document.createElement(part[0]);
     for (const child of part.slice(1)) {
-      if (typeof child === 'object' && !Array.isArray(child)) attributes(element, child);
+      if (typeof child === 'object' && !Array.isArray(child)) setAttributes(element, child);
       else element.append(build(child));
     }
     return element;
@@ -46,7 +46,7 @@ export function rendered(tree) {
   return h('div', { class: 'markdown', dir: 'auto' }, (tree || []).map(build));
 }
 
-function attributes(element, given) {
+function setAttributes(element, given) {
   if (element.tagName === 'A' && /^(https?:\/\/|mailto:)/i.test(given.href || '')) {
     element.setAttribute('href', given.href);
     element.setAttribute('rel', 'noopener noreferrer');
@@ -56,27 +56,28 @@ function attributes(element, given) {
   if (given.start) element.setAttribute('start', String(given.start));
 }
 
-/** Draws anew without taking the focus, the caret or open boxes away from whoever is at work there. */
-export function repaint(root, draw) {
+/** Renders again and keeps the focus, the selection and open `details` elements. */
+export function rerender(root, render) {
   const focused = root.contains(document.activeElement) ? document.activeElement : null;
-  const key = focused ? keyOf(focused) : null;
+  const selector = focused ? selectorOf(focused) : null;
   const typed = focused && 'selectionStart' in focused ? [focused.value, focused.selectionStart, focused.selectionEnd] : null;
   const open = [...root.querySelectorAll('details[open][data-key]')].map((box) => box.dataset.key);
-  draw();
+  render();
   for (const box of root.querySelectorAll('details[data-key]')) if (open.includes(box.dataset.key)) box.open = true;
   if (!focused || root.contains(document.activeElement)) return;
-  const again = key ? root.querySelector(key) : null;
-  if (again) {
-    again.focus({ preventScroll: true });
-    if (typed && again.value === typed[0]) { try { again.setSelectionRange(typed[1], typed[2]); } catch { /* not a text */ } }
+  const replacement = selector ? root.querySelector(selector) : null;
+  if (replacement) {
+    replacement.focus({ preventScroll: true });
+    if (typed && replacement.value === typed[0]) { try { replacement.setSelectionRange(typed[1], typed[2]); } catch { /* not a text field */ } }
   } else {
     const heading = root.querySelector('h2');
     if (heading) { heading.tabIndex = -1; heading.focus({ preventScroll: true }); }
   }
 }
 
-function keyOf(element) {
-  // Not by `id` first: a form that is drawn anew has new ones.
+/** Returns a selector that finds the same element after a render. */
+function selectorOf(element) {
+  // `id` is not tried first: a form that is rendered again has new ids.
   for (const name of ['name', 'data-action', 'id', 'data-key']) {
     const value = element.getAttribute(name) || (name === 'data-key' && element.closest('[data-key]') && element.closest('[data-key]').dataset.key);
     if (value) return name === 'data-key' ? `[data-key="${CSS.escape(value)}"] ${element.tagName}, ${element.tagName}[data-key="${CSS.escape(value)}"]` : `[${name}="${CSS.escape(value)}"]`;
@@ -84,8 +85,8 @@ function keyOf(element) {
   return null;
 }
 
-/** Runs it once at a time: a second click while the first is under way does nothing. */
-export async function once(element, work) {
+/** Runs `work` unless it is still running for this element, so that a second click does nothing. */
+export async function runExclusive(element, work) {
   if (element.dataset.busy) return undefined;
   element.dataset.busy = 'true';
   element.setAttribute('aria-busy', 'true');
@@ -99,7 +100,7 @@ export async function once(element, work) {
 
 let toastTimer = 0;
 
-/** A line for a moment, read aloud too. */
+/** Shows a message for a few seconds. Screen readers announce it. */
 export function toast(text, kind) {
   const place = document.getElementById('toast');
   place.className = kind || '';
@@ -108,7 +109,7 @@ export function toast(text, kind) {
   toastTimer = setTimeout(() => { place.textContent = ''; }, 6000);
 }
 
-/** Runs what may fail; what went wrong is shown with what to do. */
+/** Runs `work` and shows an error, with its hint, as a toast. */
 export async function attempt(work) {
   try {
     return await work();
@@ -118,11 +119,11 @@ export async function attempt(work) {
   }
 }
 
-/** Calls `work` once things have been quiet for a moment. */
-export function calmly(work, pause) {
+/** Returns a function that calls `work` after `delay` ms without another call. */
+export function debounce(work, delay) {
   let timer = 0;
-  return (...given) => {
+  return (...args) => {
     clearTimeout(timer);
-    timer = setTimeout(() => work(...given), pause);
+    timer = setTimeout(() => work(...args), delay);
   };
 }

@@ -1,56 +1,56 @@
-// Fields with their labels, and questions in a dialog. What happens with the answers is not decided here.
+// Form fields, dialogs, and lists that are edited as text.
 
-import { h, show } from './dom.js';
+import { h, setChildren } from './dom.js';
 import { t } from './words.js';
 
 let count = 0;
 
-/** {name, label, value, rows, options: [[value, label]], required, help, type, autofocus} → an element with its label */
-export function field(given) {
+/** Builds a labelled field from {name, label, value, rows, choices: [[value, label]], required, help, type, autofocus}. */
+export function field(options) {
   const id = `field-${count += 1}`;
   const shared = {
-    id, name: given.name, required: given.required, autofocus: given.autofocus,
-    'aria-describedby': given.help ? `${id}-help` : null,
+    id, name: options.name, required: options.required, autofocus: options.autofocus,
+    'aria-describedby': options.help ? `${id}-help` : null,
   };
   let input;
-  if (given.options) {
-    input = h('select', shared, given.options.map(([value, label]) => h('option', { value, selected: value === given.value }, label)));
-  } else if (given.rows) {
-    input = h('textarea', { ...shared, rows: given.rows, dir: 'auto' });
-    input.value = given.value || '';
+  if (options.choices) {
+    input = h('select', shared, options.choices.map(([value, label]) => h('option', { value, selected: value === options.value }, label)));
+  } else if (options.rows) {
+    input = h('textarea', { ...shared, rows: options.rows, dir: 'auto' });
+    input.value = options.value || '';
   } else {
-    input = h('input', { ...shared, type: given.type || 'text', dir: 'auto', step: given.step, min: given.min, max: given.max, value: given.value || '' });
+    input = h('input', { ...shared, type: options.type || 'text', dir: 'auto', step: options.step, min: options.min, max: options.max, value: options.value || '' });
   }
-  return h('div', { class: 'field' }, h('label', { for: id }, given.label), input,
-    given.help ? h('small', { id: `${id}-help` }, given.help) : null);
+  return h('div', { class: 'field' }, h('label', { for: id }, options.label), input,
+    options.help ? h('small', { id: `${id}-help` }, options.help) : null);
 }
 
-export function values(form) {
+export function formValues(form) {
   return Object.fromEntries(new FormData(form).entries());
 }
 
-/** Asks in a dialog. Closes when `done` has worked; what the person typed stays where it has not. */
-export function ask({ title, text, fields, yes, danger, done }) {
+/** Opens a dialog. It closes when `onSubmit` succeeds; after an error it stays open with the typed values. */
+export function openDialog({ title, text, fields, confirmLabel, danger, onSubmit }) {
   const problem = h('p', { class: 'bad', role: 'alert' });
   const form = h('form', { method: 'dialog' },
     h('h2', {}, title), text ? h('p', { dir: 'auto' }, text) : null, (fields || []).map(field), problem,
     h('div', { class: 'buttons' },
       h('button', { type: 'button', onclick: () => dialog.close() }, t('cancelEdit')),
-      h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, yes || t('save'))));
+      h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, confirmLabel || t('save'))));
   const dialog = h('dialog', { 'aria-label': title, onclose: () => dialog.remove() }, form);
-  let busy = false;
+  let isBusy = false;
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    if (busy) return;
-    busy = true;
+    if (isBusy) return;
+    isBusy = true;
     try {
-      await done(values(form));
+      await onSubmit(formValues(form));
       dialog.close();
     } catch (error) {
-      // In the dialog: nothing behind it can be read now.
+      // Shown in the dialog, because the dialog covers the toast.
       problem.textContent = error.hint ? `${error.message} — ${error.hint}` : error.message;
     } finally {
-      busy = false;
+      isBusy = false;
     }
   });
   document.body.append(dialog);
@@ -58,44 +58,44 @@ export function ask({ title, text, fields, yes, danger, done }) {
   return dialog;
 }
 
-/** What a text area makes of a text: it knows one kind of line end. */
-export const asTyped = (text) => (text || '').replace(/\r\n?/g, '\n');
+/** Replaces all line ends with `\n`, as a text area does. */
+export const normalizeLineEnds = (text) => (text || '').replace(/\r\n?/g, '\n');
 
-// A list is edited with one entry in a line. Entries that nobody touched stay what they are, byte for byte.
-const inLine = (text) => asTyped(text).replace(/\n/g, '⏎');
-const outOfLine = (line) => line.replace(/⏎/g, '\n');
+// A list is edited as text with one entry per line. Entries that were not edited keep their exact bytes.
+const joinLines = (text) => normalizeLineEnds(text).replace(/\n/g, '⏎');
+const splitLines = (line) => line.replace(/⏎/g, '\n');
 
-function entries(text, was, show, read) {
-  const known = new Map((was || []).map((entry) => [show(entry), entry]));
-  const typed = asTyped(text).split('\n').filter((line) => line.trim());
-  return typed.map((line) => (known.has(line) ? known.get(line) : read(outOfLine(line.trim()))));
+function parseList(text, before, format, parse) {
+  const known = new Map((before || []).map((entry) => [format(entry), entry]));
+  const typed = normalizeLineEnds(text).split('\n').filter((line) => line.trim());
+  return typed.map((line) => (known.has(line) ? known.get(line) : parse(splitLines(line.trim()))));
 }
 
-export const rulesAsText = (rules) => (rules || []).map(inLine).join('\n');
-export const rulesOf = (text, was) => entries(text, was, inLine, (line) => line);
+export const formatRules = (rules) => (rules || []).map(joinLines).join('\n');
+export const parseRules = (text, before) => parseList(text, before, joinLines, (line) => line);
 
-const docInLine = (doc) => `${doc.status === 'expired' ? '[expired] ' : ''}${inLine(doc.path)}${doc.description ? `: ${inLine(doc.description)}` : ''}`;
+const formatDoc = (doc) => `${doc.status === 'expired' ? '[expired] ' : ''}${joinLines(doc.path)}${doc.description ? `: ${joinLines(doc.description)}` : ''}`;
 
-export const docsAsText = (docs) => (docs || []).map(docInLine).join('\n');
-export const docsOf = (text, was) => entries(text, was, docInLine, (line) => {
+export const formatDocs = (docs) => (docs || []).map(formatDoc).join('\n');
+export const parseDocs = (text, before) => parseList(text, before, formatDoc, (line) => {
   const [, expired, rest] = line.match(/^(\[expired\]\s*)?([^]*)$/);
-  // `https://…` and `C:\…` have a colon too; the one that counts has a space behind it.
+  // The separator is a colon followed by a space: `https://…` and `C:\…` contain a colon too.
   const [, path, description] = rest.match(/^([^]*?)(?::\s+|：)([^]*)$/) || [null, rest, ''];
   return { path: path.trim(), description: description.trim(), status: expired ? 'expired' : 'active' };
 });
 
 /**
- * An edit that somebody else got ahead of: what it is now beside what was typed. Nothing is lost on either side.
- * `pairs` are [label, theirs, yours] of what differs.
+ * Shows an edit conflict: the current content beside the typed content, and buttons to resolve it. `pairs` are
+ * [label, current, typed] of the fields that differ.
  */
-export function conflict(place, pairs, { drop, keep }) {
-  show(place, h('div', { class: 'conflict', role: 'alert' },
+export function showConflict(container, pairs, { discard, overwrite }) {
+  setChildren(container, h('div', { class: 'conflict', role: 'alert' },
     h('p', {}, t('changedMeanwhile')),
-    h('table', {}, h('thead', {}, h('tr', {}, h('th', {}, ''), h('th', {}, t('theirs')), h('th', {}, t('yours')))),
-      h('tbody', {}, pairs.map(([label, theirs, yours]) =>
-        h('tr', {}, h('th', {}, label), h('td', { dir: 'auto' }, theirs || '–'), h('td', { dir: 'auto' }, yours || '–'))))),
+    h('table', {}, h('thead', {}, h('tr', {}, h('th', {}, ''), h('th', {}, t('currentContent')), h('th', {}, t('yourContent')))),
+      h('tbody', {}, pairs.map(([label, current, typed]) =>
+        h('tr', {}, h('th', {}, label), h('td', { dir: 'auto' }, current || '–'), h('td', { dir: 'auto' }, typed || '–'))))),
     h('div', { class: 'buttons' },
-      h('button', { type: 'button', onclick: drop }, t('takeTheirs')),
-      h('button', { type: 'button', class: 'danger', onclick: keep }, t('keepMine')))));
-  place.scrollIntoView({ block: 'nearest' });
+      h('button', { type: 'button', onclick: discard }, t('discardMine')),
+      h('button', { type: 'button', class: 'danger', onclick: overwrite }, t('overwrite')))));
+  container.scrollIntoView({ block: 'nearest' });
 }

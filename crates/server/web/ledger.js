@@ -1,16 +1,16 @@
-// What agents were told: a time line with sizes and the exact texts, and what it cost per day.
+// The ledger: injected texts with their sizes, and tokens and hook durations per day.
 
 import { get, enc } from './api.js';
-import { h, show, repaint, attempt, calmly } from './dom.js';
-import { field, values } from './forms.js';
+import { h, setChildren, rerender, attempt, debounce } from './dom.js';
+import { field, formValues } from './forms.js';
 import { plot } from './plot.js';
-import { t, when, number } from './words.js';
+import { t, formatTime, formatNumber } from './words.js';
 
 const EVENTS = ['session_start', 'prompt_submit', 'task_complete', 'status_check', 'subagent_start', 'pre_tool_use', 'pre_compact', 'stop', 'session_end'];
 const CLIENTS = ['claude-code', 'cursor', 'codex', 'gemini-cli', 'copilot-cli', 'web', 'api'];
 
-/** Days on which nothing was said count too. */
-function everyDay(found) {
+/** Adds the days without entries. */
+function fillDays(found) {
   const known = new Map(found.map((day) => [day.day, day]));
   const days = [];
   const last = Date.parse(found[found.length - 1].day);
@@ -24,35 +24,35 @@ function everyDay(found) {
 export function ledgerView() {
   const plots = h('div', { class: 'plots' });
   const list = h('div', {});
-  const options = (words) => [['', t('any')], ...words.map((word) => [word, word])];
+  const withAll = (words) => [['', t('any')], ...words.map((word) => [word, word])];
   const form = h('form', { class: 'filters wide' },
-    field({ name: 'event', label: t('event'), options: options(EVENTS) }),
-    field({ name: 'platform', label: t('platform'), options: options(CLIENTS) }),
+    field({ name: 'event', label: t('event'), choices: withAll(EVENTS) }),
+    field({ name: 'platform', label: t('platform'), choices: withAll(CLIENTS) }),
     field({ name: 'sessionId', label: t('session') }),
     field({ name: 'since', label: t('since'), type: 'date' }),
     field({ name: 'until', label: t('until'), type: 'date' }));
   const element = h('div', { class: 'view' }, h('h2', {}, t('ledger')), plots, form, list);
   let limit = 100;
 
-  let asked = 0;
+  let requestCount = 0;
 
   async function load() {
-    const turn = asked += 1;
+    const requestId = requestCount += 1;
     const [days, ledger] = await Promise.all([
       attempt(() => get('/ledger/days', { days: 30 })),
-      attempt(() => get('/ledger', { ...values(form), limit })),
+      attempt(() => get('/ledger', { ...formValues(form), limit })),
     ]);
-    if (turn !== asked) return;
-    if (days) paintPlots(days.days);
-    if (ledger) repaint(list, () => paint(ledger));
+    if (requestId !== requestCount) return;
+    if (days) renderPlots(days.days);
+    if (ledger) rerender(list, () => render(ledger));
   }
 
-  function paintPlots(found) {
-    if (!found.length) { show(plots); return; }
-    const days = everyDay(found);
+  function renderPlots(found) {
+    if (!found.length) { setChildren(plots); return; }
+    const days = fillDays(found);
     const labels = days.map((day) => day.day);
     const ms = (key) => days.map((day) => day[key] / 1000);
-    show(plots,
+    setChildren(plots,
       plot(t('perDay'), labels, [{ key: 'tokens', label: t('tokens'), values: days.map((day) => day.tokens) }], { bars: true }),
       plot(t('durations'), labels, [
         { key: 'median', label: t('median'), values: ms('median') },
@@ -60,36 +60,36 @@ export function ledgerView() {
       ], { digits: 2 }));
   }
 
-  function paint(ledger) {
+  function render(ledger) {
     const { entries, total } = ledger;
-    if (!entries.length) { show(list, h('p', { class: 'empty' }, t('noLedger'))); return; }
-    show(list,
-      h('p', { class: 'meta' }, `${t('total')}: ${number(total.decisions)} · ${number(total.tokens)} ${t('tokens')} · ${number(total.bytes)} B`),
-      h('ol', { class: 'said-list' }, [...entries].reverse().map((entry) => h('li', {}, line(entry)))),
+    if (!entries.length) { setChildren(list, h('p', { class: 'empty' }, t('noLedger'))); return; }
+    setChildren(list,
+      h('p', { class: 'meta' }, `${t('total')}: ${formatNumber(total.decisions)} · ${formatNumber(total.tokens)} ${t('tokens')} · ${formatNumber(total.bytes)} B`),
+      h('ol', { class: 'ledger-list' }, [...entries].reverse().map((entry) => h('li', {}, entryBox(entry)))),
       entries.length < total.decisions && limit < 1000
         ? h('button', { onclick: () => { limit = Math.min(1000, limit * 2); load(); } }, t('more')) : null);
   }
 
-  function line(entry) {
-    const text = h('pre', { class: 'said', dir: 'auto' });
+  function entryBox(entry) {
+    const text = h('pre', { class: 'injected', dir: 'auto' });
     const key = `${entry.at}-${entry.session}-${entry.event}-${entry.text}`;
     const box = h('details', { 'data-key': key },
       h('summary', {},
-        h('time', {}, when(entry.at)), h('span', { class: 'badge' }, entry.platform), h('span', { class: 'badge event' }, entry.event),
+        h('time', {}, formatTime(entry.at)), h('span', { class: 'badge' }, entry.platform), h('span', { class: 'badge event' }, entry.event),
         h('span', { class: 'rules' }, entry.rules.join(', ')),
-        h('span', { class: 'numbers' }, `${number(entry.tokens)} ${t('tokens')} · ${number(entry.bytes)} B · ${(entry.micros / 1000).toFixed(2)} ms`)),
+        h('span', { class: 'numbers' }, `${formatNumber(entry.tokens)} ${t('tokens')} · ${formatNumber(entry.bytes)} B · ${(entry.micros / 1000).toFixed(2)} ms`)),
       h('p', { class: 'meta' }, `${t('session')} ${entry.session}`, entry.workspace ? [' · ', h('a', { href: `#/work/${enc(entry.workspace)}` }, entry.workspace)] : null),
       text);
     box.addEventListener('toggle', async () => {
       if (!box.open || text.textContent) return;
       const answer = await get(`/ledger/texts/${enc(entry.text)}`).catch(() => null);
-      text.textContent = answer ? answer.content : t('textGone');
+      text.textContent = answer ? answer.content : t('textMissing');
     });
     return box;
   }
 
-  form.addEventListener('input', calmly(load, 250));
+  form.addEventListener('input', debounce(load, 250));
   form.addEventListener('submit', (event) => event.preventDefault());
-  const again = calmly(load, 300);
-  return { element, route: load, heard(news) { if (news.kind === 'ledger') again(); }, lost: again };
+  const reload = debounce(load, 300);
+  return { element, route: load, onChange(change) { if (change.kind === 'ledger') reload(); }, onGap: reload };
 }

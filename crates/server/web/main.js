@@ -1,7 +1,7 @@
-// The frame: navigation, language, theme, and the feed of changes, which goes to whatever is shown.
+// Navigation, language and theme. Changes from the change feed are passed to the shown view.
 
-import { listen } from './api.js';
-import { h, show } from './dom.js';
+import { subscribe } from './api.js';
+import { h, setChildren } from './dom.js';
 import { ledgerView } from './ledger.js';
 import { memoryView } from './memory.js';
 import { rulesView } from './rules.js';
@@ -13,14 +13,14 @@ const VIEWS = { work: workView, sessions: sessionsView, ledger: ledgerView, memo
 const THEMES = ['auto', 'light', 'dark'];
 
 let shown = { name: null, view: null };
-let state = 'off';
-const live = h('span', { class: 'live', role: 'status' });
+let connection = 'off';
+const indicator = h('span', { class: 'connection', role: 'status' });
 
 const go = (hash) => { if (location.hash === hash) route(); else location.hash = hash; };
 
 let query = new URLSearchParams();
 
-function parts() {
+function parseHash() {
   const [path, search] = location.hash.replace(/^#\/?/, '').split('?');
   query = new URLSearchParams(search || '');
   return path.split('/').map((part) => {
@@ -28,69 +28,74 @@ function parts() {
   });
 }
 
-let settled = location.hash;
+let currentHash = location.hash;
 
-function isKept() {
-  return Boolean(shown.view && shown.view.unsaved && shown.view.unsaved()) && !window.confirm(t('dropEdit'));
+function hasUnsaved() {
+  return Boolean(shown.view && shown.view.hasUnsaved && shown.view.hasUnsaved());
 }
 
-/** Another place was asked for: what is not saved here is not lost without a word. */
-function moved() {
-  if (location.hash === settled) return;
-  if (isKept()) history.replaceState(null, '', settled || '#/work');
+/** Asks whether to discard unsaved changes. Returns whether the user keeps them. */
+function keepsUnsaved() {
+  return hasUnsaved() && !window.confirm(t('discardEdit'));
+}
+
+/** Shows the view of the new hash, unless the user keeps unsaved changes. */
+function onHashChange() {
+  if (location.hash === currentHash) return;
+  if (keepsUnsaved()) history.replaceState(null, '', currentHash || '#/work');
   else route();
 }
 
 function route() {
-  settled = location.hash;
-  const [name, ...rest] = parts();
+  currentHash = location.hash;
+  const [name, ...rest] = parseHash();
   const known = Object.hasOwn(VIEWS, name) ? name : 'work';
   if (known !== shown.name) {
     shown = { name: known, view: VIEWS[known](go) };
-    show(document.getElementById('main'), shown.view.element);
-    frame();
+    setChildren(document.getElementById('main'), shown.view.element);
+    renderHeader();
   }
   document.title = `${t(known)} · Tanmi`;
   shown.view.route(rest[0] || null, rest[1] || null, query.get('project') || '');
 }
 
 function theme() {
-  const kept = localStorage.getItem('tanmi-theme');
-  return THEMES.includes(kept) ? kept : 'auto';
+  const saved = localStorage.getItem('tanmi-theme');
+  return THEMES.includes(saved) ? saved : 'auto';
 }
 
-function dress() {
+function applyTheme() {
   if (theme() === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme();
 }
 
-function frame() {
+function renderHeader() {
   document.documentElement.lang = language() === 'zh' ? 'zh-CN' : 'en';
   document.querySelector('.skip').textContent = t('skip');
-  show(document.getElementById('top'),
+  setChildren(document.getElementById('top'),
     h('h1', {}, h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
     h('nav', { 'aria-label': 'Tanmi' }, Object.keys(VIEWS).map((name) =>
       h('a', { href: `#/${name}`, 'aria-current': name === shown.name ? 'page' : null }, t(name)))),
-    live,
+    indicator,
     h('button', {
       class: 'small quiet', id: 'theme', title: t('theme'),
-      onclick: () => { localStorage.setItem('tanmi-theme', THEMES[(THEMES.indexOf(theme()) + 1) % 3]); dress(); frame(); },
+      onclick: () => { localStorage.setItem('tanmi-theme', THEMES[(THEMES.indexOf(theme()) + 1) % 3]); applyTheme(); renderHeader(); },
     }, `${t('theme')}: ${t(theme())}`),
     h('button', {
       class: 'small quiet', id: 'language', lang: language() === 'zh' ? 'en' : 'zh-CN',
       onclick: () => {
-        if (isKept()) return;
+        if (keepsUnsaved()) return;
         setLanguage(language() === 'zh' ? 'en' : 'zh');
         shown = { name: null, view: null };
         route();
       },
     }, t('language')));
-  paintLive();
+  renderConnection();
 }
 
-function paintLive() {
-  live.textContent = { on: `● ${t('live')}`, off: `○ ${t('offline')}`, closed: `○ ${t('closed')}` }[state];
-  live.classList.toggle('off', state !== 'on');
+function renderConnection() {
+  indicator.textContent = { on: `● ${t('live')}`, off: `○ ${t('offline')}`, closed: `○ ${t('closed')}` }[connection];
+  indicator.classList.toggle('off', connection !== 'on');
 }
 
 document.addEventListener('keydown', (event) => {
@@ -101,12 +106,12 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
-window.addEventListener('hashchange', moved);
-window.addEventListener('beforeunload', (event) => { if (shown.view && shown.view.unsaved && shown.view.unsaved()) event.preventDefault(); });
-dress();
+window.addEventListener('hashchange', onHashChange);
+window.addEventListener('beforeunload', (event) => { if (hasUnsaved()) event.preventDefault(); });
+applyTheme();
 route();
-listen({
-  heard: (news) => { if (shown.view) shown.view.heard(news); },
-  lost: () => { if (shown.view) shown.view.lost(); },
-  live: (now) => { if (now !== state) { state = now; paintLive(); } },
+subscribe({
+  onChange: (change) => { if (shown.view) shown.view.onChange(change); },
+  onGap: () => { if (shown.view) shown.view.onGap(); },
+  onConnection: (now) => { if (now !== connection) { connection = now; renderConnection(); } },
 });

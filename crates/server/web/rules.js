@@ -1,31 +1,31 @@
-// The rules that decide what agents are told, and what they would make of an event.
+// The rules, and an explanation of what they would inject for an event.
 
 import { get, post } from './api.js';
-import { h, show, attempt, calmly } from './dom.js';
-import { field, values } from './forms.js';
-import { t, number } from './words.js';
+import { h, setChildren, attempt, debounce } from './dom.js';
+import { field, formValues } from './forms.js';
+import { t, formatNumber } from './words.js';
 
 const EVENTS = ['prompt_submit', 'session_start', 'status_check', 'subagent_start', 'pre_compact', 'stop', 'session_end'];
 
 export function rulesView() {
   const list = h('div', {});
-  const why = h('div', { 'aria-live': 'polite' });
+  const explanation = h('div', { 'aria-live': 'polite' });
   const form = h('form', { class: 'filters wide' },
     field({ name: 'sessionId', label: t('session'), required: true }),
-    field({ name: 'event', label: t('event'), options: EVENTS.map((event) => [event, event]) }),
+    field({ name: 'event', label: t('event'), choices: EVENTS.map((event) => [event, event]) }),
     field({ name: 'prompt', label: t('prompt') }),
     h('button', { type: 'submit', class: 'primary' }, t('explain')));
   const element = h('div', { class: 'view' }, h('h2', {}, t('rules')),
-    h('section', {}, h('h3', {}, t('explainHelp')), form, why), list);
+    h('section', {}, h('h3', {}, t('explainHelp')), form, explanation), list);
 
   async function load() {
     const [rules, checks] = await Promise.all([attempt(() => get('/rules')), attempt(() => get('/rules/check'))]);
-    if (rules && checks) paint(rules.rules, checks.files);
+    if (rules && checks) render(rules.rules, checks.files);
   }
 
-  function paint(rules, files) {
+  function render(rules, files) {
     const flaws = files.flatMap((file) => file.flaws.map((flaw) => `${file.path}:${flaw.line} ${flaw.rule || ''} ${flaw.message}`));
-    show(list,
+    setChildren(list,
       flaws.length ? h('ul', { class: 'problem' }, flaws.map((flaw) => h('li', {}, flaw))) : null,
       h('div', { class: 'scroll' }, h('table', {},
         h('thead', {}, h('tr', {}, ['rule', 'source', 'priority', 'event', 'state'].map((key) => h('th', { scope: 'col' }, t(key))))),
@@ -36,18 +36,18 @@ export function rulesView() {
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const typed = Object.fromEntries(Object.entries(values(form)).filter(([, value]) => value));
+    const typed = Object.fromEntries(Object.entries(formValues(form)).filter(([, value]) => value));
     const answer = await attempt(() => post('/rules/explain', typed));
     if (!answer) return;
-    show(why,
-      h('pre', { class: 'said', dir: 'auto' }, answer.text || t('nothingSaid')),
-      answer.text ? h('p', { class: 'meta' }, `${number(answer.tokens)} ${t('tokens')} · ${number(answer.bytes)} B`) : null,
+    setChildren(explanation,
+      h('pre', { class: 'injected', dir: 'auto' }, answer.text || t('nothingInjected')),
+      answer.text ? h('p', { class: 'meta' }, `${formatNumber(answer.tokens)} ${t('tokens')} · ${formatNumber(answer.bytes)} B`) : null,
       h('div', { class: 'scroll' }, h('table', {},
         h('thead', {}, h('tr', {}, ['rule', 'priority', 'why'].map((key) => h('th', { scope: 'col' }, t(key))))),
         h('tbody', {}, answer.rules.map((rule) => h('tr', { class: rule.matched ? 'matched' : '' },
           h('td', {}, h('code', {}, rule.id)), h('td', { class: 'number' }, rule.priority), h('td', {}, rule.why)))))));
   });
 
-  const again = calmly(load, 300);
-  return { element, route: load, heard(news) { if (news.kind === 'rules') again(); }, lost: again };
+  const reload = debounce(load, 300);
+  return { element, route: load, onChange(change) { if (change.kind === 'rules') reload(); }, onGap: reload };
 }

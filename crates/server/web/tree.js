@@ -1,9 +1,9 @@
-// The tree of a workspace. Levels are fetched when they are opened, and only the rows in sight are in the document, so
-// that ten thousand nodes cost no more than fifty.
+// The tree of a workspace. The children of a node are fetched when it is expanded, and only the visible rows are in the
+// document, so that a tree of ten thousand nodes stays fast.
 
 import { get, enc } from './api.js';
 import { h, attempt } from './dom.js';
-import { t, statusWord, typeWord } from './words.js';
+import { t, statusText, typeText } from './words.js';
 
 const ROW = 30;
 const MARGIN = 12;
@@ -14,29 +14,29 @@ export const SYMBOLS = {
 };
 
 export class Tree {
-  constructor(workspace, opened) {
+  constructor(workspace, onOpen) {
     this.workspace = workspace;
-    this.opened = opened;
+    this.onOpen = onOpen;
     this.nodes = new Map();
     this.rows = [];
     this.active = null;
     this.selected = null;
-    this.found = null;
+    this.matches = null;
     this.bound = new Map();
     this.spacer = h('div', { class: 'rows', role: 'presentation' });
     this.element = h('div', {
       class: 'tree', role: 'tree', tabindex: 0, 'aria-label': `${t('tree')}: ${t('treeKeys')}`,
-      onscroll: () => this.paint(), onkeydown: (event) => this.key(event),
+      onscroll: () => this.render(), onkeydown: (event) => this.onKey(event),
     }, this.spacer);
-    new ResizeObserver(() => this.paint()).observe(this.element);
+    new ResizeObserver(() => this.render()).observe(this.element);
   }
 
   path() {
     return `/workspaces/${enc(this.workspace)}/nodes`;
   }
 
-  /** Fetches the first levels and opens the way to `node`, whose ancestors are given. */
-  async load(ancestors, wanted) {
+  /** Fetches the first levels and expands `ancestors`, the path to the node `target`. */
+  async load(ancestors, target) {
     await this.fetchLevel('root');
     const root = this.nodes.get('root');
     if (root) root.open = true;
@@ -46,82 +46,82 @@ export class Tree {
       const node = this.nodes.get(id);
       if (node) node.open = true;
     }
-    // The one that is meant may be far down among its siblings.
+    // The target may be on a later page of its siblings.
     const parent = ancestors && ancestors.length ? this.nodes.get(ancestors[ancestors.length - 1]) : null;
-    while (wanted && parent && parent.next && !parent.kids.includes(wanted)) await this.fetchLevel(parent.row.id);
-    this.layOut();
+    while (target && parent && parent.next && !parent.childIds.includes(target)) await this.fetchLevel(parent.row.id);
+    this.updateRows();
   }
 
-  /** The next page of a node's children. */
+  /** Fetches the next page of the children of a node. */
   async fetchLevel(parent) {
     const known = this.nodes.get(parent);
-    const before = known ? known.kids : null;
+    const before = known ? known.childIds : null;
     const after = before ? known.next : undefined;
     if (before && !after) return;
     const page = await get(this.path(), { parentId: parent, depth: 1, limit: PAGE, after });
-    for (const row of page.nodes) this.note(row);
+    for (const row of page.nodes) this.storeRow(row);
     const node = this.nodes.get(parent);
-    // Fetched meanwhile by somebody else, or thrown away: this page belongs to nothing.
-    if (!node || node.kids !== before) return;
-    node.kids = (node.kids || []).concat(page.nodes.filter((row) => row.id !== parent).map((row) => row.id));
+    // Another request fetched or reset this level in the meantime, so this page is outdated.
+    if (!node || node.childIds !== before) return;
+    node.childIds = (node.childIds || []).concat(page.nodes.filter((row) => row.id !== parent).map((row) => row.id));
     node.next = page.nextAfter || null;
   }
 
-  note(row) {
+  storeRow(row) {
     const known = this.nodes.get(row.id);
     if (known) known.row = row;
-    else this.nodes.set(row.id, { row, kids: null, next: null, open: false });
+    else this.nodes.set(row.id, { row, childIds: null, next: null, open: false });
   }
 
   async toggle(id, open) {
     const node = this.nodes.get(id);
     if (!node || node.row.children === 0) return;
     node.open = open === undefined ? !node.open : open;
-    if (node.open && !node.kids) await attempt(() => this.fetchLevel(id));
-    this.layOut();
+    if (node.open && !node.childIds) await attempt(() => this.fetchLevel(id));
+    this.updateRows();
   }
 
-  /** Only what fits, as a flat list; nothing given brings the tree back. */
+  /** Shows the matching nodes as a flat list. Without a query and a status, shows the tree again. */
   async filter(query, status) {
-    this.asked = { query, status };
+    this.activeFilter = { query, status };
     if (!query && !status) {
-      this.found = null;
-      this.layOut();
+      this.matches = null;
+      this.updateRows();
       return null;
     }
-    const asked = this.asked;
+    const filter = this.activeFilter;
     const page = await get(this.path(), { query, status, limit: PAGE });
-    if (asked !== this.asked) return undefined;
-    for (const row of page.nodes) this.note(row);
-    this.found = page.nodes.map((row) => row.id);
-    this.foundNext = page.nextAfter || null;
-    this.layOut();
-    return { count: this.found.length, more: Boolean(page.nextAfter) };
+    if (filter !== this.activeFilter) return undefined;
+    for (const row of page.nodes) this.storeRow(row);
+    this.matches = page.nodes.map((row) => row.id);
+    this.nextMatch = page.nextAfter || null;
+    this.updateRows();
+    return { count: this.matches.length, more: Boolean(page.nextAfter) };
   }
 
-  async moreFound() {
-    const { asked } = this;
-    const page = await get(this.path(), { ...asked, limit: PAGE, after: this.foundNext });
-    if (asked !== this.asked) return;
-    for (const row of page.nodes) this.note(row);
-    this.found = this.found.concat(page.nodes.map((row) => row.id));
-    this.foundNext = page.nextAfter || null;
-    this.layOut();
+  async fetchMoreMatches() {
+    const filter = this.activeFilter;
+    const page = await get(this.path(), { ...filter, limit: PAGE, after: this.nextMatch });
+    if (filter !== this.activeFilter) return;
+    for (const row of page.nodes) this.storeRow(row);
+    this.matches = this.matches.concat(page.nodes.map((row) => row.id));
+    this.nextMatch = page.nextAfter || null;
+    this.updateRows();
   }
 
-  /** What is shown, from top to bottom. */
-  layOut() {
+  /** Computes the list of rows, from top to bottom, and renders it. */
+  updateRows() {
     const rows = [];
-    if (this.found) {
-      this.found.forEach((id, at) => rows.push({ id, level: 1, place: at + 1, of: this.found.length }));
-      if (this.foundNext) rows.push({ more: () => this.moreFound(), level: 1 });
+    if (this.matches) {
+      this.matches.forEach((id, at) => rows.push({ id, level: 1, position: at + 1, setSize: this.matches.length }));
+      if (this.nextMatch) rows.push({ more: () => this.fetchMoreMatches(), level: 1 });
     } else {
-      const walk = (id, level, place, of) => {
+      const walk = (id, level, position, setSize) => {
         const node = this.nodes.get(id);
         if (!node) return;
-        rows.push({ id, level, place, of });
-        if (!node.open || !node.kids) return;
-        node.kids.forEach((kid, at) => walk(kid, level + 1, at + 1, Math.max(node.row.children, node.kids.length)));
+        rows.push({ id, level, position, setSize });
+        if (!node.open || !node.childIds) return;
+        node.childIds.forEach((childId, at) => walk(childId, level + 1, at + 1, Math.max(node.row.children, node.childIds.length)));
         if (node.next) rows.push({ more: () => this.fetchLevel(id), level: level + 1 });
       };
       walk('root', 1, 1, 1);
@@ -129,17 +129,17 @@ export class Tree {
     this.rows = rows;
     if (!rows.some((row) => row.id === this.active)) this.active = rows.length ? rows[0].id : null;
     this.spacer.style.height = `${rows.length * ROW}px`;
-    this.paint();
+    this.render();
   }
 
-  paint() {
+  render() {
     const top = this.element.scrollTop;
     const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
     const last = Math.min(this.rows.length, Math.ceil((top + this.element.clientHeight) / ROW) + MARGIN);
     const shown = [];
     for (let at = first; at < last; at += 1) {
       const row = this.rows[at];
-      if (row.more) this.fetchSoon(row);
+      if (row.more) this.fetchMore(row);
       shown.push(row.more ? this.moreRow(row, at) : this.nodeRow(row, at));
     }
     this.spacer.replaceChildren(...shown);
@@ -147,25 +147,25 @@ export class Tree {
     this.element.setAttribute('aria-activedescendant', active);
   }
 
-  /** The rest of a level comes when its end comes into sight. */
-  fetchSoon(row) {
-    if (this.fetching || this.stuck) return;
+  /** Fetches the next page of a level when the end of the level becomes visible. */
+  fetchMore(row) {
+    if (this.fetching || this.hasFailed) return;
     this.fetching = true;
     row.more().catch((error) => {
-      // Where we were is gone: look at all of it again. Anything else waits until somebody asks for it.
+      // The last fetched node was deleted: fetch all levels again. After another error, wait for the user to retry.
       if (error.code === 'NODE_NOT_FOUND') return this.reload();
-      this.stuck = true;
+      this.hasFailed = true;
       return undefined;
-    }).finally(() => { this.fetching = false; this.layOut(); });
+    }).finally(() => { this.fetching = false; this.updateRows(); });
   }
 
   moreRow(row, at) {
-    const again = () => { this.stuck = false; this.paint(); };
-    const text = this.stuck ? h('button', { class: 'small', onclick: again }, t('again')) : t('loading');
-    return this.place(h('div', { class: 'row more', role: 'presentation' }, text), row, at);
+    const retry = () => { this.hasFailed = false; this.render(); };
+    const text = this.hasFailed ? h('button', { class: 'small', onclick: retry }, t('tryAgain')) : t('loading');
+    return this.positionRow(h('div', { class: 'row more', role: 'presentation' }, text), row, at);
   }
 
-  place(element, row, at) {
+  positionRow(element, row, at) {
     element.style.top = `${at * ROW}px`;
     element.style.paddingInlineStart = `${8 + (row.level - 1) * 18}px`;
     return element;
@@ -173,52 +173,52 @@ export class Tree {
 
   nodeRow(row, at) {
     const { row: node, open } = this.nodes.get(row.id);
-    const isParent = node.children > 0 && !this.found;
+    const isParent = node.children > 0 && !this.matches;
     const bound = this.bound.get(row.id) || 0;
     const element = h('div', {
       class: `row ${row.id === this.active ? 'active' : ''}`, id: `row-${row.id}`, role: 'treeitem',
-      'aria-level': row.level, 'aria-posinset': row.place, 'aria-setsize': row.of,
+      'aria-level': row.level, 'aria-posinset': row.position, 'aria-setsize': row.setSize,
       'aria-expanded': isParent ? String(open) : null, 'aria-selected': String(row.id === this.selected),
       'data-status': node.status,
       onclick: () => { this.active = row.id; this.open(row.id); },
     },
-    h('span', { class: 'twist', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); this.active = row.id; this.toggle(row.id); } },
+    h('span', { class: 'toggle', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); this.active = row.id; this.toggle(row.id); } },
       isParent ? (open ? '▾' : '▸') : ''),
-    h('span', { class: 'symbol', title: statusWord(node.status), 'aria-hidden': 'true' }, node.damage ? '!' : SYMBOLS[node.status] || '?'),
+    h('span', { class: 'symbol', title: statusText(node.status), 'aria-hidden': 'true' }, node.damage ? '!' : SYMBOLS[node.status] || '?'),
     h('bdi', { class: 'title', title: node.title }, node.title),
-    h('span', { class: 'sr' }, `, ${typeWord(node.type)}, ${statusWord(node.status)}`),
-    node.hasProblem ? h('span', { class: 'mark warn', title: t('problem') }, '⚠', h('span', { class: 'sr' }, t('problem'))) : null,
-    bound ? h('span', { class: 'mark bound', title: t('boundHere') }, `●${bound > 1 ? bound : ''}`, h('span', { class: 'sr' }, t('boundHere'))) : null,
+    h('span', { class: 'sr-only' }, `, ${typeText(node.type)}, ${statusText(node.status)}`),
+    node.hasProblem ? h('span', { class: 'mark warn', title: t('problem') }, '⚠', h('span', { class: 'sr-only' }, t('problem'))) : null,
+    bound ? h('span', { class: 'mark bound', title: t('boundHere') }, `●${bound > 1 ? bound : ''}`, h('span', { class: 'sr-only' }, t('boundHere'))) : null,
     isParent && !open ? h('span', { class: 'count' }, node.children) : null);
-    return this.place(element, row, at);
+    return this.positionRow(element, row, at);
   }
 
   open(id) {
     this.selected = id;
-    this.paint();
-    this.opened(id);
+    this.render();
+    this.onOpen(id);
   }
 
-  /** Opens the way to a node that is shown, and marks it. */
-  async lead(ancestors, id) {
+  /** Expands the ancestors of a node and selects it. */
+  async expandTo(ancestors, id) {
     for (const above of ancestors) {
       await this.fetchLevel(above);
       const node = this.nodes.get(above);
       if (node) node.open = true;
     }
-    this.layOut();
+    this.updateRows();
     this.select(id);
   }
 
-  /** Marks a node as the one that is shown, and brings it into sight. */
+  /** Selects a node and scrolls to it. */
   select(id) {
     this.selected = id;
     this.active = id;
-    this.reveal();
-    this.paint();
+    this.scrollToActive();
+    this.render();
   }
 
-  reveal() {
+  scrollToActive() {
     const at = this.rows.findIndex((row) => row.id === this.active);
     if (at < 0) return;
     const { scrollTop, clientHeight } = this.element;
@@ -226,36 +226,36 @@ export class Tree {
     else if ((at + 1) * ROW > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * ROW - clientHeight;
   }
 
-  move(to) {
+  moveTo(to) {
     const rows = this.rows;
     let at = Math.max(0, Math.min(rows.length - 1, to));
     if (rows[at] && rows[at].more) at -= 1;
     if (!rows[at]) return;
     this.active = rows[at].id;
-    this.reveal();
-    this.paint();
+    this.scrollToActive();
+    this.render();
   }
 
-  key(event) {
+  onKey(event) {
     const at = this.rows.findIndex((row) => row.id === this.active);
     const node = this.nodes.get(this.active);
     if (at < 0 || !node || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1);
-    const isOpen = node.open && !this.found;
+    const isOpen = node.open && !this.matches;
     const keys = {
-      ArrowDown: () => this.move(at + 1),
-      ArrowUp: () => this.move(at - 1),
-      PageDown: () => this.move(at + page),
-      PageUp: () => this.move(at - page),
-      Home: () => this.move(0),
-      End: () => this.move(this.rows.length - 1),
+      ArrowDown: () => this.moveTo(at + 1),
+      ArrowUp: () => this.moveTo(at - 1),
+      PageDown: () => this.moveTo(at + page),
+      PageUp: () => this.moveTo(at - page),
+      Home: () => this.moveTo(0),
+      End: () => this.moveTo(this.rows.length - 1),
       Enter: () => this.open(this.active),
       ' ': () => this.open(this.active),
-      ArrowRight: () => (isOpen || this.found ? this.move(at + 1) : this.toggle(this.active, true)),
+      ArrowRight: () => (isOpen || this.matches ? this.moveTo(at + 1) : this.toggle(this.active, true)),
       ArrowLeft: () => {
         if (isOpen && node.row.children) return this.toggle(this.active, false);
         const parent = this.rows.findIndex((row) => row.id === node.row.parentId);
-        return parent >= 0 ? this.move(parent) : undefined;
+        return parent >= 0 ? this.moveTo(parent) : undefined;
       },
     };
     if (keys[event.key]) {
@@ -264,21 +264,21 @@ export class Tree {
     }
   }
 
-  /** Brings these nodes up to date, and what hangs on them. */
+  /** Fetches changed nodes and their parents again. */
   async refresh(ids) {
-    const wanted = ids.filter((id) => id !== 'workspace');
-    if (wanted.length > 300) return this.reload();
+    const changed = ids.filter((id) => id !== 'workspace');
+    if (changed.length > 300) return this.reload();
     const parents = new Set();
-    const there = await this.named(wanted);
-    for (const id of wanted) this.settle(id, there.get(id), parents);
-    const above = await this.named([...parents].filter((id) => this.nodes.has(id)));
-    above.forEach((row) => this.note(row));
-    this.layOut();
+    const current = await this.fetchByIds(changed);
+    for (const id of changed) this.applyChange(id, current.get(id), parents);
+    const parentRows = await this.fetchByIds([...parents].filter((id) => this.nodes.has(id)));
+    parentRows.forEach((row) => this.storeRow(row));
+    this.updateRows();
     return undefined;
   }
 
-  /** These nodes as they are now, by id; those that are gone are missing. */
-  async named(ids) {
+  /** Returns the current rows of these nodes by id, without the deleted ones. */
+  async fetchByIds(ids) {
     const rows = new Map();
     for (let at = 0; at < ids.length; at += 60) {
       const page = await get(this.path(), { ids: ids.slice(at, at + 60).join(',') });
@@ -287,31 +287,32 @@ export class Tree {
     return rows;
   }
 
-  settle(id, row, parents) {
+  /** Stores the current row of a node and updates the lists of children. `parents` collects the parents to fetch again. */
+  applyChange(id, row, parents) {
     const known = this.nodes.get(id);
     const before = known && known.row.parentId;
     if (known && (!row || before !== row.parentId)) {
       const parent = this.nodes.get(before);
-      if (parent && parent.kids) parent.kids = parent.kids.filter((kid) => kid !== id);
+      if (parent && parent.childIds) parent.childIds = parent.childIds.filter((childId) => childId !== id);
       parents.add(before);
     }
     if (!row) {
       this.nodes.delete(id);
       return;
     }
-    this.note(row);
+    this.storeRow(row);
     if (!known || before !== row.parentId) parents.add(row.parentId);
-    // One that is known may have been seen with its children, before the level it stands in had it.
+    // A known node may still be missing from its level: it may have been fetched together with its own children.
     const parent = this.nodes.get(row.parentId);
-    // Behind what is not fetched yet it comes by itself; a level that was never opened is fetched when it is.
-    if (parent && parent.kids && !parent.next && !parent.kids.includes(id)) parent.kids.push(id);
+    // A level with more pages gets the node with a later page; a level that was never expanded is fetched on expansion.
+    if (parent && parent.childIds && !parent.next && !parent.childIds.includes(id)) parent.childIds.push(id);
   }
 
-  /** Fetches every open level again. */
+  /** Fetches every expanded level again. */
   async reload() {
     const open = [...this.nodes].filter(([, node]) => node.open).map(([id]) => id);
-    this.nodes.forEach((node) => { node.kids = null; node.next = null; });
-    this.stuck = false;
+    this.nodes.forEach((node) => { node.childIds = null; node.next = null; });
+    this.hasFailed = false;
     for (const id of open) {
       try {
         await this.fetchLevel(id);
@@ -320,7 +321,7 @@ export class Tree {
         this.nodes.delete(id);
       }
     }
-    if (this.found) await this.filter(this.asked.query, this.asked.status);
-    this.layOut();
+    if (this.matches) await this.filter(this.activeFilter.query, this.activeFilter.status);
+    this.updateRows();
   }
 }

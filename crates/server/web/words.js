@@ -1,79 +1,79 @@
-// Every word the page says, in both languages. Keys are what the code asks for; a key that is missing shows itself.
+// All texts of the page, as [Chinese, English]. A key without a text is shown as it is.
 
 const WORDS = {
-  // Navigation and frame
-  work: ['工作', 'Work'], sessions: ['会话', 'Sessions'], ledger: ['账本', 'Ledger'], memory: ['记忆', 'Memory'],
-  rules: ['规则', 'Rules'], skip: ['跳到内容', 'Skip to the content'],
-  live: ['实时', 'live'], offline: ['连接中断，正在重连', 'disconnected, trying again'],
+  // Navigation and header
+  work: ['工作区', 'Workspaces'], sessions: ['会话', 'Sessions'], ledger: ['账本', 'Ledger'], memory: ['记忆', 'Memory'],
+  rules: ['规则', 'Rules'], skip: ['跳到内容', 'Skip to content'],
+  live: ['已连接', 'connected'], offline: ['连接已断开，正在重连', 'disconnected, reconnecting'],
   theme: ['主题', 'Theme'], auto: ['自动', 'auto'], light: ['浅色', 'light'], dark: ['深色', 'dark'],
   language: ['English', '中文'], loading: ['正在加载…', 'Loading…'],
   save: ['保存', 'Save'], cancelEdit: ['取消', 'Cancel'], edit: ['编辑', 'Edit'], delete: ['删除', 'Delete'],
-  add: ['添加', 'Add'], more: ['更多', 'More'],
-  failed: ['失败', 'Failed'], saved: ['已保存', 'Saved'],
-  dropEdit: ['放弃未保存的修改？', 'Drop what you have not saved?'], again: ['重试', 'Try again'],
-  goneWorkspace: ['此工作区已不在', 'This workspace is no longer there'],
-  readOnly: ['已归档：只读', 'archived: read-only'], lineBreak: ['⏎ 代表换行', '⏎ stands for a line break'],
-  closed: ['会话已失效；请再次运行 tanmi serve 打开页面', 'This page is no longer let in; run tanmi serve again to open it'],
+  add: ['添加', 'Add'], more: ['显示更多', 'Show more'],
+  failed: ['请求失败', 'The request failed'], saved: ['已保存', 'Saved'],
+  discardEdit: ['放弃未保存的修改？', 'Discard unsaved changes?'], tryAgain: ['重试', 'Try again'],
+  missingWorkspace: ['此工作区已不存在', 'This workspace no longer exists'],
+  readOnly: ['已归档：只读', 'archived: read-only'], lineBreak: ['⏎ 表示换行。', '⏎ stands for a line break.'],
+  closed: ['页面已失效；请再次运行 tanmi serve', 'This page has expired; run tanmi serve again'],
   // Workspaces
   workspaces: ['工作区', 'Workspaces'], newWorkspace: ['新建工作区', 'New workspace'], name: ['名称', 'Name'],
-  goal: ['目标', 'Goal'], rulesOf: ['规则', 'Rules'], docs: ['文档', 'Docs'], progress: ['进度', 'Progress'],
-  project: ['项目', 'Project'], archived: ['已归档', 'archived'], active: ['活跃', 'active'], damaged: ['损坏', 'damaged'],
-  noWorkspaces: ['还没有工作区', 'There is no workspace yet'], choose: ['选择一个工作区', 'Choose a workspace'],
+  goal: ['目标', 'Goal'], workspaceRules: ['规则', 'Rules'], docs: ['文档', 'Docs'], progress: ['进度', 'Progress'],
+  project: ['项目', 'Project'], archived: ['已归档', 'archived'], active: ['活跃', 'active'], damaged: ['已损坏', 'damaged'],
+  noWorkspaces: ['还没有工作区', 'No workspaces yet'], choose: ['选择一个工作区', 'Select a workspace'],
   settings: ['目标、规则与文档', 'Goal, rules and docs'], archive: ['归档', 'Archive'], restore: ['恢复', 'Restore'],
-  rulesHelp: ['每行一条；绑定的智能体会在下一次提示时得知变化', 'One per line. Bound agents are told of a change at their next prompt'],
-  docsHelp: ['每行一个：路径: 说明', 'One per line, as path: description'],
-  deleteWorkspace: ['删除工作区「{}」？它会在回收站保留 30 天。', 'Delete the workspace “{}”? It stays in the trash for 30 days.'],
+  rulesHelp: ['每行一条规则。已绑定的智能体会在下一次提示时收到修改。', 'One rule per line. Bound agents get changes at their next prompt.'],
+  docsHelp: ['每行一个文档，格式为“路径: 说明”。', 'One doc per line, as path: description.'],
+  deleteWorkspace: ['删除工作区“{}”？它会移到回收站。', 'Delete the workspace “{}”? It is moved to the trash.'],
   showArchived: ['显示已归档', 'Show archived'],
   // Tree
-  tree: ['任务树', 'Tree of work'], searchNodes: ['搜索节点标题', 'Search titles of nodes'],
-  status: ['状态', 'Status'], any: ['全部', 'any'], matches: ['{} 个匹配', '{} found'],
-  treeKeys: ['方向键移动，回车打开', 'arrow keys move, Enter opens'],
+  tree: ['任务树', 'Tree'], searchNodes: ['搜索节点标题', 'Search node titles'],
+  status: ['状态', 'Status'], any: ['全部', 'all'], matches: ['{} 个匹配', '{} found'],
+  treeKeys: ['用方向键移动，按回车键打开节点', 'Use the arrow keys to move and Enter to open a node'],
   pending: ['待开始', 'pending'], planning: ['规划中', 'planning'], monitoring: ['监控中', 'monitoring'],
   implementing: ['实施中', 'implementing'], validating: ['验证中', 'validating'], completed: ['已完成', 'completed'],
   failedStatus: ['已失败', 'failed'], cancelled: ['已取消', 'cancelled'],
-  planningType: ['规划', 'planning'], executionType: ['执行', 'execution'],
+  planningType: ['规划节点', 'planning node'], executionType: ['执行节点', 'execution node'],
   // Node
-  requirement: ['要求', 'Requirement'], note: ['备注', 'Note'], conclusion: ['结论', 'Conclusion'],
+  requirement: ['需求', 'Requirement'], note: ['备注', 'Note'], conclusion: ['结论', 'Conclusion'],
   log: ['日志', 'Log'], problem: ['问题', 'Problem'], nextStep: ['下一步', 'Next step'], references: ['引用', 'References'],
   title: ['标题', 'Title'], type: ['类型', 'Type'], newChild: ['新建子节点', 'New child'], create: ['创建', 'Create'],
-  addLog: ['记录进展', 'Record progress'], setProblem: ['记录问题', 'Record a problem'], clearProblem: ['已解决', 'Solved'],
+  addLog: ['添加日志条目', 'Add a log entry'], setProblem: ['记录问题', 'Record problem'], clearProblem: ['清除问题', 'Clear problem'],
   start: ['开始', 'Start'], submit: ['提交验证', 'Submit'], complete: ['完成', 'Complete'], fail: ['标记失败', 'Fail'],
-  retry: ['重试', 'Retry'], reopen: ['重新打开', 'Reopen'], cancel: ['取消节点', 'Cancel'],
-  conclusionFor: ['“{}”需要结论', 'A conclusion for “{}”'], deleteNode: ['删除「{}」及其下的一切？', 'Delete “{}” and everything below it?'],
-  startedBy: ['由会话 {} 执行', 'session {} is at work on it'], boundHere: ['绑定于此', 'bound here'],
-  context: ['智能体在此会看到什么', 'What an agent is told here'], earlier: ['更早的 {} 行未显示', '{} earlier lines are not shown'],
-  created: ['创建', 'created'], updated: ['更新', 'updated'], children: ['{} 个子节点，{} 个已结束', '{} children, {} done'],
-  isolated: ['隔离（不继承上级上下文）', 'isolated: the ancestors are not told'],
-  changedMeanwhile: ['您编辑时，别人修改了它。没有写入任何内容。', 'Somebody changed it while you were editing. Nothing was written.'],
-  theirs: ['现在的内容', 'What it is now'], yours: ['您的内容', 'Yours'], takeTheirs: ['放弃我的修改', 'Drop my change'],
-  keepMine: ['仍然保存我的', 'Save mine all the same'], gone: ['它已被删除', 'It was deleted'],
+  retry: ['重试', 'Retry'], reopen: ['重新打开', 'Reopen'], cancel: ['取消节点', 'Cancel node'],
+  conclusionFor: ['{}：填写结论', '{}: enter a conclusion'], deleteNode: ['删除“{}”及其所有子节点？', 'Delete “{}” and all its children?'],
+  startedBy: ['由会话 {} 认领', 'claimed by session {}'], boundHere: ['有会话聚焦于此', 'a session is focused here'],
+  context: ['预览注入此节点的上下文', 'Preview the context injected for this node'], earlier: ['未显示更早的 {} 条日志', '{} earlier entries not shown'],
+  created: ['创建于', 'created'], updated: ['更新于', 'updated'], children: ['{} 个子节点，{} 个已结束', '{} children, {} done'],
+  isolated: ['隔离：不接收上级节点的上下文', 'isolated: no context from ancestors'],
+  changedMeanwhile: ['编辑期间，内容已被他人修改。你的修改没有保存。', 'The content was changed while you were editing. Your change was not saved.'],
+  currentContent: ['当前内容', 'Current content'], yourContent: ['你的内容', 'Your content'], discardMine: ['放弃我的修改', 'Discard my change'],
+  overwrite: ['用我的内容覆盖', 'Overwrite with mine'], deletedNode: ['此节点已被删除', 'This node was deleted'],
   // Sessions
-  session: ['会话', 'Session'], platform: ['平台', 'Client'], boundTo: ['工作区', 'Workspace'], focus: ['焦点', 'Focus'],
-  heard: ['最近活动', 'Last heard'], prompts: ['提示', 'Prompts'], atWork: ['在线', 'at work'], silent: ['离线', 'silent'],
-  unbind: ['解绑', 'Unbind'], noSessions: ['没有绑定的会话', 'No session is bound'],
+  session: ['会话', 'Session'], platform: ['客户端', 'Client'], boundTo: ['工作区', 'Workspace'], focus: ['聚焦', 'Focus'],
+  lastActivity: ['最近活动', 'Last activity'], prompts: ['提示次数', 'Prompts'], activeSession: ['活跃', 'active'], inactiveSession: ['不活跃', 'inactive'],
+  unbind: ['解绑', 'Unbind'], noSessions: ['没有已绑定的会话', 'No bound sessions'],
   // Ledger
-  event: ['事件', 'Event'], tokens: ['词元', 'tokens'],
-  perDay: ['每天注入的词元', 'Tokens injected per day'],
-  durations: ['每天的钩子用时（毫秒）', 'Hook durations per day (ms)'], median: ['中位数', 'median'], p95: ['95%', '95 of 100'],
-  day: ['日期', 'Day'], asTable: ['以表格显示', 'As a table'],
-  since: ['从', 'Since'], until: ['到', 'Until'], noLedger: ['还没有对任何智能体说过话', 'No agent was told anything yet'],
-  textGone: ['原文已不在', 'The text is no longer kept'], total: ['合计', 'Total'],
+  event: ['事件', 'Event'], tokens: ['token', 'tokens'],
+  perDay: ['每天注入的 token', 'Tokens injected per day'],
+  durations: ['每天的钩子耗时（毫秒）', 'Hook duration per day (ms)'], median: ['中位数', 'median'], p95: ['第 95 百分位', '95th percentile'],
+  day: ['日期', 'Day'], asTable: ['以表格显示', 'Show as table'],
+  since: ['从', 'Since'], until: ['到', 'Until'], noLedger: ['没有账本记录', 'No ledger entries'],
+  textMissing: ['文本已不再保留', 'The text is no longer stored'], total: ['合计', 'Total'],
   // Memory
-  searchMemory: ['搜索记忆', 'Search memory'], all: ['包括已忘记的', 'Also what was forgotten'],
-  typeW: ['世界', 'World'], typeB: ['项目历史', 'Project history'], typeO: ['偏好', 'Preference'], typeS: ['总结', 'Summary'], typeT: ['对话', 'Conversation'],
-  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], replaced: ['已被替换', 'replaced'], noMemory: ['没有找到记忆', 'Nothing is remembered that fits'],
-  newFact: ['记住一个事实', 'Remember a fact'], content: ['内容', 'Content'], confidence: ['置信度', 'Confidence'],
+  searchMemory: ['搜索记忆', 'Search memory'], all: ['包括已忘记的', 'Include forgotten'],
+  typeW: ['世界', 'World'], typeB: ['项目历史', 'Project history'], typeO: ['观点或偏好', 'Opinion or preference'], typeS: ['摘要', 'Summary'], typeT: ['对话轮次', 'Turn'],
+  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], superseded: ['已被取代', 'superseded'], noMemory: ['没有找到记忆', 'No memories found'],
+  newFact: ['新建事实', 'New fact'], content: ['内容', 'Content'], confidence: ['置信度', 'Confidence'],
   // Rules
-  explain: ['解释', 'Explain'], explainHelp: ['下一次事件会说什么，为什么', 'What would the next event be told, and why?'],
-  priority: ['优先级', 'Priority'], source: ['来源', 'Source'], state: ['状态', 'State'], why: ['原因', 'Why'], prompt: ['提示', 'Prompt'],
-  nothingSaid: ['什么也不会说', 'Nothing would be said'], rule: ['规则', 'Rule'],
+  explain: ['解释', 'Explain'], explainHelp: ['查看一个事件会注入什么，以及原因', 'See what an event would inject, and why'],
+  priority: ['优先级', 'Priority'], source: ['来源', 'Source'], state: ['状态', 'State'], why: ['原因', 'Reason'], prompt: ['提示', 'Prompt'],
+  nothingInjected: ['不会注入任何内容', 'Nothing would be injected'], rule: ['规则', 'Rule'],
 };
 
-let lang = pick();
+let lang = preferredLanguage();
 
-function pick() {
-  const kept = localStorage.getItem('tanmi-lang');
-  if (kept === 'zh' || kept === 'en') return kept;
+function preferredLanguage() {
+  const saved = localStorage.getItem('tanmi-lang');
+  if (saved === 'zh' || saved === 'en') return saved;
   return (navigator.language || 'en').toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 
@@ -81,35 +81,35 @@ export function language() {
   return lang;
 }
 
-export function setLanguage(wanted) {
-  lang = wanted;
-  localStorage.setItem('tanmi-lang', wanted);
+export function setLanguage(next) {
+  lang = next;
+  localStorage.setItem('tanmi-lang', next);
 }
 
-/** The words for a key; `{}` stands for what follows. */
+/** Returns the text of a key, with each `{}` replaced by one of `values`. */
 export function t(key, ...values) {
   const pair = WORDS[key];
   let text = pair ? pair[lang === 'zh' ? 0 : 1] : key;
-  // By a function: a title may have `$&` in it.
+  // Replaced by a function, because a title may contain `$&`.
   for (const value of values) text = text.replace('{}', () => value);
   return text;
 }
 
-export function statusWord(status) {
+export function statusText(status) {
   return t(status === 'failed' ? 'failedStatus' : status);
 }
 
-export function typeWord(type) {
+export function typeText(type) {
   return t(type === 'execution' ? 'executionType' : 'planningType');
 }
 
-const numbers = () => new Intl.NumberFormat(lang === 'zh' ? 'zh-CN' : 'en');
+const numberFormat = () => new Intl.NumberFormat(lang === 'zh' ? 'zh-CN' : 'en');
 
-export function number(value) {
-  return numbers().format(value);
+export function formatNumber(value) {
+  return numberFormat().format(value);
 }
 
-export function when(millis) {
+export function formatTime(millis) {
   if (!Number.isFinite(millis) || millis === 0) return '–';
   const format = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
   return new Intl.DateTimeFormat(lang === 'zh' ? 'zh-CN' : 'en-CA', format).format(new Date(millis));

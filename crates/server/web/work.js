@@ -1,237 +1,236 @@
-// The view of work: workspaces, the tree of one, and a node or the workspace itself. Who shows what is decided here; how
-// a tree, a node or a workspace looks is not.
+// The main view: the list of workspaces, the tree of one workspace, and one node or the workspace itself.
 
 import { get, post, enc, setProject } from './api.js';
-import { h, show, repaint, attempt, calmly } from './dom.js';
-import { ask, rulesOf } from './forms.js';
+import { h, setChildren, rerender, attempt, debounce } from './dom.js';
+import { openDialog, parseRules } from './forms.js';
 import { nodeView } from './node.js';
 import { workspaceView } from './workspace.js';
 import { Tree, SYMBOLS } from './tree.js';
-import { t, statusWord, number } from './words.js';
+import { t, statusText, formatNumber } from './words.js';
 
 export function workView(go) {
-  const spaces = h('nav', { class: 'pane spaces', 'aria-label': t('workspaces') });
-  const middle = h('section', { class: 'pane middle', 'aria-label': t('tree') });
-  const detail = h('article', { class: 'pane detail', 'aria-live': 'off' });
-  const element = h('div', { class: 'work' }, spaces, middle, detail);
-  const at = { key: undefined, workspace: null, project: '', node: null, own: '', tree: null, view: null, list: [] };
+  const workspacesPane = h('nav', { class: 'pane workspaces', 'aria-label': t('workspaces') });
+  const treePane = h('section', { class: 'pane tree-pane', 'aria-label': t('tree') });
+  const detailPane = h('article', { class: 'pane detail-pane', 'aria-live': 'off' });
+  const element = h('div', { class: 'work' }, workspacesPane, treePane, detailPane);
+  const current = { key: undefined, workspace: null, project: '', node: null, serverProject: '', tree: null, view: null, list: [] };
 
-  let turn = 0;
+  let requestCount = 0;
 
   async function route(workspace, node, project) {
-    const mine = turn += 1;
-    const isLate = () => mine !== turn;
-    element.dataset.shows = node ? 'detail' : workspace ? 'middle' : 'spaces';
-    if (!at.list.length) await listSpaces();
-    if (isLate()) return;
-    // Named or not, the server's own project is one place.
-    const place = project === at.own ? '' : project;
-    if (`${workspace} ${place}` !== at.key) await openWorkspace(workspace, node, place);
-    if (isLate()) return;
-    if (node !== at.node || !at.view) openNode(node);
+    const requestId = requestCount += 1;
+    const isOutdated = () => requestId !== requestCount;
+    element.dataset.pane = node ? 'detail' : workspace ? 'tree' : 'workspaces';
+    if (!current.list.length) await loadWorkspaces();
+    if (isOutdated()) return;
+    // The project of the server may be named in the link or not.
+    const otherProject = project === current.serverProject ? '' : project;
+    if (`${workspace} ${otherProject}` !== current.key) await openWorkspace(workspace, node, otherProject);
+    if (isOutdated()) return;
+    if (node !== current.node || !current.view) openNode(node);
   }
 
-  /** Where a workspace, or something in it, is shown. The project is named where it is not the server's own. */
-  function way(workspace, project, node) {
-    const query = project && project !== at.own ? `?project=${enc(project)}` : '';
+  /** Returns the link to a workspace or a node. It names the project unless it is the project of the server. */
+  function linkTo(workspace, project, node) {
+    const query = project && project !== current.serverProject ? `?project=${enc(project)}` : '';
     return `#/work/${enc(workspace)}${node ? `/${enc(node)}` : ''}${query}`;
   }
 
-  async function listSpaces() {
+  async function loadWorkspaces() {
     const [answer, projects] = await Promise.all([
       attempt(() => get('/workspaces', { all: true, limit: 10000 })),
-      at.own ? null : get('/projects').catch(() => null),
+      current.serverProject ? null : get('/projects').catch(() => null),
     ]);
-    if (projects) [at.own] = projects.projects;
+    if (projects) [current.serverProject] = projects.projects;
     if (!answer) return;
-    at.list = answer.workspaces;
-    repaint(spaces, paintSpaces);
-    const shown = current();
-    if (at.workspace && at.heading) at.heading.textContent = shown ? shown.name : t('goneWorkspace');
+    current.list = answer.workspaces;
+    rerender(workspacesPane, renderWorkspaces);
+    const shown = shownWorkspace();
+    if (current.workspace && current.heading) current.heading.textContent = shown ? shown.name : t('missingWorkspace');
   }
 
-  function current() {
-    return at.list.find((space) => space.workspaceId === at.workspace && space.project === (at.project || at.own))
-      || at.list.find((space) => space.workspaceId === at.workspace && !at.project);
+  function shownWorkspace() {
+    return current.list.find((item) => item.workspaceId === current.workspace && item.project === (current.project || current.serverProject))
+      || current.list.find((item) => item.workspaceId === current.workspace && !current.project);
   }
 
   let showArchived = false;
 
-  function paintSpaces() {
+  function renderWorkspaces() {
     const groups = new Map();
-    for (const space of at.list.filter((space) => showArchived || space.status !== 'archived')) {
-      groups.set(space.project, [...(groups.get(space.project) || []), space]);
+    for (const item of current.list.filter((item) => showArchived || item.status !== 'archived')) {
+      groups.set(item.project, [...(groups.get(item.project) || []), item]);
     }
-    const hidden = at.list.some((space) => space.status === 'archived');
-    show(spaces,
+    const hidden = current.list.some((item) => item.status === 'archived');
+    setChildren(workspacesPane,
       h('div', { class: 'head' }, h('h2', {}, t('workspaces')),
         h('button', { class: 'primary small', onclick: createWorkspace }, t('newWorkspace'))),
-      at.list.length ? null : h('p', { class: 'empty' }, t('noWorkspaces')),
+      current.list.length ? null : h('p', { class: 'empty' }, t('noWorkspaces')),
       [...groups].map(([project, list]) => h('section', {},
         h('h3', { title: project }, h('bdi', {}, project.split(/[\\/]/).filter(Boolean).pop() || project)),
-        h('ul', {}, list.map(spaceLine)))),
+        h('ul', {}, list.map(workspaceItem)))),
       hidden ? h('label', { class: 'check' },
-        h('input', { type: 'checkbox', checked: showArchived, onchange: (event) => { showArchived = event.target.checked; paintSpaces(); } }),
+        h('input', { type: 'checkbox', checked: showArchived, onchange: (event) => { showArchived = event.target.checked; renderWorkspaces(); } }),
         t('showArchived')) : null);
   }
 
-  /** The project of what is shown: a link may name a workspace alone. */
-  function home() {
-    const shown = current();
-    return shown ? shown.project : at.project || at.own;
+  /** Returns the project of the shown workspace. A link may name a workspace without its project. */
+  function shownProject() {
+    const shown = shownWorkspace();
+    return shown ? shown.project : current.project || current.serverProject;
   }
 
-  function spaceLine(space) {
-    const { done, total } = space.progress;
+  function workspaceItem(item) {
+    const { done, total } = item.progress;
     const share = total ? Math.round((100 * done) / total) : 0;
     return h('li', {}, h('a', {
-      href: way(space.workspaceId, space.project), class: 'space', 'data-key': `${space.workspaceId} ${space.project}`,
-      'aria-current': space === current() ? 'page' : null,
+      href: linkTo(item.workspaceId, item.project), class: 'workspace-link', 'data-key': `${item.workspaceId} ${item.project}`,
+      'aria-current': item === shownWorkspace() ? 'page' : null,
     },
-    h('bdi', { class: 'name' }, space.name),
-    space.status === 'active' ? null : h('span', { class: 'badge' }, t(space.status)),
-    h('span', { class: 'numbers' }, `${number(done)}/${number(total)}`),
+    h('bdi', { class: 'name' }, item.name),
+    item.status === 'active' ? null : h('span', { class: 'badge' }, t(item.status)),
+    h('span', { class: 'numbers' }, `${formatNumber(done)}/${formatNumber(total)}`),
     h('progress', { max: 100, value: share, 'aria-label': t('progress') }, `${share} %`)));
   }
 
   async function createWorkspace() {
     const answer = await attempt(() => get('/projects'));
     if (!answer) return;
-    ask({
-      title: t('newWorkspace'), yes: t('create'),
+    openDialog({
+      title: t('newWorkspace'), confirmLabel: t('create'),
       fields: [
         { name: 'name', label: t('name'), required: true, autofocus: true },
         { name: 'goal', label: t('goal'), rows: 2, required: true },
-        { name: 'rules', label: t('rulesOf'), rows: 3, help: t('rulesHelp') },
-        { name: 'project', label: t('project'), options: answer.projects.map((project) => [project, project]) },
+        { name: 'rules', label: t('workspaceRules'), rows: 3, help: t('rulesHelp') },
+        { name: 'project', label: t('project'), choices: answer.projects.map((project) => [project, project]) },
       ],
-      done: async (typed) => {
-        const body = { name: typed.name, goal: typed.goal, rules: rulesOf(typed.rules) };
+      onSubmit: async (typed) => {
+        const body = { name: typed.name, goal: typed.goal, rules: parseRules(typed.rules) };
         const made = await post('/workspaces', body, { project: typed.project });
-        await listSpaces();
-        go(way(made.workspaceId, typed.project));
+        await loadWorkspaces();
+        go(linkTo(made.workspaceId, typed.project));
       },
     });
   }
 
   async function openWorkspace(workspace, node, project) {
-    at.key = `${workspace} ${project}`;
-    at.workspace = workspace;
-    at.project = project;
+    current.key = `${workspace} ${project}`;
+    current.workspace = workspace;
+    current.project = project;
     setProject(project);
-    at.node = null;
-    at.view = null;
-    paintSpaces();
+    current.node = null;
+    current.view = null;
+    renderWorkspaces();
     if (!workspace) {
-      at.tree = null;
-      show(middle, h('p', { class: 'empty' }, t('choose')));
-      show(detail);
+      current.tree = null;
+      setChildren(treePane, h('p', { class: 'empty' }, t('choose')));
+      setChildren(detailPane);
       return;
     }
-    const tree = new Tree(workspace, (id) => go(way(workspace, project, id)));
-    at.tree = tree;
-    show(middle, toolbar(workspace, tree, current()), tree.element);
+    const tree = new Tree(workspace, (id) => go(linkTo(workspace, project, id)));
+    current.tree = tree;
+    setChildren(treePane, toolbar(workspace, tree, shownWorkspace()), tree.element);
     const isNode = node && node !== 'workspace' && node !== 'root';
     const shown = isNode ? await get(`/workspaces/${enc(workspace)}/nodes/${enc(node)}`).catch(() => null) : null;
-    // Somebody may have gone on to another node meanwhile; only another workspace makes this one idle.
-    if (at.tree !== tree) return;
-    await attempt(() => tree.load(shown ? shown.ancestors.map((above) => above.id) : [], node));
-    if (at.tree === tree) await bindings();
+    // The user may have opened another node in the meantime; only another workspace makes this load obsolete.
+    if (current.tree !== tree) return;
+    await attempt(() => tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node));
+    if (current.tree === tree) await loadBindings();
   }
 
-  function toolbar(workspace, tree, space) {
-    const found = h('span', { class: 'found', role: 'status' });
+  function toolbar(workspace, tree, item) {
+    const matchCount = h('span', { class: 'match-count', role: 'status' });
     const search = h('input', { type: 'search', id: 'search', placeholder: t('searchNodes'), 'aria-label': t('searchNodes') });
     const status = h('select', { 'aria-label': t('status') }, h('option', { value: '' }, `${t('status')}: ${t('any')}`),
-      Object.keys(SYMBOLS).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusWord(word)}`)));
-    const run = at.filter = async () => {
+      Object.keys(SYMBOLS).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusText(word)}`)));
+    const applyFilter = current.filter = async () => {
       const outcome = await attempt(() => tree.filter(search.value.trim(), status.value));
       if (outcome === undefined) return;
-      found.textContent = outcome ? t('matches', `${number(outcome.count)}${outcome.more ? '+' : ''}`) : '';
+      matchCount.textContent = outcome ? t('matches', `${formatNumber(outcome.count)}${outcome.more ? '+' : ''}`) : '';
     };
-    search.addEventListener('input', calmly(run, 150));
-    status.addEventListener('change', run);
+    search.addEventListener('input', debounce(applyFilter, 150));
+    status.addEventListener('change', applyFilter);
     return h('div', { class: 'toolbar' },
       h('div', { class: 'head' },
         h('a', { class: 'back', href: '#/work' }, `‹ ${t('workspaces')}`),
-        h('h2', {}, at.heading = h('bdi', {}, space ? space.name : workspace)),
-        h('a', { class: 'button small', href: way(workspace, at.project, 'workspace') }, t('settings'))),
-      h('div', { class: 'filters' }, search, status, found));
+        h('h2', {}, current.heading = h('bdi', {}, item ? item.name : workspace)),
+        h('a', { class: 'button small', href: linkTo(workspace, current.project, 'workspace') }, t('settings'))),
+      h('div', { class: 'filters' }, search, status, matchCount));
   }
 
   function openNode(node) {
-    at.node = node;
-    if (!at.workspace) return;
-    const { workspace, tree } = at;
-    at.view = null;
+    current.node = node;
+    if (!current.workspace) return;
+    const { workspace, tree } = current;
+    current.view = null;
     if (!node) {
-      show(detail, h('p', { class: 'empty' }, t('treeKeys')));
+      setChildren(detailPane, h('p', { class: 'empty' }, t('treeKeys')));
     } else if (node === 'workspace') {
-      at.view = workspaceView(workspace, go, listSpaces);
+      current.view = workspaceView(workspace, go, loadWorkspaces);
     } else {
-      at.view = nodeView(workspace, node, go, {
-        way: (id) => way(workspace, at.project, id),
-        project: at.project,
-        found: (ancestors) => attempt(() => tree.lead(ancestors, node)),
+      current.view = nodeView(workspace, node, go, {
+        linkTo: (id) => linkTo(workspace, current.project, id),
+        project: current.project,
+        onLoad: (ancestors) => attempt(() => tree.expandTo(ancestors, node)),
       });
       tree.select(node);
     }
-    if (at.view) {
-      show(detail, h('a', { class: 'back', href: way(workspace, at.project) }, `‹ ${t('tree')}`), at.view.element);
-      detail.scrollTop = 0;
+    if (current.view) {
+      setChildren(detailPane, h('a', { class: 'back', href: linkTo(workspace, current.project) }, `‹ ${t('tree')}`), current.view.element);
+      detailPane.scrollTop = 0;
     }
   }
 
-  async function bindings() {
-    if (!at.tree) return;
-    const answer = await get('/bindings', { workspaceId: at.workspace, live: true }).catch(() => null);
-    if (!answer || !at.tree) return;
-    at.tree.bound = new Map();
-    for (const line of answer.bindings.filter((line) => line.project === home())) {
+  async function loadBindings() {
+    if (!current.tree) return;
+    const answer = await get('/bindings', { workspaceId: current.workspace, live: true }).catch(() => null);
+    if (!answer || !current.tree) return;
+    current.tree.bound = new Map();
+    for (const line of answer.bindings.filter((line) => line.project === shownProject())) {
       const id = line.focusedNodeId || 'root';
-      at.tree.bound.set(id, (at.tree.bound.get(id) || 0) + 1);
+      current.tree.bound.set(id, (current.tree.bound.get(id) || 0) + 1);
     }
-    at.tree.paint();
+    current.tree.render();
   }
 
-  const relist = calmly(listSpaces, 200);
-  let waiting = new Set();
-  let filtering = false;
-  const flush = calmly(async () => {
-    const ids = [...waiting];
-    waiting = new Set();
-    const { tree, view } = at;
+  const reloadWorkspaces = debounce(loadWorkspaces, 200);
+  let changedIds = new Set();
+  let isFiltering = false;
+  const applyChanges = debounce(async () => {
+    const ids = [...changedIds];
+    changedIds = new Set();
+    const { tree, view } = current;
     if (tree) await attempt(() => tree.refresh(ids));
-    if (tree && tree.found && !filtering) {
-      filtering = true;
-      await at.filter();
-      filtering = false;
+    if (tree && tree.matches && !isFiltering) {
+      isFiltering = true;
+      await current.filter();
+      isFiltering = false;
     }
-    if (view && view === at.view) view.changed(ids);
+    if (view && view === current.view) view.refresh(ids);
   }, 60);
 
   return {
     element, route,
-    heard(news) {
-      if (news.kind === 'workspaces' || news.kind === 'workspace') relist();
-      if (news.kind === 'bindings') bindings();
-      if (news.kind !== 'workspace' || news.workspaceId !== at.workspace) return;
-      if (news.project !== home()) return;
-      if (news.gap) { this.lost(); return; }
-      news.nodes.forEach((id) => waiting.add(id));
-      flush();
+    onChange(change) {
+      if (change.kind === 'workspaces' || change.kind === 'workspace') reloadWorkspaces();
+      if (change.kind === 'bindings') loadBindings();
+      if (change.kind !== 'workspace' || change.workspaceId !== current.workspace) return;
+      if (change.project !== shownProject()) return;
+      if (change.gap) { this.onGap(); return; }
+      change.nodes.forEach((id) => changedIds.add(id));
+      applyChanges();
     },
-    lost() {
-      relist();
-      if (at.tree) attempt(() => at.tree.reload());
-      if (at.view) at.view.changed(null);
-      bindings();
+    onGap() {
+      reloadWorkspaces();
+      if (current.tree) attempt(() => current.tree.reload());
+      if (current.view) current.view.refresh(null);
+      loadBindings();
     },
-    unsaved() {
-      return Boolean(at.view && at.view.unsaved());
+    hasUnsaved() {
+      return Boolean(current.view && current.view.hasUnsaved());
     },
     focusSearch() {
-      const search = middle.querySelector('#search');
+      const search = treePane.querySelector('#search');
       if (search) search.focus();
     },
   };

@@ -35,8 +35,8 @@ fn a_piece_of_work_from_the_page() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
-    page.reads("There is no workspace yet");
-    page.click(".spaces button", "New workspace");
+    page.reads("No workspaces yet");
+    page.click(".workspaces button", "New workspace");
     page.type_into("dialog [name=name]", "Rework auth");
     page.type_into("dialog [name=goal]", "Replace sessions by JWT");
     page.type_into("dialog [name=rules]", "Keys come from the environment\nNo secrets in logs");
@@ -78,7 +78,7 @@ fn a_piece_of_work_from_the_page() {
     page.click("dialog button.primary", "");
     page.find("section.problem", "Allow 60 s");
     page.shoot("node");
-    page.click("section.problem button", "Solved");
+    page.click("section.problem button", "Clear problem");
     page.click("[data-action=complete]", "");
     page.type_into("dialog [name=conclusion]", "It holds");
     page.click("dialog button.primary", "");
@@ -138,10 +138,10 @@ fn what_others_change_appears_by_itself() {
     seen("an edit by hand", since);
     // Deleted, archived, created elsewhere.
     env.ok(&["node", "delete", &node]);
-    page.reads("It was deleted");
+    page.reads("This node was deleted");
     page.until("the row is gone", || (!page.text().contains("by hand")).then_some(()));
     env.ok(&["workspace", "init", "--name", "Another one", "--goal", "g"]);
-    page.find(".space", "Another one");
+    page.find(".workspace-link", "Another one");
     // Who is bound where.
     env.ok(&["session", "bind", "--session", "session-7", "--workspace", &ws]);
     page.find(".row .bound", "");
@@ -149,7 +149,7 @@ fn what_others_change_appears_by_itself() {
     page.find("td", "session-7");
     page.shoot("sessions");
     page.click("td button", "Unbind");
-    page.reads("No session is bound");
+    page.reads("No bound sessions");
     assert_eq!(env.json(&["session", "status", "--session", "session-7"])["bound"], false);
 
     // The server goes: the page says so and does not pretend.
@@ -231,7 +231,7 @@ fn a_rule_that_a_person_edits_reaches_the_agent() {
     page.find(".conflict", "Only tested code");
     page.shoot("conflict");
     assert_eq!(env.json(&["workspace", "show", &ws])["rules"], json!(["From elsewhere"]));
-    page.click(".conflict button", "Save mine all the same");
+    page.click(".conflict button", "Overwrite with mine");
     page.until("saved", || {
         let rules = env.json(&["workspace", "show", &ws])["rules"].clone();
         (rules == json!(["Only tested code", "只提交测试过的代码"])).then_some(())
@@ -241,8 +241,8 @@ fn a_rule_that_a_person_edits_reaches_the_agent() {
 
     // What was said, with its exact text, and what it cost.
     hash(&page, "#/ledger");
-    page.click(".said-list summary", "prompt_submit");
-    page.find("pre.said", "Only tested code");
+    page.click(".ledger-list summary", "prompt_submit");
+    page.find("pre.injected", "Only tested code");
     page.find("svg", "");
     page.shoot("ledger");
     assert_eq!(
@@ -271,7 +271,7 @@ fn memory_in_both_languages_light_and_dark() {
     page.click("dialog button.primary", "");
     page.find(".memories li", "令牌的有效期是两天");
     page.click(".memories button", "Forget");
-    page.reads("Nothing is remembered that fits");
+    page.reads("No memories found");
     page.click(".check input", "");
     page.find(".memories li.hidden", "令牌的有效期是两天");
     let hidden = env.json(&["memory", "list", "--all"]);
@@ -304,7 +304,7 @@ fn memory_in_both_languages_light_and_dark() {
     page.click("#theme", "浅色");
     page.until("dark by choice", || (ground() == dark).then_some(()));
     hash(&page, "#/work");
-    page.find(".space", "Auth");
+    page.find(".workspace-link", "Auth");
     page.shoot("work-zh-dark");
     assert_eq!(page.complaints(), [""; 0]);
 }
@@ -351,8 +351,8 @@ fn nothing_that_anybody_wrote_runs() {
             page.shoot("hostile");
         }
         if place == "#/ledger" {
-            page.click(".said-list summary", "");
-            page.find("pre.said", "window.hit=8");
+            page.click(".ledger-list summary", "");
+            page.find("pre.injected", "window.hit=8");
         }
         let alien = page.js(
             "return [...document.querySelectorAll('#main script, #main img, #main iframe, #main object, #main [onerror], #main [onload], #main a[href^=\"javascript\"]')].map((e) => e.outerHTML)",

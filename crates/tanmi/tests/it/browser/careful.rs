@@ -115,8 +115,8 @@ fn two_copies_of_one_workspace_are_two() {
     assert_eq!(server.good("GET", &at, Value::Null)["name"], "Auth");
     assert_eq!(server.good("GET", &named(&at), Value::Null)["name"], "The clone");
     let Some(page) = open(&server) else { return };
-    page.click(".space", "The clone");
-    page.find(".middle h2", "The clone");
+    page.click(".workspace-link", "The clone");
+    page.find(".tree-pane h2", "The clone");
     page.click(".row", "Auth");
     page.click("[data-action=child]", "");
     page.type_into("dialog [name=title]", "only here");
@@ -128,7 +128,7 @@ fn two_copies_of_one_workspace_are_two() {
     // News of one is not news of the other, and each has its own.
     assert!(env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "new in the clone"]).ok);
     page.find(".row", "new in the clone");
-    page.click(".space", "Auth");
+    page.click(".workspace-link", "Auth");
     page.until("the other one", || (!page.text().contains("only here")).then_some(()));
     assert!(
         env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "again in the clone"]).ok

@@ -48,7 +48,7 @@ fn ten_thousand_nodes() {
     // Opened, all of it: fetched page by page as it comes into sight.
     let expanded = page.js_async(
         "const begun = performance.now();
-         [...document.querySelectorAll('.title')].find((title) => title.textContent === 'plan').closest('.row').querySelector('.twist').click();
+         [...document.querySelectorAll('.title')].find((title) => title.textContent === 'plan').closest('.row').querySelector('.toggle').click();
          while (document.querySelectorAll('.row').length < 20) await new Promise(requestAnimationFrame);
          return performance.now() - begun",
         json!([]),
@@ -78,7 +78,7 @@ fn ten_thousand_nodes() {
         "const begun = performance.now();
          const search = document.querySelector('#search');
          search.value = 'number 9998'; search.dispatchEvent(new Event('input'));
-         while (!document.querySelector('.found').textContent) await new Promise(requestAnimationFrame);
+         while (!document.querySelector('.match-count').textContent) await new Promise(requestAnimationFrame);
          return performance.now() - begun",
         json!([]),
     );

@@ -70,7 +70,7 @@ fn in_a_narrow_window() {
             json!([]),
         )
     };
-    page.click(".space", "Auth");
+    page.click(".workspace-link", "Auth");
     page.find(".row", "a task");
     assert_eq!(panes(), 1);
     fits();
@@ -80,10 +80,10 @@ fn in_a_narrow_window() {
     assert_eq!(panes(), 1);
     fits();
     page.shoot("narrow-node");
-    page.click(".detail .back", "");
+    page.click(".detail-pane .back", "");
     page.find(".row", "a task");
-    page.click(".middle .back", "");
-    page.find(".space", "Auth");
+    page.click(".tree-pane .back", "");
+    page.find(".workspace-link", "Auth");
     for view in ["ledger", "memory", "sessions", "rules"] {
         hash(&page, &format!("#/{view}"));
         page.find("#main h2", "");
