@@ -88,7 +88,7 @@ impl Doctor<'_> {
         if let Err(error) = outcome {
             let message = error.message(self.lang);
             self.say(check, Health::ByHand, message.clone(), message);
-            self.advise("检查该文件及其权限", "look at that file and who may read it");
+            self.advise("检查该文件及其权限", "check the file and its permissions");
         }
     }
 
@@ -118,10 +118,12 @@ impl Doctor<'_> {
 
     fn silence(&mut self) {
         if self.app.env.disabled {
-            self.say("silence", Health::ByHand, "TANMI_DISABLE 已设置".into(), "TANMI_DISABLE is set".into());
-            self.advise("取消该环境变量，智能体才会收到内容", "unset it, or agents are told nothing");
+            let (zh, en) =
+                ("注入已停用：设置了 TANMI_DISABLE", "injection is disabled: TANMI_DISABLE is set");
+            self.say("silence", Health::ByHand, zh.into(), en.into());
+            self.advise("取消环境变量 TANMI_DISABLE", "unset TANMI_DISABLE");
         } else if pause::paused_until(self.app.home(), self.app.now()).is_some() {
-            self.say("silence", Health::ByHand, "已暂停".into(), "paused".into());
+            self.say("silence", Health::ByHand, "注入已暂停".into(), "injection is paused".into());
             self.advise("tanmi resume", "tanmi resume");
         }
     }
@@ -131,10 +133,10 @@ impl Doctor<'_> {
         for error in &errors {
             let message = error.message(self.lang);
             self.say("settings", Health::ByHand, message.clone(), message);
-            self.advise("修正该文件，或 tanmi config set", "mend the file, or use tanmi config set");
+            self.advise("修正该文件，或运行 tanmi config set", "fix the file, or run tanmi config set");
         }
         if errors.is_empty() {
-            self.fine("settings", "设置可读".into(), "settings can be read".into());
+            self.fine("settings", "设置：没有错误".into(), "settings: no errors".into());
         }
     }
 
@@ -143,17 +145,21 @@ impl Doctor<'_> {
         let home = self.app.home().to_owned();
         let open = open_to_others(&home);
         if !home.is_dir() {
-            self.fine("home", "尚未保存任何内容".into(), "nothing was saved yet".into());
+            self.fine("home", "主目录存储：尚未创建".into(), "home store: not created yet".into());
             return;
         }
         if open.is_empty() {
             let shown = home.display();
-            self.fine("home", format!("{shown} 只有所有者可读"), format!("{shown} is its owner's alone"));
+            self.fine(
+                "home",
+                format!("主目录存储：{shown} 仅所有者可访问"),
+                format!("home store: only the owner can access {shown}"),
+            );
             return;
         }
         let (zh, en) = (
-            format!("{} 下有 {} 项可被他人读取", home.display(), open.len()),
-            format!("{} things in {} can be read by others", open.len(), home.display()),
+            format!("主目录存储：{} 中有 {} 个文件或文件夹可被其他用户访问", home.display(), open.len()),
+            format!("home store: other users can access {} paths in {}", open.len(), home.display()),
         );
         self.repair("home", zh, en, || {
             for path in &open {
@@ -167,8 +173,8 @@ impl Doctor<'_> {
         let bindings = Bindings::new(self.app.home());
         if bindings.is_damaged()? {
             let (zh, en) = (
-                "session-bindings.json 无法读取；将移到一旁",
-                "session-bindings.json cannot be read; it is set aside",
+                "绑定：session-bindings.json 已损坏；--fix 会将它改名保留",
+                "bindings: session-bindings.json is damaged; --fix renames it and starts a new one",
             );
             self.repair("bindings", zh.into(), en.into(), || Ok(bindings.set_aside()?));
         }
@@ -179,15 +185,19 @@ impl Doctor<'_> {
         let stale = all.iter().filter(|(_, binding)| is_stale(binding)).count();
         if stale > 0 {
             let (zh, en) = (
-                format!("{stale} 个会话绑定的工作区已不存在"),
-                format!("{stale} sessions are bound to a workspace that is gone"),
+                format!("绑定：{stale} 个会话绑定的工作区已不存在"),
+                format!("bindings: {stale} sessions are bound to workspaces that no longer exist"),
             );
             self.repair("bindings", zh, en, || {
                 Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
             });
         } else {
             let count = all.len();
-            self.fine("bindings", format!("{count} 个会话绑定"), format!("sessions that are bound: {count}"));
+            self.fine(
+                "bindings",
+                format!("绑定：{count} 个会话"),
+                format!("bindings: {count} bound sessions"),
+            );
         }
         Ok(())
     }
@@ -201,31 +211,36 @@ impl Doctor<'_> {
                 let when = tanmi_base::clock::local_stamp(at);
                 self.fine(
                     "sessions",
-                    format!("最近一次会话：{platform}，{when}"),
-                    format!("last session seen: {platform}, {when}"),
+                    format!("会话：最近活动 {when}，{platform}"),
+                    format!("sessions: last activity {when}, {platform}"),
                 );
             }
             None => {
                 self.say(
                     "sessions",
                     Health::Note,
-                    "尚未见到任何会话".into(),
-                    "no session was seen yet".into(),
+                    "会话：还没有运行过钩子".into(),
+                    "sessions: no hook has run yet".into(),
                 );
                 self.advise(
-                    "安装后在智能体中开始一个新会话",
-                    "after an install, start a new session in your agent",
+                    "运行 tanmi install 后，在智能体中开始一个新会话",
+                    "run tanmi install, then start a new session in your agent",
                 );
             }
         }
         if !broken.is_empty() {
             let count = broken.len();
-            let (zh, en) =
-                (format!("{count} 个会话状态文件无法读取"), format!("{count} state files cannot be read"));
+            let (zh, en) = (
+                format!("会话：{count} 个会话状态文件无法读取；--fix 会删除它们"),
+                format!("sessions: {count} session state files cannot be read; --fix deletes them"),
+            );
             self.repair("sessions", zh, en, || broken.iter().try_for_each(|path| remove(path)));
         }
         if old > 0 {
-            let (zh, en) = (format!("{old} 个会话早已结束"), format!("{old} sessions are long over"));
+            let (zh, en) = (
+                format!("会话：{old} 个会话超过 30 天没有活动；--fix 会删除其状态"),
+                format!("sessions: {old} inactive for more than 30 days; --fix deletes their state"),
+            );
             self.repair("sessions", zh, en, || {
                 states.prune(now - OVER);
                 Ok(())
@@ -241,8 +256,10 @@ impl Doctor<'_> {
         }
         if !found.is_empty() {
             let count = found.len();
-            let (zh, en) =
-                (format!("{count} 个残留的临时文件"), format!("{count} temporary files were left behind"));
+            let (zh, en) = (
+                format!("临时文件：中断的进程遗留了 {count} 个；--fix 会删除它们"),
+                format!("temporary files: {count} left by interrupted processes; --fix deletes them"),
+            );
             self.repair("leftovers", zh, en, || found.iter().try_for_each(|path| remove(path)));
         }
     }
@@ -253,7 +270,8 @@ impl Doctor<'_> {
         for (id, _) in &read_headers {
             let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
             if index.exists() && !tanmi_index::is_sound(&index) {
-                let (zh, en) = (format!("{id} 的索引已损坏"), format!("the index of {id} is broken"));
+                let (zh, en) =
+                    (format!("工作区 {id}：索引已损坏"), format!("workspace {id}: the index is damaged"));
                 self.repair("workspaces", zh, en, || {
                     tanmi_index::discard(&index);
                     Ok(())
@@ -278,20 +296,20 @@ impl Doctor<'_> {
                 let text = format!("{}{position}: {flaw}", finding.path.display());
                 self.say("workspaces", health, text.clone(), text);
                 if health == Health::ByHand {
-                    self.advise("打开该文件修正", "open the file and mend it");
+                    self.advise("手动修正该文件", "fix the file by hand");
                 }
             }
             if report.findings.is_empty() {
                 let nodes = report.nodes;
                 self.fine(
                     "workspaces",
-                    format!("{id}：{nodes} 个节点完好"),
-                    format!("{id} is in order, nodes: {nodes}"),
+                    format!("工作区 {id}：没有问题（节点：{nodes}）"),
+                    format!("workspace {id}: no problems (nodes: {nodes})"),
                 );
             }
         }
         if read_headers.is_empty() {
-            self.fine("workspaces", "此项目没有工作区".into(), "no workspace in this project".into());
+            self.fine("workspaces", "工作区：此项目中没有".into(), "workspaces: none in this project".into());
         }
         Ok(())
     }
@@ -302,22 +320,22 @@ impl Doctor<'_> {
             self.say(
                 "memory",
                 Health::ByHand,
-                format!("{zh}；搜索只按词进行"),
-                format!("{en}; search goes by words alone"),
+                format!("记忆：{zh}；只能按关键词搜索"),
+                format!("memory: {en}; search uses keywords only"),
             );
             self.advise(
-                "tanmi memory model add DIR 重新指定，或 tanmi memory model remove",
-                "tanmi memory model add DIR names it again, tanmi memory model remove does without",
+                "运行 tanmi memory model add DIR 重新指定模型，或 tanmi memory model remove 移除",
+                "run tanmi memory model add DIR to set the model again, or tanmi memory model remove",
             );
         }
         let folder = self.app.memory_folder();
         if !folder.exists() {
-            self.fine("memory", "此项目没有记忆".into(), "no memory in this project".into());
+            self.fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
         }
         let index = folder.index();
         if index.exists() && !tanmi_index::is_sound(&index) {
-            let (zh, en) = ("记忆索引已损坏", "the index of memory is broken");
+            let (zh, en) = ("记忆：索引已损坏", "memory: the index is damaged");
             self.repair("memory", zh.into(), en.into(), || {
                 tanmi_index::discard(&index);
                 Ok(())
@@ -333,19 +351,19 @@ impl Doctor<'_> {
             self.say(
                 "memory",
                 Health::ByHand,
-                format!("{shown} 中有 {count} 行无法理解"),
-                format!("{count} lines in {shown} cannot be understood"),
+                format!("记忆：{shown} 中有 {count} 行无法解析"),
+                format!("memory: {count} lines in {shown} cannot be parsed"),
             );
             self.advise(
-                "这些行保留原样、不会被读取；可手动修正或删除",
-                "they stay as they are and are not read; mend or delete them by hand",
+                "这些行会被忽略；请手动修正或删除",
+                "these lines are ignored; fix or delete them by hand",
             );
         } else {
             let (facts, summaries) = (stats.facts, stats.summaries);
             self.fine(
                 "memory",
-                format!("{facts} 条事实，{summaries} 条摘要"),
-                format!("memory is in order, facts: {facts}, summaries: {summaries}"),
+                format!("记忆：没有问题（事实：{facts}，摘要：{summaries}）"),
+                format!("memory: no problems (facts: {facts}, summaries: {summaries})"),
             );
         }
         Ok(())
@@ -360,35 +378,43 @@ impl Doctor<'_> {
             !trust.has_project(project) && (declares || memory.exists() && !trust.has_project(memory.dir()));
         if is_wary {
             let (zh, en) = (
-                "此项目来自别处，其记忆和声明不会告诉智能体",
-                "this project came from elsewhere: its memory and texts are not told to agents",
+                "信任：此项目未被信任，其记忆和声明的上下文不会注入",
+                "trust: this project is not trusted, so its memory and declared context are not injected",
             );
             self.say("trust", Health::ByHand, zh.into(), en.into());
-            self.advise("查看后 tanmi trust", "have a look, then tanmi trust");
+            self.advise("查看这些内容，然后运行 tanmi trust", "review them, then run tanmi trust");
         }
         for (path, reason) in self.app.declared_flaws() {
-            let text = format!("{}: {reason}", path.display());
-            self.say("context", Health::ByHand, text.clone(), text);
+            let path = path.display();
+            let (zh, en) =
+                (format!("声明的上下文：{path}: {reason}"), format!("declared context: {path}: {reason}"));
+            self.say("context", Health::ByHand, zh, en);
             self.advise(
-                "修正该文件；tanmi context show 显示结果",
-                "mend the file; tanmi context show shows what comes of it",
+                "修正该文件；运行 tanmi context show 查看结果",
+                "fix the file; run tanmi context show to see the result",
             );
         }
         for checked in self.app.rules_check(None) {
             for flaw in &checked.flaws {
                 let text = format!("{}:{}: {}", checked.path, flaw.line, flaw.message);
-                self.say("rules", Health::ByHand, text.clone(), text);
-                self.advise("tanmi rules check", "tanmi rules check");
+                self.say("rules", Health::ByHand, format!("规则：{text}"), format!("rules: {text}"));
+                self.advise(
+                    "修正该文件；运行 tanmi rules check 验证",
+                    "fix the file; run tanmi rules check to verify it",
+                );
             }
             if !checked.trusted {
                 let path = &checked.path;
                 self.say(
                     "rules",
                     Health::ByHand,
-                    format!("{path} 尚未信任"),
-                    format!("{path} is not trusted yet"),
+                    format!("规则：{path} 未被信任，其中的规则不会执行"),
+                    format!("rules: {path} is not trusted, so its rules do not run"),
                 );
-                self.advise("查看后 tanmi rules trust", "have a look, then tanmi rules trust");
+                self.advise(
+                    "查看该文件，然后运行 tanmi rules trust",
+                    "review the file, then run tanmi rules trust",
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Answers as people read them: aligned, in their language. Nothing is decided here.
+//! Formats results as text for people, in their language. Nothing is decided here.
 
 pub mod activity;
 pub mod check;
@@ -20,7 +20,16 @@ use tanmi_workspace::model::NodeStatus;
 
 use crate::out;
 
-/// One sign per status, told apart by shape and not by colour alone.
+/// Returns a count with its noun, e.g. `1 node` or `2 nodes`.
+pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    match (count.to_string().as_str(), noun.strip_suffix('y')) {
+        ("1", _) => format!("1 {noun}"),
+        (count, Some(stem)) => format!("{count} {stem}ies"),
+        (count, None) => format!("{count} {noun}s"),
+    }
+}
+
+/// Returns the symbol and the colour of a status. The shape alone identifies the status.
 pub fn symbol(status: NodeStatus) -> (&'static str, Style) {
     match status {
         NodeStatus::Pending => ("○", out::DIM),

@@ -84,7 +84,10 @@ fn agent_checks(
     }
     let is_here = agent.is_here(folders, crate::env::search_path().as_deref());
     if installed == 0 && is_here && visit.out.is_empty() {
-        let (zh, en) = (format!("{}：未安装", agent.name), format!("{}: not installed", agent.name));
+        let (zh, en) = (
+            format!("{}：未安装钩子和 MCP 服务器", agent.name),
+            format!("{}: hooks and MCP server are not installed", agent.name),
+        );
         let advice = format!("tanmi install --platform {}", agent.id());
         visit.say(Health::Note, visit.lang.pick(zh, en), advice);
     }
@@ -99,19 +102,21 @@ impl AgentChecks<'_> {
     /// What is wrong with the files themselves.
     fn files(&mut self, found: &[InstalledState]) {
         for file in found {
-            let path = format!("{}: {}", self.agent.name, file.path.display());
+            let path = format!("{}{} {}", self.agent.name, self.lang.pick("：", ":"), file.path.display());
             if let Some(refusal) = &file.refusal {
                 let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
-                let advice = self
-                    .lang
-                    .pick("修正该文件；在此之前它保持原样", "mend the file; until then it stays as it is");
+                let advice = self.lang.pick(
+                    "手动修正该文件；在此之前 Tanmi 不会修改它",
+                    "fix the file by hand; Tanmi does not change it until then",
+                );
                 let text = format!("{path}{line}: {}", refusal.message(self.lang));
                 self.say(Health::ByHand, text, advice.to_owned());
             }
             let is_ours = !file.hooks.is_empty() || file.server.is_some();
             for key in file.off.iter().filter(|_| is_ours) {
-                let (zh, en) = (format!("{key} 使其失效"), format!("{key} switches it off"));
-                let advice = self.lang.pick("在该文件中改掉它", "change it in that file").to_owned();
+                let (zh, en) = (format!("{key} 停用了 Tanmi"), format!("{key} disables Tanmi"));
+                let advice =
+                    self.lang.pick("在该文件中修改此设置", "change this setting in the file").to_owned();
                 self.say(Health::ByHand, format!("{path}: {}", self.lang.pick(zh, en)), advice);
             }
         }
@@ -137,7 +142,11 @@ impl AgentChecks<'_> {
         let is_tried = self.fix && !ills.is_empty();
         let is_mended =
             is_tried && reinstall(self.context, agent, scope, folders, has_hooks)? && look()?.is_empty();
-        let name = format!("{} ({})", agent.name, scope.as_str());
+        let name = match (self.lang, scope) {
+            (Lang::Zh, Scope::User) => format!("{}（用户级）：", agent.name),
+            (Lang::Zh, Scope::Project) => format!("{}（项目级）：", agent.name),
+            (Lang::En, _) => format!("{} ({}): ", agent.name, scope.as_str()),
+        };
         for ill in &ills {
             let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
             let (health, advice) = match (is_tried, is_mended) {
@@ -145,18 +154,18 @@ impl AgentChecks<'_> {
                 (true, false) => (Health::ByHand, advice),
                 (false, false) => (Health::Mendable, advice),
             };
-            self.say(health, format!("{name}: {}", ill.text(self.lang)), advice);
+            self.say(health, format!("{name}{}", ill.text(self.lang)), advice);
         }
         if ills.is_empty() {
             let (zh, en) = match has_hooks {
                 true if wants_server => (
-                    "钩子和 MCP 服务器已安装，钩子正常应答",
-                    "hooks and the MCP server are installed, and hooks answer",
+                    "已安装钩子和 MCP 服务器，钩子测试通过",
+                    "hooks and MCP server are installed; the hook test passed",
                 ),
-                true => ("钩子已安装并正常应答", "hooks are installed and answer"),
-                false => ("MCP 服务器已安装，没有钩子", "the MCP server is installed, without hooks"),
+                true => ("已安装钩子，钩子测试通过", "hooks are installed; the hook test passed"),
+                false => ("已安装 MCP 服务器，未安装钩子", "the MCP server is installed, hooks are not"),
             };
-            self.say(Health::Fine, format!("{name}: {}", self.lang.pick(zh, en)), String::new());
+            self.say(Health::Fine, format!("{name}{}", self.lang.pick(zh, en)), String::new());
         }
         Ok(true)
     }
@@ -172,8 +181,8 @@ fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
 fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: bool) -> Result<CheckResult> {
     let lang = context.app.lang(None);
     let (zh, en) = (
-        format!("{}：用户和项目都安装了钩子，会运行两次", agent.name),
-        format!("{}: hooks are installed for the user and for the project, and run twice", agent.name),
+        format!("{}：用户级和项目级都安装了钩子，会运行两次", agent.name),
+        format!("{}: hooks are installed for both the user and the project, so they run twice", agent.name),
     );
     let mut health = Health::Mendable;
     if fix {
@@ -298,31 +307,38 @@ impl InstallIssue {
     fn text(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             InstallIssue::Missing(events) => {
-                (format!("缺少钩子：{}", events.join("、")), format!("no hook for {}", events.join(", ")))
+                (format!("缺少钩子：{}", events.join("、")), format!("missing hooks: {}", events.join(", ")))
             }
-            InstallIssue::Gone(program) => (format!("{program} 不存在"), format!("{program} is not there")),
-            InstallIssue::Other(program) => {
-                (format!("运行的是另一个程序 {program}"), format!("another program is run: {program}"))
+            InstallIssue::Gone(program) => {
+                (format!("找不到程序 {program}"), format!("program not found: {program}"))
             }
+            InstallIssue::Other(program) => (
+                format!("指向另一个 tanmi 程序：{program}"),
+                format!("points to another tanmi program: {program}"),
+            ),
             InstallIssue::Twice(events) => (
                 format!("重复的钩子：{}", events.join("、")),
-                format!("more than one hook for {}", events.join(", ")),
+                format!("duplicate hooks: {}", events.join(", ")),
             ),
             InstallIssue::Altered(events) => (
-                format!("被改动过的钩子：{}", events.join("、")),
-                format!("changed hooks of {}", events.join(", ")),
+                format!("被修改过的钩子：{}", events.join("、")),
+                format!("modified hooks: {}", events.join(", ")),
             ),
-            InstallIssue::NoServer => (String::from("没有 MCP 服务器"), String::from("no MCP server")),
+            InstallIssue::NoServer => {
+                (String::from("未安装 MCP 服务器"), String::from("the MCP server is not installed"))
+            }
             InstallIssue::Silent(trouble) => {
                 let (zh, en) = match trouble {
-                    ProbeError::Missing => (String::from("无法运行"), String::from("it cannot be run")),
-                    ProbeError::Exit(code) => (format!("退出码 {code}"), format!("it exits with {code}")),
-                    ProbeError::Slow => (String::from("太慢"), String::from("it takes too long")),
+                    ProbeError::Missing => {
+                        (String::from("命令无法运行"), String::from("the command cannot be run"))
+                    }
+                    ProbeError::Exit(code) => (format!("退出码 {code}"), format!("exit code {code}")),
+                    ProbeError::Slow => (String::from("超时"), String::from("timed out")),
                     ProbeError::Answer(answer) => {
-                        (format!("应答不对：{answer}"), format!("it answers {answer:?}"))
+                        (format!("输出不符合预期：{answer}"), format!("unexpected output {answer:?}"))
                     }
                 };
-                (format!("钩子没有应答：{zh}"), format!("the hook does not answer: {en}"))
+                (format!("钩子测试失败：{zh}"), format!("the hook test failed: {en}"))
             }
         };
         lang.pick(zh, en)

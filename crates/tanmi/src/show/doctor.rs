@@ -1,10 +1,11 @@
-//! What the doctor found.
+//! Output of `doctor`.
 
 use std::fmt::Write as _;
 
 use tanmi_app::doctor::{CheckResult, Health};
 use tanmi_base::{Lang, text};
 
+use super::counted;
 use crate::out::{self, paint};
 
 pub fn text(checks: &[CheckResult], lang: Lang) -> String {
@@ -19,7 +20,7 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
         };
         let _ = writeln!(out, "{} {}", paint(style, sign), text::one_line(&check.text));
         let advice = match check.health {
-            Health::Mendable => lang.pick("tanmi doctor --fix 可修复", "tanmi doctor --fix mends it"),
+            Health::Mendable => "tanmi doctor --fix",
             _ => &check.advice,
         };
         if !advice.is_empty() {
@@ -31,16 +32,17 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
     let is_installed = checks.iter().any(|check| check.check == "install" && check.health == Health::Fine);
     let summary = match (mendable, by_hand) {
         (0, 0) if mended == 0 && !is_installed => lang.pick(
-            String::from("没有损坏；还没有智能体用上它：tanmi install"),
-            String::from("nothing is broken; no agent has it yet: tanmi install"),
+            String::from("没有发现问题；尚未为任何智能体安装 Tanmi，运行 tanmi install"),
+            String::from("no problems found; Tanmi is not installed for any agent: run tanmi install"),
         ),
-        (0, 0) if mended == 0 => lang.pick(String::from("一切正常"), String::from("everything is in order")),
+        (0, 0) if mended == 0 => lang.pick(String::from("没有发现问题"), String::from("no problems found")),
         (0, 0) => {
-            lang.pick(format!("已修复 {mended} 项"), format!("{mended} mended, everything is in order"))
+            let fixed = counted(mended, "problem");
+            lang.pick(format!("已修复 {mended} 个问题，没有其他问题"), format!("fixed {fixed}, none left"))
         }
         _ => lang.pick(
-            format!("可修复 {mendable} 项，需手动处理 {by_hand} 项，已修复 {mended} 项"),
-            format!("{mendable} can be mended, {by_hand} are for you, {mended} were mended"),
+            format!("可用 --fix 修复 {mendable} 个，需手动处理 {by_hand} 个，已修复 {mended} 个"),
+            format!("problems: {mendable} fixable with --fix, {by_hand} to fix by hand, {mended} fixed"),
         ),
     };
     let _ = writeln!(out, "{}", paint(out::BOLD, &summary));

@@ -56,7 +56,7 @@ fn a_model_finds_what_words_do_not() {
     tanmi_base::fs::remove_tree(&env.root().join("model")).unwrap();
     assert_eq!(found(&env, "banana").len(), 1);
     let doctor = env.run(&["doctor"]);
-    assert!(!doctor.ok && doctor.stdout.contains("search goes by words alone"), "{}", doctor.stdout);
+    assert!(!doctor.ok && doctor.stdout.contains("search uses keywords only"), "{}", doctor.stdout);
 }
 
 #[test]
