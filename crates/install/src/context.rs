@@ -3,6 +3,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use tanmi_base::Lang;
+
 mod build;
 mod item;
 mod manifest;
@@ -12,30 +14,48 @@ pub use build::{Built, build};
 pub use manifest::BuildManifest;
 pub use provision::{ProvisionOptions, ProvisionReport, check_user, provision, users};
 
-/// Something that was left out or left alone, and why.
+/// A path that was skipped or left unchanged, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Notice {
     pub path: String,
-    pub reason: String,
+    /// In English; programs get this one.
+    reason: String,
+    #[serde(skip)]
+    reason_zh: String,
 }
 
+/// A text in Chinese and in English.
+pub type Bilingual = (&'static str, &'static str);
+
+const SYMLINK: Bilingual = ("符号链接不会被读取", "symbolic links are not followed");
+const NOT_UTF8: Bilingual = ("不是 UTF-8 文本", "not UTF-8 text");
+
 impl Notice {
-    fn new(path: &Path, reason: impl Into<String>) -> Notice {
-        Notice { path: path.display().to_string(), reason: reason.into() }
+    fn new(path: &Path, (zh, en): (impl Into<String>, impl Into<String>)) -> Notice {
+        Notice { path: path.display().to_string(), reason: en.into(), reason_zh: zh.into() }
+    }
+
+    /// A remark with the message of the system or of a parser, which exists in English only.
+    fn from_error(path: &Path, error: impl std::fmt::Display) -> Notice {
+        Notice::new(path, (error.to_string(), error.to_string()))
+    }
+
+    pub fn reason(&self, lang: Lang) -> &str {
+        lang.pick(&self.reason_zh, &self.reason)
     }
 }
 
-/// A place below a folder that no link leads out of.
-fn inside(base: &Path, rel: &str) -> Result<PathBuf, &'static str> {
+/// Returns the path of `rel` below `base`. Refuses paths that could lead out of `base`.
+fn inside(base: &Path, rel: &str) -> Result<PathBuf, Bilingual> {
     let mut path = base.to_owned();
     for part in Path::new(rel).components() {
         match part {
             Component::CurDir => continue,
             Component::Normal(part) => path.push(part),
-            _ => return Err("not a path inside of the folder"),
+            _ => return Err(("路径不在该文件夹内", "the path is not inside the folder")),
         }
         if tanmi_base::fs::is_link(&path) {
-            return Err("a symbolic link; it could lead out of the folder");
+            return Err(("符号链接可能指向文件夹之外", "a symbolic link could lead out of the folder"));
         }
     }
     Ok(path)

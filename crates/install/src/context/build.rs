@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tanmi_base::Lang;
 
 use super::item::{self, ContextItem};
-use super::{BuildManifest, Notice, inside};
+use super::{Bilingual, BuildManifest, NOT_UTF8, Notice, SYMLINK, inside};
 
 /// Says that the file is built, and what of it is: whatever a person changed beside it is theirs.
 const BUILT: &str = "<!-- built by tanmi context build ";
@@ -42,18 +42,20 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
     let is_other =
         [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| manifest.output().starts_with(dir));
     if !is_text || is_other {
-        return Err(Notice::new(&path, "output has to be a .md file of the project's own"));
+        return Err(Notice::new(
+            &path,
+            ("output 必须是项目中的 .md 文件", "output must be a .md file of the project"),
+        ));
     }
     let agents = unique(flat(&sources.join("agents"), &mut notices), &mut notices);
     let commands = unique(flat(&sources.join("commands"), &mut notices), &mut notices);
     let mut found = Vec::new();
     skills_in(&sources.join("skills"), None, 0, &mut found, &mut notices);
     let skills = unique(found, &mut notices);
-    let before = tanmi_base::fs::read_limited(&path, 64 << 20)
-        .map_err(|error| Notice::new(&path, error.to_string()))?;
-    let before = before
-        .map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, "not UTF-8")))
-        .transpose()?;
+    let before =
+        tanmi_base::fs::read_limited(&path, 64 << 20).map_err(|error| Notice::from_error(&path, error))?;
+    let before =
+        before.map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, NOT_UTF8))).transpose()?;
     let kept = hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
     let text = text(manifest, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
@@ -63,14 +65,14 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
 /// Files and folders in order; links are nobody's.
 fn entries(dir: &Path, notices: &mut Vec<Notice>) -> Vec<PathBuf> {
     if tanmi_base::fs::is_link(dir) {
-        notices.push(Notice::new(dir, "a symbolic link"));
+        notices.push(Notice::new(dir, SYMLINK));
         return Vec::new();
     }
     let read = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in read {
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            notices.push(Notice::new(&entry.path(), "a symbolic link"));
+            notices.push(Notice::new(&entry.path(), SYMLINK));
         } else {
             paths.push(entry.path());
         }
@@ -124,7 +126,11 @@ fn unique(found: Vec<ContextItem>, notices: &mut Vec<Notice>) -> Vec<ContextItem
     for item in found {
         match out.iter().find(|known| known.name == item.name) {
             Some(known) => {
-                let reason = format!("{} is also the name of {}", item.name, known.path.display());
+                let (name, other) = (&item.name, known.path.display());
+                let reason = (
+                    format!("名称 {name} 已被 {other} 使用"),
+                    format!("the name {name} is already used by {other}"),
+                );
                 notices.push(Notice::new(&item.path, reason));
             }
             None => out.push(item),
@@ -155,7 +161,7 @@ fn text(
         bullets(&mut out, commands.iter().map(|command| format!("**/{}**: {}", command.name, command.about)));
     }
     if !manifest.paths.is_empty() {
-        let _ = writeln!(out, "\n## {}\n", lang.pick("文档生成路径规则", "Where documents go"));
+        let _ = writeln!(out, "\n## {}\n", lang.pick("文档生成路径规则", "Document paths"));
         bullets(&mut out, manifest.paths.iter().cloned());
     }
     intents(&mut out, manifest, lang);
@@ -197,13 +203,13 @@ fn agents_table(out: &mut String, agents: &[ContextItem], lang: Lang) {
     let _ = writeln!(
         out,
         "{}\n|-------|------|----------|",
-        lang.pick("| Agent | 说明 | 适用场景 |", "| Agent | What it does | When |")
+        lang.pick("| Agent | 说明 | 适用场景 |", "| Agent | Description | When to use |")
     );
     let cell = |text: &str| plain(text).replace('|', "\\|");
     for agent in agents {
         let _ = writeln!(out, "| {} | {} | {} |", cell(&agent.name), cell(&agent.about), cell(&agent.when));
     }
-    let (how, ask) = (lang.pick("使用方式：", "To use one:"), lang.pick("[任务描述]", "[what to do]"));
+    let (how, ask) = (lang.pick("使用方式：", "Usage:"), lang.pick("[任务描述]", "[task description]"));
     let _ = writeln!(out, "\n{how}\n```\nTask subagent_type=\"{}\" prompt=\"{ask}\"\n```", agents[0].name);
 }
 
@@ -224,7 +230,7 @@ fn skills_lists(out: &mut String, manifest: &BuildManifest, skills: &[ContextIte
         out.push_str(&title.map_or(String::from("\n"), |title| format!("\n### {title}\n")));
         bullets(out, skills.iter().map(|skill| format!("**{}**: {}", skill.name, skill.about)));
     }
-    let how = lang.pick("使用方式：", "To use one:");
+    let how = lang.pick("使用方式：", "Usage:");
     let _ = writeln!(out, "\n{how}\n```\nSkill skill=\"{}\"\n```", skills[0].name);
 }
 
@@ -232,11 +238,11 @@ fn intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
     if manifest.intents.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n## {}", lang.pick("意图检测", "What is meant"));
+    let _ = writeln!(out, "\n## {}", lang.pick("意图检测", "Intent detection"));
     for intent in &manifest.intents {
         let (zh, en) = (
             format!("当用户输入包含以下关键词时，请使用 `{}`", intent.target),
-            format!("When the user's words have one of these in them, use `{}`", intent.target),
+            format!("When the prompt contains one of these keywords, use `{}`", intent.target),
         );
         let _ = writeln!(out, "\n{}", lang.pick(zh, en));
         bullets(out, intent.words.iter().cloned());
@@ -245,18 +251,24 @@ fn intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
 
 /// What a person wrote. A file that was never built is all theirs; in one that was, they write between the marks, and what
 /// stands elsewhere would be lost.
-fn hand_written(before: Option<&str>) -> Result<String, &'static str> {
+fn hand_written(before: Option<&str>) -> Result<String, Bilingual> {
     let Some(before) = before.filter(|before| !before.trim().is_empty()) else {
         return Ok(String::from("\n"));
     };
     let before = before.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let Some(rest) = before.strip_prefix(BUILT) else {
         if before.contains(KEEP) || before.contains(KEPT) || before.contains(BUILT) {
-            return Err("it was not built, and has marks of a built file in it: take those out first");
+            return Err((
+                "该文件不是由 tanmi context build 生成的，但包含其标记；请先删除这些标记",
+                "the file was not built by tanmi context build but contains its marks; remove the marks first",
+            ));
         }
         return Ok(format!("\n{}\n", before.trim_end()));
     };
-    let marks = "its marks are damaged: put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around what is yours";
+    let marks = (
+        "标记已损坏；请用 `<!-- tanmi:keep -->` 和 `<!-- /tanmi:keep -->` 重新包住你写的内容",
+        "the marks are damaged; put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around your own text",
+    );
     // Without its number, the person says that nothing of theirs is left in what was built.
     let (written, rest) = rest.split_once("-->\n").ok_or(marks)?;
     let written = written.trim();
@@ -266,9 +278,10 @@ fn hand_written(before: Option<&str>) -> Result<String, &'static str> {
         return Err(marks);
     }
     if (!written.is_empty() && written != digest(built)) || !after.trim().is_empty() {
-        return Err(
-            "it was changed outside of the marks: move what is yours between `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->`, and delete the first line's number",
-        );
+        return Err((
+            "标记之外的内容被修改过；请将你写的内容移到 `<!-- tanmi:keep -->` 和 `<!-- /tanmi:keep -->` 之间，并删除第一行中的校验值",
+            "the file was changed outside the marks; move your own text between `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->`, and delete the checksum in the first line",
+        ));
     }
     Ok(kept.to_owned())
 }

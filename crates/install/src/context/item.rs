@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use saphyr::{LoadableYamlNode, Yaml};
 
-use super::Notice;
+use super::{NOT_UTF8, Notice};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextItem {
@@ -23,18 +23,24 @@ const MAX_ABOUT: usize = 400;
 
 /// `name` is that of the file or folder, for what does not name itself.
 pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextItem, Notice> {
-    let notice = |reason: String| Notice::new(path, reason);
-    let bytes = tanmi_base::fs::read_limited(path, MAX_BYTES).map_err(|error| notice(error.to_string()))?;
-    let text = String::from_utf8(bytes.unwrap_or_default()).map_err(|_| notice(String::from("not UTF-8")))?;
+    let bytes =
+        tanmi_base::fs::read_limited(path, MAX_BYTES).map_err(|error| Notice::from_error(path, error))?;
+    let text = String::from_utf8(bytes.unwrap_or_default()).map_err(|_| Notice::new(path, NOT_UTF8))?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let Some(rest) = text.strip_prefix("---\n") else {
-        return Err(notice(String::from("it has no front matter (--- name, description ---)")));
+        return Err(Notice::new(
+            path,
+            ("没有 front matter（--- name, description ---）", "no front matter (--- name, description ---)"),
+        ));
     };
     let Some(end) = rest.find("\n---") else {
-        return Err(notice(String::from("its front matter has no end (---)")));
+        return Err(Notice::new(
+            path,
+            ("front matter 没有结束标记（---）", "the front matter has no end (---)"),
+        ));
     };
-    let parsed =
-        Yaml::load_from_str(&rest[..end]).map_err(|error| notice(format!("front matter: {error}")))?;
+    let parsed = Yaml::load_from_str(&rest[..end])
+        .map_err(|error| Notice::from_error(path, format!("front matter: {error}")))?;
     let matter = parsed.first();
     let field = |key: &str| {
         let text = matter.and_then(|matter| matter.as_mapping_get(key)?.as_str()).unwrap_or_default();
@@ -42,7 +48,10 @@ pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextIte
     };
     let about = tanmi_base::text::cut(&field("description"), MAX_ABOUT);
     if about.is_empty() {
-        return Err(notice(String::from("its front matter has no description")));
+        return Err(Notice::new(
+            path,
+            ("front matter 中没有 description", "the front matter has no description"),
+        ));
     }
     let own = field("name");
     let name = if own.is_empty() { name.to_owned() } else { own };

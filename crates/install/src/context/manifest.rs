@@ -45,13 +45,14 @@ impl BuildManifest {
             Ok(None) => Ok(BuildManifest::default()),
             Ok(Some(bytes)) => {
                 let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
-                let wrong =
-                    |error: serde_json::Error| Notice::new(path, format!("line {}: {error}", error.line()));
+                let wrong = |error: serde_json::Error| {
+                    Notice::from_error(path, format!("line {}: {error}", error.line()))
+                };
                 // A list would be taken for the fields in their order.
                 serde_json::from_slice::<Map<String, Value>>(bytes).map_err(wrong)?;
                 serde_json::from_slice(bytes).map_err(wrong)
             }
-            Err(error) => Err(Notice::new(path, error.to_string())),
+            Err(error) => Err(Notice::from_error(path, error)),
         }
     }
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs::{self, Durability};
-use tanmi_base::hash;
+use tanmi_base::{Lang, hash};
 use tanmi_event::CLAUDE_CODE;
 
-use super::{BuildManifest, Notice, build, inside};
+use super::{Bilingual, BuildManifest, Notice, SYMLINK, build, inside};
 use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
@@ -57,6 +57,7 @@ const FOLDERS: &[&str] = &[
 ];
 const RECORD: &str = ".claude/.tanmi.json";
 const MANIFEST: &str = ".tanmi/context.json";
+const CHANGED: Bilingual = ("用户已修改", "changed by the user");
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -66,13 +67,13 @@ struct Record {
     files: BTreeMap<String, Vec<String>>,
 }
 
-/// A name that cannot lead anywhere.
-pub fn check_user(id: &str) -> Result<(), String> {
+/// Checks that a user id can be part of a path. The error describes valid ids.
+pub fn check_user(id: &str) -> Result<(), Bilingual> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if !id.is_empty() && id.len() <= 64 && id.chars().all(is_plain) {
         return Ok(());
     }
-    Err(format!("user id {id:?}: only letters, digits, - and _, at most 64"))
+    Err(("字母、数字、- 和 _，最多 64 个字符", "letters, digits, - and _, at most 64 characters"))
 }
 
 /// Everybody who has a folder.
@@ -97,13 +98,15 @@ struct Provisioner<'a> {
 pub fn provision(options: &ProvisionOptions, user: &str) -> ProvisionReport {
     let mut report = ProvisionReport { user: user.to_owned(), ..ProvisionReport::default() };
     let data = options.root.join(format!("user_{user}")).join("data");
-    if let Err(reason) = check_user(user) {
-        report.problems.push(Notice { path: format!("user_{user}"), reason });
+    if let Err((zh, en)) = check_user(user) {
+        let reason = (format!("无效的用户 ID；可用{zh}"), format!("invalid user id; use {en}"));
+        report.problems.push(Notice::new(Path::new(&format!("user_{user}")), reason));
         return report;
     }
     for folder in [data.parent().unwrap_or(&data), &data] {
         if fs::is_link(folder) {
-            report.problems.push(Notice::new(folder, "a symbolic link; it could lead out of the tree"));
+            let reason = ("符号链接可能指向文件夹之外", "a symbolic link could lead out of the folder");
+            report.problems.push(Notice::new(folder, reason));
             return report;
         }
     }
@@ -133,11 +136,15 @@ struct WantedFile {
 }
 
 impl Provisioner<'_> {
-    fn problem(&mut self, path: &Path, reason: impl Into<String>) {
+    fn problem(&mut self, path: &Path, reason: Bilingual) {
         self.report.problems.push(Notice::new(path, reason));
     }
 
-    fn place(&self, rel: &str) -> Result<PathBuf, &'static str> {
+    fn failure(&mut self, path: &Path, error: &std::io::Error) {
+        self.report.problems.push(Notice::from_error(path, error));
+    }
+
+    fn place(&self, rel: &str) -> Result<PathBuf, Bilingual> {
         inside(&self.data, rel)
     }
 
@@ -150,7 +157,7 @@ impl Provisioner<'_> {
                     let made = if self.options.dry_run { Ok(()) } else { std::fs::create_dir_all(&path) };
                     match made {
                         Ok(()) => self.report.added.push(format!("{rel}/")),
-                        Err(error) => self.problem(&path, error.to_string()),
+                        Err(error) => self.failure(&path, &error),
                     }
                 }
             }
@@ -168,12 +175,15 @@ impl Provisioner<'_> {
         for (rel, path) in found {
             let to = format!(".claude/{rel}");
             if matches!(to.as_str(), ".claude/settings.json" | ".claude/CLAUDE.md" | RECORD) {
-                self.problem(&path, "this file is merged or built, not copied");
+                self.problem(
+                    &path,
+                    ("此文件由合并或生成得到，不会复制", "this file is merged or built, not copied"),
+                );
                 continue;
             }
             match std::fs::read(&path) {
                 Ok(bytes) => wanted.push(WantedFile { rel: to, bytes, mode: mode_of(&path) }),
-                Err(error) => self.problem(&path, error.to_string()),
+                Err(error) => self.failure(&path, &error),
             }
         }
         let manifest = match &self.options.manifest {
@@ -182,7 +192,7 @@ impl Provisioner<'_> {
         };
         match manifest {
             Ok(bytes) => wanted.push(WantedFile { rel: String::from(MANIFEST), bytes, mode: None }),
-            Err((path, error)) => self.problem(&path, error.to_string()),
+            Err((path, error)) => self.failure(&path, &error),
         }
         wanted
     }
@@ -199,7 +209,7 @@ impl Provisioner<'_> {
         let now = match fs::read_limited(&path, u64::MAX) {
             Ok(now) => now.map(|now| hash::sha256_hex(&now)),
             Err(error) => {
-                self.problem(&path, error.to_string());
+                self.failure(&path, &error);
                 return false;
             }
         };
@@ -207,7 +217,8 @@ impl Provisioner<'_> {
         let is_ours = now.as_ref().is_none_or(|now| known.is_some_and(|known| known.contains(now)));
         // One that happens to be the same is still theirs, and nothing to speak of.
         if !is_ours && now != Some(hash::sha256_hex(&file.bytes)) {
-            let reason = if known.is_some() { "changed by the user" } else { "the user's own" };
+            let reason =
+                if known.is_some() { CHANGED } else { ("用户自己的文件", "a file of the user") };
             self.report.kept.push(Notice::new(&path, reason));
         }
         is_ours
@@ -241,7 +252,7 @@ impl Provisioner<'_> {
             let written = std::fs::create_dir_all(dir)
                 .and_then(|()| fs::write_atomic(path, bytes, dir, Durability::Journaled).map(|_| ()));
             if let Err(error) = written {
-                return self.problem(path, error.to_string());
+                return self.failure(path, &error);
             }
         }
         let list = if was_there { &mut self.report.updated } else { &mut self.report.added };
@@ -258,12 +269,12 @@ impl Provisioner<'_> {
             let Ok(path) = self.place(&rel) else { continue };
             let Some(bytes) = fs::read_limited(&path, u64::MAX).ok().flatten() else { continue };
             if !known.contains(&hash::sha256_hex(&bytes)) {
-                self.report.kept.push(Notice::new(&path, "changed by the user"));
+                self.report.kept.push(Notice::new(&path, CHANGED));
                 continue;
             }
             if !self.options.dry_run {
                 if let Err(error) = std::fs::remove_file(&path) {
-                    self.problem(&path, error.to_string());
+                    self.failure(&path, &error);
                     continue;
                 }
                 let stop = self.data.join(".claude");
@@ -333,15 +344,18 @@ impl Provisioner<'_> {
         };
         let before = match fs::read_optional(&path) {
             Ok(before) => before,
-            Err(error) => return self.problem(&path, error.to_string()),
+            Err(error) => return self.failure(&path, &error),
         };
         match json::changed(before.as_deref(), change) {
             Ok(after) if before.as_ref() == Some(&after) => {}
             Ok(after) => self.write(rel, &path, &after, before.is_some()),
             Err(refusal) => {
-                let line = refusal.line().map_or(String::new(), |line| format!("line {line}: "));
-                let reason = format!("{line}{}", refusal.message(tanmi_base::Lang::En));
-                self.problem(&path, reason);
+                let line = |zh: &str, en: &str| match refusal.line() {
+                    Some(line) => (format!("第 {line} 行：{zh}"), format!("line {line}: {en}")),
+                    None => (zh.to_owned(), en.to_owned()),
+                };
+                let reason = line(&refusal.message(Lang::Zh), &refusal.message(Lang::En));
+                self.report.problems.push(Notice::new(&path, reason));
             }
         }
     }
@@ -372,7 +386,7 @@ impl Provisioner<'_> {
         }
         let dir = path.parent().unwrap_or(&path).to_owned();
         if let Err(error) = fs::write_atomic(&path, text.as_bytes(), &dir, Durability::Journaled) {
-            self.problem(&path, error.to_string());
+            self.failure(&path, &error);
         }
     }
 }
@@ -407,14 +421,14 @@ fn set_mode(_: &Path, _: Option<u32>) {}
 fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>, notices: &mut Vec<Notice>) {
     let read = match std::fs::read_dir(dir) {
         Ok(read) => read,
-        Err(error) => return notices.push(Notice::new(dir, error.to_string())),
+        Err(error) => return notices.push(Notice::from_error(dir, error)),
     };
     let mut entries: Vec<_> = read.flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => notices.push(Notice::new(&path, "a symbolic link")),
+            Ok(kind) if kind.is_symlink() => notices.push(Notice::new(&path, SYMLINK)),
             Ok(kind) if kind.is_dir() && depth < 12 => walk(root, &path, depth + 1, out, notices),
             Ok(kind) if kind.is_file() => {
                 let rel = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::raise_event::parse_platform;
+use tanmi_base::Lang;
 use tanmi_base::fs::{self, Durability};
-use tanmi_install::context::{self, BuildManifest, ProvisionOptions, ProvisionReport};
+use tanmi_install::context::{self, BuildManifest, Notice, ProvisionOptions, ProvisionReport};
 
 use super::{Context, Result};
 use crate::cli::{ContextCommand, ProvisionArgs};
@@ -16,7 +17,7 @@ use crate::show;
 pub fn run(context: &Context, command: ContextCommand) -> Result {
     match command {
         ContextCommand::Show { platform, agent, session, user, root, container, text } => {
-            let folder = user.map(|user| user_folder(&root, &user)).transpose()?;
+            let folder = user.map(|user| user_folder(&root, &user, context.app.lang(None))).transpose()?;
             let mount = (folder.as_deref(), container.trim_end_matches('/'));
             show(context, &platform, agent.as_deref(), session.as_deref(), mount, text)
         }
@@ -25,11 +26,11 @@ pub fn run(context: &Context, command: ContextCommand) -> Result {
     }
 }
 
-fn user_folder(root: &Path, user: &str) -> Result<PathBuf> {
-    context::check_user(user).map_err(|expected| Error::BadValue {
+fn user_folder(root: &Path, user: &str, lang: Lang) -> Result<PathBuf> {
+    context::check_user(user).map_err(|(zh, en)| Error::BadValue {
         key: "--user",
         value: user.to_owned(),
-        expected,
+        expected: lang.pick(zh, en).to_owned(),
     })?;
     let folder = root.join(format!("user_{user}")).join("data");
     folder.canonicalize().map_err(Error::io(folder))
@@ -55,14 +56,10 @@ fn show(
 
 fn build(context: &Context, check: bool) -> Result {
     let base = context.app.project();
-    let manifest = BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|remark| {
-        Error::BadFile { path: remark.path.clone().into(), line: 0, reason: remark.reason }
-    })?;
-    let built = context::build(base, &manifest).map_err(|remark| Error::BadFile {
-        path: remark.path.into(),
-        line: 0,
-        reason: remark.reason,
-    })?;
+    let lang = context.app.lang(None);
+    let manifest =
+        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|remark| bad_file(&remark, lang))?;
+    let built = context::build(base, &manifest).map_err(|remark| bad_file(&remark, lang))?;
     let is_current = built.is_current();
     if check && !is_current {
         context.failed.set(true);
@@ -77,9 +74,12 @@ fn build(context: &Context, check: bool) -> Result {
         "path": built.path, "current": is_current, "written": !check && !is_current, "bytes": built.text.len(),
         "agents": built.agents, "skills": built.skills, "commands": built.commands, "remarks": built.notices,
     });
-    let lang = context.app.lang(None);
     context.answer(&value, |_| show::context::built(&built, check, lang));
     Ok(())
+}
+
+fn bad_file(remark: &Notice, lang: Lang) -> Error {
+    Error::BadFile { path: remark.path.clone().into(), line: 0, reason: remark.reason(lang).to_owned() }
 }
 
 fn provision(context: &Context, args: &ProvisionArgs) -> Result {
@@ -90,7 +90,8 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
     };
     if users.is_empty() && args.all {
         let value = args.root.display().to_string();
-        let expected = lang.pick("含有 user_ID 的文件夹", "a folder with user_ID in it").to_owned();
+        let expected =
+            lang.pick("包含 user_ID 的文件夹", "a folder that contains user_ID folders").to_owned();
         return Err(Error::BadValue { key: "--root", value, expected });
     }
     if users.is_empty() {
@@ -108,19 +109,16 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
         container: args.container.trim_end_matches('/').to_owned(),
         dry_run: args.dry_run,
     };
-    // What is wrong in it would be wrong for everybody.
+    // An invalid manifest is reported once, before any user is provisioned.
     if let Some(path) = &options.manifest {
-        BuildManifest::load(path).map_err(|remark| Error::BadFile {
-            path: path.clone(),
-            line: 0,
-            reason: remark.reason,
-        })?;
+        BuildManifest::load(path).map_err(|remark| bad_file(&remark, lang))?;
     }
     if let Some(extensions) = options.extensions.as_ref().filter(|dir| !dir.is_dir()) {
-        let error = std::io::Error::new(std::io::ErrorKind::NotFound, "not a folder");
+        let error =
+            std::io::Error::new(std::io::ErrorKind::NotFound, lang.pick("不是文件夹", "not a folder"));
         return Err(Error::io(extensions)(error));
     }
-    let mut progress = Progress::new("users");
+    let mut progress = Progress::new(lang.pick("用户", "users"));
     let total = users.len() as u64;
     let mut reports: Vec<ProvisionReport> = Vec::new();
     for (done, user) in users.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Declared context: what is told, from where; what was built; what users got.
+//! Output of `context`: the injected files and their sources, the built file, and provisioned users.
 
 use std::fmt::Write as _;
 
@@ -9,29 +9,31 @@ use tanmi_base::{Lang, text};
 use tanmi_event::Platform;
 use tanmi_install::context::{Built, Notice, ProvisionReport};
 
+use super::counted;
 use crate::out::{self, paint};
 
-/// `told` is what is said of declared files: some may be in it in part, or only by name.
+/// Returns the symbol and description of what became of a declared file. `told` is the injected text: a file may be
+/// in it as a whole, in part, or only by its path.
 fn inclusion(file: &DeclaredEntry, told: &str, lang: Lang) -> (&'static str, String) {
     let path = file.path.display().to_string();
     let is_cut =
         ["the rest is in ", "其余内容见 "].iter().any(|words| told.contains(&format!("{words}{path}")));
     let (sign, zh, en) = match &file.inclusion {
         InclusionStatus::Told(sig) if is_cut => {
-            let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, cut short", sig.size));
+            let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, truncated", sig.size));
             return ("◐", lang.pick(zh, en));
         }
         InclusionStatus::Told(_) if told.contains(&path) => {
-            ("✗", "放不下，只提到名字", "no room: only its name")
+            ("✗", "放不下，只注入路径", "does not fit; only its path is injected")
         }
         InclusionStatus::Told(sig) => {
             return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
         }
-        InclusionStatus::LoadedByClient => ("·", "客户端自己会加载", "the client loads it by itself"),
-        InclusionStatus::Missing => ("✗", "不存在", "it is not there"),
-        InclusionStatus::Outside => ("✗", "在项目之外", "it leads out of the project"),
+        InclusionStatus::LoadedByClient => ("·", "由客户端自行加载", "loaded by the client"),
+        InclusionStatus::Missing => ("✗", "不存在", "not found"),
+        InclusionStatus::Outside => ("✗", "位于项目之外", "outside the project"),
         InclusionStatus::Untrusted => {
-            ("✗", "项目未被信任：tanmi trust", "the project is not trusted: tanmi trust")
+            ("✗", "项目未被信任；运行 tanmi trust", "project not trusted; run tanmi trust")
         }
     };
     (sign, lang.pick(zh, en).to_owned())
@@ -102,7 +104,7 @@ pub fn tree(
     let rule = explained.traced.decision.actions.iter().position(|action| action.rule == "declared-context");
     match rule {
         Some(at) => branches[at].1 = files,
-        None if !files.is_empty() => branches.push((lang.pick("未注入", "not told").to_owned(), files)),
+        None if !files.is_empty() => branches.push((lang.pick("未注入", "not injected").to_owned(), files)),
         None => {}
     }
     for (at, (line, leaves)) in branches.iter().enumerate() {
@@ -123,9 +125,9 @@ pub fn tree(
     out
 }
 
-fn notices(out: &mut String, notices: &[Notice]) {
+fn notices(out: &mut String, notices: &[Notice], lang: Lang) {
     for remark in notices {
-        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), remark.path, remark.reason);
+        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), remark.path, remark.reason(lang));
     }
 }
 
@@ -134,7 +136,7 @@ pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
     let (zh, en) = match (built.is_current(), is_check) {
         (true, _) => (format!("{path} 已是最新"), format!("{path} is up to date")),
         (false, true) => (
-            format!("{path} 已过期；运行 tanmi context build"),
+            format!("{path} 不是最新；运行 tanmi context build"),
             format!("{path} is out of date; run tanmi context build"),
         ),
         (false, false) => (format!("已写入 {path}"), format!("wrote {path}")),
@@ -144,11 +146,11 @@ pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
         format!("agents: {}, skills: {}, commands: {}", built.agents, built.skills, built.commands),
     );
     let mut out = format!("{}  {}\n", lang.pick(zh, en), paint(out::DIM, &counts));
-    notices(&mut out, &built.notices);
+    notices(&mut out, &built.notices, lang);
     out
 }
 
-/// More users than these are summed up.
+/// The number of users that are listed one by one.
 const LISTED: usize = 20;
 
 pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> String {
@@ -164,10 +166,10 @@ pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> Str
         );
         let _ = writeln!(out, "{}  {counts}", paint(out::BOLD, &format!("user_{}", report.user)));
         for kept in &report.kept {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason);
+            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason(lang));
         }
         for problem in &report.problems {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✗"), problem.path, problem.reason);
+            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✗"), problem.path, problem.reason(lang));
         }
     }
     let unchanged = reports.iter().filter(|report| report.is_unchanged()).count();
@@ -180,9 +182,10 @@ pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> Str
             if is_dry { "将变化" } else { "已更新" }
         ),
         format!(
-            "{} users: {changed} {}, {unchanged} unchanged, {problems} problems",
-            reports.len(),
-            if is_dry { "would change" } else { "changed" }
+            "{}: {changed} {}, {unchanged} unchanged, {}",
+            counted(reports.len(), "user"),
+            if is_dry { "would change" } else { "changed" },
+            counted(problems, "problem")
         ),
     );
     let _ = writeln!(out, "{}", paint(out::BOLD, &summary));

@@ -121,7 +121,7 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
         env.make(&env.project.join(name), &"words and words. ".repeat(700));
     }
     let shown = env.ok(&["context", "show"]);
-    assert!(shown.contains("cut short") && shown.contains("only its name"), "{shown}");
+    assert!(shown.contains("truncated") && shown.contains("only its path"), "{shown}");
     let told = start(&env, "t", "startup");
     assert!(told.contains("not included:") && told.contains("c.md"), "{told}");
 }
