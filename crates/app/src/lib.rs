@@ -267,17 +267,20 @@ impl App {
         for store in stores.values() {
             for (id, recovery) in store.take_recoveries() {
                 for (path, aside) in recovery.kept {
-                    let zh = format!("{id}：{path} 的手工修改已保留；程序的版本在 {}", aside.display());
+                    let zh = format!(
+                        "{id}：{path} 已被手动修改，没有覆盖；Tanmi 的版本保留在 {}",
+                        aside.display()
+                    );
                     let en = format!(
-                        "{id}: your edit of {path} was kept; the program's version is {}",
+                        "{id}: {path} was edited by hand and was not overwritten; the version of Tanmi is kept in {}",
                         aside.display()
                     );
                     notices.push(lang.pick(zh, en));
                 }
                 if let Some(aside) = recovery.damaged {
-                    let zh = format!("{id}：日志文件有损坏，其余部分保存在 {}", aside.display());
+                    let zh = format!("{id}：重做日志已损坏；无法读取的部分保留在 {}", aside.display());
                     let en = format!(
-                        "{id}: the journal was damaged; the rest of it is kept in {}",
+                        "{id}: the journal was damaged; the unreadable part is kept in {}",
                         aside.display()
                     );
                     notices.push(lang.pick(zh, en));

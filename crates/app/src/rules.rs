@@ -385,10 +385,10 @@ fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
 fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
     let plain = |word, zh: &str, en: &str| (word, lang.pick(zh, en).to_owned());
     match verdict {
-        Verdict::Injected { .. } => plain("said", "已匹配，将注入", "matches, and speaks"),
-        Verdict::Matched => plain("matched", "已匹配，自身没有文字", "matches, and has no words of its own"),
+        Verdict::Injected { .. } => plain("said", "已匹配，注入其文本", "matched; its text is injected"),
+        Verdict::Matched => plain("matched", "已匹配，没有文本", "matched; it has no text"),
         Verdict::Repeated => {
-            plain("repeated", "另一条规则已说了同样的话", "another rule says the same words")
+            plain("repeated", "另一条规则已注入相同的文本", "another rule injects the same text")
         }
         Verdict::Throttled { left } => {
             let seconds = (left + 999) / 1000;
@@ -397,32 +397,36 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
             ("throttled", lang.pick(zh, en))
         }
         Verdict::Silent((zh, en)) => plain("silent", zh, en),
-        Verdict::ConditionFalse => plain("condition-false", "条件不成立", "its condition is false"),
+        Verdict::ConditionFalse => plain("condition-false", "条件不成立", "the condition is false"),
         Verdict::ConditionFailed(reason) => {
             let (zh, en) =
-                (format!("条件无法求值：{reason}"), format!("its condition cannot be told: {reason}"));
+                (format!("条件无法求值：{reason}"), format!("the condition cannot be evaluated: {reason}"));
             ("condition-failed", lang.pick(zh, en))
         }
-        Verdict::OtherEvent => plain("other-event", "不是它的事件", "not one of its events"),
-        Verdict::OtherPlatform => plain("other-platform", "不是它的平台", "not one of its platforms"),
-        Verdict::Off => plain("off", "已关闭", "switched off"),
+        Verdict::OtherEvent => plain("other-event", "不适用于此事件", "does not apply to this event"),
+        Verdict::OtherPlatform => {
+            plain("other-platform", "不适用于此平台", "does not apply to this platform")
+        }
+        Verdict::Off => plain("off", "已停用", "disabled"),
         Verdict::Untrusted => plain(
             "untrusted",
-            "文件未被信任：tanmi rules trust",
-            "its file is not trusted: tanmi rules trust",
+            "规则文件未被信任；运行 tanmi rules trust",
+            "the rules file is not trusted; run tanmi rules trust",
         ),
         Verdict::Shadowed { by } => {
             let by = by.as_str();
-            let zh = format!("同 id 的规则（{by}）生效");
-            ("shadowed", lang.pick(zh, format!("the {by} rule of the same id counts")))
+            let zh = format!("被 id 相同的规则（{by}）覆盖");
+            ("shadowed", lang.pick(zh, format!("overridden by the {by} rule with the same id")))
         }
         Verdict::Stopped { by } => {
-            let (zh, en) = (format!("被 {by} 阻止"), format!("stopped by {by}"));
+            let (zh, en) = (format!("规则 {by} 终止了后续规则"), format!("stopped by rule {by}"));
             ("stopped", lang.pick(zh, en))
         }
-        Verdict::NoRoom => {
-            plain("no-room", "已匹配，但平台容纳不下", "matches, but the platform takes no more")
-        }
-        Verdict::Suppressed => plain("suppressed", "钩子已告知，不再重复", "a hook has told it already"),
+        Verdict::NoRoom => plain(
+            "no-room",
+            "已匹配，但超出平台的字节上限",
+            "matched, but over the byte limit of the platform",
+        ),
+        Verdict::Suppressed => plain("suppressed", "钩子已注入，不再重复", "a hook has already injected it"),
     }
 }

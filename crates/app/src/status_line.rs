@@ -92,7 +92,7 @@ impl StatusLine {
         parts.extend(self.progress.map(|progress| format!("{}/{}", progress.done, progress.total)));
         if self.tokens_today > 0 {
             let (count, unit) =
-                (thousands(self.tokens_today), lang.pick("词元（今天告知）", " tokens told today"));
+                (thousands(self.tokens_today), lang.pick(" token（今日注入）", " tokens injected today"));
             parts.push(format!("{count}{unit}"));
         }
         parts.join(" · ")

@@ -1,6 +1,6 @@
-//! `tanmi demo`: a small story played through this very program, with no agent installed, in a folder of its own.
+//! `tanmi demo`: a short scenario that runs this program in a temporary folder. It needs no agent.
 //!
-//! Every step is a process of its own, started as a client or a person would start it; time passes by `TANMI_NOW`.
+//! Each step is a separate process, started as a client or a user would start it. `TANMI_NOW` sets the clock.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,25 +41,25 @@ pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
     } else if let Some(dir) = stage.kept() {
         let (zh, en) = (
             format!(
-                "\n已保留在 {}；进入 project 文件夹可用 TANMI_HOME=../home/.tanmi-workspace 继续。",
+                "\n演示文件保留在 {}。\n要继续，请进入其中的 project 文件夹，并设置 TANMI_HOME=../home/.tanmi-workspace。",
                 dir.display()
             ),
             format!(
-                "\nKept in {}; go on in its folder `project` with TANMI_HOME=../home/.tanmi-workspace.",
+                "\nThe demo files are in {}.\nTo continue, change to the project folder in it and set TANMI_HOME=../home/.tanmi-workspace.",
                 dir.display()
             ),
         );
         out::text(&lang.pick(zh, en));
     } else {
         out::text(lang.pick(
-            "\n以上都在一个临时文件夹中进行，现已删除。",
-            "\nAll of this happened in a scratch folder, which is gone now.",
+            "\n演示在临时文件夹中运行，该文件夹已删除。",
+            "\nThe demo ran in a temporary folder, which has been deleted.",
         ));
     }
     if !context.json {
         out::text(lang.pick(
-            "接下来：tanmi install 把它装进你的智能体。",
-            "Next: tanmi install puts it into your agents.",
+            "下一步：运行 tanmi install，为你的智能体安装钩子和 MCP 服务器。",
+            "Next: run tanmi install to install hooks and the MCP server for your agents.",
         ));
     }
     Ok(())
@@ -79,7 +79,7 @@ impl Stage {
         let dir = keep.unwrap_or_else(|| std::env::temp_dir().join(format!("tanmi-demo-{}", id::random(8))));
         let is_used = std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some());
         if is_used {
-            let source = std::io::Error::other(lang.pick("文件夹不是空的", "the folder is not empty"));
+            let source = std::io::Error::other(lang.pick("文件夹不为空", "the folder is not empty"));
             return Err(Error::io(&dir)(source));
         }
         for name in ["home", "project"] {
@@ -138,36 +138,42 @@ impl Play<'_> {
 
         self.start(say(
             "智能体开始一个会话。它还没有绑定任何工作区。",
-            "An agent starts a session. It is not bound to anything.",
+            "An agent starts a session. It is not bound to a workspace yet.",
         ))?;
         self.prompt(
-            say("普通问题：保持安静。", "An ordinary question: silence."),
+            say(
+                "与工作区无关的问题：不注入任何内容。",
+                "A question that is not about a workspace: nothing is injected.",
+            ),
             say("怎么安装 node.js？", "how do I install node.js?"),
         )?;
         let ws = self.make(
-            say("创建一个工作区，带一条规则。", "A workspace is created, with one rule."),
+            say("创建一个带一条规则的工作区。", "Create a workspace with one rule."),
             &[
                 "workspace",
                 "init",
                 "--name",
                 say("重构认证模块", "Rework auth"),
                 "--goal",
-                say("将 session 认证替换为 JWT", "Replace sessions by JWT"),
+                say("将 session 认证替换为 JWT", "Replace session authentication with JWT"),
                 "--rule",
-                say("密钥必须从环境变量读取", "Keys come from the environment"),
+                say("密钥必须从环境变量读取", "Read keys from environment variables"),
             ],
         )?;
         let plan = self.make(
-            say("计划：一个规划节点，两个任务。", "The plan: one planning node with two tasks."),
+            say(
+                "制定计划：一个规划节点和两个执行节点。",
+                "Plan the work: a planning node with two execution nodes.",
+            ),
             &[
                 "node",
                 "create",
                 "--type",
                 "planning",
                 "--title",
-                say("令牌", "Tokens"),
+                say("Token 认证", "Tokens"),
                 "--requirement",
-                say("签发并验证令牌", "Issue and check tokens"),
+                say("签发并验证 token", "Issue and verify tokens"),
             ],
         )?;
         let task = |title: &'static str, requirement: &'static str| {
@@ -175,52 +181,61 @@ impl Play<'_> {
         };
         let mut tasks = Vec::new();
         for (title, requirement) in [
-            (say("签发 token", "Issue tokens"), say("登录后返回 JWT", "A JWT after login")),
-            (say("验证 token", "Check tokens"), say("验证签名和有效期", "Check signature and expiry")),
+            (say("签发 token", "Issue tokens"), say("登录后返回 JWT", "Return a JWT after login")),
+            (say("验证 token", "Verify tokens"), say("验证签名和有效期", "Verify signature and expiry")),
         ] {
             let mut args = task(title, requirement);
             args.extend(["--parent", &plan]);
             tasks.push(self.make("", &args)?);
         }
         self.prompt(
-            say("用户提到工作区：提示如何绑定。", "The user speaks of the workspace: how to bind it."),
+            say(
+                "用户提到工作区：提示如何绑定。",
+                "The user mentions the workspace: the agent is told how to bind.",
+            ),
             say("继续工作区任务", "continue the workspace"),
         )?;
         self.cli(
-            say("会话绑定到工作区。", "The session is bound."),
+            say("将会话绑定到工作区。", "Bind the session to the workspace."),
             &["session", "bind", "--session", SESSION, "--workspace", &ws, "--node", &plan],
         )?;
         self.prompt(
             say(
-                "下一个提示带上完整上下文，并提醒先确认计划。",
-                "The next prompt brings the whole context, and asks to show the plan first.",
+                "下一次提示时注入完整上下文，并提醒先让用户确认计划。",
+                "At the next prompt, the full context is injected, with a reminder to confirm the plan first.",
             ),
-            say("好的，继续", "fine, go on"),
+            say("好的，继续", "ok, continue"),
         )?;
         self.cli(
-            say("开始第一个任务。", "The first task is started."),
+            say("开始第一个执行节点。", "Start the first execution node."),
             &["node", "transition", &tasks[0], "--action", "start", "--session", SESSION],
         )?;
-        self.prompt(say("没有新情况：保持安静。", "Nothing new: silence."), say("继续", "go on"))?;
+        self.prompt(
+            say("没有变化：不注入任何内容。", "Nothing has changed: nothing is injected."),
+            say("继续", "continue"),
+        )?;
         self.now += 2 * 60_000;
         self.prompt(
-            say("两分钟后仍没有日志：提醒。", "Two minutes later there is still no log: a reminder."),
-            say("现在怎么样了？", "how is it going?"),
+            say(
+                "两分钟后仍没有日志：注入提醒。",
+                "Two minutes later there is no log entry yet: a reminder is injected.",
+            ),
+            say("进展如何？", "how is it going?"),
         )?;
         self.cli(
-            say("有人编辑了规则。", "Somebody changes the rules."),
+            say("用户添加一条规则。", "The user adds a rule."),
             &[
                 "workspace",
                 "update",
                 "--add-rule",
-                say("令牌有效期不超过一小时", "Tokens live for an hour at most"),
+                say("token 有效期不超过一小时", "Tokens expire after one hour at most"),
             ],
         )?;
         self.prompt(
-            say("变化的上下文会再告知一次。", "The changed context is told once more."),
-            say("继续", "go on"),
+            say("上下文有变化：重新注入。", "The context has changed: it is injected again."),
+            say("继续", "continue"),
         )?;
-        let conclusion = say("完成，测试通过", "done, tests pass");
+        let conclusion = say("已完成，测试通过", "Done, tests pass");
         for (at, task) in tasks.iter().enumerate() {
             self.now += 60_000;
             if at > 0 {
@@ -228,11 +243,11 @@ impl Play<'_> {
             }
             let scene = if at > 0 {
                 say(
-                    "完成最后一个任务：结果本身带回下一步。",
-                    "The last task is completed: the result itself says what comes next.",
+                    "完成第二个执行节点：命令的结果给出下一步提醒。",
+                    "Complete the second node: the result contains a reminder of the next step.",
                 )
             } else {
-                say("完成第一个任务。", "The first task is completed.")
+                say("完成第一个执行节点。", "Complete the first execution node.")
             };
             self.cli(
                 scene,
@@ -249,30 +264,27 @@ impl Play<'_> {
                 ],
             )?;
         }
-        self.cli(say("结果：", "What came of it:"), &["tree"])?;
+        self.cli(say("查看任务树。", "Show the tree."), &["tree"])?;
         self.cli(
-            say("记住一个决定。", "A decision is remembered."),
+            say("保存一条事实。", "Save a fact."),
             &[
                 "memory",
                 "save-fact",
-                say("使用 JWT，有效期一小时", "JWT it is, valid for an hour"),
+                say("决定使用 JWT，有效期一小时", "Decided to use JWT with an expiry of one hour"),
                 "--type",
                 "B",
             ],
         )?;
         self.now += DAY;
         self.hook(
-            say("第二天，另一个会话开始：它会被告知。", "The next day another session starts: it is told."),
+            say(
+                "第二天，另一个会话开始：注入这条事实。",
+                "The next day, another session starts: the fact is injected.",
+            ),
             "another-session",
             json!({"hook_event_name": "SessionStart", "source": "startup"}),
         )?;
-        self.cli(
-            say(
-                "自工作区存在以来告知过的都有记录：",
-                "What was said since there is a workspace is on record:",
-            ),
-            &["ledger"],
-        )
+        self.cli(say("账本记录了每一次注入。", "The ledger has a record of every injection."), &["ledger"])
     }
 
     fn start(&mut self, scene: &str) -> Result {
@@ -339,7 +351,7 @@ impl Play<'_> {
             match scene.told.as_deref() {
                 None => {}
                 Some("") => {
-                    let silence = self.lang.pick("（什么都不说）", "(nothing is said)");
+                    let silence = self.lang.pick("（没有注入）", "(nothing injected)");
                     text.push_str(&format!("  {}\n", paint(out::DIM, silence)));
                 }
                 Some(told) => text.push_str(&show::rules::quoted(told)),

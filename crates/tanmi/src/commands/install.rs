@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::registry::Registry;
-use tanmi_base::fs;
 use tanmi_base::paths::{self, PROJECT_DIR, STORE_DIR};
+use tanmi_base::{Lang, fs};
 use tanmi_event::find_platform;
 use tanmi_install::agent::Folders;
 use tanmi_install::{
@@ -65,11 +65,11 @@ fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
 }
 
 /// The home folder is no project of its own: its files are the user's.
-fn scope_of(scope: ScopeArg, folders: &Folders) -> Result<Scope> {
+fn scope_of(scope: ScopeArg, folders: &Folders, lang: Lang) -> Result<Scope> {
     let scope = Scope::from(scope);
     if scope == Scope::Project && folders.is_home() {
-        let (value, expected) = (String::from("project"), String::from("user (this is your home folder)"));
-        return Err(Error::BadValue { key: "--scope", value, expected });
+        let expected = lang.pick("user（这里是你的主目录）", "user (this is your home folder)").to_owned();
+        return Err(Error::BadValue { key: "--scope", value: String::from("project"), expected });
     }
     Ok(scope)
 }
@@ -77,7 +77,7 @@ fn scope_of(scope: ScopeArg, folders: &Folders) -> Result<Scope> {
 pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
     let lang = context.app.lang(None);
-    let scope = scope_of(args.scope, &folders)?;
+    let scope = scope_of(args.scope, &folders, lang)?;
     let options = InstallOptions {
         program: program()?,
         lang,
@@ -178,7 +178,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
         false => chosen(&args.agents.platform, &folders)?,
     };
     let scopes = match args.scope.filter(|_| !args.purge) {
-        Some(scope) => vec![scope_of(scope, &folders)?],
+        Some(scope) => vec![scope_of(scope, &folders, context.app.lang(None))?],
         None => folders.scopes().to_vec(),
     };
     let mut target_files: Vec<(Folders, Scope)> =
@@ -199,7 +199,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
         true => match agreed_to_purge(context, args.agents.yes)? {
             Some(folders) => Some(folders),
             None => {
-                out::note(context.app.lang(None).pick("什么都没有改动", "nothing was changed"));
+                out::note(context.app.lang(None).pick("没有做任何更改", "nothing was changed"));
                 context.failed.set(true);
                 return Ok(());
             }
@@ -248,8 +248,8 @@ fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBu
     let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();
     let list = list.join("\n");
     let question = lang.pick(
-        format!("将永久删除以下文件夹及其中的一切：\n{list}\n确定吗？"),
-        format!("These folders and everything in them will be deleted for good:\n{list}\nAre you sure?"),
+        format!("将永久删除以下文件夹及其全部内容：\n{list}\n确定继续吗？"),
+        format!("These folders and all their contents will be permanently deleted:\n{list}\nContinue?"),
     );
     let what = || {
         if !context.json {

@@ -15,11 +15,13 @@ pub fn pause(context: &Context, duration: Option<&str>) -> Result {
     context.answer(&json!({"paused": true, "until": until}), |_| match until {
         Some(until) => {
             let until = clock::local_stamp(until);
-            let (zh, en) = (format!("已暂停到 {until}"), format!("paused until {until}"));
+            let (zh, en) = (format!("注入已暂停，直到 {until}"), format!("injection paused until {until}"));
             format!("{}\n", lang.pick(zh, en))
         }
         None => {
-            format!("{}\n", lang.pick("已暂停；tanmi resume 恢复", "paused; tanmi resume ends it"))
+            let (zh, en) =
+                ("注入已暂停；运行 tanmi resume 恢复", "injection paused; run tanmi resume to resume it");
+            format!("{}\n", lang.pick(zh, en))
         }
     });
     Ok(())
@@ -29,8 +31,10 @@ pub fn resume(context: &Context) -> Result {
     let was = silence::resume(context.app.home())?;
     let lang = context.app.lang(None);
     context.answer(&json!({"paused": false, "wasPaused": was}), |_| {
-        let text =
-            if was { lang.pick("已恢复", "resumed") } else { lang.pick("没有暂停", "was not paused") };
+        let text = match was {
+            true => lang.pick("注入已恢复", "injection resumed"),
+            false => lang.pick("注入没有暂停", "injection was not paused"),
+        };
         format!("{text}\n")
     });
     Ok(())

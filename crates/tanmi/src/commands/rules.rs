@@ -3,6 +3,7 @@
 use tanmi_app::Error;
 use tanmi_app::raise_event::parse_platform;
 use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
+use tanmi_base::Lang;
 use tanmi_event::{Event, Platform};
 
 use super::{Context, Result, confirm, file_or_stdin};
@@ -41,7 +42,7 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
     }
     let event = match &args.payload {
         Some(path) => {
-            let mut event = recorded(path, platform)?;
+            let mut event = recorded(path, platform, app.lang(None))?;
             event.session = args.session.clone().unwrap_or(event.session);
             event
         }
@@ -62,12 +63,16 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
 }
 
 /// An event as a client reported it. Without a platform the payload itself shows whose it is.
-fn recorded(path: &std::path::Path, platform: Option<&'static Platform>) -> Result<Event> {
+fn recorded(path: &std::path::Path, platform: Option<&'static Platform>, lang: Lang) -> Result<Event> {
     let bytes = file_or_stdin(path)?;
     let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
     event.ok_or_else(|| {
-        let expected = String::from("a payload of an event that is answered; is --platform right?");
-        Error::BadValue { key: "--payload", value: path.display().to_string(), expected }
+        let expected = lang.pick(
+            "受支持事件的载荷（请检查 --platform）",
+            "the payload of a supported event (check --platform)",
+        );
+        let value = path.display().to_string();
+        Error::BadValue { key: "--payload", value, expected: expected.to_owned() }
     })
 }
 
@@ -96,7 +101,11 @@ fn agree(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project:
                 lang,
             ));
         }
-        if yes || confirm(lang.pick("信任以上内容？", "Trust this?"), || serde_json::json!(pending))? {
+        if yes
+            || confirm(lang.pick("信任以上内容？", "Trust the content above?"), || {
+                serde_json::json!(pending)
+            })?
+        {
             app.rules_trust(&pending)?;
             if with_project {
                 app.trust_project()?;

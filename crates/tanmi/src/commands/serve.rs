@@ -28,7 +28,7 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
         Ok(AcquireOutcome::Starting) => Err(lang
             .pick(
                 "另一个 tanmi serve 正在启动；稍后再试",
-                "another tanmi serve is just starting; try again in a moment",
+                "another tanmi serve is starting; try again in a moment",
             )
             .to_owned()),
     };
@@ -48,8 +48,8 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
 fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
     match port {
         Some(port) if error.kind() == std::io::ErrorKind::AddrInUse => lang.pick(
-            format!("端口 {port} 已被占用；换一个，或不指定 --port 以使用空闲端口"),
-            format!("port {port} is taken; name another, or leave --port out for a free one"),
+            format!("端口 {port} 已被占用；请换一个端口，或省略 --port 以使用空闲端口"),
+            format!("port {port} is already in use; choose another, or omit --port to use a free one"),
         ),
         _ => error.to_string(),
     }
@@ -73,8 +73,8 @@ fn second(
     let Some(link) = info.link(project) else {
         let (url, pid) = (&info.url, info.pid);
         return Err(lang.pick(
-            format!("{url} 已有服务（进程 {pid}），但没有应答"),
-            format!("a server has {url} (process {pid}) and does not answer"),
+            format!("位于 {url} 的服务（进程 {pid}）没有响应"),
+            format!("the server at {url} (process {pid}) does not respond"),
         ));
     };
     say(info, &link, false, json, lang);
@@ -92,17 +92,17 @@ fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
         return;
     }
     let first = if is_ours {
-        lang.pick(format!("Tanmi 在 {url}"), format!("Tanmi is at {url}"))
+        lang.pick(format!("正在 {url} 提供服务"), format!("serving at {url}"))
     } else {
         lang.pick(
             format!("已在 {url} 运行（进程 {pid}）"),
             format!("already running at {url} (process {pid})"),
         )
     };
-    let once = lang.pick("打开页面（链接只能用一次）：", "open the page (the link is good once):");
+    let once = lang.pick("打开页面（链接只能使用一次）：", "open the page (this link works once):");
     out::text(&format!("{first}\n{once}\n  {link}\n"));
     if is_ours {
-        out::note(lang.pick("按 Ctrl-C 结束", "Ctrl-C ends it"));
+        out::note(lang.pick("按 Ctrl-C 停止", "press Ctrl-C to stop"));
     }
 }
 
@@ -114,7 +114,7 @@ fn open(home: &Path, link: impl FnOnce() -> Option<String>, args: &ServeArgs, la
     let path = link().and_then(|link| opener(home, &link).ok());
     if path.is_none_or(|path| open::that_detached(path).is_err()) {
         let (zh, en) =
-            ("无法打开浏览器；请自行打开上面的链接", "no browser could be opened; open the link yourself");
+            ("无法打开浏览器；请手动打开上面的链接", "could not open a browser; open the link above");
         out::note(lang.pick(zh, en));
     }
 }

@@ -1,4 +1,4 @@
-//! A bar for long work, where somebody is looking; nothing otherwise.
+//! A progress bar on standard error; nothing is printed if it is not a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ pub struct Progress {
     drawn: Option<Instant>,
 }
 
-/// Work that is over sooner needs no bar.
+/// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_millis(400);
 const WIDTH: u64 = 30;
 

@@ -1,4 +1,4 @@
-//! Log lines and problems.
+//! Output of `log` and `problem`.
 
 use std::fmt::Write;
 
@@ -6,6 +6,7 @@ use tanmi_app::node::{LogResult, ProblemResult};
 use tanmi_base::{Lang, text};
 use tanmi_workspace::model::LogEntry;
 
+use super::counted;
 use crate::out::{self, paint};
 
 pub fn entry(entry: &LogEntry) -> String {
@@ -16,22 +17,26 @@ pub fn entry(entry: &LogEntry) -> String {
 pub fn log(log: &LogResult, lang: Lang) -> String {
     let mut out = String::new();
     let hidden = log.total - log.entries.len();
-    // A line that was just written stands alone; what came before it is no news.
+    // After an append only the new entry is shown, without a count of the earlier ones.
     if hidden > 0 && log.entries.len() > 1 {
-        let _ = writeln!(out, "{}", paint(out::DIM, &format!("… +{hidden} (--limit)")));
+        let (zh, en) = (
+            format!("… 还有 {hidden} 条更早的日志（用 --limit 显示）"),
+            format!("… {} not shown (use --limit)", counted(hidden, "earlier entry")),
+        );
+        let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
     for line in &log.entries {
         let _ = writeln!(out, "{}", entry(line));
     }
     if log.entries.is_empty() {
-        let _ = writeln!(out, "{}", lang.pick("没有日志", "no log lines"));
+        let _ = writeln!(out, "{}", lang.pick("没有日志", "no log entries"));
     }
     out
 }
 
 pub fn problem(result: &ProblemResult, lang: Lang) -> String {
     let Some(problem) = &result.problem else {
-        return format!("{}: {}\n", result.node_id, lang.pick("没有问题", "no problem"));
+        return format!("{}: {}\n", result.node_id, lang.pick("没有未解决的问题", "no open problem"));
     };
     let mut out = String::new();
     if !problem.description.is_empty() {

@@ -1,4 +1,4 @@
-//! What `workspace check` found.
+//! Output of `workspace check`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,6 +8,7 @@ use tanmi_base::Lang;
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{CheckReport, Fix};
 
+use super::counted;
 use crate::out::{self, paint};
 
 #[derive(Serialize)]
@@ -49,9 +50,9 @@ impl CheckView {
         for finding in &self.findings {
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let (style, fix) = match finding.fix {
-                "repaired" => (out::GREEN, lang.pick("已修复", "repaired")),
-                "repairable" => (out::YELLOW, lang.pick("可用 --fix 修复", "--fix repairs it")),
-                _ => (out::RED, lang.pick("需手工处理", "mend by hand")),
+                "repaired" => (out::GREEN, lang.pick("已修复", "fixed")),
+                "repairable" => (out::YELLOW, lang.pick("可用 --fix 修复", "can be fixed with --fix")),
+                _ => (out::RED, lang.pick("需手动处理", "must be fixed by hand")),
             };
             let _ = writeln!(
                 out,
@@ -69,12 +70,15 @@ impl CheckView {
             }
             (Lang::En, 0) => writeln!(
                 out,
-                "{} {}: nothing wrong, nodes: {nodes}",
+                "{} {}: {}, no problems",
                 paint(out::GREEN, "✔"),
-                self.workspace_id
+                self.workspace_id,
+                counted(nodes, "node")
             ),
-            (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 处发现", self.workspace_id),
-            (Lang::En, n) => writeln!(out, "{}: findings: {n}, nodes: {nodes}", self.workspace_id),
+            (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 个问题", self.workspace_id),
+            (Lang::En, n) => {
+                writeln!(out, "{}: {}, {}", self.workspace_id, counted(nodes, "node"), counted(n, "problem"))
+            }
         };
         out
     }

@@ -1,4 +1,4 @@
-//! Settings.
+//! Output of `config`.
 
 use serde_json::{Value, json};
 use tanmi_app::config::Setting;

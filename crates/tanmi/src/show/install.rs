@@ -1,4 +1,4 @@
-//! What an install did, file by file, and what is left to the person.
+//! Output of `install` and `uninstall`: the outcome for each file, and the steps left to the user.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tanmi_install::{Agent, AppliedChange, ChangeOutcome, ConfigPart, Scope};
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
-/// Something the person should know.
+/// A hint for the user.
 pub enum Note {
     AlreadyForUser(&'static Agent),
     TrustInCodex,
@@ -19,7 +19,7 @@ pub enum Note {
     EnableServer,
     NoProjectServer(&'static Agent),
     NoGuide(&'static Agent),
-    /// Cursor runs Claude Code's hooks too.
+    /// Cursor also runs the hooks of Claude Code.
     BothRun,
     Doctor,
     Kept(PathBuf),
@@ -31,59 +31,58 @@ impl Note {
     pub fn text(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             Note::AlreadyForUser(agent) => (
-                format!("{}：已为用户安装钩子，项目中不再重复", agent.name),
+                format!("{}：用户级已安装钩子，项目级不再安装", agent.name),
                 format!(
-                    "{}: hooks are installed for you already, so the project gets none of its own",
+                    "{}: hooks are already installed for the user, so none are added to the project",
                     agent.name
                 ),
             ),
             Note::TrustInCodex => (
-                String::from("Codex：新的或改动过的钩子需先信任：启动 codex，输入 /hooks，信任 tanmi 的钩子"),
                 String::from(
-                    "Codex: new or changed hooks run only once you trust them: start codex, type /hooks, and trust those of tanmi",
+                    "Codex：新增或修改过的钩子需要信任后才会运行：启动 codex，输入 /hooks，信任 tanmi 的钩子",
+                ),
+                String::from(
+                    "Codex: new or changed hooks run only after you trust them: start codex, enter /hooks, and trust the tanmi hooks",
                 ),
             ),
             Note::ApproveServer => (
-                String::from("Claude Code：首次启动时会询问是否启用 .mcp.json 中的服务器，请同意"),
-                String::from("Claude Code: it asks once whether to use the server in .mcp.json: agree"),
+                String::from("Claude Code：启动时会询问是否启用 .mcp.json 中的 tanmi 服务器，请同意"),
+                String::from("Claude Code: at startup, approve the tanmi server from .mcp.json when asked"),
             ),
             Note::EnableServer => (
                 String::from("Cursor：在 Settings → MCP 中确认 tanmi 已启用"),
-                String::from("Cursor: see in Settings → MCP that tanmi is switched on"),
+                String::from("Cursor: make sure that tanmi is enabled in Settings → MCP"),
             ),
             Note::NoProjectServer(agent) => (
-                format!("{}：没有项目级的 MCP 配置；请用 --scope user 安装 MCP 服务器", agent.name),
+                format!("{}：不支持项目级 MCP 配置；请用 --scope user 安装 MCP 服务器", agent.name),
                 format!(
-                    "{}: it has no MCP file for a project; install the server with --scope user",
+                    "{}: no project-level MCP configuration; install the server with --scope user",
                     agent.name
                 ),
             ),
             Note::NoGuide(agent) => (
                 format!(
-                    "{}：此范围没有指南文件；请把 `tanmi install --print` 中的指南粘贴到其设置",
+                    "{}：此范围没有使用指南文件；请将 `tanmi install --print` 输出的使用指南复制到其设置中",
                     agent.name
                 ),
                 format!(
-                    "{}: no file for a guide in this scope; paste the one that `tanmi install --print` shows into its settings",
+                    "{}: no guide file in this scope; copy the guide from `tanmi install --print` into its settings",
                     agent.name
                 ),
             ),
             Note::BothRun => (
-                String::from("Cursor 也会运行 Claude Code 的钩子；每个事件只有其中一个会发言"),
-                String::from("Cursor also runs Claude Code's hooks; for each event one of the two speaks"),
+                String::from("Cursor 也会运行 Claude Code 的钩子；每个事件只由其中一个注入文本"),
+                String::from(
+                    "Cursor also runs the hooks of Claude Code; only one of the two injects text per event",
+                ),
             ),
             Note::Doctor => (
-                String::from("新会话即可使用（正在运行的会话请重启）；`tanmi doctor` 检查一切是否正常"),
-                String::from(
-                    "new sessions have it (restart those that are running); `tanmi doctor` tells whether everything works",
-                ),
+                String::from("请重启正在运行的智能体；运行 `tanmi doctor` 检查安装"),
+                String::from("restart running agents; run `tanmi doctor` to check the installation"),
             ),
             Note::Kept(path) => (
-                format!("保存的数据仍在 {}；`tanmi uninstall --purge` 一并删除", path.display()),
-                format!(
-                    "what was saved is still in {}; `tanmi uninstall --purge` deletes it too",
-                    path.display()
-                ),
+                format!("数据仍保留在 {}；`tanmi uninstall --purge` 会一并删除", path.display()),
+                format!("your data is still in {}; `tanmi uninstall --purge` deletes it too", path.display()),
             ),
             Note::WouldPurge(path) => {
                 (format!("将删除 {}", path.display()), format!("would delete {}", path.display()))
@@ -96,7 +95,7 @@ impl Note {
     }
 }
 
-/// What is left to do after an install.
+/// Returns hints on what is left to do after an install.
 pub fn next(
     agents: &[&'static Agent],
     scope: Scope,
@@ -146,9 +145,9 @@ fn parts(done: &AppliedChange, lang: Lang) -> String {
         ConfigPart::Hooks => lang.pick("钩子", "hooks"),
         ConfigPart::Server => lang.pick("MCP 服务器", "MCP server"),
         ConfigPart::StatusLine => lang.pick("状态行", "status line"),
-        ConfigPart::Guide(_) => lang.pick("指南", "guide"),
+        ConfigPart::Guide(_) => lang.pick("使用指南", "guide"),
     });
-    names.collect::<Vec<_>>().join(", ")
+    names.collect::<Vec<_>>().join(lang.pick("、", ", "))
 }
 
 fn outcome(outcome: &ChangeOutcome, is_dry: bool) -> (&'static str, &'static str, &'static str) {
@@ -159,8 +158,8 @@ fn outcome(outcome: &ChangeOutcome, is_dry: bool) -> (&'static str, &'static str
         (ChangeOutcome::Create, true) => ("created", "将创建", "would be created"),
         (ChangeOutcome::Change, true) => ("changed", "将修改", "would be changed"),
         (ChangeOutcome::Remove, true) => ("removed", "将删除", "would be removed"),
-        (ChangeOutcome::Unchanged, _) => ("unchanged", "无需修改", "nothing to change"),
-        (ChangeOutcome::Refused(_), _) => ("refused", "未修改", "left as it is"),
+        (ChangeOutcome::Unchanged, _) => ("unchanged", "无需修改", "unchanged"),
+        (ChangeOutcome::Refused(_), _) => ("refused", "未修改", "not changed"),
     }
 }
 
@@ -187,7 +186,7 @@ pub fn json(done: &AppliedChange, is_dry: bool, lang: Lang) -> Value {
 
 pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) -> String {
     if done.is_empty() && notes.is_empty() {
-        return format!("{}\n", lang.pick("没有需要移除的内容", "there is nothing to take out"));
+        return format!("{}\n", lang.pick("没有需要卸载的内容", "nothing to uninstall"));
     }
     let rows = done.iter().map(|done| {
         let planned = &done.planned;
@@ -209,7 +208,7 @@ pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) 
         let planned = &done.planned;
         if let ChangeOutcome::Refused(refusal) = &planned.outcome {
             let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
-            let label = paint(out::RED.bold(), lang.pick("未修改", "refused"));
+            let label = paint(out::RED.bold(), lang.pick("未修改", "not changed"));
             let _ =
                 writeln!(out, "{label}: {}{line}: {}", planned.target.path.display(), refusal.message(lang));
         }
@@ -220,8 +219,8 @@ pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) 
     let copies: Vec<String> = done.iter().filter_map(|done| Some(short(done.copy.as_deref()?))).collect();
     if let Some(dir) = copies.first().and_then(|copy| Path::new(copy).parent()) {
         let (zh, en) = (
-            format!("原文件的副本在 {}", dir.display()),
-            format!("copies of what was there are in {}", dir.display()),
+            format!("原文件已备份到 {}", dir.display()),
+            format!("the original files are backed up in {}", dir.display()),
         );
         let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
@@ -231,7 +230,7 @@ pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) 
     out
 }
 
-/// The home folder as people write it.
+/// Returns a path with the home folder shown as `~`.
 fn short(path: &Path) -> String {
     let home = tanmi_base::paths::user_home();
     match home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
@@ -258,8 +257,8 @@ pub fn snippets(files: &[(&str, PathBuf, String)], guide: &str, lang: Lang) -> S
         let _ = writeln!(out, "# {agent}: {}\n{}\n", short(path), text.trim_end());
     }
     let label = lang.pick(
-        "# 指南：放入 CLAUDE.md、AGENTS.md、GEMINI.md 或规则文件",
-        "# Guide: for CLAUDE.md, AGENTS.md, GEMINI.md or rules",
+        "# 使用指南：复制到 CLAUDE.md、AGENTS.md、GEMINI.md 或规则文件",
+        "# Guide: copy it into CLAUDE.md, AGENTS.md, GEMINI.md or a rules file",
     );
     let _ = writeln!(out, "{label}\n{guide}");
     out

@@ -1,16 +1,17 @@
-//! What agents were told.
+//! Output of `ledger`.
 
 use std::fmt::Write;
 
 use tanmi_app::ledger::{LedgerLine, LedgerView, Totals};
 use tanmi_base::{Lang, clock};
 
+use super::counted;
 use super::table::{self, Cell, cell, styled};
 use crate::out::{self, paint};
 
 pub fn view(view: &LedgerView, lang: Lang) -> String {
     if view.total.decisions == 0 {
-        let none = lang.pick("（没有记录）", "(nothing was said)");
+        let none = lang.pick("（账本中没有记录）", "(no ledger entries)");
         return format!("{}\n", paint(out::DIM, none));
     }
     let mut out = String::new();
@@ -34,8 +35,8 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
     totals.push(total_row(lang.pick("合计", "total"), &view.total, lang));
     out.push_str(&table::render(&totals, 50));
     if view.unreadable > 0 {
-        let (zh, en) =
-            (format!("{} 行无法读取", view.unreadable), format!("{} lines cannot be read", view.unreadable));
+        let count = view.unreadable;
+        let (zh, en) = (format!("{count} 行无法读取"), format!("{} cannot be read", counted(count, "line")));
         let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
     }
     out
@@ -58,11 +59,7 @@ fn row(line: &LedgerLine) -> Vec<Cell> {
 fn total_row(name: &str, total: &Totals, lang: Lang) -> Vec<Cell> {
     vec![
         styled(out::BOLD, name),
-        cell(format!(
-            "{} {}",
-            total.decisions,
-            lang.pick("次", if total.decisions == 1 { "time" } else { "times" })
-        )),
+        cell(lang.pick(format!("{} 次注入", total.decisions), counted(total.decisions, "injection"))),
         cell(format!("{} B", total.bytes)),
         cell(format!("≈{} tok", total.tokens)),
     ]

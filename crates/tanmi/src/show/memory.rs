@@ -1,4 +1,4 @@
-//! Memories.
+//! Output of `memory`.
 
 use std::fmt::Write;
 
@@ -8,28 +8,29 @@ use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
 use tanmi_memory::sync::SyncResult;
 
+use super::counted;
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
 pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     let mut out = String::new();
     let word = if saved.duplicate {
-        lang.pick("已有相同的记忆", "known already")
+        lang.pick("已有相同的记忆", "already saved")
     } else {
         lang.pick("已保存", "saved")
     };
     let _ = writeln!(out, "{word} {}", paint(out::DIM, &saved.id));
     if !saved.masked.is_empty() {
         let (zh, en) = (
-            format!("保存前已遮盖：{}", saved.masked.join("、")),
-            format!("masked before saving: {}", saved.masked.join(", ")),
+            format!("保存前已遮盖敏感信息：{}", saved.masked.join("、")),
+            format!("secrets masked before saving: {}", saved.masked.join(", ")),
         );
         let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
     }
     if !saved.similar.is_empty() {
         let hint = lang.pick(
-            "相近的记忆（若不再成立：--supersedes ID）：",
-            "something like it (no longer true? --supersedes ID):",
+            "相似的记忆（用 --supersedes ID 取代不再成立的记忆）：",
+            "similar memories (pass --supersedes ID to replace an outdated one):",
         );
         let _ = writeln!(out, "{}", paint(out::DIM, hint));
         out.push_str(&table::render(
@@ -50,7 +51,7 @@ fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
     ];
     if memory.hidden {
         let is_replaced = !memory.replaced_by.is_empty();
-        let (zh, en) = if is_replaced { ("被替换", "replaced") } else { ("已忘记", "forgotten") };
+        let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
         row.push(styled(out::DIM, lang.pick(zh, en)));
     }
     if let Some(score) = memory.score {
@@ -61,13 +62,13 @@ fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
 
 pub fn results(results: &MemoryResults, lang: Lang) -> String {
     if results.results.is_empty() {
-        return format!("{}\n", paint(out::DIM, lang.pick("（没有找到）", "(nothing found)")));
+        return format!("{}\n", paint(out::DIM, lang.pick("（没有找到记忆）", "(no memories found)")));
     }
     let mut out =
         table::render(&results.results.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(), 90);
     if let Some(total) = results.total.filter(|total| *total > results.results.len() as u64) {
         let shown = results.results.len();
-        let (zh, en) = (format!("显示 {shown} / {total}"), format!("{shown} of {total} shown"));
+        let (zh, en) = (format!("显示 {shown} 条，共 {total} 条"), format!("showing {shown} of {total}"));
         let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
     out
@@ -76,7 +77,7 @@ pub fn results(results: &MemoryResults, lang: Lang) -> String {
 pub fn whole(memory: &Memory, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let mut rows = vec![
-        vec![label("编号", "id"), cell(&memory.id)],
+        vec![label("ID", "id"), cell(&memory.id)],
         vec![label("类型", "type"), cell(&memory.kind)],
         vec![label("时间", "time"), cell(memory.timestamp.as_deref().unwrap_or("?"))],
         vec![label("文件", "file"), cell(&memory.source)],
@@ -89,8 +90,8 @@ pub fn whole(memory: &Memory, lang: Lang) -> String {
     add("会话", "session", memory.session.clone());
     add("说话人", "speaker", memory.speaker.clone());
     add("实体", "entities", memory.entities.join(", "));
-    add("可信度", "confidence", memory.confidence.map(|value| value.to_string()).unwrap_or_default());
-    add("被替换", "replaced by", memory.replaced_by.clone());
+    add("置信度", "confidence", memory.confidence.map(|value| value.to_string()).unwrap_or_default());
+    add("取代者", "superseded by", memory.replaced_by.clone());
     if memory.hidden && memory.replaced_by.is_empty() {
         add("状态", "state", lang.pick("已忘记", "forgotten").to_owned());
     }
@@ -111,14 +112,16 @@ pub fn marked(memories: &[Memory], word: &str) -> String {
 
 pub fn imported(imported: &ImportResult, lang: Lang) -> String {
     let ImportResult { added, known, bad_lines, first_bad_line, masked } = imported;
-    let zh = format!("新增 {added}，已有 {known}，无法解析 {bad_lines}，遮盖 {masked}\n");
+    let zh = format!("新增 {added} 条，已有 {known} 条，无法解析 {bad_lines} 行，遮盖敏感信息 {masked} 处\n");
     let en = format!(
-        "{added} added, {known} known already, {bad_lines} lines not understood, {masked} secrets masked\n"
+        "{added} added, {known} already saved, {} not parsed, {} masked\n",
+        counted(bad_lines, "line"),
+        counted(masked, "secret")
     );
     let mut out = lang.pick(zh, en);
     if let Some(line) = first_bad_line {
         let (zh, en) =
-            (format!("第一处无法解析：第 {line} 行"), format!("the first not understood: line {line}"));
+            (format!("第一处无法解析：第 {line} 行"), format!("first line that was not parsed: {line}"));
         let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
     }
     out
@@ -126,15 +129,22 @@ pub fn imported(imported: &ImportResult, lang: Lang) -> String {
 
 pub fn ingested(ingested: &IngestResult, lang: Lang) -> String {
     let IngestResult { files, turns, unchanged, masked } = ingested;
-    let zh = format!("从 {files} 个文件收录 {turns} 段对话；{unchanged} 个没有变化，遮盖 {masked}\n");
-    let en = format!("{turns} turns from {files} files; {unchanged} unchanged, {masked} secrets masked\n");
+    let zh = format!(
+        "从 {files} 个会话记录收录 {turns} 个对话轮次；{unchanged} 个文件没有变化，遮盖敏感信息 {masked} 处\n"
+    );
+    let en = format!(
+        "ingested {} from {}; {unchanged} unchanged, {} masked\n",
+        counted(turns, "turn"),
+        counted(files, "transcript"),
+        counted(masked, "secret")
+    );
     lang.pick(zh, en)
 }
 
 pub fn synced(synced: &SyncResult, lang: Lang) -> String {
     let (added, bad) = (synced.added, synced.bad_lines);
-    let zh = format!("索引新增 {added} 条；{bad} 行无法解析\n");
-    lang.pick(zh, format!("{added} added to the index; {bad} lines not understood\n"))
+    let zh = format!("索引新增 {added} 条，无法解析 {bad} 行\n");
+    lang.pick(zh, format!("{added} added to the index, {} not parsed\n", counted(bad, "line")))
 }
 
 pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
@@ -143,10 +153,10 @@ pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
         vec![label("文件夹", "folder"), cell(&stats.folder)],
         vec![label("事实", "facts"), cell(stats.facts.to_string())],
         vec![label("摘要", "summaries"), cell(stats.summaries.to_string())],
-        vec![label("对话", "turns"), cell(stats.turns.to_string())],
-        vec![label("已忘记或替换", "forgotten or replaced"), cell(stats.hidden.to_string())],
+        vec![label("对话轮次", "turns"), cell(stats.turns.to_string())],
+        vec![label("已忘记或被取代", "forgotten or superseded"), cell(stats.hidden.to_string())],
         vec![label("文件", "files"), cell(stats.files.to_string())],
-        vec![label("无法解析的行", "lines not understood"), cell(stats.bad_lines.to_string())],
+        vec![label("无法解析的行", "lines not parsed"), cell(stats.bad_lines.to_string())],
         vec![label("索引", "index"), cell(format!("{} KB", stats.index_bytes / 1024))],
     ];
     table::render(&rows, 90)
@@ -154,10 +164,12 @@ pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
 
 pub fn model(value: &Value, lang: Lang) -> String {
     let text = match value {
-        Value::Null => lang.pick("没有模型；按词搜索", "no model; search goes by words").to_owned(),
+        Value::Null => {
+            lang.pick("没有模型；只按关键词搜索", "no model; search uses keywords only").to_owned()
+        }
         value => match (value.get("removed"), value.get("error").and_then(Value::as_str)) {
-            (Some(Value::Bool(true)), _) => lang.pick("已移除", "removed").to_owned(),
-            (Some(_), _) => lang.pick("原本没有模型", "there was none").to_owned(),
+            (Some(Value::Bool(true)), _) => lang.pick("已移除模型", "model removed").to_owned(),
+            (Some(_), _) => lang.pick("没有可移除的模型", "no model to remove").to_owned(),
             (None, Some(error)) => text::one_line(error),
             (None, None) => {
                 let (dir, size) = (value["dir"].as_str().unwrap_or_default(), &value["dimensions"]);

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Output of `node`.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};
 
 use super::table::{self, cell, styled};
-use super::{symbol, workspace};
+use super::{counted, symbol, workspace};
 use crate::out::{self, paint};
 
 pub fn created(result: &NodeResult, lang: Lang) -> String {
@@ -23,8 +23,8 @@ pub fn moved(result: &NodeResult, lang: Lang) -> String {
     let parent = result.node.parent_id.as_ref().map_or("", |id| id.as_str());
     let title = paint(out::BOLD, &text::one_line(&result.node.title));
     let mut out = match lang {
-        Lang::Zh => format!("已把 {title} 移到 {parent} 之下\n"),
-        Lang::En => format!("moved {title} below {parent}\n"),
+        Lang::Zh => format!("已将 {title} 移到 {parent} 下\n"),
+        Lang::En => format!("moved {title} under {parent}\n"),
     };
     status_changes(&mut out, &result.status_changes, lang);
     out
@@ -33,8 +33,8 @@ pub fn moved(result: &NodeResult, lang: Lang) -> String {
 pub fn deleted(deleted: &DeletedSubtree, lang: Lang) -> String {
     let title = paint(out::BOLD, &text::one_line(&deleted.title));
     let mut out = match lang {
-        Lang::Zh => format!("已把 {title}（共 {} 个节点）移到回收站\n", deleted.count),
-        Lang::En => format!("moved {title} to the trash ({} nodes)\n", deleted.count),
+        Lang::Zh => format!("已将 {title}（共 {} 个节点）移到回收站\n", deleted.count),
+        Lang::En => format!("moved {title} to the trash ({})\n", counted(deleted.count, "node")),
     };
     status_changes(&mut out, &deleted.status_changes, lang);
     out
@@ -55,7 +55,12 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
         let (rules, docs) = (collected.rules.len(), collected.docs.len());
         let _ = match lang {
             Lang::Zh => writeln!(out, "已归档到工作区：规则 {rules} 条，文档 {docs} 个"),
-            Lang::En => writeln!(out, "archived into the workspace: {rules} rules, {docs} docs"),
+            Lang::En => writeln!(
+                out,
+                "archived to the workspace: {}, {}",
+                counted(rules, "rule"),
+                counted(docs, "doc")
+            ),
         };
         for rule in &collected.rules {
             let _ = writeln!(out, "- {}", text::one_line(rule));
@@ -67,13 +72,13 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
             let _ = writeln!(
                 out,
                 "{} {}",
-                lang.pick("超出上限，未归档：", "over a limit, left out:"),
+                lang.pick("超出上限，未归档：", "limit exceeded, not archived:"),
                 text::one_line(left)
             );
         }
     }
     if let Some(problem) = &done.open_problem {
-        let (zh, en) = ("仍记录着问题", "its problem is still on record");
+        let (zh, en) = ("问题尚未清除", "the problem is still open");
         let line = format!("! {}: {}", lang.pick(zh, en), text::fit(&text::one_line(problem), 80));
         let _ = writeln!(out, "{}", paint(out::YELLOW, &line));
         let _ = writeln!(out, "  → tanmi problem --clear --workspace {workspace} --node {}", done.node_id);
@@ -90,7 +95,13 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
 
 fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
     for change in changes {
-        let line = format!("{} {}: {} → {}", lang.pick("随之", "so"), change.node_id, change.from, change.to);
+        let line = format!(
+            "{} {}: {} → {}",
+            lang.pick("同时变更", "also changed"),
+            change.node_id,
+            change.from,
+            change.to
+        );
         let _ = writeln!(out, "{}", paint(out::DIM, &line));
     }
 }
@@ -118,11 +129,14 @@ pub fn list(page: &NodePage, lang: Lang) -> String {
         let _ = writeln!(
             out,
             "{}",
-            paint(out::DIM, &format!("{} --after {next}", lang.pick("还有更多：", "more:")))
+            paint(
+                out::DIM,
+                &format!("{} --after {next}", lang.pick("还有更多节点：加上", "more nodes: add"))
+            )
         );
     }
     if rows.is_empty() {
-        let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));
+        let _ = writeln!(out, "{}", lang.pick("没有匹配的节点", "no matching nodes"));
     }
     out
 }

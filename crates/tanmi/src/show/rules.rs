@@ -1,10 +1,11 @@
-//! Rules, what is wrong with them, and what they make of an event.
+//! Output of `rules` and `trust`.
 
 use std::fmt::Write;
 
 use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, TrustView};
 use tanmi_base::{Lang, text};
 
+use super::counted;
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
@@ -24,8 +25,10 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
     let mut out = table::render(&lines.rules.iter().map(row).collect::<Vec<_>>(), 60);
     let untrusted = lines.rules.iter().filter(|line| line.state == "untrusted").count();
     if untrusted > 0 {
-        let hint = lang
-            .pick("未信任的规则不生效：tanmi rules trust", "untrusted rules say nothing: tanmi rules trust");
+        let hint = lang.pick(
+            "未信任的规则不会执行；运行 tanmi rules trust 查看并信任",
+            "untrusted rules do not run; review and trust them with tanmi rules trust",
+        );
         let _ = writeln!(out, "{}", paint(out::YELLOW, hint));
     }
     out
@@ -34,11 +37,11 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
 pub fn check(files: &[CheckedRules], lang: Lang) -> String {
     let mut out = String::new();
     for file in files {
-        let (zh, en) = (format!("{} 条规则", file.rules), format!("{} rules", file.rules));
+        let (zh, en) = (format!("{} 条规则", file.rules), counted(file.rules, "rule"));
         let state = match (file.flaws.is_empty(), file.trusted) {
             (_, false) => paint(out::YELLOW, lang.pick("未信任", "not trusted")),
-            (true, _) => paint(out::GREEN, lang.pick("正常", "fine")),
-            (false, _) => paint(out::RED, lang.pick("有误", "flawed")),
+            (true, _) => paint(out::GREEN, lang.pick("有效", "valid")),
+            (false, _) => paint(out::RED, lang.pick("有错误", "invalid")),
         };
         let _ = writeln!(out, "{}  {}  {state}", paint(out::BOLD, &file.path), lang.pick(zh, en));
         for flaw in &file.flaws {
@@ -50,8 +53,7 @@ pub fn check(files: &[CheckedRules], lang: Lang) -> String {
         }
     }
     if files.is_empty() {
-        let _ =
-            writeln!(out, "{}", paint(out::DIM, lang.pick("没有规则文件", "there are no rules files here")));
+        let _ = writeln!(out, "{}", paint(out::DIM, lang.pick("没有规则文件", "no rules files")));
     }
     out
 }
@@ -70,7 +72,10 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
     }
     out.push_str(&table::render(&head, 90));
     if explained.silenced {
-        let text = lang.pick("已暂停或禁用：什么都不会说", "paused or switched off: nothing is said at all");
+        let text = lang.pick(
+            "注入已暂停或停用：不会注入任何内容",
+            "injection is paused or disabled: nothing is injected",
+        );
         let _ = writeln!(out, "{}", paint(out::YELLOW, text));
     }
     out.push('\n');
@@ -100,13 +105,12 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
     }
     out.push('\n');
     if explained.text.is_empty() {
-        let _ =
-            writeln!(out, "{}", lang.pick("智能体不会收到任何内容。", "The agent would be told nothing."));
+        let _ = writeln!(out, "{}", lang.pick("不会注入任何内容。", "Nothing would be injected."));
     } else {
         let (bytes, tokens) = (explained.bytes, explained.tokens);
         let (zh, en) = (
-            format!("智能体将收到（{bytes} 字节，约 {tokens} 个 token）："),
-            format!("The agent would be told ({bytes} bytes, about {tokens} tokens):"),
+            format!("将注入以下文本（{bytes} 字节，约 {tokens} token）："),
+            format!("Injected text ({bytes} bytes, about {tokens} tokens):"),
         );
         let _ = writeln!(out, "{}", lang.pick(zh, en));
         out.push_str(&quoted(&explained.text));
@@ -114,7 +118,7 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
     out
 }
 
-/// A text that goes to an agent, set off from everything around it.
+/// Formats an injected text with a bar at the left of each line.
 pub fn quoted(text: &str) -> String {
     let bar = paint(out::BLUE, "│");
     text::printable(text).lines().fold(String::new(), |mut out, line| {
@@ -127,11 +131,14 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// What is about to be agreed to.
+/// Formats the content that the user is asked to trust.
 pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
     let mut out = String::new();
     if with_project && !view.trusted {
-        let what = lang.pick("项目（其中的文字可以告知智能体）", "project (its texts may be told to agents)");
+        let what = lang.pick(
+            "项目（允许注入其中的记忆和声明的上下文）",
+            "project (allows its memory and declared context to be injected)",
+        );
         let _ = writeln!(out, "{} {}", paint(out::BOLD, &view.project), paint(out::DIM, what));
     }
     for file in &view.rules {
@@ -145,18 +152,18 @@ pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
 
 pub fn trusted(view: &TrustView, was_needed: bool, lang: Lang) -> String {
     let text = match (was_needed, view.done) {
-        (false, _) => lang.pick("没有等待信任的内容", "nothing here waits to be trusted"),
+        (false, _) => lang.pick("没有需要信任的内容", "nothing to trust"),
         (true, true) => lang.pick("已信任", "trusted"),
-        (true, false) => lang.pick("未信任，没有改变", "not trusted; nothing was changed"),
+        (true, false) => lang.pick("未信任，没有更改", "not trusted; nothing was changed"),
     };
     format!("{text}\n")
 }
 
 pub fn revoked(view: &TrustView, lang: Lang) -> String {
     let text = if view.done {
-        lang.pick("已取消信任", "no longer trusted")
+        lang.pick("已撤销信任", "trust revoked")
     } else {
-        lang.pick("原本就未信任", "was not trusted")
+        lang.pick("此项目未被信任，没有更改", "the project was not trusted; nothing was changed")
     };
     format!("{text}\n")
 }

@@ -1,4 +1,4 @@
-//! What a session is bound to.
+//! Output of `session`.
 
 use std::fmt::Write;
 
@@ -29,7 +29,8 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     }
     let left = listed.total - rows.len();
     if left > 0 {
-        let (zh, en) = (format!("还有 {left} 个（--limit）"), format!("{left} more (--limit)"));
+        let (zh, en) =
+            (format!("… 还有 {left} 个（用 --limit 显示）"), format!("… {left} more (use --limit)"));
         let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
     out
@@ -39,8 +40,8 @@ pub fn bound(message: &str, session: &str, is_known_session: bool, lang: Lang) -
     let mut out = format!("{message} ({})\n", text::one_line(session));
     if !is_known_session {
         let (zh, en) = (
-            "还没有收到过此会话的钩子；tanmi session list 列出已知的会话",
-            "no hook of this session was heard yet; tanmi session list shows those that were",
+            "此会话还没有运行过钩子；可用 tanmi session list 核对会话 ID",
+            "no hook has run in this session yet; check the id with tanmi session list",
         );
         let _ = writeln!(out, "{}", paint(out::YELLOW, lang.pick(zh, en)));
     }
@@ -66,7 +67,7 @@ pub fn status(status: &Value, lang: Lang) -> String {
         return table::render(&rows, 100);
     }
     out.push_str(&table::render(&rows, 100));
-    let _ = writeln!(out, "{}", lang.pick("未绑定。可用的工作区：", "Not bound. There are:"));
+    let _ = writeln!(out, "{}", lang.pick("未绑定。可用的工作区：", "Not bound. Available workspaces:"));
     let available = status["availableWorkspaces"].as_array().map(Vec::as_slice).unwrap_or_default();
     let row = |value: &Value| {
         vec![

@@ -1,4 +1,4 @@
-//! Columns that line up, also with characters that are two columns wide.
+//! Aligned columns; wide characters count as two.
 
 use anstyle::Style;
 use tanmi_base::text;
@@ -18,7 +18,7 @@ pub fn styled(style: Style, text: impl AsRef<str>) -> Cell {
     Cell { style, ..cell(text) }
 }
 
-/// Rows of cells; no column is wider than `widest`.
+/// Formats rows of cells. No column is wider than `widest`.
 pub fn render(rows: &[Vec<Cell>], widest: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)

@@ -1,4 +1,4 @@
-//! The tree of work.
+//! Output of `tree`.
 
 use std::fmt::Write;
 
@@ -56,16 +56,19 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
         let _ = writeln!(
             out,
             "{}",
-            paint(out::DIM, lang.pick("… 还有更多（--limit 0 显示全部）", "… more (--limit 0 shows all)"))
+            paint(
+                out::DIM,
+                lang.pick("… 还有更多节点（--limit 0 显示全部）", "… more nodes (--limit 0 shows all)")
+            )
         );
     }
     if page.nodes.is_empty() {
-        let _ = writeln!(out, "{}", lang.pick("没有符合条件的节点", "no nodes match"));
+        let _ = writeln!(out, "{}", lang.pick("没有匹配的节点", "no matching nodes"));
     }
     out
 }
 
-/// `├─ ▶ title` for rows that are a connected part of the tree.
+/// Returns labels like `├─ ▶ title` for rows that form a connected part of the tree.
 fn branch_lefts(rows: &[ListRow]) -> Vec<String> {
     // Whether the ancestor at each depth was the last of its siblings.
     let mut last_at: Vec<bool> = Vec::new();
@@ -86,7 +89,7 @@ fn branch_lefts(rows: &[ListRow]) -> Vec<String> {
     lefts
 }
 
-/// Filtered rows have gaps, so lines between them would lie.
+/// Returns the label of a filtered row. Filtered rows have gaps, so they are indented without branch lines.
 fn plain_left(row: &ListRow) -> String {
     format!("{}{}", "  ".repeat(row.depth), label(row))
 }

@@ -1,4 +1,4 @@
-//! Workspaces.
+//! Output of `workspace`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,11 +11,15 @@ use tanmi_workspace::model::{DocReference, RefStatus};
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
-/// Beside others it has to be named from now on.
+/// Formats a new workspace. The suggested next command names the workspace unless it is the only one.
 pub fn created(view: &WorkspaceView, is_only: bool, lang: Lang) -> String {
     let mut out = line("创建", "created", view, lang);
     let place = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
-    let _ = writeln!(out, "{}", paint(out::DIM, &format!("{} {}", lang.pick("位于", "in"), place.display())));
+    let _ = writeln!(
+        out,
+        "{}",
+        paint(out::DIM, &format!("{} {}", lang.pick("存储在", "stored in"), place.display()))
+    );
     let named = if is_only { String::new() } else { format!(" -w {}", view.workspace_id) };
     let next = lang.pick("下一步：", "next: ");
     let next = format!("{next}tanmi node create{named} --type … --title … --requirement …");
@@ -33,7 +37,7 @@ pub fn line(zh: &str, en: &str, view: &WorkspaceView, lang: Lang) -> String {
 
 pub fn archived(view: &WorkspaceView, lang: Lang) -> String {
     let mut out = line("归档", "archived", view, lang);
-    let back = lang.pick("恢复：", "to bring it back: ");
+    let back = lang.pick("恢复：", "to restore it: ");
     let back = format!("{back}tanmi workspace restore {}", view.workspace_id);
     let _ = writeln!(out, "{}", paint(out::DIM, &back));
     out
@@ -44,18 +48,18 @@ pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
     let id = &gone.workspace_id;
     match lang {
         Lang::Zh => {
-            format!("已把工作区 {name} {id} 移到回收站，保留 {days} 天；恢复：tanmi workspace restore {id}\n")
+            format!("已将工作区 {name} {id} 移到回收站，保留 {days} 天\n恢复：tanmi workspace restore {id}\n")
         }
         Lang::En => format!(
-            "moved workspace {name} {id} to the trash for {days} days; to bring it back: tanmi workspace restore {id}\n"
+            "moved workspace {name} {id} to the trash for {days} days\nto restore it: tanmi workspace restore {id}\n"
         ),
     }
 }
 
 pub fn focus(view: &WorkspaceView, lang: Lang) -> String {
     match &view.focused_node_id {
-        Some(node) => format!("{} {node}\n", lang.pick("聚焦于", "focused on")),
-        None => format!("{}\n", lang.pick("没有聚焦的节点", "no node is in focus")),
+        Some(node) => format!("{}{node}\n", lang.pick("聚焦节点：", "focused node: ")),
+        None => format!("{}\n", lang.pick("没有聚焦节点", "no focused node")),
     }
 }
 
@@ -113,8 +117,8 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
         return format!(
             "{}\n",
             lang.pick(
-                "没有工作区。创建一个：tanmi workspace init --name … --goal …",
-                "no workspaces. Create one: tanmi workspace init --name … --goal …",
+                "没有工作区；用 tanmi workspace init --name … --goal … 创建",
+                "no workspaces; create one with tanmi workspace init --name … --goal …",
             )
         );
     }
@@ -123,7 +127,7 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
         lang.pick("名称", "name"),
         lang.pick("状态", "status"),
         lang.pick("进度", "progress"),
-        lang.pick("最近", "last"),
+        lang.pick("最近活动", "active"),
         lang.pick("项目", "project"),
     ];
     let mut rows = vec![head.map(|word| styled(out::DIM, word)).into_iter().collect::<Vec<_>>()];
@@ -146,7 +150,9 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
     }
     let hidden = lines.total - lines.workspaces.len();
     if hidden > 0 {
-        let _ = writeln!(out, "… +{hidden} (--limit)");
+        let (zh, en) =
+            (format!("… 还有 {hidden} 个（用 --limit 显示）"), format!("… {hidden} more (use --limit)"));
+        let _ = writeln!(out, "{}", lang.pick(zh, en));
     }
     out
 }

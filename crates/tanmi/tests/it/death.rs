@@ -228,7 +228,7 @@ fn an_edit_in_the_moment_of_the_rename_is_kept() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("BY HAND"), "{text}");
     let notice = String::from_utf8_lossy(&output.stderr);
-    assert!(notice.contains("was kept"), "{notice}");
+    assert!(notice.contains("was edited by hand"), "{notice}");
     let findings = env.json(&["workspace", "check"])["findings"].clone();
     assert_eq!(findings.as_array().unwrap().len(), 1, "kept once: {findings}");
     assert_eq!(findings[0]["code"], "KEPT_ASIDE");

@@ -43,6 +43,6 @@ fn what_is_kept_can_be_gone_on_with() {
     assert_eq!(played["kept"], name.as_str());
     assert!(told(0).unwrap().contains("demo-session") && told(1) == Some(""), "{played}");
     let tree = env.run_in(&dir.join("project"), &["tree"]);
-    assert!(tree.ok && tree.stdout.contains("Check tokens"), "{}{}", tree.stdout, tree.stderr);
+    assert!(tree.ok && tree.stdout.contains("Verify tokens"), "{}{}", tree.stdout, tree.stderr);
     assert_eq!(env.error(&["demo", "--keep", &name])["code"], "IO", "what somebody has is not written into");
 }

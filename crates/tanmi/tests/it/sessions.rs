@@ -234,7 +234,7 @@ fn the_status_line_of_a_session() {
     assert!(told > 0);
     assert_eq!(
         line(payload),
-        format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens told today\n")
+        format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens injected today\n")
     );
     // Whatever comes in, a line comes out.
     for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
@@ -242,7 +242,7 @@ fn the_status_line_of_a_session() {
     }
     // Where there is nothing to be bound to, that is nothing to be told.
     let elsewhere = json!({"session_id": "s-9", "cwd": env.root()}).to_string();
-    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens told today\n"));
+    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens injected today\n"));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn sessions_are_listed_with_what_they_are_bound_to() {
     assert_eq!((&of("s-2")["workspaceId"], &of("s-1")["workspaceId"]), (&json!(ws), &Value::Null));
     assert_eq!(of("s-1")["platform"], "claude-code");
     let shown = env.ok(&["session", "list", "--limit", "1"]);
-    assert!(shown.contains("1 more (--limit)"), "{shown}");
+    assert!(shown.contains("1 more (use --limit)"), "{shown}");
     let only = env.json(&["session", "list", "--bound"]);
     assert_eq!((&only["total"], &only["sessions"][0]["sessionId"]), (&json!(1), &json!("s-2")));
 }
@@ -290,7 +290,7 @@ fn an_agent_s_own_shell_is_where_its_session_is() {
     assert!(own(&["node", "context"]).contains("signature done"));
     assert!(own(&["tree"]).contains("← focus"));
     let done = own(&["node", "transition", &node, "--action", "complete", "--conclusion", "c"]);
-    assert!(done.contains("its problem is still on record: Clock skew"), "{done}");
+    assert!(done.contains("the problem is still open: Clock skew"), "{done}");
     assert!(done.contains("focus: root"), "{done}");
     // A focus that was deleted is none, and what it is bound to counts in its own project alone.
     let gone = env.json(&["node", "create", "-w", &ws, "--type", "execution", "--title", "gone"]);
