@@ -159,7 +159,7 @@ impl Doctor<'_> {
         }
         let (zh, en) = (
             format!("主目录存储：{} 中有 {} 个文件或文件夹可被其他用户访问", home.display(), open.len()),
-            format!("home store: other users can access {} paths in {}", open.len(), home.display()),
+            format!("home store: {} is accessible to other users (paths: {})", home.display(), open.len()),
         );
         self.repair("home", zh, en, || {
             for path in &open {
@@ -186,7 +186,7 @@ impl Doctor<'_> {
         if stale > 0 {
             let (zh, en) = (
                 format!("绑定：{stale} 个会话绑定的工作区已不存在"),
-                format!("bindings: {stale} sessions are bound to workspaces that no longer exist"),
+                format!("bindings: {stale} bound to workspaces that no longer exist"),
             );
             self.repair("bindings", zh, en, || {
                 Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
@@ -195,8 +195,8 @@ impl Doctor<'_> {
             let count = all.len();
             self.fine(
                 "bindings",
-                format!("绑定：{count} 个会话"),
-                format!("bindings: {count} bound sessions"),
+                format!("绑定：没有问题（会话：{count}）"),
+                format!("bindings: no problems (sessions: {count})"),
             );
         }
         Ok(())
@@ -232,14 +232,14 @@ impl Doctor<'_> {
             let count = broken.len();
             let (zh, en) = (
                 format!("会话：{count} 个会话状态文件无法读取；--fix 会删除它们"),
-                format!("sessions: {count} session state files cannot be read; --fix deletes them"),
+                format!("sessions: state files cannot be read ({count}); --fix deletes them"),
             );
             self.repair("sessions", zh, en, || broken.iter().try_for_each(|path| remove(path)));
         }
         if old > 0 {
             let (zh, en) = (
                 format!("会话：{old} 个会话超过 30 天没有活动；--fix 会删除其状态"),
-                format!("sessions: {old} inactive for more than 30 days; --fix deletes their state"),
+                format!("sessions: {old} inactive for more than 30 days; --fix deletes the state"),
             );
             self.repair("sessions", zh, en, || {
                 states.prune(now - OVER);
@@ -352,7 +352,7 @@ impl Doctor<'_> {
                 "memory",
                 Health::ByHand,
                 format!("记忆：{shown} 中有 {count} 行无法解析"),
-                format!("memory: {count} lines in {shown} cannot be parsed"),
+                format!("memory: lines in {shown} cannot be parsed ({count})"),
             );
             self.advise(
                 "这些行会被忽略；请手动修正或删除",
@@ -378,11 +378,11 @@ impl Doctor<'_> {
             !trust.has_project(project) && (declares || memory.exists() && !trust.has_project(memory.dir()));
         if is_wary {
             let (zh, en) = (
-                "信任：此项目未被信任，其记忆和声明的上下文不会注入",
-                "trust: this project is not trusted, so its memory and declared context are not injected",
+                "信任：此项目未被信任，随项目而来的记忆和声明的上下文不会注入",
+                "trust: this project is not trusted; memory and declared context that came with it are not injected",
             );
             self.say("trust", Health::ByHand, zh.into(), en.into());
-            self.advise("查看这些内容，然后运行 tanmi trust", "review them, then run tanmi trust");
+            self.advise("查看这些内容，然后运行 tanmi trust", "review this content, then run tanmi trust");
         }
         for (path, reason) in self.app.declared_flaws() {
             let path = path.display();

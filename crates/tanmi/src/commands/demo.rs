@@ -284,7 +284,13 @@ impl Play<'_> {
             "another-session",
             json!({"hook_event_name": "SessionStart", "source": "startup"}),
         )?;
-        self.cli(say("账本记录了每一次注入。", "The ledger has a record of every injection."), &["ledger"])
+        self.cli(
+            say(
+                "账本记录了工作区创建以来的每一次注入。",
+                "The ledger has a record of every injection since the workspace was created.",
+            ),
+            &["ledger"],
+        )
     }
 
     fn start(&mut self, scene: &str) -> Result {

@@ -23,6 +23,9 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
         ]
     };
     let mut out = table::render(&lines.rules.iter().map(row).collect::<Vec<_>>(), 60);
+    if lines.rules.is_empty() {
+        let _ = writeln!(out, "{}", lang.pick("没有匹配的规则", "no matching rules"));
+    }
     let untrusted = lines.rules.iter().filter(|line| line.state == "untrusted").count();
     if untrusted > 0 {
         let hint = lang.pick(

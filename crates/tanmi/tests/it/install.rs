@@ -236,7 +236,7 @@ const DAMAGES: &[Damage] = &[
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(env.home_store(), PermissionsExt::from_mode(0o755)).unwrap();
         },
-        "other users can access",
+        "accessible to other users",
     ),
     (
         "a broken index of nodes",
