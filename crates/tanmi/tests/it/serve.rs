@@ -216,5 +216,5 @@ fn a_port_that_is_taken_is_named() {
     let port = taken.local_addr().unwrap().port().to_string();
     let run = env.run(&["serve", "--no-open", "--port", &port]);
     assert!(!run.ok);
-    assert!(run.stderr.contains(&format!("port {port} is taken")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("port {port} is already in use")), "{}", run.stderr);
 }
