@@ -1,23 +1,30 @@
-//! What can be typed. What it means is in [`crate::commands`].
+//! The arguments of the command line, with their English help. What a command does is in [`crate::commands`].
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 mod context;
+pub mod examples;
+mod help;
 mod install;
 mod memory;
 mod node;
 mod rules;
+mod usage_error;
+mod wrap;
+mod zh;
 
 pub use context::{ContextCommand, ProvisionArgs};
+pub use help::with_help_page;
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 pub use node::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
+pub use usage_error::usage_message;
 
 #[derive(Debug, Parser)]
-#[command(name = "tanmi", version, about, max_term_width = 110)]
+#[command(name = "tanmi", version, about, max_term_width = 100, after_help = examples::ROOT)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
@@ -28,89 +35,99 @@ pub struct Cli {
 
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Folder of the project, instead of the one around the working directory
+    /// Project folder [default: the project around the working directory]
     #[arg(long, global = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Print JSON
+    /// Print the result, or the error, as JSON
     #[arg(long, global = true)]
     pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Create, list, change, archive, delete and check workspaces
+    /// Create, list, edit, archive and check workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
-    /// Create, list, change, move, delete and advance nodes
+    /// Create, edit, move and complete the nodes of a workspace
     #[command(subcommand)]
     Node(NodeCommand),
-    /// Append a line to a log, or show the log
-    Log(LogArgs),
-    /// Record, show or clear the problem at hand
-    Problem(ProblemArgs),
-    /// Show the tree of work
+    /// Show a workspace as a tree of nodes
     Tree(TreeArgs),
-    /// List sessions, bind one to a workspace, take it off, or show what it is bound to
+    /// Add an entry to a log, or show the log
+    #[command(after_help = examples::LOG)]
+    Log(LogArgs),
+    /// Record, show or clear the problem of a node or workspace
+    #[command(after_help = examples::PROBLEM)]
+    Problem(ProblemArgs),
+    /// List sessions, and bind them to workspaces
     #[command(subcommand)]
     Session(SessionCommand),
-    /// Put hooks and the MCP server into the files of the agents that are here
-    Install(InstallArgs),
-    /// Take them out again, and give back what was there
-    Uninstall(UninstallArgs),
-    /// Tell whether everything is installed, runs and is in order, and what to do where it is not
-    Doctor(DoctorArgs),
-    /// Answer an agent's hook: its payload on standard input, the answer on standard output
-    Hook {
-        platform: String,
-        event: Option<String>,
-        /// Give the payload back with the declared context before its prompt, for hosts that pipe prompts through
-        #[arg(long, value_parser = ["prompt"])]
-        format: Option<String>,
-    },
-    /// Serve an MCP client on standard input and output
-    Mcp,
-    /// Show the page in a browser, and serve the HTTP API and MCP to this machine
-    Serve(ServeArgs),
-    /// Print one line about the session for Claude Code's status line: its payload on standard input
-    Statusline,
-    /// Save, search and keep what outlives a conversation
+    /// Save and search facts, summaries and past conversations
     #[command(subcommand)]
     Memory(MemoryCommand),
-    /// What is declared for every session: show it, build it, and provide it to users of containers
+    /// Show, build and provision the declared context
     #[command(subcommand)]
     Context(ContextCommand),
-    /// List and check the rules that decide what agents are told, agree to a project's, and explain what they do
+    /// List, check, trust and explain the injection rules
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Agree to what a project that came from elsewhere says to agents
+    /// Trust the texts of a project that you did not create
     Trust(TrustArgs),
-    /// Show what agents were told, when, and what it cost
+    /// Show which texts were injected, when, why and at what cost
+    #[command(after_help = examples::LEDGER)]
     Ledger(LedgerArgs),
-    /// Say nothing to any agent until `resume`
+    /// Stop injecting text until `tanmi resume`
     Pause {
-        /// End by itself after this time: 30m, 2h, 1d
+        /// Resume automatically after this time, such as 30m, 2h or 1d
         #[arg(long = "for", value_name = "TIME")]
         duration: Option<String>,
     },
     /// End a pause
     Resume,
-    /// Play a small story in a scratch folder and show what an agent is told at each step
-    Demo {
-        /// Keep what was made, in this folder
-        #[arg(long, value_name = "DIR")]
-        keep: Option<PathBuf>,
-    },
+    /// Install hooks and the MCP server for detected agents
+    #[command(after_help = examples::INSTALL)]
+    Install(InstallArgs),
+    /// Uninstall and restore the original files
+    Uninstall(UninstallArgs),
+    /// Diagnose the installation and suggest fixes
+    Doctor(DoctorArgs),
     /// Show and change settings
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print what a shell needs to complete `tanmi …`
+    /// Run a short demo in a temporary folder
+    Demo {
+        /// Run the demo in this folder, and keep its files
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+    },
+    /// Serve the page, the HTTP API and MCP on this machine
+    #[command(after_help = examples::SERVE)]
+    Serve(ServeArgs),
+    /// Serve MCP on stdin and stdout
+    Mcp,
+    /// Handle a hook event (payload on stdin, response on stdout)
+    #[command(after_help = examples::HOOK)]
+    Hook {
+        /// Platform that sends the event: claude-code, cursor, codex, gemini-cli or copilot-cli
+        platform: String,
+        /// Event name in the platform's own words [default: the name in the payload]
+        event: Option<String>,
+        /// Print the payload with the declared context added to its prompt, for hosts that
+        /// pipe prompts through a command
+        #[arg(long, value_parser = ["prompt"])]
+        format: Option<String>,
+    },
+    /// Print the status line of Claude Code (payload on stdin)
+    Statusline,
+    /// Print a completion script for your shell
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// bash, zsh, fish, elvish or powershell
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
     /// Print the man page, or write one for every command
     Man {
-        /// Write `tanmi.1`, `tanmi-node.1`, … into this folder
+        /// Write `tanmi.1`, `tanmi-node.1` and the others into this folder
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
@@ -121,19 +138,19 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Port on 127.0.0.1; a free one if left out
+    /// Port on 127.0.0.1 [default: a free port]
     #[arg(long)]
     pub port: Option<u16>,
-    /// Print the link to the page and open no browser
+    /// Print the link to the page instead of opening a browser
     #[arg(long)]
     pub no_open: bool,
 }
 
-/// Which workspace.
+/// Selects a workspace by an option.
 #[derive(Debug, Args)]
 pub struct WorkspaceArg {
-    /// Workspace id; may be left out where the project has one active workspace, and in the shell of an agent that is bound
-    /// to one
+    /// Workspace id [default: the bound workspace of the session, else the only active one of the
+    /// project]
     #[arg(long, short = 'w', value_name = "WS")]
     pub workspace: Option<String>,
 }
@@ -141,96 +158,116 @@ pub struct WorkspaceArg {
 #[derive(Debug, Subcommand)]
 pub enum WorkspaceCommand {
     /// Create a workspace in this project
+    #[command(after_help = examples::WORKSPACE_INIT)]
     Init {
+        /// Name of the workspace
         #[arg(long, allow_hyphen_values = true)]
         name: String,
-        /// What is to be reached (`-` reads standard input)
+        /// Goal of the workspace (`-` reads stdin)
         #[arg(long, allow_hyphen_values = true)]
         goal: String,
-        /// A rule for everybody who works here; repeatable
+        /// Rule that every agent and person in the workspace follows; repeatable
         #[arg(long = "rule", value_name = "RULE", allow_hyphen_values = true)]
         rules: Vec<String>,
-        /// A document as `path: description`; repeatable
+        /// Doc of the workspace as `path: description`; repeatable
         #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
     },
-    /// List workspaces, the latest active first
+    /// List workspaces, most recently active first
     List {
-        /// Of every project this machine knows
+        /// List the workspaces of all known projects
         #[arg(long)]
         all: bool,
-        /// active or archived
+        /// Only workspaces with this status: active or archived
         #[arg(long)]
         status: Option<String>,
-        #[arg(long, default_value_t = 50)]
+        /// Maximum number of workspaces
+        #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
-        /// Look for projects below this folder and remember them
+        /// Search this folder for projects, and remember them
         #[arg(long, value_name = "DIR")]
         scan: Option<PathBuf>,
     },
-    /// Show one workspace
+    /// Show a workspace
     Show {
         #[command(flatten)]
         at: WorkspaceTarget,
     },
-    /// Change name, goal, rules or docs
+    /// Edit the name, goal, rules or docs of a workspace
     Update {
         #[command(flatten)]
         at: WorkspaceTarget,
+        /// New name
         #[arg(long, allow_hyphen_values = true)]
         name: Option<String>,
+        /// New goal (`-` reads stdin)
         #[arg(long, allow_hyphen_values = true)]
         goal: Option<String>,
-        /// Replace all rules; repeatable
+        /// Replace all rules with this one; repeatable
         #[arg(long = "rule", value_name = "RULE", allow_hyphen_values = true)]
         rules: Vec<String>,
+        /// Add a rule; repeatable
         #[arg(long = "add-rule", value_name = "RULE", allow_hyphen_values = true)]
         add_rules: Vec<String>,
+        /// Remove the rule with this text; repeatable
         #[arg(long = "remove-rule", value_name = "RULE", allow_hyphen_values = true)]
         remove_rules: Vec<String>,
-        /// Remove every rule
+        /// Remove all rules
         #[arg(long, conflicts_with_all = ["rules", "remove_rules"])]
         no_rules: bool,
-        /// Add a document, or change the one of that path: `path: description` or `[expired] path: …`
+        /// Add a doc, or change the doc with the same path: `path: description`, or
+        /// `[expired] path: description`; repeatable
         #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
+        /// Remove the doc with this path; repeatable
         #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
         remove_docs: Vec<String>,
     },
-    /// Make read-only
+    /// Archive a workspace, which makes it read-only
     Archive {
         #[command(flatten)]
         at: WorkspaceTarget,
     },
-    /// Bring back from the archive or from the trash
-    Restore { id: String },
-    /// Move to the trash, where it stays for 30 days
-    Delete { id: String },
-    /// Show, set or clear the workspace's focus
+    /// Restore a workspace from the archive or the trash
+    Restore {
+        /// Workspace id
+        #[arg(value_name = "WS")]
+        id: String,
+    },
+    /// Move a workspace to the trash, where it is kept for 30 days
+    Delete {
+        /// Workspace id
+        #[arg(value_name = "WS")]
+        id: String,
+    },
+    /// Show, set or clear the focused node of a workspace
     Focus {
         #[command(flatten)]
         at: WorkspaceArg,
-        /// Node to focus; without it the focus is shown
+        /// Node to focus [default: show the focused node]
         node: Option<String>,
-        /// Focus no node
+        /// Clear the focus
         #[arg(long, conflicts_with = "node")]
         clear: bool,
     },
-    /// Look for damage
+    /// Check the files of a workspace for damage
     Check {
         #[command(flatten)]
         at: WorkspaceTarget,
-        /// Repair what can be repaired without guessing
+        /// Repair damage that has only one possible fix
         #[arg(long)]
         fix: bool,
     },
 }
 
-/// Which workspace, as an argument or as an option.
+/// Selects a workspace by an argument or an option.
 #[derive(Debug, Args)]
 pub struct WorkspaceTarget {
-    /// Workspace id; may be left out where the project has one active workspace
+    /// Workspace id [default: the bound workspace of the session, else the only active one of the
+    /// project]
+    #[arg(value_name = "WS")]
     pub id: Option<String>,
+    /// Workspace id, as an option
     #[arg(long, short = 'w', value_name = "WS", conflicts_with = "id")]
     pub workspace: Option<String>,
 }
@@ -241,16 +278,16 @@ impl WorkspaceTarget {
     }
 }
 
-/// Which node, as an argument or as an option.
+/// Selects a node by an argument or an option.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct NodeTarget {
     #[command(flatten)]
     pub at: WorkspaceArg,
-    /// Node id, as `tanmi tree` shows it; needed unless --node is given
-    #[arg(required_unless_present = "node")]
+    /// Node id as shown by `tanmi tree`; required unless --node is given
+    #[arg(value_name = "NODE", required_unless_present = "node")]
     pub id: Option<String>,
-    /// The same, as a flag
+    /// Node id, as an option
     #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
     pub node: Option<String>,
 }
@@ -265,14 +302,14 @@ impl NodeTarget {
 pub struct LogArgs {
     #[command(flatten)]
     pub at: WorkspaceArg,
-    /// Node id, or `workspace` for the workspace's own log; the focused node if left out
+    /// Node id, or `workspace` for the log of the workspace [default: the focused node]
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
-    /// What happened (`-` reads standard input); without it the log is shown
+    /// Log entry to add (`-` reads stdin) [default: show the log]
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// Lines to show
-    #[arg(long, default_value_t = 50)]
+    /// Maximum number of log entries to show
+    #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
 }
 
@@ -280,16 +317,16 @@ pub struct LogArgs {
 pub struct ProblemArgs {
     #[command(flatten)]
     pub at: WorkspaceArg,
-    /// Node id, or `workspace` for the workspace's own problem; the focused node if left out
+    /// Node id, or `workspace` for the problem of the workspace [default: the focused node]
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
-    /// What is wrong; without it the problem is shown
+    /// Description of the problem (`-` reads stdin) [default: show the problem]
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// What is to be done next
+    /// Next step towards a solution
     #[arg(long, allow_hyphen_values = true, value_name = "TEXT")]
     pub next_step: Option<String>,
-    /// The problem is solved
+    /// Clear the problem
     #[arg(long, conflicts_with_all = ["text", "next_step"])]
     pub clear: bool,
 }
@@ -298,24 +335,27 @@ pub struct ProblemArgs {
 pub struct TreeArgs {
     #[command(flatten)]
     pub at: WorkspaceTarget,
-    /// Only what is below this node
-    #[arg(long, default_value = "root")]
+    /// Only the nodes below this one
+    #[arg(long, value_name = "NODE", default_value = "root")]
     pub parent: String,
-    /// Only these statuses; repeatable or separated by commas
+    /// Only nodes with this status; repeatable, or several separated by commas
     #[arg(long, value_delimiter = ',')]
     pub status: Vec<String>,
-    #[arg(long)]
+    /// Number of levels to show [default: all]
+    #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
-    /// Nodes to show; 0 shows all
-    #[arg(long, default_value_t = 200)]
+    /// Maximum number of nodes; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 200)]
     pub limit: usize,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// Bind a session: its hooks tell the agent of that workspace from now on
+    /// Bind a session to a workspace, so that hooks inject the context of the workspace
+    #[command(after_help = examples::SESSION_BIND)]
+    #[command(mut_arg("workspace", |arg| arg.help("Workspace id [default: the only active one of the project]")))]
     Bind {
-        /// Session id; known by itself inside an agent's shell
+        /// Session id [default: detected automatically inside an agent's shell]
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         #[command(flatten)]
@@ -324,27 +364,30 @@ pub enum SessionCommand {
         #[arg(long, short = 'n', value_name = "NODE")]
         node: Option<String>,
     },
-    /// Take a session off its workspace
+    /// Unbind a session
     Unbind {
+        /// Session id [default: detected automatically inside an agent's shell]
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// List the sessions that were heard of, the latest first
+    /// List sessions, most recently active first
     List {
-        /// Only those bound to this workspace
+        /// Only sessions bound to this workspace
         #[arg(long, short = 'w', value_name = "WS")]
         workspace: Option<String>,
-        /// Only those at work
+        /// Only sessions whose agent is running
         #[arg(long)]
         live: bool,
-        /// Only those bound to a workspace
+        /// Only sessions bound to a workspace
         #[arg(long)]
         bound: bool,
-        #[arg(long, default_value_t = 20)]
+        /// Maximum number of sessions
+        #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
-    /// Show what a session is bound to, or what it could be bound to
+    /// Show the binding of a session, or the workspaces it can be bound to
     Status {
+        /// Session id [default: detected automatically inside an agent's shell]
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -352,15 +395,21 @@ pub enum SessionCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Show every setting, its value and where it comes from
+    /// List all settings with their values and sources
     List,
-    /// Show one setting
-    Get { key: String },
-    /// Change one setting
-    Set {
+    /// Show a setting
+    Get {
+        /// Name of the setting, as shown by `tanmi config list`
         key: String,
+    },
+    /// Change a setting
+    #[command(after_help = examples::CONFIG_SET)]
+    Set {
+        /// Name of the setting, as shown by `tanmi config list`
+        key: String,
+        /// New value
         value: String,
-        /// In this project instead of for this user
+        /// Change it for this project instead of for the user; a project can only turn settings off
         #[arg(long)]
         for_project: bool,
     },

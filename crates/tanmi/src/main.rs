@@ -1,5 +1,6 @@
-//! The `tanmi` program: reads what was typed, calls a use case, prints the answer.
+//! The `tanmi` program: parses arguments, runs a use case, prints the result.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -13,26 +14,34 @@ mod out;
 mod show;
 
 fn main() -> ExitCode {
-    // Hooks first: they run on every prompt of every agent, and need none of what follows.
+    // Hooks first: they run on every prompt of every agent, and need nothing of what follows.
     if let Some(code) = hook::run(std::env::args_os()) {
         return code;
     }
     if let Some(code) = hook::status_line(std::env::args_os()) {
         return code;
     }
-    match cli::Cli::try_parse() {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    match cli::Cli::try_parse_from(&args) {
         Ok(cli) => commands::run(cli),
-        Err(error) => usage(&error),
+        Err(error) => usage(error, &args),
     }
 }
 
-/// Help for people; for a program that asked for JSON, what is wrong as JSON.
-fn usage(error: &clap::Error) -> ExitCode {
-    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if !is_help && std::env::args_os().any(|argument| argument == "--json") {
-        out::json_error("USAGE", error.to_string().trim());
+/// Prints help, the version or a usage error in the user's language; errors as JSON if the caller asked for it.
+fn usage(error: clap::Error, args: &[OsString]) -> ExitCode {
+    let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let lang = env::language();
+    let exit_code = u8::try_from(error.exit_code()).unwrap_or(2);
+    let error = cli::with_help_page(error, args, lang);
+    let message = cli::usage_message(&error, lang);
+    if !is_answer && args.iter().any(|argument| argument == "--json") {
+        let message = message.unwrap_or_else(|| error.render().ansi().to_string());
+        out::json_error("USAGE", anstream::adapter::strip_str(&message).to_string().trim());
+    } else if let Some(message) = message {
+        out::note(message.trim_end());
     } else {
         let _ = error.print();
     }
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    ExitCode::from(exit_code)
 }

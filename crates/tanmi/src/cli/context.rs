@@ -1,4 +1,4 @@
-//! What can be typed after `tanmi context`.
+//! Arguments of `tanmi context`.
 
 use std::path::PathBuf;
 
@@ -6,64 +6,66 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
-    /// Show what a session would be told when it starts, from which files, and how large it is
+    /// Show what a session is told at its start, from which files, and its size
     Show {
-        /// claude-code, cursor, codex, gemini-cli or copilot-cli
+        /// Platform of the session: claude-code, cursor, codex, gemini-cli or copilot-cli
         #[arg(long, default_value = "claude-code")]
         platform: String,
-        /// A type of subagent, instead of the session itself
+        /// Type of a subagent [default: the main agent of the session]
         #[arg(long, value_name = "TYPE")]
         agent: Option<String>,
-        /// A session that is known, with what it is bound to
+        /// Known session whose binding is used
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// In the folder of this user instead of the project
+        /// Use the folder of this provisioned user instead of the project
         #[arg(long, value_name = "ID", conflicts_with = "session")]
         user: Option<String>,
-        /// The folder that has `user_ID/data` in it
+        /// Folder that contains the user folders `user_ID/data`
         #[arg(long, value_name = "DIR", default_value = "workspace/users", requires = "user")]
         root: PathBuf,
-        /// Where that folder is inside the container
+        /// Path of the user's folder inside the container
         #[arg(long, value_name = "PATH", default_value = "/workspace", requires = "user")]
         container: String,
         /// Also print the text
         #[arg(long)]
         text: bool,
     },
-    /// Write the declared file from the agents, skills and commands that are here and from `.tanmi/context.json`
+    /// Build the declared file from the project's agents, skills and commands, as `.tanmi/context.json`
+    /// describes it
     Build {
-        /// Write nothing; fail if the file is out of date
+        /// Do not write; exit with status 1 if the file is out of date
         #[arg(long)]
         check: bool,
     },
-    /// Make and update the folders of users that a host mounts into containers
+    /// Create and update the user folders that a host mounts into containers
+    #[command(after_help = super::examples::CONTEXT_PROVISION)]
     Provision(ProvisionArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
-    /// The folder that has `user_ID/data` in it
+    /// Folder that contains the user folders `user_ID/data`
     #[arg(long, value_name = "DIR", default_value = "workspace/users")]
     pub root: PathBuf,
-    /// A user; repeatable
+    /// User to provision; repeatable
     #[arg(long = "user", value_name = "ID")]
     pub users: Vec<String>,
-    /// Every user that has a folder
+    /// Provision every user that has a folder
     #[arg(long, conflicts_with = "users")]
     pub all: bool,
-    /// Agents, commands and skills that are synced into each `.claude`
+    /// Folder of agents, commands and skills to sync into each `.claude` folder
     #[arg(long, value_name = "DIR")]
     pub extensions: Option<PathBuf>,
-    /// The `context.json` that each of them gets
+    /// `context.json` to copy to each user
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
-    /// Where the program is inside the container
+    /// Path of the `tanmi` program inside the container
     #[arg(long, value_name = "PATH", default_value = "/usr/local/bin/tanmi")]
     pub tanmi_path: String,
-    /// Where the user's folder is inside the container
+    /// Path of the user's folder inside the container
     #[arg(long, value_name = "PATH", default_value = "/workspace")]
     pub container: String,
-    /// Show what would change, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub dry_run: bool,
 }

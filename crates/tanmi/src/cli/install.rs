@@ -1,25 +1,23 @@
-//! What can be typed after `tanmi install`, `uninstall` and `doctor`.
+//! Arguments of `tanmi install`, `uninstall` and `doctor`.
 
 use clap::{Args, ValueEnum};
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScopeArg {
-    /// For all projects, in the files in your home folder
     User,
-    /// For this project, in the files it has
     Project,
 }
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable. Without it, `install` takes those that
-    /// are found here, `uninstall` all
-    #[arg(long, value_name = "AGENT", value_delimiter = ',')]
+    /// claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable
+    /// [default: `install` selects detected agents, `uninstall` all]
+    #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
     pub platform: Vec<String>,
-    /// Show what would change, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask; only a purge ever does
+    /// Do not ask for confirmation; only `uninstall --purge` asks
     #[arg(long)]
     pub yes: bool,
 }
@@ -28,21 +26,22 @@ pub struct AgentArgs {
 pub struct InstallArgs {
     #[command(flatten)]
     pub agents: AgentArgs,
+    /// Install for all projects of the user, or only for this project
     #[arg(long, value_enum, default_value = "user")]
     pub scope: ScopeArg,
-    /// Also write the guide where the agent looks for such texts: when to offer a workspace, when to save and search
+    /// Also write the guide that tells agents when to use workspaces and memory
     #[arg(long)]
     pub guide: bool,
-    /// Leave hooks out
+    /// Do not install hooks
     #[arg(long)]
     pub no_hooks: bool,
-    /// Leave the MCP server out
+    /// Do not install the MCP server
     #[arg(long)]
     pub no_mcp: bool,
-    /// Leave the status line out; one that you have is never replaced
+    /// Do not install the status line; an existing one is never replaced
     #[arg(long)]
     pub no_status_line: bool,
-    /// Print what belongs into which file, and the guide, to put it there by hand
+    /// Print the configuration and the guide for manual installation
     #[arg(long, conflicts_with_all = ["dry_run", "guide"])]
     pub print: bool,
 }
@@ -51,17 +50,17 @@ pub struct InstallArgs {
 pub struct UninstallArgs {
     #[command(flatten)]
     pub agents: AgentArgs,
-    /// Only this scope; without it, both
+    /// Only this scope [default: both]
     #[arg(long, value_enum)]
     pub scope: Option<ScopeArg>,
-    /// Also delete everything that was saved, here and in every project this machine knows. Asks first
+    /// Also delete the data of Tanmi in the home store and in all known projects; asks first
     #[arg(long)]
     pub purge: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Mend what can be mended without asking
+    /// Apply the fixes that need no decision
     #[arg(long)]
     pub fix: bool,
 }

@@ -1,138 +1,162 @@
-//! What can be typed after `tanmi memory`.
+//! Arguments of `tanmi memory`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 pub enum MemoryCommand {
     /// Save a fact
+    #[command(after_help = examples::SAVE_FACT)]
     SaveFact(SaveFactArgs),
     /// Save the summary of a session
     SaveSummary {
+        /// Topic of the session, in a few words
         #[arg(long, allow_hyphen_values = true)]
         topic: String,
-        /// `-` reads standard input
-        #[arg(long, allow_hyphen_values = true)]
+        /// What the session did (`-` reads stdin)
+        #[arg(long, allow_hyphen_values = true, value_name = "TEXT")]
         summary: String,
-        /// Repeatable
+        /// Decision that was made; repeatable
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         decisions: Vec<String>,
-        /// Repeatable
+        /// Work that is left to do; repeatable
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         todos: Vec<String>,
+        /// Session id [default: detected automatically inside an agent's shell]
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Find memories by words, in Chinese and English
+    /// Search memories by words, in Chinese and English
+    #[command(after_help = examples::MEMORY_SEARCH)]
     Search {
-        /// What to look for (after `--` if it begins with a dash)
+        /// Words to search for; put `--` before words that begin with a dash
         #[arg(required = true)]
         query: Vec<String>,
         #[command(flatten)]
         filter: MemoryFilterArgs,
-        #[arg(long, default_value_t = 10)]
+        /// Maximum number of memories
+        #[arg(long, value_name = "N", default_value_t = 10)]
         limit: usize,
     },
-    /// List memories, the newest first
+    /// List memories, newest first
     List {
         #[command(flatten)]
         filter: MemoryFilterArgs,
-        #[arg(long, default_value_t = 20)]
+        /// Maximum number of memories
+        #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
-        #[arg(long, default_value_t = 0)]
+        /// Number of memories to skip
+        #[arg(long, value_name = "N", default_value_t = 0)]
         skip: usize,
     },
-    /// Show one memory
-    Show { id: String },
-    /// Put another text in the place of a fact's
-    Edit {
+    /// Show a memory
+    Show {
+        /// Memory id
         id: String,
-        /// The new text (`-` reads standard input)
+    },
+    /// Edit a fact
+    Edit {
+        /// Fact id
+        id: String,
+        /// New text (`-` reads stdin)
         #[arg(allow_hyphen_values = true)]
         text: String,
     },
-    /// Hide memories; their lines stay, and `restore` brings them back
+    /// Forget memories: hide them until `restore`
     Forget {
-        #[arg(required = true)]
+        /// Memory ids
+        #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Bring forgotten memories back
+    /// Restore forgotten memories
     Restore {
-        #[arg(required = true)]
+        /// Memory ids
+        #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Take JSON lines in: id, content, timestamp, session, speaker, type, entities, confidence
+    /// Import memories from a file with one JSON object per line
+    #[command(after_help = examples::MEMORY_IMPORT)]
     Import {
-        /// `-` reads standard input
+        /// File to import (`-` reads stdin)
         file: PathBuf,
     },
-    /// Print every memory as a line that `import` takes
+    /// Export memories as JSON lines that `import` accepts
     Export {
-        /// Also what was forgotten or replaced
+        /// Include forgotten and superseded memories
         #[arg(long)]
         all: bool,
     },
-    /// Take past conversations in, for search; without a path those that Claude Code keeps of this project
-    Ingest { paths: Vec<PathBuf> },
-    /// Use a local static embedding model (model2vec format) beside the words
+    /// Add past conversations to the search
+    Ingest {
+        /// Transcript files or folders [default: Claude Code's transcripts of this project]
+        #[arg(value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Manage the local embedding model, which adds search by meaning
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Bring the index up to date
+    /// Update the search index
     Sync,
-    /// Count
+    /// Count memories by type
     Stats,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
-    /// Use the model in this folder (tokenizer.json, model.safetensors, config.json)
-    Add { dir: PathBuf },
-    /// Search by words alone again
+    /// Add a static embedding model in model2vec format
+    Add {
+        /// Folder with tokenizer.json, model.safetensors and config.json
+        dir: PathBuf,
+    },
+    /// Remove the model and search by words only
     Remove,
-    /// Show which model is in use
+    /// Show the model in use
     Show,
 }
 
 #[derive(Debug, Args)]
 pub struct MemoryFilterArgs {
-    /// W, B, O, S (summaries) or T (turns of conversations)
-    #[arg(long = "type")]
+    /// Only this type: W, B or O (facts), S (summaries) or T (turns of conversations)
+    #[arg(long = "type", value_name = "TYPE")]
     pub memory_type: Option<String>,
-    /// From this day on: YYYY-MM-DD, or 7d
+    /// From this day: YYYY-MM-DD, or a number of days such as 7d
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Up to and with this day
+    /// Through this day (inclusive)
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
+    /// Only memories of this session
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Also what was forgotten or replaced
+    /// Include forgotten and superseded memories
     #[arg(long)]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct SaveFactArgs {
-    /// What is to be remembered (`-` or nothing reads standard input)
+    /// Text of the fact [default: read stdin, as for `-`]
     #[arg(allow_hyphen_values = true)]
     pub text: Option<String>,
-    /// Read it from a file
+    /// Read the text from this file
     #[arg(long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// W of the world, B what happened in the project, O what somebody prefers (needs a confidence)
-    #[arg(long = "type", default_value = "W")]
+    /// Type of the fact: W, B or O
+    #[arg(long = "type", value_name = "TYPE", default_value = "W")]
     pub memory_type: String,
-    /// What it is about, separated by commas
+    /// Entities that the fact is about, separated by commas
     #[arg(long, value_name = "A,B")]
     pub entities: Vec<String>,
-    /// How sure it is, 0 to 1
-    #[arg(long)]
+    /// Confidence from 0 to 1
+    #[arg(long, value_name = "NUMBER")]
     pub confidence: Option<f64>,
-    /// Session id; known by itself inside an agent's shell
+    /// Session id [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Fact that no longer holds because of this one; repeatable
+    /// Id of a fact that this one supersedes; repeatable
     #[arg(long, value_name = "ID")]
     pub supersedes: Vec<String>,
 }

@@ -1,79 +1,89 @@
-//! What can be typed after `tanmi node`.
+//! Arguments of `tanmi node`.
 
 use clap::{Args, Subcommand};
 
-use super::{NodeTarget, WorkspaceArg};
+use super::{NodeTarget, WorkspaceArg, examples};
 
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
     /// Create a node
+    #[command(after_help = examples::NODE_CREATE)]
     Create(NodeCreateArgs),
-    /// Show one node
+    /// Show a node
     Show {
         #[command(flatten)]
         at: NodeTarget,
     },
-    /// List nodes in the order of the tree
+    /// List nodes in tree order
     List {
         #[command(flatten)]
         at: WorkspaceArg,
-        /// Only what is below this node
-        #[arg(long, default_value = "root")]
+        /// Only the nodes below this one
+        #[arg(long, value_name = "NODE", default_value = "root")]
         parent: String,
-        /// Only these statuses; repeatable or separated by commas
+        /// Only nodes with this status; repeatable, or several separated by commas
         #[arg(long, value_delimiter = ',')]
         status: Vec<String>,
-        /// Only those whose title has these words
+        /// Only nodes whose title contains these words
         #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
         query: String,
-        /// Levels below the parent
-        #[arg(long)]
+        /// Number of levels below the parent [default: all]
+        #[arg(long, value_name = "N")]
         depth: Option<usize>,
-        #[arg(long, default_value_t = 50)]
+        /// Maximum number of nodes
+        #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
-        /// Go on behind this node (`nextAfter` of the page before)
-        #[arg(long)]
+        /// Continue after this node: `nextAfter` of the previous page
+        #[arg(long, value_name = "NODE")]
         after: Option<String>,
     },
-    /// Change title, requirement, note, role, docs or isolation
+    /// Edit the title, requirement, note, role, docs or isolation of a node
     Update(NodeUpdateArgs),
-    /// Move a node with everything below it
+    /// Move a node and its descendants to another parent
     Move {
         #[command(flatten)]
         at: NodeTarget,
-        /// The new parent
-        #[arg(long)]
+        /// New parent node
+        #[arg(long, value_name = "NODE")]
         parent: String,
     },
-    /// Move a node with everything below it to the trash
+    /// Move a node and its descendants to the trash
     Delete {
         #[command(flatten)]
         at: NodeTarget,
     },
-    /// Take a step: start, submit, complete, fail, retry, reopen or cancel
+    /// Change the status of a node through an action
+    #[command(after_help = examples::NODE_TRANSITION)]
     Transition(NodeTransitionArgs),
-    /// Add, remove, expire or activate a reference to a node or document
+    /// Add, remove, expire or activate a reference to a node or doc
     Reference {
         #[command(flatten)]
         at: NodeTarget,
-        /// Node id or path of a document
+        /// Node id or doc path that the reference points to
         #[arg(long, allow_hyphen_values = true)]
         target: String,
-        #[arg(long, allow_hyphen_values = true, default_value = "")]
+        /// Description of a new reference
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        #[arg(default_value = "", hide_default_value = true)]
         description: String,
+        /// Remove the reference
         #[arg(long, conflicts_with_all = ["expire", "activate"])]
         remove: bool,
+        /// Mark the reference as expired
         #[arg(long, conflicts_with = "activate")]
         expire: bool,
+        /// Mark an expired reference as active again
         #[arg(long)]
         activate: bool,
     },
-    /// Show what an agent at this node is told
+    /// Show the context that an agent gets at a node
     Context {
         #[command(flatten)]
         at: WorkspaceArg,
-        /// Node id; the focused node if left out
+        /// Node id [default: the focused node]
+        #[arg(value_name = "NODE")]
         id: Option<String>,
+        /// Node id, as an option
         #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
         node: Option<String>,
     },
@@ -84,29 +94,33 @@ pub struct NodeCreateArgs {
     #[command(flatten)]
     pub at: WorkspaceArg,
     /// Parent node
-    #[arg(long, default_value = "root")]
+    #[arg(long, value_name = "NODE", default_value = "root")]
     pub parent: String,
     /// planning (has children) or execution (is carried out)
-    #[arg(long = "type")]
+    #[arg(long = "type", value_name = "TYPE")]
     pub kind: String,
+    /// Title of the node
     #[arg(long, allow_hyphen_values = true)]
     pub title: String,
-    /// What has to be done (`-` reads standard input)
-    #[arg(long, allow_hyphen_values = true, default_value = "")]
+    /// What has to be done (`-` reads stdin)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(default_value = "", hide_default_value = true)]
     pub requirement: String,
-    /// info_collection, validation or summary
+    /// Role of the node: info_collection, validation or summary
     #[arg(long)]
     pub role: Option<String>,
-    #[arg(long, allow_hyphen_values = true, default_value = "")]
+    /// Note on the node
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(default_value = "", hide_default_value = true)]
     pub note: String,
-    /// A document as `path: description`; repeatable
+    /// Doc of the node as `path: description`; repeatable
     #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
     pub docs: Vec<String>,
-    /// Keep the context of its ancestors away from it
+    /// Isolate the node: it does not receive its ancestors' context
     #[arg(long)]
     pub isolated: bool,
-    /// Hash of the rules as you know them; checked if given
-    #[arg(long)]
+    /// Fail if the workspace rules have another hash (`rulesHash`)
+    #[arg(long, value_name = "HASH")]
     pub rules_hash: Option<String>,
 }
 
@@ -114,21 +128,25 @@ pub struct NodeCreateArgs {
 pub struct NodeUpdateArgs {
     #[command(flatten)]
     pub at: NodeTarget,
+    /// New title
     #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
-    #[arg(long, allow_hyphen_values = true)]
+    /// New requirement (`-` reads stdin)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub requirement: Option<String>,
-    #[arg(long, allow_hyphen_values = true)]
+    /// New note (`-` reads stdin)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Option<String>,
-    /// info_collection, validation, summary or none
+    /// New role: info_collection, validation, summary, or none to remove it
     #[arg(long)]
     pub role: Option<String>,
-    /// true or false
-    #[arg(long)]
+    /// Whether the node is isolated from its ancestors' context
+    #[arg(long, value_name = "BOOL")]
     pub isolated: Option<bool>,
-    /// Add a document, or change the one of that path
+    /// Add a doc, or change the doc with the same path: `path: description`; repeatable
     #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
     pub docs: Vec<String>,
+    /// Remove the doc with this path; repeatable
     #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
     pub remove_docs: Vec<String>,
 }
@@ -140,16 +158,16 @@ pub struct NodeTransitionArgs {
     /// start, submit, complete, fail, retry, reopen or cancel
     #[arg(long)]
     pub action: String,
-    /// What came of it; needed by complete, fail and cancel (`-` reads standard input)
-    #[arg(long, allow_hyphen_values = true)]
+    /// Result of the node; required by complete, fail and cancel (`-` reads stdin)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub conclusion: Option<String>,
-    /// Session that takes the step; known by itself inside an agent's shell
+    /// Session that performs the action [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The subagent that does it
+    /// Type of the subagent that works on the node
     #[arg(long, value_name = "TYPE")]
     pub agent: Option<String>,
-    /// Start it even if another session is at work on it
+    /// Start the node even if another running session holds it
     #[arg(long)]
     pub force: bool,
 }

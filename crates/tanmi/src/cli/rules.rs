@@ -1,4 +1,4 @@
-//! What can be typed after `tanmi rules`, `trust` and `ledger`.
+//! Arguments of `tanmi rules`, `trust` and `ledger`.
 
 use std::path::PathBuf;
 
@@ -6,100 +6,109 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// List the rules that count here
+    /// List the rules that apply in this project
     List {
-        /// built-in, workspace, project or global
+        /// Only rules from this source: built-in, workspace, project or global
         #[arg(long)]
         source: Option<String>,
-        /// Only rules for this event
+        /// Only rules for this event, such as session_start or prompt_submit
         #[arg(long)]
         event: Option<String>,
-        #[arg(long, default_value_t = 100)]
+        /// Maximum number of rules
+        #[arg(long, value_name = "N", default_value_t = 100)]
         limit: usize,
     },
-    /// Look for what is wrong in the rules files that count here, or in one file
-    Check { file: Option<PathBuf> },
-    /// Agree to the rules files of this project and its workspaces, as they are now
+    /// Check rules files for errors
+    Check {
+        /// Rules file to check [default: all that apply in this project]
+        file: Option<PathBuf>,
+    },
+    /// Trust the current rules files of this project and its workspaces
     Trust {
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Show what every rule makes of an event, and what the agent would be told. Changes nothing
+    /// Show what each rule decides for an event, without changing anything
+    #[command(after_help = super::examples::RULES_EXPLAIN)]
     Explain(ExplainArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Session id; known by itself inside an agent's shell
+    /// Session id [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// session_start, prompt_submit, task_complete, status_check, …
+    /// Event: session_start, prompt_submit, task_complete, status_check, subagent_start, pre_tool_use,
+    /// pre_compact, stop or session_end
     #[arg(long, default_value = "prompt_submit", conflicts_with = "payload")]
     pub event: String,
-    /// What the user types
-    #[arg(long, allow_hyphen_values = true, conflicts_with = "payload")]
+    /// Prompt of the user
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "payload")]
     pub prompt: Option<String>,
-    /// claude-code, cursor, codex, gemini-cli, copilot-cli, web or api
+    /// Platform of the session: claude-code, cursor, codex, gemini-cli, copilot-cli, web or api
     #[arg(long)]
     pub platform: Option<String>,
-    /// Why the session starts: startup, resume, clear, compact or fork
-    #[arg(long, conflicts_with = "payload")]
+    /// Reason of a session_start event: startup, resume, clear, compact or fork
+    #[arg(long, value_name = "REASON", conflicts_with = "payload")]
     pub start: Option<String>,
-    /// A payload that a client sent to its hook (`-` reads standard input)
+    /// File with a payload that a client sent to its hook (`-` reads stdin)
     #[arg(long, value_name = "FILE")]
     pub payload: Option<PathBuf>,
-    /// Workspace the event is about, instead of the session's
+    /// Workspace of the event [default: the bound workspace of the session]
     #[arg(long, short = 'w', value_name = "WS", requires = "node")]
     pub workspace: Option<String>,
-    /// Node the event is about, instead of the one in focus
+    /// Node of the event [default: the focused node]
     #[arg(long, short = 'n', value_name = "NODE")]
     pub node: Option<String>,
-    /// A rules file to try in place of the project's
+    /// Rules file to use instead of the project's
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Time of the event in milliseconds since the epoch, instead of now
+    /// Time of the event in milliseconds since the Unix epoch [default: now]
     #[arg(long, value_name = "MS")]
     pub at: Option<i64>,
-    /// Also the rules that are for other events
+    /// Also show rules for other events
     #[arg(long)]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct TrustArgs {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Take it back
+    /// Revoke the trust in this project
     #[arg(long, conflicts_with = "yes")]
     pub revoke: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct LedgerArgs {
+    /// Only this session
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Only this event, such as session_start or prompt_submit
     #[arg(long)]
     pub event: Option<String>,
+    /// Only this platform, such as claude-code
     #[arg(long)]
     pub platform: Option<String>,
-    /// Only decisions in which this rule spoke
+    /// Only decisions with a text of this rule
     #[arg(long)]
     pub rule: Option<String>,
-    /// From this day on (YYYY-MM-DD, UTC)
+    /// From this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Up to this day
+    /// Through this day (inclusive)
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
     /// Only this day
     #[arg(long, value_name = "DAY", conflicts_with_all = ["since", "until"])]
     pub day: Option<String>,
-    /// Decisions to show, the latest
-    #[arg(long, default_value_t = 20)]
+    /// Number of decisions to show, the most recent ones
+    #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// With the exact text of each
+    /// Also print the injected texts
     #[arg(long)]
     pub text: bool,
 }

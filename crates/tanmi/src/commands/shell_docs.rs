@@ -1,4 +1,4 @@
-//! `tanmi completions` and `tanmi man`: made from the definition of the command line itself.
+//! `tanmi completions` and `tanmi man`, generated from the definition of the command line. Both are in English.
 
 use std::path::Path;
 

@@ -15,6 +15,7 @@ mod demo;
 mod documents;
 mod env;
 mod finding;
+mod help;
 mod hooks;
 mod hostile;
 mod house;

@@ -1,0 +1,112 @@
+//! Examples at the end of help pages.
+
+pub const ROOT: &str = "\
+Get started:
+  tanmi install            Set up the agents on this machine
+  tanmi demo               See what an agent is told, step by step
+  tanmi help <COMMAND>     Show the help of a command";
+
+pub const WORKSPACE_INIT: &str = "\
+Examples:
+  tanmi workspace init --name Auth --goal 'Log in with JWT'
+  tanmi workspace init --name Auth --goal 'Log in with JWT' \\
+    --rule 'Write tests first' --doc 'docs/auth.md: design of the login'";
+
+pub const NODE_CREATE: &str = "\
+Examples:
+  tanmi node create --type planning --title 'Token service'
+  tanmi node create --parent <NODE> --type execution --title 'Sign tokens' \\
+    --requirement 'Sign tokens with RS256'";
+
+pub const NODE_TRANSITION: &str = "\
+Actions of a planning node:
+  start, complete, cancel, reopen
+
+Actions of an execution node:
+  start, submit, complete, fail, retry, reopen
+
+Examples:
+  tanmi node transition <NODE> --action start
+  tanmi node transition <NODE> --action complete --conclusion 'All tests pass'";
+
+pub const LOG: &str = "\
+Examples:
+  tanmi log 'Found the cause: the clock is in UTC'
+  tanmi log --node workspace 'Agreed on the plan'
+  tanmi log --limit 10";
+
+pub const PROBLEM: &str = "\
+Examples:
+  tanmi problem 'The test server is down' --next-step 'Ask for a restart'
+  tanmi problem --clear";
+
+pub const SESSION_BIND: &str = "\
+Examples:
+  tanmi session bind --workspace <WS>
+  tanmi session bind --session <ID> --workspace <WS> --node <NODE>";
+
+pub const SAVE_FACT: &str = "\
+Types:
+  W  World: how things are
+  B  Project history: what happened
+  O  Opinion or preference; needs --confidence
+
+Examples:
+  tanmi memory save-fact 'The API listens on port 8080' --entities api,port
+  tanmi memory save-fact 'Prefers small commits' --type O --confidence 0.9";
+
+pub const MEMORY_SEARCH: &str = "\
+Examples:
+  tanmi memory search port
+  tanmi memory search token expiry --type W --since 7d";
+
+pub const MEMORY_IMPORT: &str = "\
+Fields of a line:
+  id, content, timestamp, session, speaker, type, entities, confidence
+
+Only content is required.
+
+Examples:
+  tanmi memory import notes.jsonl";
+
+pub const RULES_EXPLAIN: &str = "\
+Examples:
+  tanmi rules explain --prompt 'What is next in the workspace?'
+  tanmi rules explain --event session_start --start resume --all
+  tanmi rules explain --payload payload.json --platform cursor";
+
+pub const LEDGER: &str = "\
+Examples:
+  tanmi ledger --limit 5 --text
+  tanmi ledger --since 2026-01-01 --event session_start";
+
+pub const INSTALL: &str = "\
+Examples:
+  tanmi install --dry-run
+  tanmi install
+  tanmi install --platform claude-code --scope project --guide";
+
+pub const CONFIG_SET: &str = "\
+Examples:
+  tanmi config set language zh
+  tanmi config set reminders false --for-project";
+
+pub const SERVE: &str = "\
+Examples:
+  tanmi serve
+  tanmi serve --port 8080 --no-open";
+
+pub const HOOK: &str = "\
+`tanmi install` writes this command into the configuration of each agent. A hook never fails: \
+it exits with status 0 even if it cannot respond.";
+
+pub const COMPLETIONS: &str = "\
+Examples:
+  tanmi completions bash > ~/.local/share/bash-completion/completions/tanmi
+  tanmi completions zsh > ~/.zfunc/_tanmi
+  tanmi completions fish > ~/.config/fish/completions/tanmi.fish";
+
+pub const CONTEXT_PROVISION: &str = "\
+Examples:
+  tanmi context provision --user alice --dry-run
+  tanmi context provision --all --extensions extensions";

@@ -1,0 +1,102 @@
+//! Installation, settings, servers and shell support.
+
+use super::{NodePage, Text, page};
+
+const PLATFORM: Text = (
+    "platform",
+    "claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：`install` 选择检测到的智能体，\
+     `uninstall` 选择全部]",
+);
+const DRY_RUN: Text = ("dry_run", "只显示会有哪些改动，不做改动");
+const YES: Text = ("yes", "不询问确认；只有 `uninstall --purge` 会询问");
+
+pub const PAGES: &[NodePage] = &[
+    page(
+        "install",
+        "为检测到的智能体安装钩子和 MCP 服务器",
+        &[
+            PLATFORM,
+            DRY_RUN,
+            YES,
+            ("scope", "为用户的所有项目安装，或只为本项目安装"),
+            ("guide", "同时写入使用指南，告诉智能体何时使用工作区和记忆"),
+            ("no_hooks", "不安装钩子"),
+            ("no_mcp", "不安装 MCP 服务器"),
+            ("no_status_line", "不安装状态栏；已有的状态栏从不替换"),
+            ("print", "输出配置和使用指南，供手动安装"),
+        ],
+        "\
+示例：
+  tanmi install --dry-run
+  tanmi install
+  tanmi install --platform claude-code --scope project --guide",
+    ),
+    page(
+        "uninstall",
+        "卸载，并恢复原来的文件",
+        &[
+            PLATFORM,
+            DRY_RUN,
+            YES,
+            ("scope", "只处理该范围 [默认：两者]"),
+            ("purge", "同时删除主目录存储和所有已知项目中的 Tanmi 数据；会先询问"),
+        ],
+        "",
+    ),
+    page("doctor", "诊断安装情况，并给出修复建议", &[("fix", "执行无需决定的修复")], ""),
+    page("config", "显示和修改设置", &[], ""),
+    page("config list", "列出所有设置及其值和来源", &[], ""),
+    page("config get", "显示一项设置", &[("key", "设置的名称，见 `tanmi config list`")], ""),
+    page(
+        "config set",
+        "修改一项设置",
+        &[
+            ("key", "设置的名称，见 `tanmi config list`"),
+            ("value", "新的值"),
+            ("for_project", "只为本项目修改，而不是为用户修改；项目只能关闭设置"),
+        ],
+        "\
+示例：
+  tanmi config set language zh
+  tanmi config set reminders false --for-project",
+    ),
+    page("demo", "在临时目录中运行一个简短的演示", &[("keep", "在该目录中运行演示，并保留文件")], ""),
+    page(
+        "serve",
+        "在本机提供页面、HTTP API 和 MCP 服务",
+        &[("port", "127.0.0.1 上的端口 [默认：空闲端口]"), ("no_open", "输出页面链接，不打开浏览器")],
+        "\
+示例：
+  tanmi serve
+  tanmi serve --port 8080 --no-open",
+    ),
+    page("mcp", "通过标准输入和标准输出提供 MCP 服务", &[], ""),
+    page(
+        "hook",
+        "处理钩子事件（载荷从标准输入读取，响应写到标准输出）",
+        &[
+            ("platform", "发送事件的平台：claude-code、cursor、codex、gemini-cli 或 copilot-cli"),
+            ("event", "平台自己的事件名 [默认：载荷中的名称]"),
+            ("format", "输出载荷，并在其提示词中加入声明的上下文；用于通过命令传递提示词的宿主"),
+        ],
+        "`tanmi install` 会把这个命令写入各智能体的配置。钩子从不失败：即使无法响应，也以状态码 0 退出。",
+    ),
+    page("statusline", "输出 Claude Code 的状态栏（载荷从标准输入读取）", &[], ""),
+    page(
+        "completions",
+        "输出 shell 的补全脚本",
+        &[("shell", "要补全的 shell")],
+        "\
+示例：
+  tanmi completions bash > ~/.local/share/bash-completion/completions/tanmi
+  tanmi completions zsh > ~/.zfunc/_tanmi
+  tanmi completions fish > ~/.config/fish/completions/tanmi.fish",
+    ),
+    page(
+        "man",
+        "输出 man 手册页，或为每个命令写一个",
+        &[("dir", "把 `tanmi.1`、`tanmi-node.1` 等写入该目录")],
+        "",
+    ),
+    page("reference", "输出 docs/reference.md（命令参考）", &[], ""),
+];
