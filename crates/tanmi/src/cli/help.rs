@@ -82,7 +82,7 @@ fn join(path: &str, name: &str) -> String {
 
 fn render(command: &clap::Command, path: &str, lang: Lang, width: usize) -> String {
     let texts = Texts { lang, path };
-    let mut page = NodePage { out: String::new(), width };
+    let mut page = HelpPage { out: String::new(), width };
     page.lines(&texts.about(command));
     page.out.push('\n');
     page.usage(command, lang);
@@ -137,7 +137,7 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    fn zh(&self) -> Option<&'static zh::NodePage> {
+    fn zh(&self) -> Option<&'static zh::HelpPage> {
         (self.lang == Lang::Zh).then(|| zh::find(self.path)).flatten()
     }
 
@@ -227,12 +227,12 @@ pub fn localized_usage(usage: &str, lang: Lang) -> String {
     }
 }
 
-struct NodePage {
+struct HelpPage {
     out: String,
     width: usize,
 }
 
-impl NodePage {
+impl HelpPage {
     fn lines(&mut self, text: &str) {
         for line in wrap(text, self.width) {
             self.out.push_str(&line);

@@ -5,7 +5,7 @@ mod setup;
 mod work;
 
 /// The texts of one command.
-pub struct NodePage {
+pub struct HelpPage {
     /// Names of the command and its parents, such as `node create`; empty for `tanmi` itself.
     pub path: &'static str,
     pub about: &'static str,
@@ -23,11 +23,11 @@ const fn page(
     about: &'static str,
     args: &'static [Text],
     after: &'static str,
-) -> NodePage {
-    NodePage { path, about, args, after }
+) -> HelpPage {
+    HelpPage { path, about, args, after }
 }
 
-const ROOT: &[NodePage] = &[page(
+const ROOT: &[HelpPage] = &[page(
     "",
     "用规划、记忆和上下文注入，让 AI 编程智能体不偏离目标",
     &[("project", "项目目录 [默认：当前目录所在的项目]"), ("json", "以 JSON 输出结果或错误")],
@@ -38,17 +38,17 @@ const ROOT: &[NodePage] = &[page(
   tanmi help <命令>        显示某个命令的帮助",
 )];
 
-const TABLES: &[&[NodePage]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES];
+const TABLES: &[&[HelpPage]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES];
 
 /// Returns the texts of a command.
-pub fn find(path: &str) -> Option<&'static NodePage> {
+pub fn find(path: &str) -> Option<&'static HelpPage> {
     TABLES.iter().flat_map(|pages| pages.iter()).find(|page| page.path == path)
 }
 
 /// Returns the help of an argument. Arguments that every command has are with `tanmi` itself.
 pub fn argument(path: &str, id: &str) -> Option<&'static str> {
     let text =
-        |page: &'static NodePage| page.args.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
+        |page: &'static HelpPage| page.args.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
     find(path).and_then(text).or_else(|| find("").and_then(text))
 }
 
@@ -95,7 +95,7 @@ mod tests {
         found
     }
 
-    fn pages() -> impl Iterator<Item = &'static NodePage> {
+    fn pages() -> impl Iterator<Item = &'static HelpPage> {
         TABLES.iter().flat_map(|pages| pages.iter())
     }
 

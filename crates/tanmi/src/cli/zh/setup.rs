@@ -1,6 +1,6 @@
 //! Installation, settings, servers and shell support.
 
-use super::{NodePage, Text, page};
+use super::{HelpPage, Text, page};
 
 const PLATFORM: Text = (
     "platform",
@@ -10,7 +10,7 @@ const PLATFORM: Text = (
 const DRY_RUN: Text = ("dry_run", "只显示会有哪些改动，不做改动");
 const YES: Text = ("yes", "不询问确认；只有 `uninstall --purge` 会询问");
 
-pub const PAGES: &[NodePage] = &[
+pub const PAGES: &[HelpPage] = &[
     page(
         "install",
         "为检测到的智能体安装钩子和 MCP 服务器",

@@ -1,7 +1,7 @@
 //! Workspaces, nodes, logs, sessions and memory.
 
 use super::{
-    BELOW, NODE_ID, NODE_OPTION, NodePage, SESSION, STATUS, Text, WORKSPACE, WORKSPACE_ID, WORKSPACE_OPTION,
+    BELOW, HelpPage, NODE_ID, NODE_OPTION, SESSION, STATUS, Text, WORKSPACE, WORKSPACE_ID, WORKSPACE_OPTION,
     page,
 };
 
@@ -13,7 +13,7 @@ const UNTIL: Text = ("until", "到这一天为止（含当天）");
 const OF_SESSION: Text = ("session", "只看该会话的记忆");
 const ALL_MEMORIES: Text = ("all", "包括已忘记和已被取代的记忆");
 
-pub const PAGES: &[NodePage] = &[
+pub const PAGES: &[HelpPage] = &[
     page("workspace", "创建、列出、修改、归档和检查工作区", &[], ""),
     page(
         "workspace init",
