@@ -1,18 +1,29 @@
-//! The errors of the use cases: the domain's, and those of finding and configuring things.
+//! The errors of the use cases: those of workspaces and nodes, and those of lookup, memory and configuration.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
+use tanmi_workspace::error::{create_workspace, list_nodes};
 use tanmi_workspace::model::WorkspaceId;
 
+#[cfg(test)]
+mod tests;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A text in Chinese and in English.
+type Texts = (String, String);
+
+fn texts(zh: impl Into<String>, en: impl Into<String>) -> Texts {
+    (zh.into(), en.into())
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
     Domain(#[from] tanmi_workspace::Error),
-    /// A static embedding model that somebody brought.
+    /// The static embedding model that the user added cannot be used.
     Model {
         dir: PathBuf,
         reason: String,
@@ -20,7 +31,7 @@ pub enum Error {
     MemoryNotFound {
         id: String,
     },
-    /// It was forgotten or replaced already.
+    /// The memory is forgotten, or superseded by another one.
     NotCurrent {
         id: String,
         by: String,
@@ -29,9 +40,9 @@ pub enum Error {
     NotAFact {
         id: String,
     },
-    /// Switched off by the settings.
+    /// The settings turn memory off.
     MemoryOff,
-    /// The ledger has no such text, or has it no longer.
+    /// The ledger does not hold the text, or no longer holds it.
     TextNotFound {
         digest: String,
     },
@@ -41,30 +52,30 @@ pub enum Error {
     AmbiguousWorkspace {
         candidates: Vec<(WorkspaceId, String)>,
     },
-    /// A call named no node, and none is in focus.
+    /// A call names no node, and no node is focused.
     NoFocus {
         workspace: WorkspaceId,
     },
-    /// Nobody said which session this is.
+    /// Neither the caller nor its environment names the session.
     NoSession,
-    /// One client process, several live sessions.
+    /// The client process has several live sessions.
     AmbiguousSession {
         candidates: Vec<String>,
     },
     NothingToChange,
-    /// Something wrong that stands in a file.
+    /// An error in the content of a file.
     InFile {
         path: PathBuf,
         error: Box<Error>,
     },
-    /// None was named, and none was found.
+    /// The user named no agent, and none was detected.
     NoAgents {
         known: Vec<&'static str>,
     },
     NoHome,
-    /// Another process is changing agents' files.
+    /// Another process is changing the configuration files of agents.
     Installing,
-    /// Somebody has to agree to this, and nobody is there to be asked.
+    /// The user has to confirm, but there is no terminal to ask in.
     NeedsYes {
         what: Value,
     },
@@ -77,7 +88,7 @@ pub enum Error {
         value: String,
         expected: String,
     },
-    /// A project may only switch things off.
+    /// A project can only turn features off.
     NotForProjects {
         key: &'static str,
     },
@@ -94,7 +105,7 @@ impl Error {
         move |source| Error::Domain(tanmi_workspace::Error::Io { path, source })
     }
 
-    /// What somebody wrote, short enough to be said back to them.
+    /// Builds a [`Error::BadValue`] that quotes the value in short form.
     pub(crate) fn bad_value(key: &'static str, value: &str, expected: String) -> Error {
         let value = tanmi_base::text::fit(&tanmi_base::text::one_line(value), 60);
         Error::BadValue { key, value, expected }
@@ -138,6 +149,7 @@ impl Error {
         }
     }
 
+    /// Returns what is wrong and why, in one sentence.
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             Error::Domain(error) => return error.message(lang),
@@ -145,169 +157,227 @@ impl Error {
                 return format!("{}{}{}", path.display(), lang.pick("：", ": "), error.message(lang));
             }
             Error::Model { dir, reason } => (
-                format!("{} 中的模型无法使用：{reason}", dir.display()),
-                format!("the model in {} cannot be used: {reason}", dir.display()),
+                format!("无法使用 {} 中的嵌入模型：{reason}", dir.display()),
+                format!("cannot use the embedding model in {}: {reason}", dir.display()),
             ),
             Error::MemoryNotFound { id } => {
-                (format!("没有记忆 {id:?}"), format!("there is no memory {id:?}"))
+                (format!("找不到记忆 {id:?}"), format!("memory {id:?} not found"))
             }
-            Error::NotAFact { id } => {
-                (format!("{id} 不是事实，不能编辑"), format!("{id} is not a fact and cannot be edited"))
-            }
-            Error::MemoryOff => {
-                (String::from("此项目关闭了记忆"), String::from("memory is switched off for this project"))
-            }
+            Error::NotAFact { id } => (
+                format!("记忆 {id} 不是事实；只能编辑事实"),
+                format!("memory {id} is not a fact; only facts can be edited"),
+            ),
+            Error::MemoryOff => texts("此项目关闭了记忆", "memory is turned off for this project"),
             Error::TextNotFound { digest } => {
-                (format!("账本里没有文本 {digest:?}"), format!("the ledger has no text {digest:?}"))
+                (format!("账本中没有文本 {digest:?}"), format!("text {digest:?} not found in the ledger"))
             }
             Error::NotCurrent { id, by } if by.is_empty() => {
-                (format!("{id} 已被忘记"), format!("{id} was forgotten"))
+                (format!("记忆 {id} 已被忘记"), format!("memory {id} has been forgotten"))
             }
             Error::NotCurrent { id, by } => {
-                (format!("{id} 已被 {by} 替换"), format!("{id} was replaced by {by}"))
+                (format!("记忆 {id} 已被 {by} 取代"), format!("memory {id} has been superseded by {by}"))
             }
             Error::NoWorkspace { project } => (
                 format!("{} 中没有活跃的工作区", project.display()),
-                format!("there is no active workspace in {}", project.display()),
+                format!("no active workspace in {}", project.display()),
             ),
             Error::AmbiguousWorkspace { candidates } => (
-                format!("此项目有 {} 个活跃的工作区，请指定一个", candidates.len()),
-                format!("this project has {} active workspaces: say which one", candidates.len()),
+                format!("无法确定工作区：此项目有 {} 个活跃的工作区", candidates.len()),
+                format!("cannot determine the workspace: the project has {} active ones", candidates.len()),
             ),
             Error::NoFocus { workspace } => (
-                format!("工作区 {workspace} 没有聚焦的节点"),
-                format!("no node of workspace {workspace} is in focus"),
+                format!("工作区 {workspace} 没有聚焦节点"),
+                format!("workspace {workspace} has no focused node"),
             ),
-            Error::NoSession => {
-                (String::from("不知道是哪个会话"), String::from("it is not known which session this is"))
-            }
+            Error::NoSession => texts("无法确定会话", "cannot determine the session"),
             Error::AmbiguousSession { candidates } => (
-                format!("此客户端有 {} 个活动的会话", candidates.len()),
-                format!("this client has {} live sessions", candidates.len()),
+                format!("无法确定会话：客户端进程有 {} 个活动的会话", candidates.len()),
+                format!(
+                    "cannot determine the session: the client process has {} live ones",
+                    candidates.len()
+                ),
             ),
-            Error::NoAgents { known } => (
-                format!("没有发现任何智能体；用 --platform 指定：{}", known.join("、")),
-                format!("no agent was found here; name one with --platform: {}", known.join(", ")),
+            Error::NoAgents { .. } => texts("没有检测到受支持的智能体", "no supported agent detected"),
+            Error::NoHome => texts("无法确定主目录", "cannot determine the home folder"),
+            Error::Installing => texts(
+                "另一个 tanmi 进程正在修改智能体的配置文件",
+                "another tanmi process is changing the configuration files of agents",
             ),
-            Error::NoHome => {
-                (String::from("没有主目录：请设置 HOME"), String::from("there is no home folder: set HOME"))
-            }
-            Error::Installing => (
-                String::from("另一个 tanmi 正在修改智能体的文件；稍后再试"),
-                String::from("another tanmi is changing agents' files; try again in a moment"),
-            ),
-            Error::NothingToChange => {
-                (String::from("没有给出任何要修改的内容"), String::from("nothing was given to change"))
-            }
-            Error::NeedsYes { .. } => (
-                String::from("需要确认，但没有终端可以询问"),
-                String::from("this needs a person's word, and there is no terminal to ask on"),
+            Error::NothingToChange => texts("没有给出要修改的内容", "no change was given"),
+            Error::NeedsYes { .. } => texts(
+                "需要确认，但标准输入或标准错误不是终端",
+                "confirmation required, but stdin or stderr is not a terminal",
             ),
             Error::UnknownKey { key, .. } => {
-                (format!("没有配置项 {key:?}"), format!("there is no setting {key:?}"))
+                (format!("未知的配置项 {key:?}"), format!("unknown setting {key:?}"))
             }
             Error::BadValue { key, value, expected } if value.is_empty() => {
-                (format!("缺少 {key}，应为 {expected}"), format!("{key} is missing; expected {expected}"))
+                (format!("缺少 {key}，应为 {expected}"), format!("{key} is missing: expected {expected}"))
             }
             Error::BadValue { key, value, expected } => (
-                format!("{key} 不能是 {value:?}，应为 {expected}"),
-                format!("{key} cannot be {value:?}; expected {expected}"),
+                format!("{key} 的值 {value:?} 无效，应为 {expected}"),
+                format!("invalid {key} {value:?}: expected {expected}"),
             ),
             Error::NotForProjects { key } => (
-                format!("{key} 不能由项目设置：项目只能关闭功能"),
-                format!("{key} cannot be set by a project, which may only switch things off"),
+                format!("项目不能设置 {key}：项目只能关闭功能"),
+                format!("a project cannot set {key}: it can only turn features off"),
             ),
-            Error::BadFile { path, line, reason } => (
-                format!("{}:{line} 无法解析：{reason}", path.display()),
-                format!("{}:{line} cannot be read: {reason}", path.display()),
-            ),
+            Error::BadFile { path, line, reason } => {
+                // Line 0 stands for an unknown line.
+                let line = if *line == 0 { String::new() } else { format!(":{line}") };
+                (
+                    format!("无法解析 {}{line}：{reason}", path.display()),
+                    format!("cannot parse {}{line}: {reason}", path.display()),
+                )
+            }
         };
         lang.pick(zh, en)
     }
 
-    pub fn hint(&self, lang: Lang) -> Option<String> {
+    /// Returns what to do next in the caller's interface, if there is a next step.
+    pub fn hint(&self, lang: Lang, interface: Interface) -> Option<String> {
         let (zh, en) = match self {
-            Error::Domain(error) => return error.hint(lang),
-            Error::InFile { error, .. } => return error.hint(lang),
-            Error::MemoryOff => (
-                String::from(
-                    "打开：tanmi config set memory true（项目的 .tanmi/config.json 也可能关闭了它）",
-                ),
-                String::from(
-                    "switch it on: tanmi config set memory true (a project's .tanmi/config.json may have switched it off, too)",
-                ),
-            ),
-            Error::MemoryNotFound { .. } => (
-                String::from("memory_search 查找 ID（命令行：tanmi memory list --all）"),
-                String::from("memory_search finds ids, on the command line tanmi memory list --all"),
-            ),
-            Error::NotCurrent { by, .. } if !by.is_empty() => {
-                (format!("改用 {by}"), format!("name {by} instead"))
-            }
-            Error::NotCurrent { id, .. } => (
-                format!("先恢复它：tanmi memory restore {id}"),
-                format!("bring it back first: tanmi memory restore {id}"),
-            ),
-            Error::NothingToChange => (
-                String::from("至少给出一项；--help 列出可以修改的内容"),
-                String::from("give at least one; --help lists what can be changed"),
-            ),
-            Error::NoWorkspace { .. } => (
-                String::from(
-                    "创建一个：workspace_init（命令行：tanmi workspace init --name … --goal …）；或指定一个：workspace_list 列出（命令行：--workspace）",
-                ),
-                String::from(
-                    "create one: workspace_init, on the command line tanmi workspace init --name … --goal …; or name one of workspace_list's, on the command line --workspace",
-                ),
-            ),
-            Error::AmbiguousWorkspace { candidates } => {
-                let list: Vec<String> =
-                    candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
-                let list = list.join(", ");
-                (
-                    format!("指定其中一个（workspaceId 或 --workspace）：{list}"),
-                    format!("name one (workspaceId or --workspace): {list}"),
-                )
-            }
-            Error::NoSession => (
-                String::from("指定 sessionId（命令行：--session；tanmi session list 列出各会话）"),
-                String::from(
-                    "name it: sessionId, on the command line --session (tanmi session list shows them)",
-                ),
-            ),
-            Error::AmbiguousSession { candidates } => {
-                let list = candidates.join(", ");
-                (format!("用 sessionId 指定其中一个：{list}"), format!("name one by sessionId: {list}"))
-            }
-            Error::NeedsYes { .. } => {
-                (String::from("确认内容后加上 --yes"), String::from("read it, then say --yes"))
-            }
-            Error::NoFocus { .. } => (
-                String::from("请指定 nodeId（命令行：--node；tanmi tree 列出各节点），或先 start 一个"),
-                String::from(
-                    "name one: nodeId, on the command line --node (tanmi tree shows them), or start one first",
-                ),
-            ),
-            Error::UnknownKey { near: Some(near), .. } => {
-                (format!("是否指 {near}？"), format!("did you mean {near}?"))
-            }
-            Error::UnknownKey { near: None, .. } => (
-                String::from("tanmi config list 列出全部配置项"),
-                String::from("tanmi config list shows them all"),
-            ),
-            Error::BadFile { .. } => (String::from("请修正该文件"), String::from("mend the file by hand")),
-            _ => return None,
+            Error::Domain(error) => return error.hint(lang, interface),
+            Error::InFile { error, .. } => return error.hint(lang, interface),
+            _ => self.hints(interface)?,
         };
         Some(lang.pick(zh, en))
     }
 
-    /// The whole error for programs.
-    pub fn to_json(&self, lang: Lang) -> Value {
+    fn hints(&self, interface: Interface) -> Option<Texts> {
+        Some(match self {
+            // The user turned memory off, so an agent must not learn how to turn it on.
+            Error::MemoryOff => match interface {
+                Interface::CommandLine => texts(
+                    "用 `tanmi config set memory true` 打开；项目的 `.tanmi/config.json` 也可以关闭它",
+                    "turn it on with `tanmi config set memory true`; \
+                     the project's `.tanmi/config.json` can turn it off, too",
+                ),
+                Interface::AgentShell | Interface::Mcp => texts(
+                    "不使用记忆继续，或请用户打开它",
+                    "continue without memory, or ask the user to turn it on",
+                ),
+                Interface::Page => texts(
+                    "检查用户和项目的 config.json 中的配置项 memory",
+                    "check the setting memory in the config.json of the user and of the project",
+                ),
+            },
+            Error::MemoryNotFound { .. } => interface.pick(
+                texts("`tanmi memory list --all` 列出 ID", "`tanmi memory list --all` lists the ids"),
+                texts("用 `memory_search` 查找 ID", "find the id with `memory_search`"),
+                texts("在「记忆」中搜索", "search for it in “Memory”"),
+            ),
+            Error::NotCurrent { by, .. } if !by.is_empty() => {
+                (format!("改用 {by}"), format!("use {by} instead"))
+            }
+            Error::NotCurrent { id, .. } => interface.pick(
+                (
+                    format!("先用 `tanmi memory restore {id}` 恢复它"),
+                    format!("restore it first with `tanmi memory restore {id}`"),
+                ),
+                texts("不要在 `supersedes` 中使用它", "leave it out of `supersedes`"),
+                texts("先点击「恢复」", "restore it first with “Restore”"),
+            ),
+            Error::NothingToChange => interface.pick(
+                texts("至少给出一个选项；`--help` 列出它们", "pass at least one option; `--help` lists them"),
+                texts("至少给出一个要修改的参数", "pass at least one parameter to change"),
+                texts("至少修改一个字段", "change at least one field"),
+            ),
+            Error::NoWorkspace { .. } => {
+                let (create_zh, create_en) = create_workspace(interface);
+                let (zh, en) = interface.pick(
+                    texts(
+                        "，或用 `--workspace` 指定一个（`tanmi workspace list`）",
+                        ", or select one with `--workspace` (see `tanmi workspace list`)",
+                    ),
+                    texts(
+                        "，或用 `workspaceId` 指定一个（`workspace_list`）",
+                        ", or pass one as `workspaceId` (see `workspace_list`)",
+                    ),
+                    texts("", ""),
+                );
+                (format!("{create_zh}{zh}"), format!("{create_en}{en}"))
+            }
+            Error::AmbiguousWorkspace { candidates } => {
+                let list: Vec<String> =
+                    candidates.iter().map(|(id, name)| format!("{id} ({name})")).collect();
+                let list = list.join(", ");
+                let (zh, en) = interface.pick(
+                    texts("用 `--workspace` 指定一个", "select one with `--workspace`"),
+                    texts("用 `workspaceId` 指定一个", "pass one as `workspaceId`"),
+                    texts("选择一个工作区", "choose a workspace"),
+                );
+                (format!("{zh}：{list}"), format!("{en}: {list}"))
+            }
+            Error::NoSession => interface.pick(
+                texts(
+                    "用 `--session` 指定；`tanmi session list` 列出会话",
+                    "select it with `--session`; `tanmi session list` lists the sessions",
+                ),
+                texts("用 `sessionId` 指定", "pass it as `sessionId`"),
+                texts("在「会话」中选择一个", "choose one in “Sessions”"),
+            ),
+            Error::AmbiguousSession { candidates } => {
+                let list = candidates.join(", ");
+                let (zh, en) = interface.pick(
+                    texts("用 `--session` 指定一个", "select one with `--session`"),
+                    texts("用 `sessionId` 指定一个", "pass one as `sessionId`"),
+                    texts("选择一个会话", "choose a session"),
+                );
+                (format!("{zh}：{list}"), format!("{en}: {list}"))
+            }
+            // The confirmation is the user's: an agent must not learn how to skip it.
+            Error::NeedsYes { .. } => match interface {
+                Interface::CommandLine => {
+                    texts("查看内容，然后加上 `--yes` 重试", "review the details, then retry with `--yes`")
+                }
+                Interface::AgentShell | Interface::Mcp | Interface::Page => {
+                    texts("请用户在终端中运行此命令", "ask the user to run this command in a terminal")
+                }
+            },
+            Error::NoFocus { .. } => {
+                let (list_zh, list_en) = list_nodes(interface);
+                let (zh, en) = interface.pick(
+                    texts(
+                        "用 `--node` 指定节点，或先开始一个；",
+                        "select a node with `--node`, or start one first; ",
+                    ),
+                    texts(
+                        "用 `nodeId` 指定节点，或先开始一个；",
+                        "pass a node as `nodeId`, or start one first; ",
+                    ),
+                    texts("", ""),
+                );
+                (format!("{zh}{list_zh}"), format!("{en}{list_en}"))
+            }
+            Error::UnknownKey { near: Some(near), .. } => {
+                (format!("你是否想用 {near}？"), format!("did you mean {near}?"))
+            }
+            Error::UnknownKey { near: None, .. } if interface.has_commands() => {
+                texts("`tanmi config list` 列出配置项", "`tanmi config list` lists the settings")
+            }
+            Error::NotForProjects { key } if interface == Interface::CommandLine => (
+                format!("为用户设置：`tanmi config set {key} …`，不加 `--for-project`"),
+                format!("set it for the user: `tanmi config set {key} …` without `--for-project`"),
+            ),
+            Error::NoAgents { known } if interface.has_commands() => (
+                format!("用 `--platform` 指定一个：{}", known.join("、")),
+                format!("select one with `--platform`: {}", known.join(", ")),
+            ),
+            Error::NoHome => texts("设置环境变量 HOME", "set the environment variable HOME"),
+            Error::Installing => texts("稍后重试", "retry in a moment"),
+            Error::BadFile { .. } => texts("请修正该文件", "fix the file"),
+            _ => return None,
+        })
+    }
+
+    /// Returns the whole error for programs.
+    pub fn to_json(&self, lang: Lang, interface: Interface) -> Value {
         let mut error = json!({"code": self.code(), "message": self.message(lang)});
         if let Some(field) = self.field() {
             error["field"] = json!(field);
         }
-        if let Some(hint) = self.hint(lang) {
+        if let Some(hint) = self.hint(lang, interface) {
             error["hint"] = json!(hint);
         }
         let details = match self {
@@ -341,13 +411,14 @@ impl From<tanmi_memory::Error> for Error {
 
 impl From<tanmi_session::Error> for Error {
     fn from(error: tanmi_session::Error) -> Error {
-        let text = error.to_string();
         Error::Domain(match error {
             tanmi_session::Error::Io { path, source } => tanmi_workspace::Error::Io { path, source },
             tanmi_session::Error::Busy { path } => tanmi_workspace::Error::Busy { path },
-            tanmi_session::Error::BadSession(_) => {
-                tanmi_workspace::Error::Invalid { field: "sessionId", reason: text }
-            }
+            tanmi_session::Error::BadSession(limit) => tanmi_workspace::Error::invalid(
+                "sessionId",
+                format!("为空或超过 {limit} 字节"),
+                format!("empty or longer than {limit} bytes"),
+            ),
         })
     }
 }

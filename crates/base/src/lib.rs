@@ -7,6 +7,7 @@ pub mod clock;
 pub mod fs;
 pub mod hash;
 pub mod id;
+pub mod interface;
 pub mod journal;
 pub mod lang;
 pub mod lock;
@@ -15,4 +16,5 @@ pub mod secrets;
 pub mod text;
 
 pub use clock::Millis;
+pub use interface::Interface;
 pub use lang::Lang;

@@ -90,7 +90,11 @@ pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<Cust
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => {
-            return broken(error.line(), format!("不是有效的 JSON：{error}"), format!("not JSON: {error}"));
+            return broken(
+                error.line(),
+                format!("JSON 格式错误：{error}"),
+                format!("malformed JSON: {error}"),
+            );
         }
     };
     let list = match &value {
@@ -116,16 +120,16 @@ pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<Cust
             let id = &rule.id;
             reader.fatal(
                 id,
-                format!("id {id:?} 重复，只有第一个生效"),
-                format!("id {id:?} is there twice; the first counts"),
+                format!("id {id:?} 重复；只有第一条规则生效"),
+                format!("duplicate id {id:?}; only the first rule is used"),
             );
             continue;
         }
         rules.push(rule);
     }
     if list.len() > MAX_RULES {
-        let zh = format!("规则超过 {MAX_RULES} 条，其余被忽略");
-        let en = format!("more than {MAX_RULES} rules; the rest is left out");
+        let zh = format!("规则超过 {MAX_RULES} 条；其余被忽略");
+        let en = format!("more than {MAX_RULES} rules; the rest is ignored");
         reader.flaws.push(RuleFlaw { line: 0, rule: None, zh, en, fatal: true });
     }
     (rules, reader.flaws)

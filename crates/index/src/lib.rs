@@ -41,7 +41,7 @@ pub fn is_sound(path: &std::path::Path) -> bool {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("index: {0}")]
+#[error("cannot use the index: {0}")]
 pub struct IndexError(#[from] rusqlite::Error);
 
 impl IndexError {

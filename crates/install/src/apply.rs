@@ -110,8 +110,7 @@ fn put(
 }
 
 fn kept_changing(planned: PlannedChange) -> PlannedChange {
-    let reason = String::from("it keeps changing; close its agent first");
-    PlannedChange { outcome: ChangeOutcome::Refused(Refusal::Unusable(reason)), ..planned }
+    PlannedChange { outcome: ChangeOutcome::Refused(Refusal::KeepsChanging), ..planned }
 }
 
 /// The file without anything of ours, which is what an uninstall gives back.

@@ -33,31 +33,31 @@ pub use plan::{
 };
 pub use receipt::Receipts;
 
-/// Why a file is left as it is.
+/// Why a file is left unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It cannot be understood.
+    /// The file cannot be parsed.
     Broken {
         line: usize,
         column: usize,
         message: String,
     },
-    /// A key has a value of another type than its client knows.
+    /// A value has another type than the client expects.
     WrongType {
         line: usize,
         key: String,
         expected: &'static str,
     },
-    /// A key is there twice, and which of them counts is up to its client.
+    /// A key occurs twice, and which one is used depends on the client.
     Twice {
         line: usize,
         key: String,
     },
-    /// Our guide, with something of a person's in it or half of it gone.
+    /// The guide was edited: it contains other text, or a part of it is missing.
     Edited {
         line: usize,
     },
-    /// Somebody else's server has our name.
+    /// Another program uses our key.
     NameTaken {
         line: usize,
         key: String,
@@ -65,7 +65,13 @@ pub enum Refusal {
     ReadOnly,
     NotUtf8,
     TooLarge,
-    /// A link to nowhere, a folder, or a file that kept changing.
+    BrokenLink,
+    NotAFile,
+    /// A file with the name of our guide, which tanmi did not write.
+    ForeignFile,
+    /// Another process changed the file at every attempt to write it.
+    KeepsChanging,
+    /// The file system returned an error.
     Unusable(String),
 }
 
@@ -81,43 +87,76 @@ impl Refusal {
         }
     }
 
+    /// Returns why the file is left unchanged, and what to do about it.
     pub fn message(&self, lang: Lang) -> String {
-        match self {
-            Refusal::Broken { column, message, .. } => lang.pick(
-                format!("无法解析（第 {column} 列：{message}）；请先修正该文件"),
-                format!("it cannot be understood (column {column}: {message}); mend it first"),
+        let (zh, en) = match self {
+            Refusal::Broken { column, message, .. } => {
+                return lang.pick(
+                    format!("无法解析（第 {column} 列：{message}）；请先修正该文件"),
+                    format!("cannot parse the file (column {column}: {message}); fix it first"),
+                );
+            }
+            Refusal::WrongType { key, expected, .. } if key.is_empty() => {
+                return lang.pick(
+                    format!("文件内容应为{}；请先修正该文件", type_zh(expected)),
+                    format!("the file must contain {expected}; fix it first"),
+                );
+            }
+            Refusal::WrongType { key, expected, .. } => {
+                return lang.pick(
+                    format!("`{key}` 应为{}；请先修正该文件", type_zh(expected)),
+                    format!("`{key}` must be {expected}; fix it first"),
+                );
+            }
+            Refusal::Twice { key, .. } => {
+                return lang.pick(
+                    format!("`{key}` 重复出现；请先合并"),
+                    format!("`{key}` occurs twice; merge the entries first"),
+                );
+            }
+            Refusal::NameTaken { key, .. } => {
+                return lang.pick(
+                    format!("`{key}` 已被其他程序使用；请先改名或删除它"),
+                    format!("`{key}` is used by another program; rename or remove it first"),
+                );
+            }
+            Refusal::Unusable(reason) => return reason.clone(),
+            Refusal::Edited { .. } => (
+                "tanmi 写入的使用指南已被修改；请移走你的内容，然后删除这一段",
+                "the guide that tanmi wrote has been edited; move your text elsewhere, then delete the guide",
             ),
-            Refusal::WrongType { key, expected, .. } if key.is_empty() => lang.pick(
-                format!("文件整体应为 {expected}；请先修正"),
-                format!("the whole file should be {expected}; mend it first"),
-            ),
-            Refusal::WrongType { key, expected, .. } => lang.pick(
-                format!("`{key}` 应为 {expected}；请先修正"),
-                format!("`{key}` should be {expected}; mend it first"),
-            ),
-            Refusal::Twice { key, .. } => lang.pick(
-                format!("`{key}` 出现两次；请先合并"),
-                format!("`{key}` is there twice; make it one first"),
-            ),
-            Refusal::Edited { .. } => lang.pick(
-                String::from("tanmi 写的指南被改动过；请手动取走你的内容并删除这一段"),
-                String::from("the guide that tanmi wrote was changed; take out what is yours and delete the rest by hand"),
-            ),
-            Refusal::NameTaken { key, .. } => lang.pick(
-                format!("`{key}` 已被其他程序使用；请先改名或删除它"),
-                format!("`{key}` belongs to another program; rename or remove it first"),
-            ),
-            Refusal::ReadOnly => lang.pick(
-                String::from("文件只读；请先改为可写，或用 `tanmi install --print` 手动加入"),
-                String::from("it is read-only; make it writable, or add what `tanmi install --print` shows"),
+            Refusal::ReadOnly => (
+                "文件只读；请改为可写，或手动加入 `tanmi install --print` 的输出",
+                "the file is read-only; make it writable, or add the output of `tanmi install --print` by hand",
             ),
             Refusal::NotUtf8 => {
-                let zh = String::from("不是 UTF-8 文本；请先转换编码");
-                lang.pick(zh, String::from("it is not UTF-8 text; convert it first"))
+                ("文件不是有效的 UTF-8；请先转换编码", "the file is not valid UTF-8; convert it first")
             }
-            Refusal::TooLarge => lang.pick(String::from("文件过大"), String::from("it is too large")),
-            Refusal::Unusable(reason) => reason.clone(),
-        }
+            Refusal::TooLarge => ("文件过大（上限 64 MiB）", "the file is too large (the limit is 64 MiB)"),
+            Refusal::BrokenLink => (
+                "符号链接的目标不存在；请先修正或删除它",
+                "the symbolic link is broken; fix or remove it first",
+            ),
+            Refusal::NotAFile => ("不是普通文件", "not a regular file"),
+            Refusal::ForeignFile => (
+                "已有同名文件，但不是 tanmi 写入的；请先改名",
+                "a file with this name exists, and tanmi did not write it; rename it first",
+            ),
+            Refusal::KeepsChanging => (
+                "文件不断被修改；请关闭使用它的智能体，然后重试",
+                "the file keeps changing; close the agent that uses it, then retry",
+            ),
+        };
+        lang.pick(zh, en).to_owned()
+    }
+}
+
+fn type_zh(expected: &str) -> &str {
+    match expected {
+        "an object" => "对象",
+        "a list" => "列表",
+        "a table" => "表",
+        other => other,
     }
 }
 
@@ -125,7 +164,7 @@ impl Refusal {
 pub enum Error {
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
-    #[error("another tanmi is installing right now")]
+    #[error("another tanmi process is changing the configuration files of agents")]
     Busy,
 }
 

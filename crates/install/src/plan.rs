@@ -141,7 +141,7 @@ pub(crate) struct CurrentFile {
 pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
     let unusable = |error: io::Error| Refusal::Unusable(error.to_string());
     let real = match fs::is_link(path) {
-        true => path.canonicalize().map_err(|_| Refusal::Unusable(String::from("a link to nowhere")))?,
+        true => path.canonicalize().map_err(|_| Refusal::BrokenLink)?,
         false => path.to_owned(),
     };
     // The look at what it is comes first: what changes in between is noticed when it is replaced.
@@ -151,7 +151,7 @@ pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
     }
     let meta = std::fs::metadata(&real).map_err(unusable)?;
     if !meta.is_file() {
-        return Err(Refusal::Unusable(String::from("it is not a file")));
+        return Err(Refusal::NotAFile);
     }
     if meta.len() > MAX_FILE {
         return Err(Refusal::TooLarge);
@@ -233,11 +233,7 @@ pub(crate) fn with(
             let before = bytes.map(|_| text.body.as_str());
             let body = guide::put(file, before, options.lang).map_err(|line| match line {
                 Some(line) => Refusal::Edited { line },
-                None => {
-                    let zh = "已有同名文件，不是 tanmi 写的；请先改名";
-                    let en = "a file of that name is there, and tanmi did not write it; rename it first";
-                    Refusal::Unusable(options.lang.pick(zh, en).to_owned())
-                }
+                None => Refusal::ForeignFile,
             })?;
             Ok(text.with(&body))
         }

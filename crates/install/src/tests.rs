@@ -431,10 +431,10 @@ fn links_are_followed_modes_kept_and_read_only_files_left_alone() {
     let outcome = |world: &World| world.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
     assert_eq!(outcome(&world), ChangeOutcome::Refused(Refusal::ReadOnly));
     std::fs::remove_file(&real).unwrap();
-    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::Unusable(_))), "a link to nowhere");
+    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::BrokenLink)), "a broken link");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::Unusable(_))), "a folder");
+    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::NotAFile)), "a folder");
 }
 
 /// An agent rewrites its file all the time: what it wrote is never put back to what it was before.

@@ -22,9 +22,9 @@ pub use record::{Fact, MemoryType, Summary};
 pub enum Error {
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path} is still locked by another process", path = path.display())]
+    #[error("{path} is locked by another process", path = path.display())]
     Busy { path: PathBuf },
-    #[error("the model in {dir} cannot be used: {reason}", dir = dir.display())]
+    #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display())]
     Model { dir: PathBuf, reason: String },
     #[error(transparent)]
     Index(#[from] tanmi_index::IndexError),

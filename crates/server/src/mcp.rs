@@ -16,6 +16,7 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
+use tanmi_base::Interface;
 
 use crate::tools::{self, ToolRequest};
 
@@ -75,10 +76,10 @@ impl ServerHandler for Server {
         let method = tanmi_base::text::fit(&tanmi_base::text::one_line(&request.method), 60);
         // The SDK takes a known method with parameters of another shape for an unknown one.
         if ["tools/call", "tools/list", "initialize", "ping"].contains(&method.as_str()) {
-            let message = format!("the parameters of {method} have the wrong shape");
+            let message = format!("invalid parameters for {method}");
             return Err(ErrorData::invalid_params(message, None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method:?}"), None))
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method {method:?}"), None))
     }
 
     async fn list_tools(
@@ -105,7 +106,7 @@ impl ServerHandler for Server {
         let work = tokio::task::spawn_blocking(move || {
             // Cancelled before it began: nothing happens. Once begun it finishes, or it would be half done.
             if cancelled.is_cancelled() {
-                return Err(ErrorData::invalid_request("cancelled before it began", None));
+                return Err(ErrorData::invalid_request("the call was cancelled before it started", None));
             }
             Ok(answer(&app, tool, &arguments, meta))
         });
@@ -155,7 +156,15 @@ fn answer(
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
-    let asked = ToolRequest { app, spec: &tool.spec, arguments, meta, expects: None, lang: app.lang(None) };
+    let asked = ToolRequest {
+        app,
+        spec: &tool.spec,
+        arguments,
+        meta,
+        expects: None,
+        lang: app.lang(None),
+        interface: Interface::Mcp,
+    };
     match tools::perform(&asked, tool.handler) {
         Ok(value) => CallToolResult::structured(value),
         Err(error) => {

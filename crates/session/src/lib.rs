@@ -21,9 +21,9 @@ pub use state::{EventClaim, SessionState, States};
 pub enum Error {
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path} is still locked by another process", path = path.display())]
+    #[error("{path} is locked by another process", path = path.display())]
     Busy { path: PathBuf },
-    /// Session ids come from clients; anything goes but nothing at all.
+    /// Clients choose their session ids, so any text is valid unless it is empty or too long.
     #[error("the session id is empty or longer than {0} bytes")]
     BadSession(usize),
 }

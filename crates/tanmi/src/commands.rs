@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tanmi_app::{App, Error};
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
-use tanmi_workspace::model::{DocReference, NodeStatus};
+use tanmi_workspace::model::{DocReference, NodeStatus, Operator};
 
 use crate::cli::{Cli, Command};
 use crate::{env, out};
@@ -60,6 +60,10 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Command::Serve(args) = &cli.command {
         return serve::run(env, args, cli.global.json);
     }
+    let interface = match env.operator {
+        Operator::Ai => Interface::AgentShell,
+        Operator::Human => Interface::CommandLine,
+    };
     let context = Context { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
@@ -107,7 +111,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Ok(()) if context.failed.get() || out::has_output_failed() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out::error(&error, lang, context.json);
+            out::error(&error, lang, interface, context.json);
             ExitCode::FAILURE
         }
     }
@@ -153,9 +157,8 @@ fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
     // Far over every limit already; the limit itself is named by whoever checks the field.
     let read = std::io::stdin().lock().take(8 << 20).read_to_string(&mut input);
     if let Err(error) = read {
-        return Err(
-            tanmi_workspace::Error::Invalid { field, reason: format!("standard input: {error}") }.into()
-        );
+        let (zh, en) = (format!("无法读取标准输入：{error}"), format!("cannot read stdin: {error}"));
+        return Err(tanmi_workspace::Error::invalid(field, zh, en).into());
     }
     if input.ends_with('\n') {
         input.pop();

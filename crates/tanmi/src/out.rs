@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tanmi_app::Error;
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -38,7 +38,7 @@ fn delivered(written: std::io::Result<()>) {
     {
         let lang = Lang::of_locale();
         let (label, what) =
-            (lang.pick("错误", "error"), lang.pick("无法写出结果", "the output cannot be written"));
+            (lang.pick("错误", "error"), lang.pick("无法写出结果", "cannot write the output"));
         note(&format!("{}: {what}: {error}", paint(RED.bold(), label)));
     }
 }
@@ -75,14 +75,14 @@ pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
-pub fn error(error: &Error, lang: Lang, as_json: bool) {
+pub fn error(error: &Error, lang: Lang, interface: Interface, as_json: bool) {
     if as_json {
-        return json(&serde_json::json!({"error": error.to_json(lang)}));
+        return json(&serde_json::json!({"error": error.to_json(lang, interface)}));
     }
     let label = paint(RED.bold(), lang.pick("错误", "error"));
     let code = paint(DIM, &format!("[{}]", error.code()));
     note(&format!("{label}: {} {code}", error.message(lang)));
-    if let Some(hint) = error.hint(lang) {
+    if let Some(hint) = error.hint(lang, interface) {
         note(&format!("{}: {hint}", paint(GREEN, lang.pick("提示", "hint"))));
     }
 }

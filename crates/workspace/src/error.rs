@@ -1,6 +1,6 @@
-//! What can go wrong, as stable codes with what to do next, in both languages.
+//! The errors of workspaces and nodes: a stable code, a message and a hint, in Chinese and English.
 //!
-//! Every face of the program (command line, MCP, HTTP) shows these and invents none of its own for the domain.
+//! Every interface (command line, MCP, page) shows these errors. None defines its own for workspaces and nodes.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,10 +13,14 @@ use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
 mod messages;
+#[cfg(test)]
+mod tests;
+
+pub use messages::{create_workspace, list_nodes, list_workspaces};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A child that keeps its parent from being completed.
+/// A child that prevents its parent from being completed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unfinished {
     pub id: NodeId,
@@ -28,9 +32,11 @@ pub struct Unfinished {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
+    /// `zh` and `en` say why the value is invalid.
     Invalid {
         field: &'static str,
-        reason: String,
+        zh: String,
+        en: String,
     },
     Empty {
         field: &'static str,
@@ -51,7 +57,7 @@ pub enum Error {
         raw: String,
         shape: &'static str,
     },
-    /// With what exists: (id, name).
+    /// `existing` holds the id and name of the project's workspaces.
     WorkspaceNotFound {
         id: String,
         existing: Vec<(WorkspaceId, String)>,
@@ -71,13 +77,13 @@ pub enum Error {
         node: NodeId,
         action: Action,
     },
-    /// Another session is at work on it.
+    /// Another session holds the node.
     NodeTaken {
         node: NodeId,
         by: String,
         since: Millis,
     },
-    /// The first few of those that are not done, and how many there are.
+    /// `unfinished` holds the first few children, `count` is the number of all of them.
     ChildrenUnfinished {
         node: NodeId,
         unfinished: Vec<Unfinished>,
@@ -110,7 +116,7 @@ pub enum Error {
     TooDeep {
         limit: usize,
     },
-    /// It cannot be taken out of a list that does not have it.
+    /// An entry to remove is not in the list.
     NotInList {
         field: &'static str,
         what: String,
@@ -119,12 +125,12 @@ pub enum Error {
     ReferenceNotFound {
         target: String,
     },
-    /// Somebody else has edited it since the caller read it. Nothing was changed.
+    /// The content was edited after the caller read it. Nothing was written.
     Outdated {
         version: String,
         current: Box<Value>,
     },
-    /// A file that cannot be read. It is never overwritten.
+    /// A file that cannot be parsed. It is never overwritten.
     Damaged {
         path: PathBuf,
         line: usize,
@@ -134,7 +140,7 @@ pub enum Error {
     Busy {
         path: PathBuf,
     },
-    /// The file changed again and again while we tried to change it.
+    /// The file changed at every attempt to write it.
     Contended {
         path: String,
     },
@@ -146,6 +152,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub fn invalid(field: &'static str, zh: impl Into<String>, en: impl Into<String>) -> Error {
+        Error::Invalid { field, zh: zh.into(), en: en.into() }
+    }
+
     pub fn unknown_word(field: &'static str, word: &str, words: &'static [&'static str]) -> Error {
         Error::UnknownWord { field, word: tanmi_base::text::fit(word, 60), words }
     }
@@ -163,7 +173,7 @@ impl Error {
         move |source| Error::Io { path, source }
     }
 
-    /// Stable: scripts and agents match on it.
+    /// Returns the error code. Codes are stable: scripts and agents match on them.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Invalid { .. }
@@ -196,7 +206,7 @@ impl Error {
         }
     }
 
-    /// The parameter that is at fault, if one is.
+    /// Returns the name of the invalid parameter, if one is invalid.
     pub fn field(&self) -> Option<&'static str> {
         match self {
             Error::Invalid { field, .. }
@@ -223,7 +233,7 @@ impl Error {
         }
     }
 
-    /// What a program needs to act on the error without reading prose.
+    /// Returns the data of the error for programs.
     pub fn details(&self) -> Value {
         match self {
             Error::TooLong { limit, actual, unit, .. } => {

@@ -1,4 +1,4 @@
-//! How much of anything is accepted. Over a limit is refused with the limit named; nothing is cut silently.
+//! Limits on the size of texts, lists and the tree. Text over a limit is rejected with the limit named, never truncated.
 
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ pub const LIST_ITEMS: usize = 500;
 /// Levels of the tree below the root.
 pub const DEPTH: usize = 64;
 
-/// A title or name: something to read, and not a page of it.
+/// Checks a title or name: not empty, and at most [`TITLE_CHARS`] characters.
 pub fn title(field: &'static str, text: &str) -> Result<()> {
     no_nul(field, text)?;
     if text.trim().is_empty() {
@@ -34,7 +34,7 @@ pub fn line(field: &'static str, text: &str) -> Result<()> {
     bytes(field, text, LINE_BYTES)
 }
 
-/// As [`line`], and it must say something.
+/// As [`line`], but the text must not be empty.
 pub fn filled_line(field: &'static str, text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::Empty { field });
@@ -57,9 +57,10 @@ fn bytes(field: &'static str, text: &str, limit: usize) -> Result<()> {
     Ok(())
 }
 
-fn no_nul(field: &'static str, text: &str) -> Result<()> {
+/// Rejects text that contains a NUL character.
+pub fn no_nul(field: &'static str, text: &str) -> Result<()> {
     if text.contains('\0') {
-        return Err(Error::Invalid { field, reason: String::from("contains a NUL character") });
+        return Err(Error::invalid(field, "包含 NUL 字符", "contains a NUL character"));
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ pub(super) fn compile(source: &str) -> Result<Program, ConditionError> {
     }
     let program = Program::compile(source).map_err(|errors| {
         let Some(first) = errors.errors.first() else {
-            return ConditionError::new("无法解析", "cannot be read");
+            return ConditionError::new("无法解析", "cannot be parsed");
         };
         let error = readable(&first.msg, source);
         let place = |number| usize::try_from(number).unwrap_or(0);
@@ -57,7 +57,7 @@ pub(super) fn compile(source: &str) -> Result<Program, ConditionError> {
     if loops(program.expression()) > MAX_NESTED_LOOPS {
         return Err(ConditionError::new(
             format!("循环嵌套超过 {MAX_NESTED_LOOPS} 层"),
-            format!("more than {MAX_NESTED_LOOPS} loops inside each other"),
+            format!("loops are nested more than {MAX_NESTED_LOOPS} deep"),
         ));
     }
     Ok(program)
@@ -68,7 +68,7 @@ pub(super) fn run(program: &Program, context: &Context<'_, '_>) -> Result<bool, 
         Ok(Value::Bool(yes)) => Ok(yes),
         Ok(other) => {
             let kind = other.type_of();
-            let en = format!("gives {kind} instead of true or false");
+            let en = format!("the result is {kind}, expected true or false");
             Err(ConditionError::new(format!("结果是 {kind}，应为 true 或 false"), en))
         }
         Err(error) => Err(ConditionError::plain(error.to_string())),
@@ -84,8 +84,8 @@ fn readable(message: &str, source: &str) -> ConditionError {
     let message = message.split(" expecting ").next().unwrap_or(message);
     if source.contains("===") || source.contains("!==") {
         return ConditionError::new(
-            format!("{message}（请写 == 和 !=）"),
-            format!("{message} (write == and !=)"),
+            format!("{message}（请用 == 和 != 代替 === 和 !==）"),
+            format!("{message} (use == and != instead of === and !==)"),
         );
     }
     ConditionError::plain(message.to_owned())
@@ -124,7 +124,7 @@ pub(super) fn includes(This(this): This<Value>, wanted: Value) -> Result<bool, E
         (Value::String(text), Value::String(part)) => Ok(text.contains(part.as_str())),
         (Value::List(list), one) => Ok(list.iter().any(|item| item == one)),
         (Value::Null, _) => Ok(false),
-        _ => Err(ExecutionError::function_error("includes", "is for texts and lists")),
+        _ => Err(ExecutionError::function_error("includes", "works on strings and lists only")),
     }
 }
 
@@ -143,7 +143,7 @@ pub fn check_condition(source: &str) -> Result<(), ConditionError> {
         .collect();
     match unknown.first() {
         Some(name) => {
-            Err(ConditionError::new(format!("没有函数 {name}()"), format!("there is no function {name}()")))
+            Err(ConditionError::new(format!("未知的函数 {name}()"), format!("unknown function {name}()")))
         }
         None => Ok(()),
     }
@@ -186,7 +186,7 @@ fn check_names(
                 None => {
                     let field = &select.field;
                     let zh = format!("该值没有字段，不能取 .{field}");
-                    Err(ConditionError::new(zh, format!(".{field} of something that has no fields")))
+                    Err(ConditionError::new(zh, format!("cannot access .{field}: the value has no fields")))
                 }
             }
         }
@@ -215,7 +215,10 @@ fn no_such(name: &str, among: &serde_json::Value) -> ConditionError {
     let keys: Vec<&str> =
         among.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
     let keys = keys.join(", ");
-    ConditionError::new(format!("没有 {name}，可用：{keys}"), format!("there is no {name}; there are {keys}"))
+    ConditionError::new(
+        format!("未知的名称 {name}，可用：{keys}"),
+        format!("unknown name {name}; available: {keys}"),
+    )
 }
 
 /// JSON as the language knows it: all whole numbers of one kind, so that they can be compared and counted with.

@@ -42,7 +42,7 @@ impl Reader {
     pub fn unknown_keys(&mut self, rule: Option<&str>, object: &Map<String, Value>, known: &[&str]) {
         for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
             let zh = format!("未知的键 {key:?}，可用：{}", known.join("、"));
-            let en = format!("unknown key {key:?}; there are {}", known.join(", "));
+            let en = format!("unknown key {key:?}; available: {}", known.join(", "));
             let line = rule.map_or(0, |rule| self.line_of(rule));
             self.flaws.push(RuleFlaw { line, rule: rule.map(str::to_owned), zh, en, fatal: false });
         }
@@ -70,8 +70,8 @@ impl Reader {
         if content.trim().is_empty() && share.is_empty() && !stops {
             self.fatal(
                 id,
-                String::from("规则没有任何作用：缺少 action.content"),
-                String::from("the rule does nothing: action.content is missing"),
+                String::from("规则不起作用：缺少 action.content"),
+                String::from("the rule has no effect: action.content is missing"),
             );
         }
         let rule = CustomRule {
@@ -105,15 +105,16 @@ impl Reader {
     fn identify<'v>(&mut self, at: usize, entry: &'v Value) -> Option<(&'v str, &'v Map<String, Value>)> {
         let name = format!("#{}", at + 1);
         let Some(entry) = entry.as_object() else {
-            self.fatal(&name, String::from("规则应为对象"), String::from("a rule is an object"));
+            self.fatal(&name, String::from("规则应为对象"), String::from("a rule must be an object"));
             return None;
         };
         let is_good =
             |id: &&str| !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control);
         let id = entry.get("id").and_then(Value::as_str).map(str::trim).filter(is_good);
         if id.is_none() {
-            let en = format!("id is missing, empty or longer than {MAX_ID_BYTES} bytes");
-            self.fatal(&name, String::from("缺少 id，或 id 为空、过长"), en);
+            let en =
+                format!("id is missing, empty, longer than {MAX_ID_BYTES} bytes or has control characters");
+            self.fatal(&name, format!("缺少 id，或 id 为空、超过 {MAX_ID_BYTES} 字节或含控制字符"), en);
         }
         Some((id?, entry))
     }
@@ -218,14 +219,14 @@ impl Reader {
             match find(&word) {
                 Some(value) => found.push(value),
                 None => {
-                    let zh = format!("{key} 中的 {word:?} 未知，可用：{}", known().join("、"));
-                    let en = format!("{key}: {word:?} is unknown; there are {}", known().join(", "));
+                    let zh = format!("{key} 中的值 {word:?} 未知，可用：{}", known().join("、"));
+                    let en = format!("unknown value {word:?} in {key}; available: {}", known().join(", "));
                     self.push(rule, zh, en, false);
                 }
             }
         }
         if found.is_empty() && !list.is_empty() {
-            self.fatal(rule, format!("{key} 中没有已知的项"), format!("{key} has nothing that is known"));
+            self.fatal(rule, format!("{key} 中没有已知的值"), format!("{key} has no known value"));
         }
         found
     }

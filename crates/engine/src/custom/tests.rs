@@ -119,10 +119,10 @@ fn conditions() {
 #[test]
 fn a_wrong_condition_is_told_with_its_place() {
     let told = |condition: &str| check_condition(condition).unwrap_err().message(Lang::En);
-    assert!(told("node.title === 'x'").starts_with("1:14: ") && told("a === b").contains("write =="));
-    assert!(told("node.titel == 'x'").contains("there is no .titel; there are id, title"));
-    assert!(told("nodes.title").contains("there are event, session, config, workspace, node"));
-    assert!(told("node.title.matches('x')").contains("no function matches()"));
+    assert!(told("node.title === 'x'").starts_with("1:14: ") && told("a === b").contains("use =="));
+    assert!(told("node.titel == 'x'").contains("unknown name .titel; available: id, title"));
+    assert!(told("nodes.title").contains("available: event, session, config, workspace, node"));
+    assert!(told("node.title.matches('x')").contains("unknown function matches()"));
     assert!(told("node.title.length > 3").contains("has no fields"));
     assert!(check_condition("shared.anything == 1 && has(node.other)").is_ok());
     let long = format!("'{}' == ''", "x".repeat(3000));
@@ -140,13 +140,13 @@ fn files_and_their_flaws() {
         (rules.len(), flaws.into_iter().map(|flaw| format!("{}: {}", flaw.line, flaw.en)).collect::<Vec<_>>())
     };
     let cases: &[(&str, usize, &str)] = &[
-        ("", 0, "1: not JSON"),
-        ("{\n\n\"customRules\": [}", 0, "3: not JSON"),
+        ("", 0, "1: malformed JSON"),
+        ("{\n\n\"customRules\": [}", 0, "3: malformed JSON"),
         ("7", 0, "expected {\"customRules\""),
         ("{\"rules\": []}", 0, "expected {\"customRules\""),
-        ("{\"customRules\": [7]}", 0, "a rule is an object"),
+        ("{\"customRules\": [7]}", 0, "a rule must be an object"),
         ("{\"customRules\": [{}]}", 0, "id is missing"),
-        ("{\"customRules\": [{\"id\": \"a\"}]}", 0, "the rule does nothing"),
+        ("{\"customRules\": [{\"id\": \"a\"}]}", 0, "the rule has no effect"),
         (
             "{\"customRules\": [\n{\"id\": \"a\", \"action\": {\"content\": \"x\", \"typ\": 1}}]}",
             1,
@@ -171,12 +171,12 @@ fn files_and_their_flaws() {
         (
             "{\"customRules\": [{\"id\": \"a\", \"match\": {\"events\": [\"nope\", \"stop\"]}, \"action\": {\"content\": \"x\"}}]}",
             1,
-            "\"nope\" is unknown",
+            "unknown value \"nope\" in events",
         ),
         (
             "{\"customRules\": [{\"id\": \"a\", \"match\": {\"events\": [\"nope\"]}, \"action\": {\"content\": \"x\"}}]}",
             0,
-            "nothing that is known",
+            "has no known value",
         ),
         (
             "{\"customRules\": [{\"id\": \"a\", \"match\": 1, \"action\": {\"content\": \"x\"}}]}",
@@ -186,7 +186,7 @@ fn files_and_their_flaws() {
         (
             "{\"customRules\": [{\"id\": \"a\", \"action\": {\"content\": \"x\"}}, {\"id\": \"a\", \"action\": {\"content\": \"y\"}}]}",
             1,
-            "is there twice",
+            "duplicate id",
         ),
     ];
     for (text, count, flaw) in cases {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::{Map, Value, json};
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
 
 use super::feed::LISTENERS;
 use super::routes::{self, Route, RouteAction};
@@ -52,7 +52,7 @@ async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest
         RouteAction::Changes => return changes(&state, &request.headers),
         RouteAction::Describe => return responses::json(StatusCode::OK, &openapi::describe()),
         RouteAction::Ticket if !state.guard.has_token(&request.headers) => {
-            let message = "only the token gets a link";
+            let message = "the token is required to create a link to the page";
             return responses::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", message);
         }
         RouteAction::Tool(_) | RouteAction::Own(..) | RouteAction::Ticket => {}
@@ -66,7 +66,7 @@ async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest
 }
 
 fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(StatusCode, Value), Value> {
-    let no_use_case = || argument_error("INTERNAL", "no such use case");
+    let no_use_case = || argument_error("INTERNAL", "the route has no operation");
     let spec = route.spec().ok_or_else(no_use_case)?;
     let lang = language(&request.headers);
     let expects = versions(route, &request.headers)?;
@@ -80,18 +80,25 @@ fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(Statu
         if arguments.insert(name.clone(), json!(value)).is_some_and(|other| other != json!(value)) {
             return Err(argument_error(
                 "INVALID_ARGUMENT",
-                format!("{name} is already in the path, and differs"),
+                format!("{name} differs from its value in the path"),
             ));
         }
     }
     let Some(app) = state.app_of(project.as_deref()) else {
-        return Err(argument_error(
-            "PROJECT_NOT_FOUND",
-            "no such project is known; GET /api/v1/projects lists them",
-        ));
+        let zh = "未知的项目；GET /api/v1/projects 列出已知的项目";
+        let en = "unknown project; GET /api/v1/projects lists the known ones";
+        return Err(argument_error("PROJECT_NOT_FOUND", lang.pick(zh, en)));
     };
     // Nobody's session is meant unless it is named.
-    let asked = ToolRequest { app: &app, spec, arguments: &arguments, meta: None, expects, lang };
+    let asked = ToolRequest {
+        app: &app,
+        spec,
+        arguments: &arguments,
+        meta: None,
+        expects,
+        lang,
+        interface: Interface::Page,
+    };
     let value = match route.does {
         RouteAction::Own(_, work) => tools::perform(&asked, |call| work(call, state)),
         RouteAction::Ticket => tools::perform(&asked, |call| page_api::ticket(call, state)),
@@ -124,7 +131,10 @@ fn versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, V
         return Ok(None);
     }
     if !route.takes_version() {
-        return Err(argument_error("INVALID_ARGUMENT", "If-Match is for changing a workspace or a node"));
+        return Err(argument_error(
+            "INVALID_ARGUMENT",
+            "If-Match is only supported for changes of a workspace or a node",
+        ));
     }
     Ok(Some(tag.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()))
 }
@@ -133,10 +143,7 @@ fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value
     let bytes = match &request.body {
         Ok(bytes) => bytes,
         Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return Err(argument_error(
-                "TOO_LARGE",
-                format!("the body is longer than {} bytes", super::MAX_BODY),
-            ));
+            return Err(argument_error("TOO_LARGE", responses::too_large_message()));
         }
         Err(error) => return Err(argument_error("INVALID_ARGUMENT", error.body_text())),
     };
@@ -146,7 +153,7 @@ fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value
     if route.method == Method::GET {
         return Err(argument_error(
             "INVALID_ARGUMENT",
-            "a GET takes its parameters from the query, not from a body",
+            "GET takes its parameters from the query, not from the request body",
         ));
     }
     // Also because no page elsewhere can send this without being asked about it.
@@ -154,12 +161,17 @@ fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value
         request.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(argument_error("NOT_JSON", "send Content-Type: application/json"));
+        return Err(argument_error(
+            "NOT_JSON",
+            "the request body must be JSON; send Content-Type: application/json",
+        ));
     }
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(argument_error("INVALID_ARGUMENT", "the body must be a JSON object")),
-        Err(error) => Err(argument_error("INVALID_ARGUMENT", format!("the body is not valid JSON: {error}"))),
+        Ok(_) => Err(argument_error("INVALID_ARGUMENT", "the request body must be a JSON object")),
+        Err(error) => {
+            Err(argument_error("INVALID_ARGUMENT", format!("malformed JSON in the request body: {error}")))
+        }
     }
 }
 
@@ -185,7 +197,9 @@ fn query(
         match (arguments.get_mut(&name), value) {
             // A list may be written as one parameter again and again.
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
-            (Some(_), _) => return Err(argument_error("INVALID_ARGUMENT", format!("{name} is given twice"))),
+            (Some(_), _) => {
+                return Err(argument_error("INVALID_ARGUMENT", format!("{name} was given more than once")));
+            }
             (None, value) => {
                 arguments.insert(name, value);
             }
@@ -235,14 +249,14 @@ fn decoded(text: &str) -> Option<String> {
 
 fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
     if state.feed.listeners() >= LISTENERS {
-        let message = format!("{LISTENERS} listen already; close one of them");
+        let message = format!("{LISTENERS} change streams are already open; close one first");
         return responses::error(&argument_error("TOO_MANY", message));
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     state
         .feed
         .listen(last)
-        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is ending")))
+        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is shutting down")))
 }
 
 #[cfg(test)]

@@ -149,18 +149,18 @@ pub async fn check(State(state): State<Arc<ServerState>>, request: Request, next
         Ok(()) if announced(request.headers()) > super::MAX_BODY as u64 => responses::too_large(),
         Ok(()) => next.run(request).await,
         Err(GuardRefusal::Host) => {
-            let message = "this server is asked for as 127.0.0.1 or localhost, with its port";
+            let message = "invalid Host header: use 127.0.0.1 or localhost with the port of this server";
             responses::failure(StatusCode::FORBIDDEN, "FOREIGN_HOST", message)
         }
         Err(GuardRefusal::Origin) => responses::failure(
             StatusCode::FORBIDDEN,
             "FOREIGN_ORIGIN",
-            "pages of other places may not ask here",
+            "cross-origin requests are not allowed",
         ),
         Err(GuardRefusal::Token) => responses::failure(
             StatusCode::UNAUTHORIZED,
             "TOKEN_REQUIRED",
-            "send the token as Authorization: Bearer …; run `tanmi serve` again for a link to the page",
+            "token required: send it as Authorization: Bearer …, or run `tanmi serve` for a new link to the page",
         ),
     };
     if response.status() == StatusCode::UNAUTHORIZED {

@@ -69,8 +69,8 @@ pub async fn entry(State(state): State<Arc<ServerState>>, RawQuery(query): RawQu
 }
 
 const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title><link rel=icon href=\"data:,\">\
-<h1>Tanmi</h1><p>This link was used already, or is none. Run <code>tanmi serve</code> again for a new one.</p>\
-<p lang=zh>此链接已使用或无效。请再次运行 <code>tanmi serve</code> 获取新链接。</p>";
+<h1>Tanmi</h1><p>This link is invalid or already used. Run <code>tanmi serve</code> again for a new one.</p>\
+<p lang=zh>此链接无效或已被使用。请再次运行 <code>tanmi serve</code> 获取新链接。</p>";
 
 #[cfg(test)]
 mod tests {
@@ -99,5 +99,34 @@ mod tests {
         assert!(asked.is_subset(&events), "{asked:?}");
         assert_eq!(not_asked, [&"pre_tool_use", &"task_complete"]);
         assert_eq!(list("/memory.js", "TYPES"), BTreeSet::from(["W", "B", "O", "S", "T"]));
+    }
+
+    /// The labels that hints quote, as the snapshots of the crates show them.
+    fn quoted_labels() -> BTreeSet<(usize, String)> {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut labels = BTreeSet::new();
+        for folder in ["workspace/src/error/snapshots", "app/src/error/snapshots"] {
+            for file in std::fs::read_dir(crates.join(folder)).unwrap() {
+                let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                for line in text.lines().filter(|line| line.contains("Page: ")) {
+                    for (column, open, close) in [(0, '「', '」'), (1, '“', '”')] {
+                        let parts = line.split(open).skip(1).filter_map(|part| part.split(close).next());
+                        labels.extend(parts.map(|label| (column, label.to_owned())));
+                    }
+                }
+            }
+        }
+        labels
+    }
+
+    #[test]
+    fn hints_for_the_page_quote_labels_of_the_page() {
+        let (_, _, words) = FILES.iter().find(|(path, ..)| *path == "/words.js").unwrap();
+        let labels = quoted_labels();
+        assert!(!labels.is_empty());
+        for (column, label) in labels {
+            let pattern = if column == 0 { format!("['{label}', ") } else { format!(", '{label}']") };
+            assert!(words.contains(&pattern), "{label} is no label of the page");
+        }
     }
 }

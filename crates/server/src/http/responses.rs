@@ -30,23 +30,22 @@ pub fn failure(status: StatusCode, code: &str, message: &str) -> Response {
 }
 
 pub fn too_large() -> Response {
-    let message = format!("the body is longer than {} bytes", super::MAX_BODY);
-    failure(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", &message)
+    failure(StatusCode::PAYLOAD_TOO_LARGE, "TOO_LARGE", &too_large_message())
+}
+
+pub fn too_large_message() -> String {
+    format!("the request body is larger than {} bytes", super::MAX_BODY)
 }
 
 pub async fn not_found() -> Response {
-    failure(
-        StatusCode::NOT_FOUND,
-        "NOT_FOUND",
-        "there is nothing here; GET /api/v1/openapi.json lists what there is",
-    )
+    failure(StatusCode::NOT_FOUND, "NOT_FOUND", "path not found; GET /api/v1/openapi.json describes the API")
 }
 
 pub async fn method_not_allowed() -> Response {
     failure(
         StatusCode::METHOD_NOT_ALLOWED,
         "METHOD_NOT_ALLOWED",
-        "this cannot be done here; GET /api/v1/openapi.json lists what can",
+        "method not allowed for this path; GET /api/v1/openapi.json describes the API",
     )
 }
 

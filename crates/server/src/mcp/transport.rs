@@ -72,14 +72,14 @@ impl Stdio {
         }
         let value: Value = match serde_json::from_slice(line) {
             Ok(value) => value,
-            Err(error) => return Err(failure(-32700, &format!("not valid JSON: {error}"), Value::Null)),
+            Err(error) => return Err(failure(-32700, &format!("malformed JSON: {error}"), Value::Null)),
         };
         let id = value.get("id").cloned().unwrap_or(Value::Null);
         match serde_json::from_value(value) {
             Ok(message) => Ok(Some(message)),
             // An odd notification is nobody's loss.
             Err(_) if id.is_null() => Ok(None),
-            Err(error) => Err(failure(-32600, &format!("not a valid request: {error}"), id)),
+            Err(error) => Err(failure(-32600, &format!("invalid request: {error}"), id)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use serde_json::{Map, Value, json};
 use tanmi_app::session::SessionBinding;
 use tanmi_app::{App, Error};
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
 
 use super::CallSpec;
 use super::params::CheckedArguments;
@@ -32,6 +32,7 @@ pub struct ToolRequest<'a> {
     pub meta: Option<String>,
     pub expects: Option<Vec<String>>,
     pub lang: Lang,
+    pub interface: Interface,
 }
 
 /// From arguments to the answer; what is wrong comes as JSON with its code.
@@ -44,8 +45,9 @@ pub fn perform(
     let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
     let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
     let session = if asked.spec.reads { None } else { call.session().ok() };
-    let answer =
-        app.track_own_changes(session.as_deref(), || work(&call)).map_err(|error| error.to_json(asked.lang));
+    let answer = app
+        .track_own_changes(session.as_deref(), || work(&call))
+        .map_err(|error| error.to_json(asked.lang, asked.interface));
     app.log_notices();
     answer
 }

@@ -115,17 +115,19 @@ fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     let known = spec.params.iter().map(|param| param.name);
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let hint = match nearest(name, known.clone()) {
-        Some(near) => (format!("是否指 {near}？"), format!("did you mean {near}?")),
+        Some(near) => (format!("你是否想用 {near}？"), format!("did you mean {near}?")),
         None => it_takes(&known.collect::<Vec<_>>()),
     };
-    let message =
-        (format!("{} 没有参数 {shown:?}", spec.name), format!("{} has no parameter {shown:?}", spec.name));
+    let message = (
+        format!("{} 没有参数 {shown:?}", spec.name),
+        format!("unknown parameter {shown:?} of {}", spec.name),
+    );
     ArgumentError { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
 }
 
 fn it_takes(names: &[&str]) -> Bilingual {
     let names = names.join(", ");
-    (format!("可用：{names}"), format!("it takes: {names}"))
+    (format!("可用：{names}"), format!("available: {names}"))
 }
 
 fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
@@ -176,8 +178,8 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
                 let words = words.join(", ");
                 Err(ArgumentError::new(
                     name,
-                    format!("{name} 不能是 {word:?}"),
-                    format!("{name} cannot be {word:?}"),
+                    format!("{name} 的值 {word:?} 无效"),
+                    format!("invalid {name} {word:?}"),
                 )
                 .with_hint(format!("可用的值：{words}"), format!("use one of: {words}")))
             }
@@ -209,8 +211,8 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
                 let (zh, en) = it_takes(names);
                 return Err(ArgumentError::new(
                     name,
-                    format!("{name} 没有 {unknown:?} 这一项"),
-                    format!("{name} has no part {unknown:?}"),
+                    format!("{name} 没有字段 {unknown:?}"),
+                    format!("unknown field {unknown:?} in {name}"),
                 )
                 .with_hint(zh, en));
             }
@@ -243,8 +245,10 @@ fn list<'v>(
 fn check_doc(name: &'static str, item: &Value) -> Result<(), ArgumentError> {
     let shape = || {
         let (zh, en) = (
-            format!("{name} 的每一项应为包含 path、description 和 status 的对象"),
-            format!("{name} takes objects of path, description and status"),
+            format!("{name} 的每一项应为对象：必须有 path，可以有 description 和 status（active、expired）"),
+            format!(
+                "every item of {name} must be an object with path, and optionally description and status (active, expired)"
+            ),
         );
         ArgumentError::new(name, zh, en)
     };

@@ -135,7 +135,7 @@ fn broken_rules_are_silence_and_a_line_in_the_log() {
     let agent = Agent::claude(&env, "s");
     let global = env.root().join("home/.tanmi/rules.json");
     for (text, complaint) in [
-        ("{\"customRules\": [", "not JSON"),
+        ("{\"customRules\": [", "malformed JSON"),
         ("[{\"id\": \"a\", \"action\": {\"content\": 7}}]", "content must be a string"),
         (
             "[{\"id\": \"a\", \"match\": {\"condition\": \"node.\"}, \"action\": {\"content\": \"x\"}}]",

@@ -81,7 +81,7 @@ impl Document {
         let text = normal.as_str();
         let mut lines = text.split_inclusive('\n');
         if lines.next().map(str::trim_end) != Some("---") {
-            return Err(ParseError::new(1, "the front matter is missing: the first line must be ---"));
+            return Err(ParseError::new(1, "the front matter is missing; the first line must be ---"));
         }
         let mut doc = Document { bom, crlf, ..Document::default() };
         let mut number = 1;
@@ -95,7 +95,7 @@ impl Document {
             doc.push_front_line(line, number)?;
         }
         if !closed {
-            return Err(ParseError::new(number, "the front matter is not closed by a line ---"));
+            return Err(ParseError::new(number, "the front matter has no closing line ---"));
         }
         // It would swallow whatever is added behind it.
         if let Some(open) =
@@ -103,7 +103,7 @@ impl Document {
         {
             return Err(ParseError::new(
                 open.line,
-                "a bracket is not closed; quote a text that begins with one",
+                "a bracket is not closed; put text that starts with a bracket in quotes",
             ));
         }
         doc.front_end = number;

@@ -20,28 +20,31 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
     if let Some(written) = doc.get_nullable("id")
         && written != id.as_str()
     {
-        return Err(bad("id", format!("id is {written:?}, but the folder is called {id}")));
+        return Err(bad("id", format!("id is {written:?}, but the folder is named {id}")));
     }
     let kind = word("type")?;
-    let kind = NodeType::from_word(&kind)
-        .ok_or_else(|| bad("type", format!("type {kind:?} is none of {}", NodeType::WORDS.join(", "))))?;
+    let kind = NodeType::from_word(&kind).ok_or_else(|| {
+        bad("type", format!("unknown type {kind:?}; expected one of {}", NodeType::WORDS.join(", ")))
+    })?;
     let status = word("status")?;
     let status = NodeStatus::from_word(&status).ok_or_else(|| {
-        bad("status", format!("status {status:?} is none of {}", NodeStatus::WORDS.join(", ")))
+        bad("status", format!("unknown status {status:?}; expected one of {}", NodeStatus::WORDS.join(", ")))
     })?;
     if !state::is_possible(kind, status) {
-        return Err(bad("status", format!("a node of type {kind} cannot be {status}")));
+        return Err(bad("status", format!("{kind} nodes cannot have the status {status}")));
     }
     let role = match doc.get_nullable("role") {
         None => None,
         Some(role) => Some(NodeRole::from_word(&role).ok_or_else(|| {
-            bad("role", format!("role {role:?} is none of {}", NodeRole::WORDS.join(", ")))
+            bad("role", format!("unknown role {role:?}; expected one of {}", NodeRole::WORDS.join(", ")))
         })?),
     };
     let parent_id = match doc.get_nullable("parentId") {
         None if id.is_root() => None,
         None => return Err(bad("parentId", String::from("parentId is missing"))),
-        Some(_) if id.is_root() => return Err(bad("parentId", String::from("the root has no parent"))),
+        Some(_) if id.is_root() => {
+            return Err(bad("parentId", String::from("the root node cannot have a parent")));
+        }
         Some(parent) => Some(
             NodeId::parse(&parent)
                 .map_err(|_| bad("parentId", format!("parentId {parent:?} is not a node id")))?,

@@ -16,17 +16,19 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
     if let Some(written) = doc.get_nullable("id")
         && written != id.as_str()
     {
-        return Err(bad("id", format!("id is {written:?}, but the folder is called {id}")));
+        return Err(bad("id", format!("id is {written:?}, but the folder is named {id}")));
     }
     let format = doc.get_nullable("formatVersion").and_then(|format| format.parse::<i64>().ok());
     if let Some(format) = format.filter(|format| *format > FORMAT) {
-        let reason =
-            format!("formatVersion {format} is a newer program's, this one knows {FORMAT}: upgrade tanmi");
+        let reason = format!("formatVersion {format} is newer than the supported {FORMAT}; upgrade tanmi");
         return Err(bad("formatVersion", reason));
     }
     let status = doc.get_nullable("status").unwrap_or_else(|| String::from("active"));
     let status = WorkspaceStatus::from_word(&status).ok_or_else(|| {
-        bad("status", format!("status {status:?} is none of {}", WorkspaceStatus::WORDS.join(", ")))
+        bad(
+            "status",
+            format!("unknown status {status:?}; expected one of {}", WorkspaceStatus::WORDS.join(", ")),
+        )
     })?;
     let focused_node_id = match doc.get_nullable("focusedNodeId") {
         None => None,

@@ -1,189 +1,228 @@
-//! The words of every error and of its next step, Chinese and English side by side.
+//! The message and the hint of every error, in Chinese and English.
 
-use tanmi_base::Lang;
+use std::error::Error as _;
+
+use tanmi_base::text::{fit, one_line};
+use tanmi_base::{Interface, Lang};
 
 use super::{Error, Unfinished};
+use crate::model::NodeType;
+
+/// A text in Chinese and in English.
+type Texts = (String, String);
+
+fn texts(zh: impl Into<String>, en: impl Into<String>) -> Texts {
+    (zh.into(), en.into())
+}
 
 impl Error {
-    /// What is wrong, in one sentence.
+    /// Returns what is wrong and why, in one sentence.
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = self.messages();
         lang.pick(zh, en)
     }
 
-    /// What to do next, if there is something.
-    pub fn hint(&self, lang: Lang) -> Option<String> {
-        let (zh, en) = self.hints()?;
+    /// Returns what to do next in the caller's interface, if there is a next step.
+    pub fn hint(&self, lang: Lang, interface: Interface) -> Option<String> {
+        let (zh, en) = self.hints(interface)?;
         Some(lang.pick(zh, en))
     }
 
-    fn messages(&self) -> (String, String) {
+    fn messages(&self) -> Texts {
         match self {
-            Error::Invalid { field, reason } => {
-                (format!("{field} 无效：{reason}"), format!("{field}: {reason}"))
+            Error::Invalid { field, zh, en } => {
+                (format!("{field} 无效：{zh}"), format!("invalid {field}: {en}"))
             }
             Error::Empty { field } => (format!("{field} 不能为空"), format!("{field} must not be empty")),
+            Error::TooLong { field, unit: "entries", limit, actual } => (
+                format!("{field} 条目过多：{actual} 条，上限 {limit} 条"),
+                format!("{field} has too many entries: {actual}, the limit is {limit}"),
+            ),
             Error::TooLong { field, unit, limit, actual } => (
-                format!("{field} 过长：{actual}，上限 {limit}（{unit}）"),
+                format!("{field} 过长：{actual} {}，上限 {limit}", unit_zh(unit)),
                 format!("{field} is too long: {actual} {unit}, the limit is {limit}"),
             ),
             Error::UnknownWord { field, word, .. } => {
-                (format!("{field} 的值 {word:?} 无效"), format!("{field} cannot be {word:?}"))
+                (format!("{field} 的值 {word:?} 无效"), format!("invalid {field} {word:?}"))
             }
             Error::BadId { field, raw, .. } => {
                 (format!("{field} {raw:?} 不是有效的 ID"), format!("{field} {raw:?} is not a valid id"))
             }
             Error::WorkspaceNotFound { id, .. } => {
-                (format!("找不到工作区 {id}"), format!("no workspace {id}"))
+                (format!("找不到工作区 {id}"), format!("workspace {id} not found"))
             }
             Error::NodeNotFound { field, id } => {
-                (format!("找不到节点 {id}（{field}）"), format!("no node {id} ({field})"))
+                (format!("找不到节点 {id}（{field}）"), format!("node {id} not found ({field})"))
             }
-            Error::InvalidTransition { node, kind, status, action, .. } => (
-                format!("{kind} 节点 {node} 处于 {status}，不能执行 {action}"),
-                format!("{kind} node {node} is {status}: cannot {action}"),
-            ),
-            Error::ConclusionRequired { node, action } => (
-                format!("对节点 {node} 执行 {action} 需要 conclusion"),
-                format!("to {action} node {node} a conclusion is required"),
-            ),
-            Error::NodeTaken { node, by, since } => {
-                let (by, since) = (tanmi_base::text::one_line(by), tanmi_base::clock::local_stamp(*since));
+            Error::InvalidTransition { node, kind, status, action, .. } => {
+                let kind_zh = match kind {
+                    NodeType::Planning => "规划",
+                    NodeType::Execution => "执行",
+                };
                 (
-                    format!("节点 {node} 自 {since} 起由会话 {by} 执行"),
-                    format!("session {by} has been at work on node {node} since {since}"),
+                    format!("{kind_zh}节点 {node} 的状态是 {status}，不能执行 {action}"),
+                    format!("cannot {action} {kind} node {node}: its status is {status}"),
                 )
             }
-            Error::ChildrenUnfinished { node, count, .. } => (
-                format!("节点 {node} 还有 {count} 个子节点未完成"),
-                format!("node {node} still has unfinished children: {count}"),
+            Error::ConclusionRequired { node, action } => (
+                format!("对节点 {node} 执行 {action} 需要结论"),
+                format!("a conclusion is required to {action} node {node}"),
             ),
-            Error::RulesHashMismatch { given: None, .. } => (
-                String::from("工作区有规则，缺少 rulesHash"),
-                String::from("the workspace has rules: rulesHash is missing"),
-            ),
+            Error::NodeTaken { node, by, since } => {
+                let (by, since) = (one_line(by), tanmi_base::clock::local_stamp(*since));
+                (
+                    format!("节点 {node} 已被会话 {by} 认领（自 {since} 起）"),
+                    format!("node {node} is claimed by session {by} (since {since})"),
+                )
+            }
+            Error::ChildrenUnfinished { node, count, .. } => {
+                let children = if *count == 1 { "child" } else { "children" };
+                (
+                    format!("节点 {node} 还有 {count} 个子节点未结束"),
+                    format!("node {node} has {count} unfinished {children}"),
+                )
+            }
+            Error::RulesHashMismatch { given: None, .. } => {
+                texts("工作区有规则，但缺少 rulesHash", "the workspace has rules, but rulesHash is missing")
+            }
             Error::RulesHashMismatch { given: Some(given), hash, .. } => (
-                format!("rulesHash {given:?} 与当前规则（{hash}）不符"),
+                format!("rulesHash {given:?} 与当前规则（{hash}）不一致"),
                 format!("rulesHash {given:?} does not match the current rules ({hash})"),
             ),
             Error::WorkspaceArchived { id } => {
                 (format!("工作区 {id} 已归档，只读"), format!("workspace {id} is archived and read-only"))
             }
             Error::WorkspaceNotArchived { id } => {
-                (format!("工作区 {id} 并未归档"), format!("workspace {id} is not archived"))
+                (format!("工作区 {id} 没有归档"), format!("workspace {id} is not archived"))
             }
             Error::RootProtected { action } => {
-                (format!("根节点不能执行 {action}"), format!("the root node cannot be changed by {action}"))
+                let action_zh = match *action {
+                    "move" => "移动",
+                    "delete" => "删除",
+                    other => other,
+                };
+                (format!("不能{action_zh}根节点"), format!("cannot {action} the root node"))
             }
             Error::ParentIsExecution { parent } => (
-                format!("{parent} 是执行节点，不能有子节点"),
-                format!("{parent} is an execution node and cannot have children"),
+                format!("节点 {parent} 是执行节点，不能有子节点"),
+                format!("node {parent} is an execution node and cannot have children"),
             ),
             Error::ParentCancelled { parent } => {
-                (format!("父节点 {parent} 已取消"), format!("the parent {parent} is cancelled"))
+                (format!("父节点 {parent} 已取消"), format!("parent node {parent} is cancelled"))
             }
             Error::MoveIntoSelf { node, parent } => (
-                format!("不能把节点 {node} 移动到自身或其后代 {parent} 之下"),
-                format!("node {node} cannot be moved below itself or its descendant {parent}"),
+                format!("不能把节点 {node} 移动到它自己或它的后代 {parent} 之下"),
+                format!("cannot move node {node} below itself or its descendant {parent}"),
             ),
             Error::TooDeep { limit } => (
                 format!("节点树不能超过 {limit} 层"),
                 format!("the tree cannot be deeper than {limit} levels"),
             ),
             Error::NotInList { field, what, .. } => {
-                (format!("{field} 中没有 {what:?}"), format!("{field} has no {what:?}"))
+                (format!("{field} 中没有 {what:?}"), format!("{field} has no entry {what:?}"))
             }
             Error::ReferenceNotFound { target } => {
-                (format!("没有指向 {target} 的引用"), format!("there is no reference to {target}"))
+                (format!("找不到指向 {target} 的引用"), format!("reference to {target} not found"))
             }
-            Error::Outdated { .. } => (
-                String::from("在您读取之后，别人修改了它；没有写入任何内容"),
-                String::from("somebody else has changed it since you read it; nothing was written"),
+            Error::Outdated { .. } => texts(
+                "你读取之后内容已被修改；没有写入任何更改",
+                "the content changed after you read it; nothing was written",
             ),
             Error::Damaged { path, line, reason } => (
-                format!("{}:{line} 无法解析：{reason}", path.display()),
-                format!("{}:{line} cannot be read: {reason}", path.display()),
+                format!("无法解析 {}:{line}：{reason}", path.display()),
+                format!("cannot parse {}:{line}: {reason}", path.display()),
             ),
             Error::Busy { path } => (
-                format!("另一个进程一直占用 {}", path.display()),
-                format!("another process keeps {} locked", path.display()),
+                format!("{} 被另一个进程锁定", path.display()),
+                format!("{} is locked by another process", path.display()),
             ),
             Error::Contended { path } => (
-                format!("{path} 在写入期间不断被修改"),
+                format!("写入 {path} 时，它不断被修改"),
                 format!("{path} kept changing while it was being written"),
             ),
-            Error::Index(error) => (format!("索引出错：{error}"), error.to_string()),
+            Error::Index(error) => {
+                let cause = error.source().map_or_else(String::new, ToString::to_string);
+                (format!("无法使用索引：{cause}"), error.to_string())
+            }
             Error::Io { path, source } => {
                 (format!("{}：{source}", path.display()), format!("{}: {source}", path.display()))
             }
         }
     }
 
-    fn hints(&self) -> Option<(String, String)> {
-        let both = |zh: &str, en: &str| Some((zh.to_owned(), en.to_owned()));
-        match self {
+    fn hints(&self, interface: Interface) -> Option<Texts> {
+        Some(match self {
             Error::UnknownWord { words, .. } => {
                 let words = words.join(", ");
-                Some((format!("可用的值：{words}"), format!("use one of: {words}")))
+                (format!("可用的值：{words}"), format!("use one of: {words}"))
             }
             Error::BadId { shape, .. } => {
                 let (zh, en) = match shape.starts_with("ws-") {
-                    true => (
-                        "workspace_list（命令行：tanmi workspace list）列出",
-                        "workspace_list shows them, on the command line tanmi workspace list",
-                    ),
-                    false => (
-                        "node_list（命令行：tanmi tree）列出",
-                        "node_list shows them, on the command line tanmi tree",
-                    ),
+                    true => list_workspaces(interface),
+                    false => list_nodes(interface),
                 };
-                Some((format!("ID 的形式：{shape}；{zh}"), format!("ids look like: {shape}; {en}")))
+                let shape = |or| shape.replace(" | ", or);
+                (
+                    format!("ID 形如 {}；{zh}", shape(" 或 ")),
+                    format!("an id looks like {}; {en}", shape(" or ")),
+                )
             }
             Error::TooLong { unit: "characters", field: "name", .. } => {
-                both("缩短它；细节写进 goal", "shorten it; what is more goes into goal")
+                texts("缩短它，把细节写进目标", "shorten it and put the details into the goal")
             }
             Error::TooLong { unit: "characters", .. } => {
-                both("缩短它；细节写进 requirement", "shorten it; what is more goes into requirement")
+                texts("缩短它，把细节写进需求", "shorten it and put the details into the requirement")
             }
+            Error::TooLong { unit: "entries", .. } => texts("合并或删除一些条目", "merge or remove entries"),
             Error::TooLong { .. } => {
-                both("写成文件，再用 docs 引用它的路径", "put it into a file and reference its path in docs")
+                texts("写入文件，再把文件路径加入文档", "write it to a file and add the path of the file to the docs")
             }
-            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => both(
-                "先创建一个：workspace_init（命令行：tanmi workspace init）",
-                "create one first: workspace_init, on the command line tanmi workspace init",
-            ),
+            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => create_workspace(interface),
             Error::WorkspaceNotFound { existing, .. } => {
                 let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
-                Some((format!("现有工作区：{list}"), format!("there are: {list}")))
+                (format!("现有工作区：{list}"), format!("existing workspaces: {list}"))
             }
             Error::NotInList { known, .. } if !known.is_empty() => {
-                let short = |one: &String| tanmi_base::text::fit(&tanmi_base::text::one_line(one), 60);
-                let mut list: Vec<String> = known.iter().take(10).map(short).collect();
+                let mut list: Vec<String> = known.iter().take(10).map(|one| fit(&one_line(one), 60)).collect();
                 list.extend((known.len() > 10).then(|| String::from("…")));
                 let known = list.join("; ");
-                Some((format!("现有：{known}"), format!("there are: {known}")))
+                (format!("现有条目：{known}"), format!("existing entries: {known}"))
             }
-            Error::NodeNotFound { .. } => both(
-                "现有节点：node_list（命令行：tanmi tree）",
-                "node_list shows what exists, on the command line tanmi tree",
-            ),
-            Error::InvalidTransition { allowed, .. } if allowed.is_empty() => both(
-                "此状态下没有可用的动作；不需要的节点可以删除",
-                "no action is possible here; a node nobody wants can be deleted",
-            ),
+            Error::NodeNotFound { .. } => list_nodes(interface),
+            Error::InvalidTransition { allowed, node, .. } if allowed.is_empty() => {
+                let (zh, en) = interface.pick(
+                    (format!("用 `tanmi node delete {node}` 删除"), format!("with `tanmi node delete {node}`")),
+                    texts("用 `node_delete` 删除", "with `node_delete`"),
+                    texts("点击「删除」删除", "with “Delete”"),
+                );
+                (
+                    format!("此状态下没有可用的动作；不需要的节点可以{zh}"),
+                    format!("no action is allowed in this status; if the node is not needed, delete it {en}"),
+                )
+            }
             Error::InvalidTransition { allowed, .. } => {
                 let list: Vec<&str> = allowed.iter().map(|action| action.as_str()).collect();
                 let list = list.join(", ");
-                Some((format!("可用的动作：{list}"), format!("allowed from here: {list}")))
+                (format!("可用的动作：{list}"), format!("allowed actions: {list}"))
             }
-            Error::NodeTaken { .. } => both(
-                "选择另一个节点，或在用户同意后用 force（命令行：--force）接手",
-                "choose another node, or take it with force (on the command line --force) if the user agrees",
-            ),
-            Error::ConclusionRequired { .. } => both(
-                "用 conclusion（命令行：--conclusion）说明结果",
-                "say what came of it: conclusion, on the command line --conclusion",
+            // An agent must not learn how to override the claim of another session.
+            Error::NodeTaken { .. } => match interface {
+                Interface::CommandLine => {
+                    texts("选择另一个节点，或用 `--force` 接管", "choose another node, or take it over with `--force`")
+                }
+                Interface::AgentShell | Interface::Mcp => {
+                    texts("选择另一个节点，或询问用户", "choose another node, or ask the user")
+                }
+                Interface::Page => texts(
+                    "选择另一个节点，或等待该会话完成",
+                    "choose another node, or wait until that session is done",
+                ),
+            },
+            Error::ConclusionRequired { .. } => interface.pick(
+                texts("用 `--conclusion` 说明结果", "pass the result with `--conclusion`"),
+                texts("用 `conclusion` 说明结果", "pass the result in `conclusion`"),
+                texts("在「结论」中填写结果", "enter the result in “Conclusion”"),
             ),
             Error::ChildrenUnfinished { unfinished, .. } => {
                 let one = |child: &Unfinished| {
@@ -191,42 +230,121 @@ impl Error {
                     format!("{} {} ({}: {})", child.id, child.title, child.status, actions.join(", "))
                 };
                 let list: Vec<String> = unfinished.iter().map(one).collect();
-                let list = tanmi_base::text::one_line(&list.join("; "));
-                Some((
-                    format!("先让它们结束（括号内是可用的动作），不要的可以删除：{list}"),
+                let list = one_line(&list.join("; "));
+                (
+                    format!("先结束这些子节点（括号内是状态和可用的动作），或删除不需要的：{list}"),
                     format!(
-                        "first bring them to an end (possible steps in brackets), or delete what is not wanted: {list}"
+                        "finish these children first (status and allowed actions in parentheses), \
+                         or delete those that are not needed: {list}"
                     ),
-                ))
+                )
             }
             Error::RulesHashMismatch { rules, hash, .. } => {
                 let rules = rules.iter().map(|rule| format!("- {rule}")).collect::<Vec<_>>().join("\n");
-                Some((
-                    format!("阅读当前规则，然后用 rulesHash {hash} 重试：\n{rules}"),
-                    format!("read the current rules, then try again with rulesHash {hash}:\n{rules}"),
-                ))
+                let hash = match interface.has_commands() {
+                    true => format!("`--rules-hash {hash}`"),
+                    false => format!("rulesHash {hash}"),
+                };
+                (
+                    format!("阅读当前规则，然后用 {hash} 重试：\n{rules}"),
+                    format!("read the current rules, then retry with {hash}:\n{rules}"),
+                )
             }
-            Error::WorkspaceArchived { .. } => {
-                both("先恢复：workspace_restore", "bring it back first: workspace_restore")
-            }
+            Error::WorkspaceArchived { id } => interface.pick(
+                (
+                    format!("先用 `tanmi workspace restore {id}` 恢复它"),
+                    format!("restore it first with `tanmi workspace restore {id}`"),
+                ),
+                texts("先用 `workspace_restore` 恢复它", "restore it first with `workspace_restore`"),
+                texts("先点击「恢复」", "restore it first with “Restore”"),
+            ),
             Error::ParentIsExecution { .. } => {
-                both("选择一个 planning 节点作为父节点", "choose a planning node as the parent")
+                texts("选择一个规划节点作为父节点", "choose a planning node as the parent")
             }
-            Error::ParentCancelled { .. } => both("先对父节点执行 reopen", "reopen the parent first"),
-            Error::Outdated { .. } => both(
-                "查看现在的内容，然后用新的版本再次提交",
-                "look at what it is now, then send your change again with the new version",
+            Error::ParentCancelled { parent } => interface.pick(
+                (
+                    format!("先重新打开它：`tanmi node transition {parent} --action reopen`"),
+                    format!("reopen it first with `tanmi node transition {parent} --action reopen`"),
+                ),
+                texts(
+                    "先用 `node_transition` 对它执行 reopen",
+                    "reopen it first with `node_transition` and the action reopen",
+                ),
+                texts("先点击「重新打开」", "reopen it first with “Reopen”"),
             ),
-            Error::Damaged { .. } => both(
-                "请手工修复该文件（不会被覆盖）；tanmi workspace check 会列出所有损坏",
-                "mend the file by hand (it is never overwritten); tanmi workspace check lists all damage",
+            Error::MoveIntoSelf { .. } => {
+                texts("选择这棵子树之外的父节点", "choose a parent outside of this subtree")
+            }
+            Error::TooDeep { .. } => texts("选择更高一层的父节点", "choose a parent higher in the tree"),
+            Error::ReferenceNotFound { .. } => interface.pick(
+                texts("`tanmi node show` 列出节点的引用", "`tanmi node show` lists the references of a node"),
+                texts("`node_get` 列出节点的引用", "`node_get` lists the references of a node"),
+                texts("节点的引用列在「引用」中", "“References” lists the references of a node"),
             ),
-            Error::Busy { .. } | Error::Contended { .. } => both("稍后重试", "try again in a moment"),
-            Error::Index(_) => both(
-                "检查磁盘空间；索引可以随时删除（.local/index.sqlite），它会自动重建",
-                "look at the free space of the disk; .local/index.sqlite may be deleted, it comes back by itself",
+            Error::Outdated { .. } => texts(
+                "对照现在的内容检查你的更改，然后用新的版本再次提交",
+                "compare your change with the current content, then send it again with the new version",
             ),
-            _ => None,
-        }
+            Error::Damaged { .. } => interface.pick(
+                texts(
+                    "请手动修正该文件，Tanmi 不会覆盖它；`tanmi workspace check` 列出所有损坏的文件",
+                    "fix the file by hand, Tanmi does not overwrite it; `tanmi workspace check` lists all damaged files",
+                ),
+                texts("请修正该文件，Tanmi 不会覆盖它", "fix the file, Tanmi does not overwrite it"),
+                texts(
+                    "请用编辑器修正该文件，Tanmi 不会覆盖它",
+                    "fix the file in an editor, Tanmi does not overwrite it",
+                ),
+            ),
+            Error::Busy { .. } | Error::Contended { .. } => texts("稍后重试", "retry in a moment"),
+            Error::Index(_) => texts(
+                "检查磁盘空间；可以删除 .local/index.sqlite，Tanmi 会重建它",
+                "check the free disk space; you can delete .local/index.sqlite, Tanmi rebuilds it",
+            ),
+            Error::Invalid { .. }
+            | Error::Empty { .. }
+            | Error::WorkspaceNotArchived { .. }
+            | Error::RootProtected { .. }
+            | Error::NotInList { .. }
+            | Error::Io { .. } => return None,
+        })
     }
+}
+
+fn unit_zh(unit: &str) -> &str {
+    match unit {
+        "characters" => "个字符",
+        "bytes" => "字节",
+        other => other,
+    }
+}
+
+/// Returns how to create a workspace.
+pub fn create_workspace(interface: Interface) -> Texts {
+    interface.pick(
+        texts(
+            "用 `tanmi workspace init --name … --goal …` 创建一个",
+            "create one with `tanmi workspace init --name … --goal …`",
+        ),
+        texts("用 `workspace_init` 创建一个", "create one with `workspace_init`"),
+        texts("点击「新建工作区」创建一个", "create one with “New workspace”"),
+    )
+}
+
+/// Returns how to find the ids of workspaces.
+pub fn list_workspaces(interface: Interface) -> Texts {
+    interface.pick(
+        texts("`tanmi workspace list` 列出工作区", "`tanmi workspace list` lists the workspaces"),
+        texts("`workspace_list` 列出工作区", "`workspace_list` lists the workspaces"),
+        texts("在工作区列表中选择一个", "choose one in the list of workspaces"),
+    )
+}
+
+/// Returns how to find the ids of nodes.
+pub fn list_nodes(interface: Interface) -> Texts {
+    interface.pick(
+        texts("`tanmi tree` 列出节点", "`tanmi tree` lists the nodes"),
+        texts("`node_list` 列出节点", "`node_list` lists the nodes"),
+        texts("在任务树中选择一个节点", "choose a node in the tree"),
+    )
 }

@@ -280,8 +280,11 @@ pub fn edit_reference(
             if let Ok(to) = NodeId::parse(target) {
                 existing_brief(tx, "targetId", &to)?;
                 if to == *id {
-                    let reason = String::from("a node cannot reference itself");
-                    return Err(Error::Invalid { field: "targetId", reason });
+                    return Err(Error::invalid(
+                        "targetId",
+                        "节点不能引用自己",
+                        "a node cannot reference itself",
+                    ));
                 }
             }
             let reference = Reference::new(target, description);

@@ -147,7 +147,7 @@ fn archives_and_damage_are_shown_as_what_they_are() {
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
     hash(&page, &format!("#/work/{ws}/{bad}"));
-    page.reads("cannot be read");
+    page.reads("cannot parse");
     hash(&page, &format!("#/work/{ws}/{good}"));
     page.find("[data-action=start]", "");
     env.ok(&["workspace", "archive", &ws]);

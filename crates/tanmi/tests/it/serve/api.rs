@@ -246,7 +246,7 @@ fn errors_are_said_in_the_language_that_was_asked_for() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);
-    for (language, expected) in [("zh-CN,zh;q=0.9", "找不到工作区"), ("fr, en", "no workspace")] {
+    for (language, expected) in [("zh-CN,zh;q=0.9", "找不到工作区"), ("fr, en", "not found")] {
         let answer = server.ask("GET", "/workspaces/ws-none", &[("Accept-Language", language)], &Value::Null);
         assert_eq!(answer.status, 404);
         assert!(answer.json()["error"]["message"].as_str().unwrap().contains(expected), "{}", answer.body);

@@ -83,37 +83,40 @@ impl StoreFlaw {
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             StoreFlaw::Unreadable { reason } => {
-                (format!("无法解析：{reason}"), format!("cannot be read: {reason}"))
+                (format!("无法解析：{reason}"), format!("cannot parse: {reason}"))
             }
             StoreFlaw::Orphan { parent } => {
-                (format!("父节点 {parent} 不存在"), format!("its parent {parent} does not exist"))
+                (format!("父节点 {parent} 不存在"), format!("parent node {parent} does not exist"))
             }
             StoreFlaw::ChildOfExecution { parent } => (
                 format!("父节点 {parent} 是执行节点，不能有子节点"),
-                format!("its parent {parent} is an execution node, which has no children"),
+                format!("parent node {parent} is an execution node and cannot have children"),
             ),
-            StoreFlaw::Unreachable => (String::from("祖先链成环"), String::from("its ancestors form a ring")),
-            StoreFlaw::EmptyFolder => (String::from("空文件夹"), String::from("an empty folder")),
-            StoreFlaw::NotANode => (String::from("不是节点文件夹"), String::from("not the folder of a node")),
+            StoreFlaw::Unreachable => {
+                (String::from("祖先节点形成循环"), String::from("the ancestors form a cycle"))
+            }
+            StoreFlaw::EmptyFolder => (String::from("空文件夹"), String::from("empty folder")),
+            StoreFlaw::NotANode => (String::from("不是节点文件夹"), String::from("not a node folder")),
             StoreFlaw::StaleRulesHash => {
-                (String::from("rulesHash 与规则不符"), String::from("rulesHash does not belong to the rules"))
+                (String::from("rulesHash 与规则不一致"), String::from("rulesHash does not match the rules"))
             }
             StoreFlaw::LostFocus { node } => {
-                (format!("聚焦的节点 {node} 不存在"), format!("the focused node {node} does not exist"))
+                (format!("聚焦节点 {node} 不存在"), format!("focused node {node} does not exist"))
             }
             StoreFlaw::WrongStatus { is, should } => (
-                format!("状态为 {is}，按其子节点应为 {should}"),
-                format!("is {is}, but by its children must be {should}"),
+                format!("状态为 {is}，根据子节点应为 {should}"),
+                format!("status is {is}, but the children require {should}"),
             ),
             StoreFlaw::KeptAside => (
-                String::from("崩溃恢复时您的修改被保留，这是程序原要写入的版本；比较后可删除"),
+                String::from("保留副本：文件已被修改，恢复处理没有写入此版本；比较两者后删除此副本"),
                 String::from(
-                    "your edit was kept during recovery; this is what would have been written: compare, then delete it",
+                    "kept copy: the file had been edited, so recovery did not write this version; \
+                     compare both, then delete this copy",
                 ),
             ),
             StoreFlaw::BrokenJournal => (
-                String::from("日志文件中无法解析的部分；查看后可删除"),
-                String::from("a part of the journal that could not be read: look at it, then delete it"),
+                String::from("重做日志中无法解析的部分；查看后删除它"),
+                String::from("part of the journal that cannot be parsed; inspect it, then delete it"),
             ),
         };
         lang.pick(zh, en)

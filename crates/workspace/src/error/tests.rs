@@ -1,0 +1,155 @@
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tanmi_base::{Interface, Lang, clock};
+
+use super::{Error, Unfinished};
+use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
+use crate::state::Action;
+
+const SINCE: i64 = 1_750_000_000_000;
+
+/// One error of every variant, and more where a variant has several texts.
+fn samples() -> Vec<Error> {
+    let workspace = || WorkspaceId::parse("ws-20260101-000000-abcd").unwrap();
+    let node = || NodeId::parse("node-20260101-000000-0001").unwrap();
+    let parent = || NodeId::parse("node-20260101-000000-0002").unwrap();
+    let path = || PathBuf::from("/project/file");
+    let too_long = |field, unit| Error::TooLong { field, unit, limit: 200, actual: 201 };
+    let transition = |allowed| Error::InvalidTransition {
+        node: node(),
+        kind: NodeType::Execution,
+        status: NodeStatus::Pending,
+        action: Action::Complete,
+        allowed,
+    };
+    let unfinished = Unfinished {
+        id: node(),
+        title: String::from("Title"),
+        status: NodeStatus::Pending,
+        allowed: vec![Action::Start],
+    };
+    let children =
+        |count| Error::ChildrenUnfinished { node: parent(), unfinished: vec![unfinished.clone()], count };
+    let rules = |given: Option<&str>| Error::RulesHashMismatch {
+        given: given.map(String::from),
+        rules: vec![String::from("First rule"), String::from("Second rule")],
+        hash: String::from("abcd1234"),
+    };
+    vec![
+        Error::invalid("title", "包含 NUL 字符", "contains a NUL character"),
+        Error::Empty { field: "title" },
+        too_long("name", "characters"),
+        too_long("title", "characters"),
+        too_long("rules", "entries"),
+        too_long("note", "bytes"),
+        Error::unknown_word("status", "done", NodeStatus::WORDS),
+        Error::bad_id("workspaceId", "x", "ws-…"),
+        Error::bad_id("nodeId", "x", "root | node-…"),
+        Error::WorkspaceNotFound { id: workspace().to_string(), existing: Vec::new() },
+        Error::WorkspaceNotFound {
+            id: workspace().to_string(),
+            existing: vec![(workspace(), String::from("Name"))],
+        },
+        Error::node_not_found("nodeId", &node()),
+        transition(vec![Action::Start]),
+        transition(Vec::new()),
+        Error::ConclusionRequired { node: node(), action: Action::Complete },
+        Error::NodeTaken { node: node(), by: String::from("session-1"), since: SINCE },
+        children(1),
+        children(2),
+        rules(None),
+        rules(Some("ffff")),
+        Error::WorkspaceArchived { id: workspace() },
+        Error::WorkspaceNotArchived { id: workspace() },
+        Error::RootProtected { action: "move" },
+        Error::RootProtected { action: "delete" },
+        Error::ParentIsExecution { parent: parent() },
+        Error::ParentCancelled { parent: parent() },
+        Error::MoveIntoSelf { node: node(), parent: parent() },
+        Error::TooDeep { limit: 64 },
+        Error::NotInList { field: "rules", what: String::from("Rule"), known: Vec::new() },
+        Error::NotInList {
+            field: "rules",
+            what: String::from("Rule"),
+            known: vec![String::from("First rule")],
+        },
+        Error::ReferenceNotFound { target: String::from("docs/a.md") },
+        Error::Outdated { version: String::from("v2"), current: Box::new(json!({})) },
+        Error::Damaged { path: path(), line: 3, reason: String::from("title is missing") },
+        Error::Busy { path: path() },
+        Error::Contended { path: String::from("/project/file") },
+        Error::Index(index_error()),
+        Error::Io { path: path(), source: std::io::Error::other("permission denied") },
+    ]
+}
+
+fn index_error() -> tanmi_index::IndexError {
+    match tanmi_index::NodeIndex::open(Path::new("missing/index.sqlite"), "boot") {
+        Err(error) => error,
+        Ok(_) => panic!("an index was opened in a folder that does not exist"),
+    }
+}
+
+/// The different hints of an error, each with the interfaces that show it.
+fn hints(error: &Error, lang: Lang) -> Vec<(String, Vec<String>)> {
+    let mut hints: Vec<(String, Vec<String>)> = Vec::new();
+    for interface in Interface::ALL {
+        let Some(hint) = error.hint(lang, interface) else { continue };
+        let name = format!("{interface:?}");
+        match hints.iter_mut().find(|(known, _)| *known == hint) {
+            Some((_, interfaces)) => interfaces.push(name),
+            None => hints.push((hint, vec![name])),
+        }
+    }
+    hints
+}
+
+#[test]
+fn texts_of_every_error_in_every_language_and_interface() {
+    let mut out = String::new();
+    let since = clock::local_stamp(SINCE);
+    for error in samples() {
+        let _ = writeln!(out, "{}", error.code());
+        for lang in [Lang::En, Lang::Zh] {
+            let message = error.message(lang).replace(&since, "2025-06-15 00:00:00");
+            let _ = writeln!(out, "  {lang:?} {message}");
+            for (hint, interfaces) in hints(&error, lang) {
+                let _ = writeln!(out, "    {}: {}", interfaces.join(", "), hint.replace('\n', "⏎"));
+            }
+        }
+    }
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn hints_name_only_what_the_interface_offers() {
+    for error in samples() {
+        for lang in [Lang::En, Lang::Zh] {
+            for interface in Interface::ALL {
+                let Some(hint) = error.hint(lang, interface) else { continue };
+                let has_command = hint.contains("tanmi ") || hint.contains("--");
+                let has_tool =
+                    ["workspace_", "node_", "memory_", "context_", "session_", "sessionId", "nodeId"]
+                        .iter()
+                        .any(|word| hint.contains(word));
+                assert!(!has_command || interface.has_commands(), "{interface:?}: {hint}");
+                assert!(!has_tool || interface == Interface::Mcp, "{interface:?}: {hint}");
+                assert!(!interface.is_agent() || !hint.contains("force"), "{interface:?}: {hint}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_start_in_lower_case_and_end_without_period() {
+    for error in samples() {
+        for text in
+            [Some(error.message(Lang::En)), error.hint(Lang::En, Interface::CommandLine)].iter().flatten()
+        {
+            assert!(!text.starts_with(char::is_uppercase), "{text}");
+            assert!(!text.ends_with('.'), "{text}");
+        }
+    }
+}
