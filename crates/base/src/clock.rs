@@ -1,6 +1,6 @@
-//! Time comes in here and nowhere else, so that `TANMI_NOW` can fix it for tests and replays.
+//! The clock. All code gets the current time from here, so that `TANMI_NOW` can fix it for tests and replays.
 //!
-//! Domain code takes a [`Millis`] as an argument; only the edges of the program call [`now`].
+//! Domain code takes a [`Millis`] as an argument; only the entry points of the program call [`now`].
 
 use std::sync::OnceLock;
 
@@ -9,19 +9,19 @@ use jiff::{Timestamp, tz::TimeZone};
 /// Milliseconds since the Unix epoch.
 pub type Millis = i64;
 
-/// The present, or `TANMI_NOW` (milliseconds since the epoch) if that is set to a number.
+/// Returns the current time, or `TANMI_NOW` (milliseconds since the epoch) if that is set to a number.
 pub fn now() -> Millis {
     if let Some(fixed) = std::env::var("TANMI_NOW").ok().and_then(|value| value.trim().parse().ok()) {
         return fixed;
     }
-    #[allow(clippy::disallowed_methods)] // the one door
+    #[allow(clippy::disallowed_methods)] // the only call in the program
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Local wall-clock time as log lines show it: `YYYY-MM-DD HH:mm:ss`.
+/// Returns local wall-clock time in the format of log entries: `YYYY-MM-DD HH:mm:ss`.
 ///
-/// Reads the system's time zone, which is too slow for a hook: hooks use the millisecond keys instead.
+/// Reads the system's time zone, which is too slow for a hook; hooks use millisecond timestamps instead.
 pub fn local_stamp(at: Millis) -> String {
     match Timestamp::from_millisecond(at) {
         Ok(stamp) => stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -29,16 +29,17 @@ pub fn local_stamp(at: Millis) -> String {
     }
 }
 
-/// The UTC day of a moment as `YYYY-MM-DD`. Needs no time zone, so hooks may ask.
+/// Returns the UTC day of a time as `YYYY-MM-DD`. Needs no time zone, so it is fast enough for hooks.
 pub fn utc_day(at: Millis) -> String {
     let day =
         Timestamp::from_millisecond(at).map(|stamp| TimeZone::UTC.to_datetime(stamp).date().to_string());
     day.unwrap_or_else(|_| String::from("0000-00-00"))
 }
 
-/// What changes at every start of the machine. Files written without fsync are only trusted within one boot.
+/// Returns an id that changes at every start of the machine. Files written without fsync are trusted only within
+/// one boot.
 ///
-/// Where the system has no such thing the answer is constant, and recovery then trusts the page cache.
+/// On systems without a boot id the result is constant, and recovery then trusts the page cache.
 pub fn boot_id() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {

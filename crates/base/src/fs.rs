@@ -1,6 +1,7 @@
-//! Files: identity, atomic replacement, removal. Every write of the program ends in one of these functions.
+//! File operations: identity, atomic replacement, removal. Every write of the program goes through these
+//! functions.
 //!
-//! What is written and why is not known here.
+//! This module does not know what the files contain.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// What tells whether a file is still the one that was read: modification time, size and inode.
+/// Identity of a file's content on disk: modification time, size and inode. Tells whether a file changed since it
+/// was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSig {
     #[serde(rename = "m")]
@@ -25,7 +27,7 @@ impl FileSig {
         FileSig { mtime_ns: mtime_ns(meta), size: meta.len(), inode: inode(meta) }
     }
 
-    /// `None` if there is no such file.
+    /// Returns the signature of a file, or `None` if there is no such file.
     pub fn of(path: &Path) -> io::Result<Option<FileSig>> {
         match std::fs::metadata(path) {
             Ok(meta) => Ok(Some(FileSig::from_metadata(&meta))),
@@ -35,7 +37,8 @@ impl FileSig {
     }
 }
 
-/// Missing, or below something that is not a folder: either way there is nothing there.
+/// Returns whether an error means that nothing exists at the path: the file is missing, or a parent is not a
+/// folder.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -58,7 +61,8 @@ fn inode(_: &Metadata) -> u64 {
     0
 }
 
-/// How many names a folder has (on most Unix file systems: its subfolders + 2). 0 where nobody counts.
+/// Returns the number of hard links of a folder (on most Unix file systems: its subfolders + 2), or 0 where the
+/// system has no such count.
 #[cfg(unix)]
 pub fn link_count(meta: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(meta)
@@ -69,14 +73,15 @@ pub fn link_count(_: &Metadata) -> u64 {
     0
 }
 
-/// A name nobody else uses at this moment, in `dir`.
+/// Returns an unused file name in `dir`, unique across processes.
 pub(crate) fn temp_path(dir: &Path) -> PathBuf {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
     dir.join(format!("tmp-{}-{n}-{}", std::process::id(), crate::id::random(6)))
 }
 
-/// Whether a file of this name was left by a process that is no more. Where nobody can tell, none was.
+/// Returns whether this is the name of a temporary file of a process that no longer runs. Returns `false` where
+/// that cannot be determined.
 pub fn is_leftover(name: &str) -> bool {
     let parts: Vec<&str> = name.strip_prefix("tmp-").unwrap_or_default().split('-').collect();
     let [pid, count, random] = parts.as_slice() else { return false };
@@ -86,14 +91,15 @@ pub fn is_leftover(name: &str) -> bool {
     pid.is_some_and(|pid| processes.join("self").exists() && !processes.join(pid.to_string()).exists())
 }
 
-/// Whether the bytes must be on the disk before the call returns, or may follow from a journal.
+/// Whether the bytes must be on the disk before the call returns, or can be restored from a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     Synced,
     Journaled,
 }
 
-/// Replaces `path` in one step, by way of a temporary file in `temp_dir` (same file system). Returns the new identity.
+/// Replaces `path` atomically, using a temporary file in `temp_dir` (on the same file system). Returns the new
+/// signature.
 pub fn write_atomic(
     path: &Path,
     bytes: &[u8],
@@ -110,8 +116,9 @@ pub fn write_atomic(
     written
 }
 
-/// As [`write_atomic`], but only if the file is still `expected`: what is replaced is looked at once more when it can no
-/// longer change its name. `None` means that somebody else's file was there, and still is.
+/// Like [`write_atomic`], but only if the file still is `expected`. The replaced file is checked after the swap,
+/// when it can no longer be renamed by another process. Returns `None` if another process had changed the file;
+/// that file stays in place.
 pub fn replace_if(
     path: &Path,
     bytes: &[u8],
@@ -124,11 +131,11 @@ pub fn replace_if(
     let swapped = written.and_then(|sig| Ok((sig, exchange(&temp, path)?)));
     let outcome = match swapped {
         Err(error) => Err(error),
-        // No such call here: the look before this one has to do.
+        // No atomic swap on this system: the caller's check before this call has to suffice.
         Ok((sig, false)) => std::fs::rename(&temp, path).map(|()| Some(sig)),
-        // One that cannot be looked at is not known to be the expected one.
+        // A file that cannot be inspected does not count as the expected one.
         Ok((sig, true)) if FileSig::of(&temp).is_ok_and(|was| was == Some(expected)) => Ok(Some(sig)),
-        Ok((sig, true)) => put_back(&temp, path, sig).map(|()| None),
+        Ok((sig, true)) => swap_back(&temp, path, sig).map(|()| None),
     };
     let _ = std::fs::remove_file(&temp);
     sync_parent(path, durability);
@@ -143,8 +150,9 @@ fn sync_parent(path: &Path, durability: Durability) {
     }
 }
 
-/// Somebody else's file was there: it goes back. If yet another one came in between, that one is the latest and stays.
-fn put_back(temp: &Path, path: &Path, own: FileSig) -> io::Result<()> {
+/// Swaps the file of another process back into place. If a third file was written meanwhile, that is the latest
+/// one and stays.
+fn swap_back(temp: &Path, path: &Path, own: FileSig) -> io::Result<()> {
     exchange(temp, path)?;
     if FileSig::of(temp)?.is_some_and(|sig| sig.inode != own.inode) {
         exchange(temp, path)?;
@@ -152,14 +160,14 @@ fn put_back(temp: &Path, path: &Path, own: FileSig) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a file in one step, if there is none. `false` if somebody was quicker.
+/// Creates a file atomically if there is none. Returns `false` if another process created it first.
 pub fn create_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Durability) -> io::Result<bool> {
     let temp = temp_path(temp_dir);
-    // A second name for a file cannot take the place of another file.
+    // A hard link never replaces an existing file.
     let made = write_new(&temp, bytes, durability).and_then(|_| match std::fs::hard_link(&temp, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // No second names on this file system.
+        // No hard links on this file system.
         Err(_) if !path.exists() => std::fs::rename(&temp, path).map(|()| true),
         Err(_) => Ok(false),
     });
@@ -168,25 +176,26 @@ pub fn create_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Dur
     made
 }
 
-/// Removes a file, if it is still this one. `false` if it is another, which stays.
+/// Removes a file if it still is `expected`. Returns `false` if it is another file, which stays.
 pub fn remove_if(path: &Path, temp_dir: &Path, expected: FileSig) -> io::Result<bool> {
     let temp = temp_path(temp_dir);
     std::fs::rename(path, &temp)?;
     if FileSig::of(&temp)? == Some(expected) {
         return std::fs::remove_file(&temp).map(|()| true);
     }
-    // Back under its name, unless there is a newer one by now.
+    // Restore the name, unless a newer file has it by now.
     if std::fs::hard_link(&temp, path).is_err() && !path.exists() {
         return std::fs::rename(&temp, path).map(|()| false);
     }
     std::fs::remove_file(&temp).map(|()| false)
 }
 
-/// A new file that is as private as the one it is going to replace, from its first byte on, and belongs to the same owner.
+/// Writes a new file with the owner of the file it will replace. Invariant: it is never less private than that
+/// file, from its first byte on.
 fn write_like(old: &Path, new: &Path, bytes: &[u8], durability: Durability) -> io::Result<FileSig> {
     let mut file = open_like(old, new)?;
     file.write_all(bytes)?;
-    keep_mode(old, new)?;
+    copy_mode(old, new)?;
     if durability == Durability::Synced {
         file.sync_data()?;
     }
@@ -203,7 +212,7 @@ fn open_like(old: &Path, new: &Path) -> io::Result<File> {
     let file = options.write(true).create_new(true).mode(meta.mode() & 0o777 | 0o600).open(new)?;
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (meta.uid(), meta.gid()) {
-        // Only root can, and only root needs to.
+        // Only root can change the owner, and only root needs to.
         let _ = std::os::unix::fs::chown(new, Some(meta.uid()), Some(meta.gid()));
     }
     Ok(file)
@@ -214,7 +223,7 @@ fn open_like(_: &Path, new: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(new)
 }
 
-/// Swaps two files in one step. `false` where the system or the file system cannot.
+/// Swaps two files atomically. Returns `false` where the system or the file system cannot.
 #[cfg(target_os = "linux")]
 fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -230,14 +239,14 @@ fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// As [`write_atomic`], synced, in a folder and with a file that are for their owner alone.
+/// Like [`write_atomic`], synced; the file and its folder are readable only by their owner.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     create_private_dir(dir)?;
     let temp = temp_path(dir);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // From the beginning: a folder that was there before may be open to others.
+    // Set the mode at creation: an existing folder may be open to other users.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options
@@ -251,9 +260,9 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A file that a group shares, or that only its owner may read, stays so.
+/// Copies the permissions of the old file, so that a shared file stays shared and a private file stays private.
 #[cfg(unix)]
-fn keep_mode(old: &Path, new: &Path) -> io::Result<()> {
+fn copy_mode(old: &Path, new: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let Ok(meta) = std::fs::metadata(old) else { return Ok(()) };
     let mode = meta.permissions().mode() & 0o777;
@@ -264,7 +273,7 @@ fn keep_mode(old: &Path, new: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn keep_mode(_: &Path, _: &Path) -> io::Result<()> {
+fn copy_mode(_: &Path, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
@@ -278,54 +287,56 @@ pub fn write_new(path: &Path, bytes: &[u8], durability: Durability) -> io::Resul
     Ok(FileSig::from_metadata(&file.metadata()?))
 }
 
-/// Appends in one write, so that lines of several processes stay whole. A new file is its owner's alone.
+/// Appends in one write, so that lines of several processes are not mixed. A new file is readable only by its
+/// owner.
 pub fn append_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // A pipe would wait for its reader.
+    // Opening a pipe would block until a reader opens it.
     if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut file = options.open(path)?;
     let written = file.write_all(bytes);
     if written.is_err() {
-        // Whatever got in is a line of its own, and costs nobody else's.
+        // End the partial line, so that it does not spoil the next one.
         let _ = file.write_all(b"\n");
     }
     written
 }
 
-/// Makes a folder's entries durable. Best effort: some systems cannot, and then rename order is all there is.
+/// Makes a folder's entries durable. Best effort: some systems cannot, and then only the order of renames
+/// protects them.
 pub fn sync_dir(dir: &Path) {
     if let Ok(file) = File::open(dir) {
         let _ = file.sync_all();
     }
 }
 
-/// Makes everything written so far on the file system of `within` durable, where the system has a call for it.
+/// Makes everything written so far on the file system of `within` durable, if the system has a call for it.
 #[cfg(target_os = "linux")]
 pub fn sync_file_system(within: &File) -> io::Result<()> {
     rustix::fs::syncfs(within).map_err(io::Error::from)
 }
 
-/// Elsewhere data files are synced one by one when they are written.
+/// Does nothing: on these systems each data file is synced when it is written.
 #[cfg(not(target_os = "linux"))]
 pub fn sync_file_system(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a file that may be missing.
+/// Reads a file; returns `None` if it is missing.
 pub fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     read_limited(path, MAX_FILE)
 }
 
-/// Far above every file of ours, and still something a process can hold.
+/// Far above the size of any file the program writes, and still small enough to hold in memory.
 const MAX_FILE: u64 = 256 << 20;
 
-/// As [`read_optional`], for files that others may have put there: a pipe, a device or a giant is an error and is never
-/// opened.
+/// Like [`read_optional`], for files that other programs may have created. A pipe, a device or a file longer than
+/// `max` is an error and is never opened.
 pub fn read_limited(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
@@ -345,11 +356,12 @@ pub fn read_limited(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Removes a file or a whole folder for good; missing is fine. Never follows a symbolic link.
+/// Removes a file or a folder with its content permanently; a missing path is not an error. Never follows a
+/// symbolic link.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let removed = match std::fs::symlink_metadata(path) {
         Err(error) => Err(error),
-        #[allow(clippy::disallowed_methods)] // the one door
+        #[allow(clippy::disallowed_methods)] // the only call in the program
         Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),
     };
@@ -359,12 +371,12 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether `path` is a symbolic link, which no folder of ours ever is.
+/// Returns whether `path` is a symbolic link. The program never creates its folders as links.
 pub fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
 }
 
-/// Creates a folder and what is above it; what is new is readable by its owner alone.
+/// Creates a folder and its parents; new folders are readable only by their owner.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -378,31 +390,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_else_s_file_is_replaced_or_removed() {
+    fn changed_file_is_neither_replaced_nor_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         assert!(create_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap());
-        assert!(!create_atomic(&path, b"two", dir.path(), Durability::Journaled).unwrap(), "it is there");
+        assert!(!create_atomic(&path, b"two", dir.path(), Durability::Journaled).unwrap(), "file exists");
         let read = FileSig::of(&path).unwrap().unwrap();
         write_atomic(&path, b"theirs", dir.path(), Durability::Journaled).unwrap();
         assert_eq!(replace_if(&path, b"ours", dir.path(), Durability::Journaled, read).unwrap(), None);
         assert!(!remove_if(&path, dir.path(), read).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
-        // Theirs was swapped out; before it is put back, they write once more.
+        // Another process writes the file after the swap and before the swap back.
         let (temp, own) =
             (dir.path().join("t"), write_new(&dir.path().join("o"), b"ours", Durability::Journaled).unwrap());
         std::fs::rename(&path, &temp).unwrap();
         write_new(&path, b"newest", Durability::Journaled).unwrap();
-        put_back(&temp, &path, own).unwrap();
+        swap_back(&temp, &path, own).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"newest");
         let now = FileSig::of(&path).unwrap().unwrap();
         assert!(remove_if(&path, dir.path(), now).unwrap() && !path.exists());
     }
 
     #[test]
-    fn names_that_dead_processes_leave() {
+    fn is_leftover_matches_only_names_of_dead_processes() {
         assert!(is_leftover("tmp-4194304-0-abcdef"));
-        assert!(!is_leftover(&temp_path(Path::new("/")).file_name().unwrap().to_string_lossy()), "alive");
+        assert!(
+            !is_leftover(&temp_path(Path::new("/")).file_name().unwrap().to_string_lossy()),
+            "process is alive"
+        );
         for name in [
             "tmp-notes",
             "tmp-4194304",
@@ -415,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn write_atomic_replaces_and_leaves_no_temp() {
+    fn write_atomic_replaces_file_and_leaves_no_temp() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.md");
         for (text, durability) in [("one", Durability::Synced), ("two", Durability::Journaled)] {
@@ -427,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn replace_if_gives_way_to_somebody_else_s_file() {
+    fn replace_if_changed_file_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.md");
         let seen = write_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap();
@@ -441,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_no_temp() {
+    fn write_atomic_failure_keeps_old_file_and_leaves_no_temp() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("folder");
         std::fs::create_dir(&target).unwrap();

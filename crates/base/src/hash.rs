@@ -1,14 +1,15 @@
-//! Two digests: one that tells whether something changed, and one that somebody may lean on.
+//! Two digests: MD5 to detect changes, SHA-256 where collisions must be infeasible.
 
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-/// Content identity for freshness and recovery; not a defence against anybody.
+/// Returns the MD5 of a content, to detect changes during refresh and recovery. Not collision-resistant.
 pub fn md5_hex(bytes: &[u8]) -> String {
     hex(&Md5::digest(bytes))
 }
 
-/// For what a person has agreed to: nobody can make another text with the same digest.
+/// Returns the SHA-256 of content that the user agreed to. Collision-resistant, so other content cannot use the
+/// same consent.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_the_known_ones() {
+    fn digests_match_published_test_vectors() {
         assert_eq!(md5_hex(b"abc"), "900150983cd24fb0d6963f7d28e17f72");
         assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }

@@ -1,16 +1,17 @@
-//! The redo journal: one fsynced record makes a change of several files durable; renames then carry it out.
+//! The redo journal: one fsynced record makes a change of several files durable; renames then apply it.
 //!
-//! A record is appended and synced, the files are replaced, a mark says so. Whoever opens a journal whose last record
-//! has no mark finishes it ([`Journal::recover`]). The data files are not synced one by one, so after a restart of the
-//! machine every record since the last checkpoint is looked at again.
+//! A commit appends and syncs a record, replaces the files, and appends a mark. If the last record has no mark,
+//! the next process that opens the journal finishes it ([`Journal::recover`]). Data files are not synced one by
+//! one, so after a restart of the machine every record since the last checkpoint is checked again.
 //!
-//! Recovery never overwrites what a person wrote: a file is replaced only if it is missing, empty, or exactly the
-//! file that the change had seen. Anything else is kept, and our version is put beside it. A change that had been
-//! carried out before the machine went down is only repeated where the disk shows that it got lost: a file or folder
-//! that a person took away since then leaves a newer time on the folder around it, and stays away.
+//! Invariant: recovery never overwrites what a person wrote. A file is replaced only if it is missing, empty, or
+//! exactly the file that the change was based on. Any other file stays, and our version is saved as a kept copy.
+//! A change that was applied before the machine went down is repeated only if the disk shows that it was lost: if
+//! a person removed a file or folder since then, the parent folder has a newer modification time, and the removal
+//! stands.
 //!
-//! The format is one line each: `H {header}`, `R crc {record}`, `A seq` (carried out), `V seq` (given up). The caller
-//! holds the lock.
+//! The format is one entry per line: `H {header}`, `R crc {record}`, `A seq` (applied), `V seq` (voided). The
+//! caller holds the lock.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -27,7 +28,7 @@ mod tail;
 
 pub use tail::{JournalEvent, JournalTail};
 
-/// One file or folder to change. Paths are relative to the journal's root and use `/`.
+/// A change of one file or folder. Paths are relative to the journal's root and use `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -35,7 +36,7 @@ pub enum Change {
     Move { from: String, to: String },
 }
 
-/// What a file was when the change was decided; `None` in its place means that there was no file.
+/// The file that a change was based on. `None` in place of this type means that there was no file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedFile {
     pub sig: FileSig,
@@ -53,7 +54,7 @@ struct Record {
     seq: u64,
     time: Millis,
     changes: Vec<Change>,
-    /// When the folder around each change had last been changed, in the order of the changes.
+    /// Modification time of the parent folder of each change, in the order of the changes.
     #[serde(default)]
     folders: Vec<i64>,
 }
@@ -61,19 +62,19 @@ struct Record {
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     version: u32,
-    /// The sequence number of the last change before this file began.
+    /// The sequence number of the last change before this journal file.
     base: u64,
     boot: String,
 }
 
-/// What recovery did, for the log and for the person.
+/// What recovery did, for the log and for the user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Files it brought to the state that was promised.
+    /// Files that recovery brought to their committed state.
     pub written: Vec<String>,
-    /// Files that a person had changed meanwhile: left alone, our version saved under the given name.
+    /// Files that a person had changed meanwhile, each with the path of our kept copy. The person's file stays.
     pub kept: Vec<(String, PathBuf)>,
-    /// The journal itself was damaged here; the rest of it is saved under the given name.
+    /// Path of the saved rest of the journal, if the journal itself was damaged.
     pub damaged: Option<PathBuf>,
 }
 
@@ -83,18 +84,18 @@ impl Recovery {
     }
 }
 
-/// What became of a record that is durable.
+/// The result of a commit whose record is durable.
 #[derive(Debug)]
 pub struct Applied {
-    /// What each written file is now, in the order of the changes.
+    /// The new signature of each written file, in the order of the changes.
     pub sigs: Vec<Option<FileSig>>,
-    /// Files that a person saved in the very moment: theirs stands, ours is under the given name.
+    /// Files that a person saved during the commit, each with the path of our kept copy. The person's file stays.
     pub kept: Vec<(String, PathBuf)>,
-    /// Something could not be done yet; whoever opens the journal next finishes it.
+    /// A change could not be applied yet; the next process that opens the journal finishes it.
     pub is_unfinished: bool,
 }
 
-/// Somebody changed a file between our look at it and our write.
+/// Why a change was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     #[error("{path} was changed by somebody else in the same moment")]
@@ -103,17 +104,18 @@ pub enum CommitError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The folders a journal works in.
+/// The folders of a journal, and which changes it may contain.
 #[derive(Clone, Debug)]
 pub struct JournalPaths {
-    /// What paths in records are relative to.
+    /// The folder that paths in records are relative to.
     pub root: PathBuf,
-    /// Scratch space on the same file system, for the holder of the lock alone, who empties it first.
+    /// Folder for temporary files on the same file system. Only the holder of the lock uses it, and empties it
+    /// first.
     pub temp: PathBuf,
-    /// Where our version of a file goes that a person changed meanwhile.
+    /// Folder for kept copies.
     pub kept: PathBuf,
-    /// Which changes can be ours at all. A journal may come with a cloned repository, so a record that names any other
-    /// place is not carried out.
+    /// Returns whether a change is allowed. A journal may come with a cloned repository, so a record that names
+    /// any other path is not applied.
     pub allows: fn(&Change) -> bool,
 }
 
@@ -121,14 +123,14 @@ pub struct JournalPaths {
 pub struct Journal {
     file: File,
     path: PathBuf,
-    places: JournalPaths,
+    paths: JournalPaths,
     seq: u64,
     len: u64,
-    /// Something may be unfinished: the tail has no mark, or the machine was restarted.
-    dirty: bool,
+    /// A change may be unfinished: the last record has no mark, or the machine was restarted.
+    needs_recovery: bool,
 }
 
-/// Past this size a checkpoint makes the data files durable and starts a new file.
+/// Beyond this size, a checkpoint makes the data files durable and starts a new journal file.
 const CHECKPOINT_BYTES: u64 = 4 << 20;
 
 impl Journal {
@@ -139,92 +141,94 @@ impl Journal {
         fs::write_atomic(path, line.as_bytes(), temp, Durability::Synced).map(|_| ())
     }
 
-    /// Opens the journal, creating it if it is missing; `fallback_base` is the last number anybody remembers.
-    pub fn open(path: &Path, places: JournalPaths, fallback_base: u64) -> io::Result<Journal> {
+    /// Opens the journal, creating it if it is missing. `fallback_base` is the last known sequence number.
+    pub fn open(path: &Path, paths: JournalPaths, fallback_base: u64) -> io::Result<Journal> {
         let options = || OpenOptions::new().read(true).append(true).open(path);
         let mut file = match options() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Journal::create(path, &places.temp, fallback_base)?;
+                Journal::create(path, &paths.temp, fallback_base)?;
                 options()?
             }
             other => other?,
         };
         let len = file.metadata()?.len();
-        let (head, tail) = ends(&mut file, len)?;
+        let (head, tail) = read_head_and_tail(&mut file, len)?;
         let same_boot = first_line(&head)
             .and_then(parse_header)
             .is_some_and(|header| header.boot == crate::clock::boot_id());
         let seq = if same_boot { last_mark(&tail) } else { None };
-        let (seq, dirty) = match (seq, same_boot && head.len() as u64 == len) {
+        let (seq, needs_recovery) = match (seq, same_boot && head.len() as u64 == len) {
             (Some(seq), _) => (seq, false),
-            (None, true) => match only_header(&head) {
+            (None, true) => match header_only_base(&head) {
                 Some(base) => (base, false),
                 None => (fallback_base, true),
             },
             (None, false) => (fallback_base, true),
         };
-        Ok(Journal { file, path: path.to_owned(), places, seq, len, dirty })
+        Ok(Journal { file, path: path.to_owned(), paths, seq, len, needs_recovery })
     }
 
-    /// The number of the last change.
+    /// Returns the sequence number of the last change.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// Whether [`Journal::recover`] has anything to look at.
+    /// Returns whether the caller must call [`Journal::recover`].
     pub fn needs_recovery(&self) -> bool {
-        self.dirty
+        self.needs_recovery
     }
 
-    /// Makes a change durable, then carries it out. On `Conflict` nothing has changed and the caller decides anew.
+    /// Makes a change durable, then applies it. On `Conflict` nothing has changed, and the caller may decide
+    /// again.
     ///
-    /// The caller brings its index up to date and then calls [`Journal::mark_applied`]; until then a crash means
+    /// The caller then updates its index and calls [`Journal::mark_applied`]. A crash before that call leads to
     /// recovery.
     pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<Applied, CommitError> {
-        apply::check(&self.places, &changes)?;
+        apply::check(&self.paths, &changes)?;
         if self.len > CHECKPOINT_BYTES {
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
-        let folders = changes.iter().map(|change| apply::folder_time(&self.places, change)).collect();
+        let folders = changes.iter().map(|change| apply::parent_mtime(&self.paths, change)).collect();
         let record = Record { seq: self.seq + 1, time: now, changes, folders };
         self.append_record(&record).map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         self.seq = record.seq;
-        // From here the record is durable. What stops it before anything is touched voids it; later, it is a fact that
-        // only has to be finished.
-        let applied = match apply::check(&self.places, &record.changes) {
-            Ok(()) => apply::apply(&self.places, &record.changes),
+        // From here the record is durable. A failure before the first file is touched voids it. After that it
+        // counts as committed, and recovery finishes it.
+        let applied = match apply::check(&self.paths, &record.changes) {
+            Ok(()) => apply::apply(&self.paths, &record.changes),
             Err(conflict) => Err(conflict),
         };
         if applied.is_err() {
-            self.void().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
+            self.void_last_record().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
         applied
     }
 
-    /// Takes the last record back. Synced, because nobody looks at a record again to find out that it was refused.
-    fn void(&mut self) -> io::Result<()> {
-        self.mark(b'V')?;
+    /// Voids the last record. Synced, because recovery would otherwise apply a change that the caller was told
+    /// had failed.
+    fn void_last_record(&mut self) -> io::Result<()> {
+        self.append_mark(b'V')?;
         self.file.sync_data()
     }
 
-    /// Says that the files and whatever is derived from them are as the last record wants them.
+    /// Marks the last record as applied: the files and all data derived from them reflect it.
     pub fn mark_applied(&mut self) -> io::Result<()> {
-        self.mark(b'A')
+        self.append_mark(b'A')
     }
 
-    /// Finishes what a dead process or a dead machine left unfinished. The caller refreshes its index, then calls
-    /// [`Journal::checkpoint`].
+    /// Finishes the changes that a killed process or a crashed machine left behind. The caller then refreshes its
+    /// index and calls [`Journal::checkpoint`].
     pub fn recover(&mut self) -> io::Result<Recovery> {
         let mut recovery = Recovery::default();
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;
-        let journal = parse(&bytes, self.places.allows);
+        let journal = parse(&bytes, self.paths.allows);
         if let Some(from) = journal.damaged_at {
-            let aside = self.places.kept.join(format!("journal-{}", crate::id::random(6)));
-            std::fs::create_dir_all(&self.places.kept)?;
-            fs::write_new(&aside, &bytes[from..], Durability::Synced)?;
-            recovery.damaged = Some(aside);
+            let copy = self.paths.kept.join(format!("journal-{}", crate::id::random(6)));
+            std::fs::create_dir_all(&self.paths.kept)?;
+            fs::write_new(&copy, &bytes[from..], Durability::Synced)?;
+            recovery.damaged = Some(copy);
         }
         let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
         let open: Vec<(&Record, bool)> = journal
@@ -232,24 +236,24 @@ impl Journal {
             .iter()
             .filter(|(_, mark)| match mark {
                 Some(b'V') => false,
-                // Within one boot the page cache has what was renamed; after a restart it may be gone.
+                // Within one boot the page cache has every renamed file; after a restart a rename may be lost.
                 Some(_) => !same_boot,
                 None => true,
             })
             .map(|(record, mark)| (record, mark.is_some()))
             .collect();
-        apply::redo(&self.places, &fold(&open), &mut recovery)?;
+        apply::redo_targets(&self.paths, &fold_records(&open), &mut recovery)?;
         self.seq = self.seq.max(journal.last_seq);
         Ok(recovery)
     }
 
-    /// Makes the data files durable and starts the journal afresh, keeping the numbering.
+    /// Makes the data files durable and starts a new journal file that continues the numbering.
     pub fn checkpoint(&mut self) -> io::Result<()> {
         fs::sync_file_system(&self.file)?;
-        Journal::create(&self.path, &self.places.temp, self.seq)?;
+        Journal::create(&self.path, &self.paths.temp, self.seq)?;
         self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
         self.len = self.file.metadata()?.len();
-        self.dirty = false;
+        self.needs_recovery = false;
         Ok(())
     }
 
@@ -258,7 +262,8 @@ impl Journal {
         let line = format!("R {:08x} {json}\n", crc32fast::hash(json.as_bytes()));
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // A full disk may have taken half a line: nothing was promised, so nothing may stay.
+            // A full disk may have written half a line. The record was not committed, so no part of it may
+            // remain.
             let _ = self.file.set_len(self.len);
             return Err(error);
         }
@@ -266,8 +271,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Not synced: a record without its mark is only looked at again.
-    fn mark(&mut self, kind: u8) -> io::Result<()> {
+    /// Appends a mark. Not synced: a record without its mark is only checked again.
+    fn append_mark(&mut self, kind: u8) -> io::Result<()> {
         let line = format!("{} {}\n", char::from(kind), self.seq);
         self.file.write_all(line.as_bytes())?;
         self.len += line.len() as u64;
@@ -275,8 +280,8 @@ impl Journal {
     }
 }
 
-/// The first and the last bytes: enough to tell a clean journal without reading it.
-fn ends(file: &mut File, len: u64) -> io::Result<(Vec<u8>, Vec<u8>)> {
+/// Returns the first and the last bytes, which are enough to recognise a clean journal without reading all of it.
+fn read_head_and_tail(file: &mut File, len: u64) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut head = Vec::with_capacity(256);
     file.seek(SeekFrom::Start(0))?;
     Read::take(&mut *file, 256).read_to_end(&mut head)?;
@@ -294,12 +299,12 @@ fn parse_header(line: &[u8]) -> Option<Header> {
     serde_json::from_slice(line.strip_prefix(b"H ")?).ok()
 }
 
-fn only_header(head: &[u8]) -> Option<u64> {
+fn header_only_base(head: &[u8]) -> Option<u64> {
     let line = first_line(head)?;
     (line.len() + 1 == head.len()).then(|| parse_header(line)).flatten().map(|header| header.base)
 }
 
-/// `…\nA 17\n` at the very end.
+/// Returns the sequence number of a mark (`…\nA 17\n`) at the end of the journal.
 fn last_mark(tail: &[u8]) -> Option<u64> {
     let text = tail.strip_suffix(b"\n")?;
     let start = text.iter().rposition(|b| *b == b'\n')? + 1;
@@ -328,7 +333,8 @@ struct Parsed {
     boot: Option<String>,
     records: Vec<(Record, Option<u8>)>,
     last_seq: u64,
-    /// A bad line that is not just the torn end of the file: the rest cannot be trusted to be in order.
+    /// Offset of a bad line that is not just the torn end of the file. The lines after it cannot be trusted to be
+    /// in order.
     damaged_at: Option<usize>,
 }
 
@@ -336,7 +342,7 @@ fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
     let mut parsed = Parsed::default();
     let mut at = 0;
     while at < bytes.len() {
-        // Without its line end a line is torn: its change was never acknowledged.
+        // A line without its line end is torn: its change was never acknowledged.
         let Some(end) = bytes[at..].iter().position(|b| *b == b'\n') else { break };
         let line = &bytes[at..at + end];
         if let Some(header) = parse_header(line) {
@@ -361,36 +367,36 @@ fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
     parsed
 }
 
-/// What is to be there in the end, with every state on the way that counts as "still as before".
-struct Goal<'a> {
+/// The final content of a file, with every earlier file that counts as unchanged by other programs.
+struct WriteTarget<'a> {
     text: &'a str,
     befores: Vec<Option<&'a ExpectedFile>>,
     trace: Trace,
 }
 
-/// What tells a change that got lost from one that a person undid.
+/// Distinguishes a lost change from one that a person undid.
 #[derive(Clone, Copy)]
 struct Trace {
-    /// It had been carried out.
+    /// The change had been applied before.
     was_applied: bool,
-    /// When the folder around it had last been changed before that.
+    /// Modification time of the parent folder before the change.
     folder: i64,
 }
 
-struct Removal<'a> {
+struct MoveTarget<'a> {
     from: &'a str,
     to: &'a str,
     trace: Trace,
 }
 
 #[derive(Default)]
-struct Goals<'a> {
-    writes: BTreeMap<&'a str, Goal<'a>>,
-    moves: Vec<Removal<'a>>,
+struct RedoTargets<'a> {
+    writes: BTreeMap<&'a str, WriteTarget<'a>>,
+    moves: Vec<MoveTarget<'a>>,
 }
 
-fn fold<'a>(records: &[(&'a Record, bool)]) -> Goals<'a> {
-    let mut goals = Goals::default();
+fn fold_records<'a>(records: &[(&'a Record, bool)]) -> RedoTargets<'a> {
+    let mut targets = RedoTargets::default();
     for (record, was_applied) in records {
         for (n, change) in record.changes.iter().enumerate() {
             let trace = Trace {
@@ -399,20 +405,24 @@ fn fold<'a>(records: &[(&'a Record, bool)]) -> Goals<'a> {
             };
             match change {
                 Change::Write { path, before, text } => {
-                    // Written again after it had been moved away: somebody brought it back.
-                    goals.moves.retain(|removal| !is_below(path, removal.from));
-                    let goal = goals.writes.entry(path).or_insert(Goal { text, befores: Vec::new(), trace });
-                    (goal.text, goal.trace) = (text, trace);
-                    goal.befores.push(before.as_ref());
+                    // A file written again after its folder was moved cancels the move: the folder was restored.
+                    targets.moves.retain(|moved| !is_below(path, moved.from));
+                    let target = targets.writes.entry(path).or_insert(WriteTarget {
+                        text,
+                        befores: Vec::new(),
+                        trace,
+                    });
+                    (target.text, target.trace) = (text, trace);
+                    target.befores.push(before.as_ref());
                 }
                 Change::Move { from, to } => {
-                    goals.writes.retain(|path, _| !is_below(path, from));
-                    goals.moves.push(Removal { from, to, trace });
+                    targets.writes.retain(|path, _| !is_below(path, from));
+                    targets.moves.push(MoveTarget { from, to, trace });
                 }
             }
         }
     }
-    goals
+    targets
 }
 
 fn is_below(path: &str, folder: &str) -> bool {

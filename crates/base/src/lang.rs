@@ -1,4 +1,5 @@
-//! Which of the two languages a text is shown in. The texts themselves live with what they speak of.
+//! The two languages of the program, and how one is chosen. The texts themselves live next to the code that uses
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// Han characters in the text at hand mean Chinese, other text English; no text leaves it to the locale.
+    /// Detects the language of a text: Chinese if it contains Han characters, else English. Returns `None` for a
+    /// text without letters or digits; the caller then falls back to the locale.
     pub fn of_text(text: &str) -> Option<Lang> {
         if text.chars().any(is_han) {
             return Some(Lang::Zh);
@@ -19,7 +21,7 @@ impl Lang {
         text.chars().any(char::is_alphanumeric).then_some(Lang::En)
     }
 
-    /// From `LC_ALL`, `LC_MESSAGES` and `LANG`, the first that is set.
+    /// Returns the language of the locale, from the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set.
     pub fn of_locale() -> Lang {
         let set = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| std::env::var(name).ok());
         match set.filter(|value| !value.is_empty()).map(|value| value.starts_with("zh")).next() {
@@ -28,7 +30,7 @@ impl Lang {
         }
     }
 
-    /// One of two texts.
+    /// Returns the text in this language.
     pub fn pick<T>(self, zh: T, en: T) -> T {
         match self {
             Lang::Zh => zh,

@@ -1,7 +1,7 @@
-//! The ground floor: what every other crate stands on and nothing of what they are about.
+//! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths, text
+//! budgets, masking of secrets, and the two languages.
 //!
-//! Clock, ids, hashes, atomic files, locks, the redo journal, paths, text budgets, secrets, the two languages. No
-//! workspace, no memory, no agent.
+//! Nothing in this crate knows about workspaces, memory or agents.
 
 pub mod clock;
 pub mod fs;

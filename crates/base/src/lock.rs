@@ -1,4 +1,5 @@
-//! Advisory locks on files. The kernel drops a lock with its process, so `kill -9` leaves no stale one.
+//! Advisory file locks. The kernel releases a lock when its process ends, so `kill -9` leaves no stale lock
+//! behind.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Held until dropped.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     file: Option<File>,
@@ -20,16 +21,17 @@ pub enum LockError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Milliseconds that anybody waits. A hook has less time than a person.
+/// How long a process waits for a lock, in milliseconds. Hooks wait for a shorter time than commands.
 static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
 
-/// For the rest of this process.
+/// Sets the time that this process waits for locks from now on.
 pub fn set_lock_timeout(patience: Duration) {
     PATIENCE.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 impl Lock {
-    /// Waits for the lock; creates the lock file, not its folder. `NotFound` means the folder is gone.
+    /// Waits for the lock. Creates the lock file but not its folder; `NotFound` means that the folder does not
+    /// exist.
     pub fn exclusive(path: &Path) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         let start = Instant::now();
@@ -49,7 +51,7 @@ impl Lock {
                     TryLockError::WouldBlock if start.elapsed() > patience => {
                         return Err(LockError::Busy { path: path.to_owned(), waited: patience.as_secs() });
                     }
-                    // A waiting process must not spin, and two must not stay in step.
+                    // Sleep instead of spinning; the jitter keeps two waiting processes from retrying in step.
                     TryLockError::WouldBlock => {
                         let jitter = u64::from(std::process::id()) % 7 * 50;
                         std::thread::sleep(pause + Duration::from_micros(jitter));
@@ -57,14 +59,14 @@ impl Lock {
                     }
                 }
             }
-            // The folder may have been moved to the trash while we waited: then we hold the lock of another place.
+            // The folder may have been moved to the trash while we waited. Then we hold the lock of another file.
             if same_file(&file, path) {
                 return Ok(Lock { file: Some(file) });
             }
         }
     }
 
-    /// The lock, if nobody has it now.
+    /// Returns the lock, or `None` if another process holds it.
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
@@ -74,12 +76,12 @@ impl Lock {
         }
     }
 
-    /// For readers of a place that cannot be written: there is nobody to wait for.
+    /// Returns a lock that holds nothing, for readers of a read-only folder: no process can write there.
     pub fn none() -> Lock {
         Lock { file: None }
     }
 
-    /// The lock file itself, for a file that is its own lock.
+    /// Returns the lock file, for a data file that is its own lock.
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
     }
@@ -98,7 +100,7 @@ fn same_file(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Windows refuses to move a folder with an open file in it, so the path still names what we hold.
+/// Windows refuses to move a folder that contains an open file, so the path still names the file we hold.
 #[cfg(not(unix))]
 fn same_file(_: &File, path: &Path) -> bool {
     path.exists()

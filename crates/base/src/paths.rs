@@ -1,15 +1,15 @@
-//! Where things are: the home store, the project a working directory belongs to, and the names below both.
+//! Locations: the home store, the project of a working directory, and the folder names in both.
 //!
 //! Nothing is created here.
 
 use std::path::{Path, PathBuf};
 
-/// The store folder of a project, and of the home.
+/// Folder name of the project store and of the home store.
 pub const STORE_DIR: &str = ".tanmi-workspace";
-/// A project's rules, declared context and switches.
+/// Folder of a project's custom rules, declared context and settings.
 pub const PROJECT_DIR: &str = ".tanmi";
 
-/// `TANMI_HOME`, else `~/.tanmi-workspace`.
+/// Returns the home store: `TANMI_HOME`, else `~/.tanmi-workspace`.
 pub fn home_store() -> Option<PathBuf> {
     match std::env::var_os("TANMI_HOME") {
         Some(home) if !home.is_empty() => std::path::absolute(home).ok(),
@@ -17,28 +17,30 @@ pub fn home_store() -> Option<PathBuf> {
     }
 }
 
-/// The user's own folder, where `.tanmi/` is.
+/// Returns the user's home folder, which contains the user's `.tanmi/`.
 pub fn user_home() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if cfg!(windows) { set("USERPROFILE").or_else(|| set("HOME")) } else { set("HOME") }
 }
 
-/// The project of a working directory: the nearest ancestor with a store (for a linked git worktree, the main
-/// worktree's), else the git root, else the directory itself.
+/// Returns the project of a working directory: the nearest ancestor with a project store, else the git root, else
+/// the directory itself. A linked git worktree belongs to the project of its main worktree.
 ///
-/// A home store is no project marker, or everything below the home folder would be one project; only standing in
-/// that very folder counts.
+/// A home store does not mark a project, otherwise everything below the home folder would be one project. It
+/// counts only if the working directory is the folder that contains it.
 pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
-    // The store may lie above the main worktree too, which is not a linked one itself.
+    // The store may also lie above the main worktree, which is not a linked worktree itself.
     let main = cwd.ancestors().find_map(main_worktree);
-    root_above(main.as_deref().unwrap_or(cwd), home_store)
+    find_root_above(main.as_deref().unwrap_or(cwd), home_store)
 }
 
-fn root_above(cwd: &Path, home_store: &Path) -> PathBuf {
+fn find_root_above(cwd: &Path, home_store: &Path) -> PathBuf {
     let mut git_root = None;
     for dir in cwd.ancestors() {
         let store = dir.join(STORE_DIR);
-        if store.is_dir() && (dir == cwd || !(same_place(&store, home_store) || is_some_home(&store))) {
+        if store.is_dir()
+            && (dir == cwd || !(is_same_path(&store, home_store) || has_home_store_files(&store)))
+        {
             return dir.to_owned();
         }
         if git_root.is_none() && dir.join(".git").exists() {
@@ -48,16 +50,17 @@ fn root_above(cwd: &Path, home_store: &Path) -> PathBuf {
     git_root.unwrap_or_else(|| cwd.to_owned())
 }
 
-/// Whether this is the home store of somebody: where homes lie in each other, or `TANMI_HOME` names another one.
-fn is_some_home(store: &Path) -> bool {
+/// Returns whether a store folder is a home store, also one of another home folder or of another `TANMI_HOME`.
+fn has_home_store_files(store: &Path) -> bool {
     store.join("registry.json").exists() || store.join("state").exists()
 }
 
-fn same_place(a: &Path, b: &Path) -> bool {
+fn is_same_path(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The git folder that a directory belongs to, also where `.git` is a file (submodules, worktrees) or lies above.
+/// Returns the git folder of a directory, also if `.git` is a file (submodules, worktrees) or lies in an
+/// ancestor.
 pub fn git_dir(dir: &Path) -> Option<PathBuf> {
     let dot_git = dir.ancestors().map(|above| above.join(".git")).find(|path| path.exists())?;
     if dot_git.is_dir() {
@@ -67,12 +70,13 @@ pub fn git_dir(dir: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
-/// A path in a file of git's.
+/// Reads a small text file of git.
 fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(crate::fs::read_limited(path, 64 << 10).ok()??).ok()
 }
 
-/// If `dir` is a linked git worktree: the main one. A submodule's `.git` file has no `commondir` and stays its own.
+/// Returns the main worktree if `dir` is a linked git worktree. The `.git` file of a submodule has no
+/// `commondir`, so a submodule counts as its own project.
 fn main_worktree(dir: &Path) -> Option<PathBuf> {
     let dot_git = dir.join(".git");
     if !dot_git.is_file() {
@@ -100,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_store_wins_then_git_then_the_directory() {
+    fn project_root_prefers_store_then_git_then_directory() {
         let (_temp, root) =
             tree(&["p/.tanmi-workspace", "p/.git", "p/sub/deep", "g/.git", "g/src", "plain/x"]);
         let home = root.join("home/.tanmi-workspace");
@@ -111,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_store_is_no_project_unless_one_stands_in_it() {
+    fn project_root_ignores_home_store_below_home_folder() {
         let (_temp, root) = tree(&["home/.tanmi-workspace", "home/code/app"]);
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("home/code/app"), &home), root.join("home/code/app"));
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_s_home_store_is_no_project_either() {
+    fn project_root_ignores_other_home_stores() {
         for mark in ["state", "registry.json"] {
             let (_temp, root) = tree(&[&format!("outer/.tanmi-workspace/{mark}"), "outer/scratch/app"]);
             let home = root.join("outer/scratch/home/.tanmi-workspace");
@@ -128,28 +132,28 @@ mod tests {
     }
 
     #[test]
-    fn a_git_file_that_points_at_itself_leads_nowhere() {
+    fn project_root_cyclic_git_file_is_ignored() {
         let (_temp, root) = tree(&["p/.g"]);
-        let put = |path: &str, text: &str| {
+        let write_file = |path: &str, text: &str| {
             crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
                 .unwrap();
         };
-        put("p/.git", "gitdir: .g");
-        put("p/.g/commondir", "../.git");
+        write_file("p/.git", "gitdir: .g");
+        write_file("p/.g/commondir", "../.git");
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("p"), &home), root.join("p"));
     }
 
     #[test]
-    fn a_linked_worktree_belongs_to_the_main_one() {
+    fn project_root_linked_worktree_is_main_worktree() {
         let (_temp, root) =
             tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
-        let put = |path: &str, text: String| {
+        let write_file = |path: &str, text: String| {
             crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
                 .unwrap();
         };
-        put("w/.git", format!("gitdir: {}\n", root.join("main/.git/worktrees/w").display()));
-        put("main/.git/worktrees/w/commondir", "../..\n".into());
+        write_file("w/.git", format!("gitdir: {}\n", root.join("main/.git/worktrees/w").display()));
+        write_file("main/.git/worktrees/w/commondir", "../..\n".into());
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("w/src"), &home), root.join("main"));
     }

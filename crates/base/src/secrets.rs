@@ -1,7 +1,7 @@
-//! Keys, tokens and passwords in a text, masked before it is kept anywhere.
+//! Masks keys, tokens and passwords in a text before the text is stored.
 //!
-//! Hand-written rather than a set of regular expressions: this runs in hooks. Each pattern carries its own example,
-//! and each example is a test.
+//! Written by hand instead of with regular expressions, because this runs in hooks. Each pattern carries an
+//! example, and each example is a test.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,18 +9,18 @@ use std::ops::Range;
 /// One kind of secret.
 struct Pattern {
     name: &'static str,
-    shape: PatternKind,
-    /// What it looks like, for its test. Put together at compile time, so that no scanner takes this file for a leak.
+    kind: PatternKind,
+    /// Example for the test. Split with `concat!`, so that secret scanners do not report this file.
     #[cfg_attr(not(test), expect(dead_code))]
     example: &'static str,
 }
 
 enum PatternKind {
-    /// A prefix that nothing else has, and at least so many characters after it.
+    /// A unique prefix followed by at least `min` characters.
     Token { prefix: &'static str, min: usize },
-    /// Three parts with dots between them.
+    /// Three parts separated by dots.
     Jwt,
-    /// From its first line to its last.
+    /// A PEM block.
     PrivateKey,
     /// `://user:password@`
     UrlPassword,
@@ -37,14 +37,14 @@ enum PatternKind {
 }
 
 const fn token(name: &'static str, prefix: &'static str, min: usize, example: &'static str) -> Pattern {
-    Pattern { name, shape: PatternKind::Token { prefix, min }, example }
+    Pattern { name, kind: PatternKind::Token { prefix, min }, example }
 }
 
-/// The longer of two prefixes comes first.
+/// Invariant: of two prefixes that start alike, the longer comes first.
 const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "private key",
-        shape: PatternKind::PrivateKey,
+        kind: PatternKind::PrivateKey,
         example: concat!(
             "-----BEGIN RSA PRIVATE",
             " KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE",
@@ -102,35 +102,35 @@ const PATTERNS: &[Pattern] = &[
     token("Tailscale key", "tskey-", 16, concat!("ts", "key-auth-AbCdEfGh1234")),
     Pattern {
         name: "JSON web token",
-        shape: PatternKind::Jwt,
+        kind: PatternKind::Jwt,
         example: concat!("ey", "JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N"),
     },
     Pattern {
         name: "password in a URL",
-        shape: PatternKind::UrlPassword,
+        kind: PatternKind::UrlPassword,
         example: "postgres://app:s3cr3t-pw@db.internal/x",
     },
     Pattern {
         name: "bearer token",
-        shape: PatternKind::Bearer,
+        kind: PatternKind::Bearer,
         example: "Authorization: Bearer 0123456789abcdefABCDEF",
     },
     Pattern {
         name: "cookie",
-        shape: PatternKind::Cookie,
+        kind: PatternKind::Cookie,
         example: "Cookie: theme=dark; session=0a1b2c3d4e5f6a7b",
     },
     Pattern {
         name: "passphrase",
-        shape: PatternKind::Passphrase,
+        kind: PatternKind::Passphrase,
         example: "passphrase: \"correct horse battery staple\"",
     },
-    Pattern { name: "password", shape: PatternKind::Flag, example: "mysql -u app -phunter2x shop" },
-    Pattern { name: "password", shape: PatternKind::Assigned, example: "DB_PASSWORD=hunter2!x" },
+    Pattern { name: "password", kind: PatternKind::Flag, example: "mysql -u app -phunter2x shop" },
+    Pattern { name: "password", kind: PatternKind::Assigned, example: "DB_PASSWORD=hunter2!x" },
 ];
 
-/// Names whose value is nobody's business, at the end of what stands before `=` or `:`.
-const NAMES: &[&str] = &[
+/// Names of secret values, compared with the end of the text before `=` or `:`.
+const SECRET_NAMES: &[&str] = &[
     "password",
     "passcode",
     "passwd",
@@ -158,16 +158,16 @@ const NAMES: &[&str] = &[
 
 const MARK: &str = "[masked: ";
 
-/// What one secret hid of another comes out with the next pass; there are never many.
-const PASSES: usize = 8;
+/// Maximum number of passes. A match can hide another secret, which the next pass finds.
+const MAX_PASSES: usize = 8;
 
-/// The text without its secrets, and the names of what was masked.
+/// Returns the text with its secrets masked, and the names of the masked patterns.
 pub fn mask(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
     let (mut masked, mut names) = mask_once(text);
     if names.is_empty() {
         return (masked, names);
     }
-    for _ in 1..PASSES {
+    for _ in 1..MAX_PASSES {
         let (again, more) = mask_once(&masked);
         if more.is_empty() {
             break;
@@ -205,18 +205,18 @@ fn mask_once(text: &str) -> (Cow<'_, str>, Vec<&'static str>) {
 }
 
 fn find_all(text: &str, pattern: &Pattern) -> Vec<Range<usize>> {
-    match &pattern.shape {
-        PatternKind::Token { prefix, min } => tokens(text, prefix, *min),
+    match &pattern.kind {
+        PatternKind::Token { prefix, min } => find_tokens(text, prefix, *min),
         PatternKind::Jwt => {
-            tokens(text, "eyJ", 30).into_iter().filter(|range| is_jwt(&text[range.clone()])).collect()
+            find_tokens(text, "eyJ", 30).into_iter().filter(|range| is_jwt(&text[range.clone()])).collect()
         }
-        PatternKind::PrivateKey => private_keys(text),
-        PatternKind::UrlPassword => url_passwords(text),
-        PatternKind::Bearer => bearers(text),
-        PatternKind::Cookie => cookies(text),
-        PatternKind::Passphrase => passphrases(text),
-        PatternKind::Flag => flags(text),
-        PatternKind::Assigned => assigned(text),
+        PatternKind::PrivateKey => find_private_keys(text),
+        PatternKind::UrlPassword => find_url_passwords(text),
+        PatternKind::Bearer => find_bearer_tokens(text),
+        PatternKind::Cookie => find_cookies(text),
+        PatternKind::Passphrase => find_passphrases(text),
+        PatternKind::Flag => find_password_flags(text),
+        PatternKind::Assigned => find_assigned(text),
     }
 }
 
@@ -224,30 +224,30 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=')
 }
 
-/// The end of what can be part of a token; a full stop behind it belongs to the sentence.
+/// Returns the end of a token. A full stop after it belongs to the sentence.
 fn token_end(text: &str, from: usize) -> usize {
     let len: usize = text[from..].chars().take_while(|c| is_token_char(*c)).map(char::len_utf8).sum();
     from + text[from..from + len].trim_end_matches(['.', '-', '/', '=']).len().max(usize::from(len > 0))
 }
 
-fn tokens(text: &str, prefix: &str, min: usize) -> Vec<Range<usize>> {
+fn find_tokens(text: &str, prefix: &str, min: usize) -> Vec<Range<usize>> {
     let starts = text.match_indices(prefix).filter(|(at, _)| {
-        // In the middle of a word it is something else.
+        // Inside a longer word the prefix means something else.
         !text[..*at].chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
     });
-    let whole = starts.map(|(at, _)| at..token_end(text, at + prefix.len()).max(at + prefix.len()));
-    // A name may begin like a key; only keys have digits in them.
-    let is_key = |range: &Range<usize>| {
+    let ranges = starts.map(|(at, _)| at..token_end(text, at + prefix.len()).max(at + prefix.len()));
+    // An ordinary name may start like a key, but only keys contain digits.
+    let has_digit = |range: &Range<usize>| {
         text[range.start + prefix.len()..range.end].bytes().any(|byte| byte.is_ascii_digit())
     };
-    whole.filter(|range| range.len() >= prefix.len() + min && is_key(range)).collect()
+    ranges.filter(|range| range.len() >= prefix.len() + min && has_digit(range)).collect()
 }
 
 fn is_jwt(token: &str) -> bool {
     token.split('.').filter(|part| part.len() >= 4).count() == 3
 }
 
-fn private_keys(text: &str) -> Vec<Range<usize>> {
+fn find_private_keys(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(at) = text[from..].find("-----BEGIN ").map(|at| from + at) {
@@ -256,7 +256,7 @@ fn private_keys(text: &str) -> Vec<Range<usize>> {
         if !head.is_some_and(|head| head.len() < 60 && head.contains("PRIVATE KEY")) {
             continue;
         }
-        // One that was cut off is secret to where it ends.
+        // A truncated key is secret to the end of the text.
         let end = text[from..].find("-----END ").and_then(|end| {
             let tail = from + end + 9;
             text[tail..].find("-----").map(|dashes| tail + dashes + 5)
@@ -268,7 +268,7 @@ fn private_keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn url_passwords(text: &str) -> Vec<Range<usize>> {
+fn find_url_passwords(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("://") {
         let rest = &text[at + 3..];
@@ -287,17 +287,17 @@ fn url_passwords(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn bearers(text: &str) -> Vec<Range<usize>> {
+fn find_bearer_tokens(text: &str) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let starts = ["bearer ", "basic "].iter().flat_map(|word| {
         let places: Vec<usize> = lower.match_indices(word).map(|(at, _)| at + word.len()).collect();
         places
     });
-    let whole = starts.map(|start| start..token_end(text, start));
-    whole.filter(|range| range.len() >= 16 && looks_random(&text[range.clone()])).collect()
+    let ranges = starts.map(|start| start..token_end(text, start));
+    ranges.filter(|range| range.len() >= 16 && looks_random(&text[range.clone()])).collect()
 }
 
-fn cookies(text: &str) -> Vec<Range<usize>> {
+fn find_cookies(text: &str) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
     for (at, word) in lower.match_indices("cookie:") {
@@ -318,8 +318,9 @@ fn cookies(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Only under this name: a password between quotes may be a sentence about passwords.
-fn passphrases(text: &str) -> Vec<Range<usize>> {
+/// Finds quoted passphrases of several words. Only for this name: a quoted text after "password" may be a
+/// sentence about passwords.
+fn find_passphrases(text: &str) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
     for (at, word) in lower.match_indices("passphrase") {
@@ -337,8 +338,8 @@ fn passphrases(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The clients of one database take a password without a space.
-fn flags(text: &str) -> Vec<Range<usize>> {
+/// Finds `-pSECRET`: the MySQL and MariaDB clients take a password without a space.
+fn find_password_flags(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, flag) in text.match_indices(" -p") {
         let line = text[..at].rsplit('\n').next().unwrap_or_default();
@@ -353,7 +354,7 @@ fn flags(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn assigned(text: &str) -> Vec<Range<usize>> {
+fn find_assigned(text: &str) -> Vec<Range<usize>> {
     let signs = text.char_indices().filter(|(_, c)| matches!(c, '=' | ':' | '：' | '是' | '为'));
     let mut places: Vec<(usize, usize, bool)> =
         signs.map(|(at, sign)| (at, at + sign.len_utf8(), matches!(sign, '是' | '为'))).collect();
@@ -365,9 +366,9 @@ fn assigned(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, behind, is_han) in places {
         let name = text[..at].trim_end_matches([' ', '"', '\'', '`', ')', ']']);
-        let matched = NAMES.iter().find(|known| ends_with_ignore_case(name, known));
+        let matched = SECRET_NAMES.iter().find(|known| ends_with_ignore_case(name, known));
         let Some(matched) = matched.filter(|known| !is_han || !known.is_ascii()) else { continue };
-        // `[masked: bearer token]: …` is a name of ours.
+        // `[masked: bearer token]: …` ends in a known name, but it is our own mark.
         if name.rfind(MARK).is_some_and(|mark| !name[mark..].contains(']')) {
             continue;
         }
@@ -381,7 +382,7 @@ fn assigned(text: &str) -> Vec<Range<usize>> {
         let end = text[start..].find(end_at).map_or(text.len(), |len| start + len);
         let value = &text[start..end];
         let shortest = if matched.is_ascii() { 6 } else { 4 };
-        // `PGPASSWORD=correcthorse` has no digit in it, and nothing else to be.
+        // `PGPASSWORD=correcthorse` contains no digit, but cannot be anything else than a password.
         let is_bare = skipped == 0
             && text[at..].starts_with('=')
             && value.len() >= 8
@@ -404,7 +405,8 @@ fn ends_with_ignore_case(text: &str, end: &str) -> bool {
         && text.get(text.len() - end.len()..).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
-/// `password: required` is prose, `token: OAuth2` a name, `pwd=/work` a path: a secret mixes letters with digits or signs.
+/// Returns whether a value mixes letters with digits or signs, as a secret does. `password: required` is prose,
+/// `token: OAuth2` a name, `pwd=/home/dev` a path.
 fn looks_random(value: &str) -> bool {
     let has_letter = value.bytes().any(|byte| byte.is_ascii_alphabetic());
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
@@ -421,7 +423,7 @@ fn looks_random(value: &str) -> bool {
     has_letter && (has_digit || has_sign) && value.is_ascii() && !is_code && !is_name
 }
 
-/// Where the secret would stand, but does not.
+/// Returns whether a value is a placeholder for a secret.
 fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     value.starts_with(['<', '{', '%', '[', '*'])

@@ -1,8 +1,8 @@
-//! Cutting and measuring text: budgets in bytes, widths in terminal columns. What is cut, and why, is decided elsewhere.
+//! Cutting and measuring text: budgets in bytes, widths in terminal columns. Callers decide what to cut.
 
 use unicode_width::UnicodeWidthChar;
 
-/// The longest prefix of at most `max` bytes that ends between characters.
+/// Returns the longest prefix of at most `max` bytes that ends on a character boundary.
 pub fn prefix(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
@@ -14,7 +14,8 @@ pub fn prefix(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// Cuts to at most `max` bytes, at the end of a line or sentence if one lies in the last half, and marks the cut.
+/// Cuts text to at most `max` bytes and marks the cut. Cuts at the end of a line or sentence if one lies in the
+/// last half.
 pub fn cut(text: &str, max: usize) -> String {
     const MARK: &str = " …";
     if text.len() <= max {
@@ -36,19 +37,20 @@ pub fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// Columns a terminal needs; wide characters count two, control characters none.
+/// Returns the number of terminal columns of a text. Wide characters count two, control characters none.
 pub fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// What a text costs a model, roughly: four Latin characters to a token, one of any other script.
+/// Estimates the number of model tokens of a text: four ASCII characters per token, one character of any other
+/// script.
 pub fn estimate_tokens(text: &str) -> usize {
     let others = text.chars().filter(|c| !c.is_ascii()).count();
     let latin = text.bytes().filter(u8::is_ascii).count();
     others + latin.div_ceil(4)
 }
 
-/// The longest prefix that fits into `columns`, with an ellipsis if anything had to go.
+/// Returns the longest prefix that fits into `columns`, with an ellipsis if the text was cut.
 pub fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -65,25 +67,25 @@ pub fn fit(text: &str, columns: usize) -> String {
     out + "…"
 }
 
-/// One line for a terminal: line breaks and other control characters shown, not obeyed.
+/// Returns a text as one line for a terminal. Line breaks and other control characters are made visible.
 pub fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' => '⏎',
-            c if c.is_control() || is_direction(c) => '\u{FFFD}',
+            c if c.is_control() || is_direction_override(c) => '\u{FFFD}',
             c => c,
         })
         .collect()
 }
 
-/// Lines for a terminal: control characters other than line ends and tabs shown, not obeyed.
+/// Returns a text for a terminal. Control characters other than line breaks and tabs are made visible.
 pub fn printable(text: &str) -> String {
-    let is_obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction(c);
-    text.chars().map(|c| if is_obeyed(c) { '\u{FFFD}' } else { c }).collect()
+    let is_unsafe = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_direction_override(c);
+    text.chars().map(|c| if is_unsafe(c) { '\u{FFFD}' } else { c }).collect()
 }
 
-/// Direction overrides would reorder the rest of the line.
-fn is_direction(c: char) -> bool {
+/// Returns whether a character overrides the text direction, which would reorder the rest of the line.
+fn is_direction_override(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -93,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cuts_at_sentences_and_lines() {
+    fn cut_long_text_ends_at_sentence_or_line() {
         assert_eq!(cut("short", 10), "short");
         assert_eq!(cut("First sentence. Second one is long", 24), "First sentence. …");
         assert_eq!(cut("第一句。第二句很长很长", 24), "第一句。 …");
@@ -101,18 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn widths_of_cjk() {
+    fn width_cjk_counts_two_columns() {
         assert_eq!(width("任务 ab"), 7);
         assert_eq!(fit("任务列表", 5), "任务…");
     }
 
     proptest! {
         #[test]
-        fn a_cut_never_exceeds_its_budget(text in "\\PC{0,200}", max in 4usize..120) {
+        fn cut_never_exceeds_byte_budget(text in "\\PC{0,200}", max in 4usize..120) {
             prop_assert!(cut(&text, max).len() <= max);
         }
         #[test]
-        fn a_fit_never_exceeds_its_columns(text in "\\PC{0,60}", columns in 1usize..40) {
+        fn fit_never_exceeds_columns(text in "\\PC{0,60}", columns in 1usize..40) {
             prop_assert!(width(&fit(&text, columns)) <= columns);
         }
     }

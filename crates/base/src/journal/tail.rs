@@ -1,5 +1,5 @@
-//! Following a journal without its lock: every finished change with its number and the files it touched, also past a
-//! checkpoint that starts the file anew. Nothing is written and nobody waits.
+//! Follows a journal without its lock. Reports every finished change with its sequence number and its files, also
+//! across a checkpoint that starts a new journal file. Never writes and never waits for a lock.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,94 +8,95 @@ use std::path::{Path, PathBuf};
 use super::{Change, parse_header, parse_mark, parse_record};
 use crate::fs::{self, FileSig};
 
-/// What a journal tells whoever follows it.
+/// An event that a followed journal reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalEvent {
-    /// A change is done. Paths are relative to the journal's root.
+    /// A change was applied. Paths are relative to the journal's root.
     Change { seq: u64, paths: Vec<String> },
-    /// Changes up to this number happened unseen: whoever shows the place looks at all of it again.
+    /// Changes up to this number are unknown; subscribers must read everything again.
     Gap { seq: u64 },
 }
 
 #[derive(Debug)]
 pub struct JournalTail {
     path: PathBuf,
-    open: Option<Open>,
-    /// The last number that was told or is known to need no telling.
+    open: Option<OpenFile>,
+    /// The last sequence number that was reported or does not need to be.
     seq: u64,
     sig: Option<FileSig>,
-    /// Whatever the first file begins with is no gap.
-    is_new: bool,
+    /// No file was opened yet. The changes before the first file are not a gap.
+    is_first_file: bool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     base: u64,
     offset: u64,
     /// A record without its mark.
-    begun: Option<(u64, Vec<String>)>,
+    unfinished: Option<(u64, Vec<String>)>,
 }
 
 impl JournalTail {
-    /// Follows from here on; what is already there is not told.
+    /// Follows the journal from its current end; existing changes are not reported.
     pub fn from_end(path: &Path) -> JournalTail {
         let mut tail = JournalTail::from_start(path);
-        // What cannot be read yet is told when it can be.
+        // On a read error, the changes are reported by a later poll.
         let _ = tail.poll();
-        tail.is_new = false;
+        tail.is_first_file = false;
         tail
     }
 
-    /// Tells also what the file holds already.
+    /// Follows the journal from its start; existing changes are reported.
     pub fn from_start(path: &Path) -> JournalTail {
-        JournalTail { path: path.to_owned(), open: None, seq: 0, sig: None, is_new: true }
+        JournalTail { path: path.to_owned(), open: None, seq: 0, sig: None, is_first_file: true }
     }
 
-    /// What was finished since the last time.
+    /// Returns the events since the last call.
     pub fn poll(&mut self) -> io::Result<Vec<JournalEvent>> {
         let sig = FileSig::of(&self.path)?;
         if sig == self.sig {
             return Ok(Vec::new());
         }
-        let mut told = Vec::new();
-        if let Some(fresh) = self.replaced()? {
-            // The old file can still be read to its end, whatever stands in its place.
+        let mut events = Vec::new();
+        if let Some(fresh) = self.open_if_replaced()? {
+            // The old file can still be read to its end after it was replaced.
             if let Some(mut old) = self.open.take() {
-                self.drain(&mut old, &mut told)?;
-                // Whoever recovers finishes what was begun, and starts a new file.
-                if let Some((seq, paths)) = old.begun.filter(|(seq, _)| *seq <= fresh.base && *seq > self.seq)
+                self.read_events(&mut old, &mut events)?;
+                // Recovery finishes the unfinished record and starts a new file.
+                if let Some((seq, paths)) =
+                    old.unfinished.filter(|(seq, _)| *seq <= fresh.base && *seq > self.seq)
                 {
-                    told.push(JournalEvent::Change { seq, paths });
+                    events.push(JournalEvent::Change { seq, paths });
                     self.seq = seq;
                 }
             }
-            // Ahead: something happened unseen. Behind: somebody threw the old numbers away.
+            // If the base is ahead, changes were missed. If it is behind, the old journal was deleted.
             if fresh.base != self.seq {
-                if !self.is_new {
-                    told.push(JournalEvent::Gap { seq: fresh.base });
+                if !self.is_first_file {
+                    events.push(JournalEvent::Gap { seq: fresh.base });
                 }
                 self.seq = fresh.base;
             }
-            self.is_new = false;
+            self.is_first_file = false;
             self.open = Some(fresh);
         }
         if let Some(mut open) = self.open.take() {
-            let drained = self.drain(&mut open, &mut told);
+            let result = self.read_events(&mut open, &mut events);
             self.open = Some(open);
-            // What is known by now is told; the rest is tried again.
-            match drained {
-                Err(error) if told.is_empty() => return Err(error),
-                Err(_) => return Ok(told),
+            // Return the events known so far; the next poll tries the rest again.
+            match result {
+                Err(error) if events.is_empty() => return Err(error),
+                Err(_) => return Ok(events),
                 Ok(()) => {}
             }
         }
         self.sig = sig;
-        Ok(told)
+        Ok(events)
     }
 
-    /// The file at the path, if it is another one than the one that is open.
-    fn replaced(&self) -> io::Result<Option<Open>> {
+    /// Opens the file at the path if it is not the file that is already open.
+    fn open_if_replaced(&self) -> io::Result<Option<OpenFile>> {
         let mut file = match File::open(&self.path) {
             Err(error) if fs::is_absent(&error) => return Ok(None),
             other => other?,
@@ -114,28 +115,28 @@ impl JournalTail {
         let mut head = Vec::with_capacity(256);
         Read::take(&mut file, 256).read_to_end(&mut head)?;
         let Some(header) = super::first_line(&head).and_then(parse_header) else { return Ok(None) };
-        Ok(Some(Open { file, base: header.base, offset: 0, begun: None }))
+        Ok(Some(OpenFile { file, base: header.base, offset: 0, unfinished: None }))
     }
 
-    fn drain(&mut self, open: &mut Open, told: &mut Vec<JournalEvent>) -> io::Result<()> {
+    fn read_events(&mut self, open: &mut OpenFile, events: &mut Vec<JournalEvent>) -> io::Result<()> {
         let mut bytes = Vec::new();
         open.file.seek(SeekFrom::Start(open.offset))?;
         open.file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        for line in bytes[..whole].split(|byte| *byte == b'\n') {
+        let complete_len = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for line in bytes[..complete_len].split(|byte| *byte == b'\n') {
             if let Some(record) = parse_record(line) {
-                open.begun = Some((record.seq, record.changes.iter().map(path_of).collect()));
+                open.unfinished = Some((record.seq, record.changes.iter().map(path_of).collect()));
             } else if let Some((kind, seq)) = parse_mark(line) {
-                let begun = open.begun.take().filter(|(begun, _)| *begun == seq && seq > self.seq);
-                if let Some((seq, paths)) = begun {
+                let unfinished = open.unfinished.take().filter(|(begun, _)| *begun == seq && seq > self.seq);
+                if let Some((seq, paths)) = unfinished {
                     self.seq = seq;
-                    // One that was given up is told too, as a change of nothing: numbers have no holes.
+                    // A voided record is reported as a change without paths, so that the numbers have no gaps.
                     let paths = if kind == b'A' { paths } else { Vec::new() };
-                    told.push(JournalEvent::Change { seq, paths });
+                    events.push(JournalEvent::Change { seq, paths });
                 }
             }
         }
-        open.offset += whole as u64;
+        open.offset += complete_len as u64;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_pattern_finds_its_own_example() {
+fn mask_finds_example_of_every_pattern() {
     for pattern in PATTERNS {
         let text = format!("看 {} ok", pattern.example);
         let (masked, names) = mask(&text);
@@ -12,7 +12,7 @@ fn every_pattern_finds_its_own_example() {
 }
 
 #[test]
-fn only_the_secret_goes() {
+fn mask_keeps_text_around_secret() {
     let cases = [
         ("postgres://app:s3cr3t-pw@db/x", "postgres://app:[masked: password in a URL]@db/x"),
         ("DB_PASSWORD='hunter2!x' next", "DB_PASSWORD='[masked: password]' next"),
@@ -37,7 +37,7 @@ fn only_the_secret_goes() {
 }
 
 #[test]
-fn ordinary_text_stays() {
+fn mask_ordinary_text_is_unchanged() {
     for text in [
         "",
         "password: required",
