@@ -1,7 +1,7 @@
-//! SQLite behind a small door. An index is derived from files and may be deleted at any moment: whoever opens it is
-//! told when it is new and fills it again.
+//! SQLite indexes behind a small interface. An index is derived from files and may be deleted at any time:
+//! opening it reports when it is new, and the caller fills it again.
 //!
-//! Nothing here knows what a status means, and nothing outside this crate knows SQL.
+//! This crate does not know what a status means, and no other crate contains SQL.
 
 mod memory;
 mod nodes;
@@ -9,7 +9,8 @@ mod nodes;
 pub use memory::{IndexedFile, MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 pub use nodes::{NodeIndex, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
 
-/// Deletes an index with everything SQLite puts beside it; what cannot be deleted will fail to open and say so.
+/// Deletes an index with the files that SQLite creates beside it. If a file cannot be deleted, the next open
+/// fails and reports it.
 pub fn discard(path: &std::path::Path) {
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -18,10 +19,11 @@ pub fn discard(path: &std::path::Path) {
     }
 }
 
-/// Whether SQLite finds nothing wrong in it. One that others are writing to counts as sound.
+/// Returns whether SQLite finds no error in an index. An index that another process is writing to counts as
+/// sound.
 pub fn is_sound(path: &std::path::Path) -> bool {
     use rusqlite::{Connection, ErrorCode, OpenFlags};
-    // Whatever else has its name is not opened: a pipe would wait for its writer.
+    // Open only a regular file: a pipe would block until a writer opens it.
     if !path.is_file() {
         return false;
     }
@@ -30,7 +32,7 @@ pub fn is_sound(path: &std::path::Path) -> bool {
         .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
     match checked {
         Ok(answer) => answer == "ok",
-        // One that may only be looked at, in a place where nothing can be written, is not broken for that.
+        // A read-only index in a read-only folder cannot be checked, which does not mean that it is damaged.
         Err(rusqlite::Error::SqliteFailure(error, _))
             if matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly) =>
         {
@@ -45,7 +47,8 @@ pub fn is_sound(path: &std::path::Path) -> bool {
 pub struct IndexError(#[from] rusqlite::Error);
 
 impl IndexError {
-    /// The file is broken, gone, or not ours; deleting it is the cure.
+    /// Returns whether the file is damaged, missing or not an index of this program. Deleting it solves the
+    /// problem.
     pub fn is_lost(&self) -> bool {
         use rusqlite::ErrorCode;
         match &self.0 {

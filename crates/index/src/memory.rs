@@ -1,6 +1,6 @@
-//! The index of a project's memories: what they are, when, whose, and which terms occur in them.
+//! The index of a project's memories: their type, time and session, and the terms that occur in them.
 //!
-//! Terms arrive ready made; nothing here knows a language.
+//! Callers split text into terms; nothing here depends on a language.
 
 use std::path::Path;
 
@@ -12,43 +12,44 @@ mod files;
 mod query;
 mod vectors;
 
-/// Raised whenever the tables or the making of terms change: an index of another version is thrown away.
+/// Version of the tables and of the terms. Raise it with every change of either: an index of another version is
+/// deleted.
 const VERSION: i64 = 4;
 
-/// A term in more memories than this is counted once and for all.
-const COMMON: i64 = 2_000;
+/// Terms in more memories than this are counted ahead of queries, see [`MemoryIndex::update_common_terms`].
+const COMMON_TERM_MIN: i64 = 2_000;
 
 /// One memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryRow {
-    /// Its place in the order of reading, given by the index.
+    /// Row number, assigned by the index in the order of reading.
     pub n: i64,
     pub id: String,
     pub file: String,
     /// `fact`, `summary` or `turn`.
     pub kind: String,
-    /// The letter it is shown with.
+    /// The letter that is shown for its type.
     pub letter: String,
     pub content: String,
     pub entities: String,
     pub confidence: Option<f64>,
     pub at: Option<i64>,
-    /// The time as it was written.
+    /// The time as written in the file.
     pub stamp: String,
     pub session: String,
     pub speaker: String,
-    /// Everything else of the record, as JSON.
+    /// The other fields of the record, as JSON.
     pub more: String,
-    /// Tells equal contents.
+    /// Hash of the content; equal for equal contents.
     pub same: i64,
-    /// Whether it asks something.
+    /// Whether the content is a question.
     pub asks: bool,
     pub hidden: bool,
-    /// What replaced it, if something did.
+    /// Id of the memory that superseded it, or empty.
     pub replaced_by: String,
 }
 
-/// As much of a memory as ranking looks at.
+/// The fields of a memory that ranking needs.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryOutline {
     pub n: i64,
@@ -62,15 +63,15 @@ pub struct MemoryOutline {
     pub hidden: bool,
 }
 
-/// What a file was when it was read.
+/// The state of a file when it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedFile {
     pub name: String,
     pub inode: u64,
     pub mtime_ns: i64,
-    /// Bytes that were read, whole lines only.
+    /// Number of bytes read; complete lines only.
     pub size: u64,
-    /// Digest of the last of them.
+    /// Digest of the last bytes read.
     pub tail: String,
     pub bad_lines: u64,
 }
@@ -81,7 +82,7 @@ pub struct MemoryFilter {
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,
-    /// Also what was forgotten or replaced.
+    /// Whether to include forgotten and superseded memories.
     pub all: bool,
 }
 
@@ -112,7 +113,7 @@ INSERT INTO meta VALUES('docs', 0), ('length', 0), ('twice', 0), ('counted', 0);
 ";
 
 impl MemoryIndex {
-    /// Opens the index, or makes a new one where there is none that can be used; then everything has to be read again.
+    /// Opens the index, or creates a new one if there is no usable one. The caller then reads all files again.
     pub fn open(path: &Path) -> Result<MemoryIndex> {
         if let Ok(index) = MemoryIndex::connect(path)
             && index.version() == Some(VERSION)
@@ -125,7 +126,7 @@ impl MemoryIndex {
         Ok(index)
     }
 
-    /// A look without a right to write. `None` if there is none to look at.
+    /// Opens an existing index read-only. Returns `None` if there is no usable one.
     pub fn open_existing(path: &Path) -> Option<MemoryIndex> {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -134,9 +135,9 @@ impl MemoryIndex {
         (index.version() == Some(VERSION)).then_some(index)
     }
 
-    /// Waits no longer than this for another writer.
-    pub fn set_busy_timeout(&self, patience: std::time::Duration) -> Result<()> {
-        Ok(self.db.busy_timeout(patience)?)
+    /// Sets how long to wait for another writer.
+    pub fn set_busy_timeout(&self, timeout: std::time::Duration) -> Result<()> {
+        Ok(self.db.busy_timeout(timeout)?)
     }
 
     pub fn in_memory() -> Result<MemoryIndex> {
@@ -148,7 +149,8 @@ impl MemoryIndex {
     fn connect(path: &Path) -> Result<MemoryIndex> {
         let db = Connection::open(path)?;
         db.busy_timeout(std::time::Duration::from_secs(10))?;
-        // Derived: a crash costs reading the files again. WAL lets hooks look while somebody writes.
+        // The index is derived data: after a crash the files are read again. WAL lets hooks read while another
+        // process writes.
         db.execute_batch("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;")?;
         Ok(MemoryIndex { db })
     }
@@ -161,7 +163,7 @@ impl MemoryIndex {
         crate::discard(path);
     }
 
-    /// Everything `work` does happens at once, or not at all.
+    /// Runs `work` in a transaction.
     pub fn transaction<T, E: From<crate::IndexError>>(
         &self,
         work: impl FnOnce(&MemoryIndex) -> std::result::Result<T, E>,
@@ -183,14 +185,14 @@ impl MemoryIndex {
         Ok(self.db.execute_batch(sql)?)
     }
 
-    fn grow(&self, docs: i64, length: i64) -> Result<()> {
+    fn add_to_totals(&self, docs: i64, length: i64) -> Result<()> {
         let mut query = self.db.prepare_cached("UPDATE meta SET value = value + ?2 WHERE key = ?1")?;
         query.execute(params!["docs", docs])?;
         query.execute(params!["length", length])?;
         Ok(())
     }
 
-    /// Whether it was new: a record whose id is known already changes nothing.
+    /// Inserts a record. Returns `false` if its id is already known; the record is then not stored.
     pub fn insert(&self, row: &MemoryRow, terms: &[String]) -> Result<bool> {
         let mut query = self.db.prepare_cached(
             "INSERT OR IGNORE INTO records(id, file, kind, letter, content, entities, confidence, at, stamp, session, \
@@ -216,19 +218,19 @@ impl MemoryIndex {
             row.asks,
         ])?;
         if added == 0 {
-            // If the other one goes, this one has to be read again.
+            // If the stored record is removed, this one must be read again.
             self.db.execute("UPDATE meta SET value = value + 1 WHERE key = 'twice'", [])?;
             return Ok(false);
         }
         let n = self.db.last_insert_rowid();
         let mut query = self.db.prepare_cached("INSERT INTO terms(rowid, body) VALUES(?1, ?2)")?;
         query.execute(params![n, encode_all(terms)])?;
-        self.grow(1, terms.len() as i64)?;
+        self.add_to_totals(1, terms.len() as i64)?;
         self.apply_marks(&row.id)?;
         Ok(true)
     }
 
-    /// Hides a record or shows it again. The last word counts: of the latest file, and in it the last.
+    /// Hides a record or shows it again. The last mark of the latest file wins.
     pub fn mark(&self, target: &str, hidden: bool, by: &str, file: &str) -> Result<()> {
         let mut query =
             self.db.prepare_cached("INSERT INTO marks(target, file, hidden, by) VALUES(?1, ?2, ?3, ?4)")?;
@@ -249,7 +251,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// Everything goes, to be read again.
+    /// Removes everything, so that all files are read again.
     pub fn clear(&self) -> Result<()> {
         self.batch(
             "DELETE FROM terms; DELETE FROM records; DELETE FROM marks; DELETE FROM files; DELETE FROM vectors; \
@@ -257,12 +259,12 @@ impl MemoryIndex {
         )
     }
 
-    /// Whether some id was found more than once.
-    pub fn has_twins(&self) -> Result<bool> {
+    /// Returns whether an id was found more than once.
+    pub fn has_duplicate_ids(&self) -> Result<bool> {
         Ok(self.meta("twice")? > 0)
     }
 
-    /// How many memories there are, and how many terms on average.
+    /// Returns the number of memories and their average number of terms.
     pub fn collection(&self) -> Result<(u64, f32)> {
         let (docs, length) = (self.meta("docs")?, self.meta("length")?);
         Ok((docs.max(0) as u64, length as f32 / docs.max(1) as f32))
@@ -273,15 +275,18 @@ impl MemoryIndex {
         Ok(query.query_row([key], |row| row.get(0))?)
     }
 
-    /// Counts the terms that are in very many memories, each time these have doubled: SQLite finds out how many there are of
-    /// a term by walking along all of them.
+    /// Counts the terms that occur in very many memories, each time the number of memories has doubled. SQLite
+    /// has to visit every occurrence to count one term, which is too slow for a query.
     pub fn update_common_terms(&self) -> Result<()> {
         let (docs, counted) = (self.meta("docs")?, self.meta("counted")?);
-        if docs < COMMON * 4 || docs < counted * 2 {
+        if docs < COMMON_TERM_MIN * 4 || docs < counted * 2 {
             return Ok(());
         }
         self.db.execute("DELETE FROM common", [])?;
-        self.db.execute("INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1", [COMMON])?;
+        self.db.execute(
+            "INSERT INTO common SELECT term, doc FROM vocabulary WHERE doc > ?1",
+            [COMMON_TERM_MIN],
+        )?;
         self.db.execute("UPDATE meta SET value = ?1 WHERE key = 'counted'", [docs])?;
         Ok(())
     }
@@ -296,7 +301,7 @@ fn encode_all(terms: &[String]) -> String {
     out
 }
 
-/// A term as one word of SQLite's: letters and digits stay, signs are spelt.
+/// Encodes a term as one SQLite token: letters and digits stay, other characters become their hexadecimal code.
 fn encode(term: &str) -> String {
     let mut out = String::with_capacity(term.len());
     for c in term.chars() {
@@ -326,10 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn put_find_hide_and_forget_a_file() {
+    fn records_are_inserted_found_hidden_and_dropped_with_file() {
         let index = MemoryIndex::in_memory().unwrap();
         assert!(index.insert(&row("a", 1), &terms("c++ 缓存 user-auth")).unwrap());
-        assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "known already");
+        assert!(!index.insert(&row("a", 2), &terms("x")).unwrap(), "id is already known");
         assert!(index.insert(&row("b", 3), &terms("缓存")).unwrap());
         let found = |term: &str| {
             let numbers = index.matching(&[term], &MemoryFilter::default(), false, 10).unwrap();
@@ -341,20 +346,20 @@ mod tests {
         index.mark("b", false, "", "day-1").unwrap();
         index.mark("b", true, "", "day-2").unwrap();
         index.mark("b", false, "", "day-1").unwrap();
-        assert_eq!(found("缓存"), 1, "the latest file's word counts");
+        assert_eq!(found("缓存"), 1, "the mark of the latest file wins");
         index.drop_file("day-2").unwrap();
-        assert_eq!(found("缓存"), 2, "and goes with it");
+        assert_eq!(found("缓存"), 2, "the mark is removed with its file");
         index.mark("b", true, "", "day-1").unwrap();
         index.mark("later", true, "", "f").unwrap();
         index.insert(&row("later", 9), &terms("缓存")).unwrap();
-        assert!(index.find("later").unwrap().unwrap().hidden, "forgotten before it was read");
+        assert!(index.find("later").unwrap().unwrap().hidden, "marked before it was inserted");
         index.drop_file("f").unwrap();
         assert_eq!(index.collection().unwrap().0, 0);
         assert_eq!(found("缓存"), 0);
     }
 
     #[test]
-    fn an_index_that_is_broken_or_another_s_is_made_anew() {
+    fn open_damaged_index_is_rebuilt() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.sqlite");
         MemoryIndex::open(&path).unwrap().insert(&row("a", 1), &terms("x")).unwrap();

@@ -1,7 +1,7 @@
-//! The index of one workspace's nodes: who is whose child, which status, and what the file was when it was read.
+//! The index of one workspace's nodes: their parents, their status, and the signature of each file when it was
+//! read.
 //!
-//! Counts per parent and for the whole workspace are kept by triggers, so that no question costs more in a large
-//! workspace than in a small one.
+//! Triggers keep the counts per parent and for the workspace, so that no query takes longer in a large workspace.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use tanmi_base::fs::FileSig;
 
 use crate::Result;
 
-/// Raised whenever the tables change: an index of another version is thrown away.
+/// Version of the tables. Raise it with every change of the schema: an index of another version is deleted.
 const VERSION: i64 = 1;
 
-/// What the index knows of one node. Words such as status and kind are the caller's.
+/// One node in the index. The caller defines the values of status, kind and role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRow {
     pub id: String,
-    /// Empty for the root.
+    /// Id of the parent; empty for the root.
     pub parent: String,
     pub order: i64,
     pub title: String,
@@ -29,15 +29,15 @@ pub struct NodeRow {
     pub created_at: i64,
     pub updated_at: i64,
     pub status_changed_at: i64,
-    /// The latest log time that is known, also of lines written by hand; 0 for none.
+    /// Time of the latest known log entry, also of entries written by hand; 0 if there is none.
     pub last_log_at: i64,
     pub log_len: i64,
     pub sig: FileSig,
-    /// Why the file cannot be read, if it cannot; the other fields are then the last that were known.
+    /// Why the file cannot be read, if it cannot. The other fields are then the last known ones.
     pub damage: Option<String>,
 }
 
-/// Where a child stands among its siblings; the next page starts behind it.
+/// Position of a child among its siblings; the next page starts after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPosition {
     pub order: i64,
@@ -51,14 +51,14 @@ impl NodeRow {
     }
 }
 
-/// How many children have which status.
+/// Number of children per status.
 pub type StatusCountRows = Vec<(String, u64)>;
 
 pub struct NodeIndex {
     db: Connection,
 }
 
-/// Whether the rows can be believed or have to be read from the files first.
+/// Whether the rows of an opened index are valid, or must be read from the files first.
 pub enum OpenOutcome {
     Kept(NodeIndex),
     New(NodeIndex),
@@ -95,11 +95,11 @@ const COLUMNS: &str = "id, parent, ord, title, kind, status, role, isolated, has
      status_changed_at, last_log_at, log_len, mtime_ns, size, inode, damage";
 
 impl NodeIndex {
-    /// Opens the index for one boot of the machine. It is written without fsync, so one from an earlier boot, of
-    /// another version, or damaged is thrown away and comes back as [`OpenOutcome::New`].
+    /// Opens the index for one boot of the machine. It is written without fsync, so an index from an earlier
+    /// boot, of another version or with damage is deleted and returned as [`OpenOutcome::New`].
     pub fn open(path: &Path, boot: &str) -> Result<OpenOutcome> {
         if let Ok(index) = NodeIndex::connect(path)
-            && index.is_of(boot).unwrap_or(false)
+            && index.is_from_boot(boot).unwrap_or(false)
         {
             return Ok(OpenOutcome::Kept(index));
         }
@@ -110,33 +110,33 @@ impl NodeIndex {
         Ok(OpenOutcome::New(index))
     }
 
-    /// A look at an index that somebody else keeps: nothing is created, nothing is written. `None` if there is none of
-    /// this boot.
+    /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
+    /// boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
         use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
-        // Whoever peeks has no time to wait for a scan.
+        // A hook has no time to wait for a scan.
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
-        index.is_of(boot).unwrap_or(false).then_some(index)
+        index.is_from_boot(boot).unwrap_or(false).then_some(index)
     }
 
-    /// An index that lives in memory, for a place that cannot be written.
+    /// Creates an index in memory, for a folder that cannot be written.
     pub fn in_memory() -> Result<NodeIndex> {
         let index = NodeIndex { db: Connection::open_in_memory()? };
         index.db.execute_batch(SCHEMA)?;
         Ok(index)
     }
 
-    /// Deletes the file; what cannot be deleted will fail to open and say so.
+    /// Deletes the index. If the file cannot be deleted, the next open fails and reports it.
     pub fn discard(path: &Path) {
         crate::discard(path);
     }
 
     fn connect(path: &Path) -> Result<NodeIndex> {
         let db = Connection::open(path)?;
-        // No fsync: a crash of the program leaves a rollback journal, a crash of the machine leaves another boot id.
-        // Where a boot has no id, a crash must not leave a broken index behind.
+        // No fsync: a crash of the program leaves a rollback journal, and after a crash of the machine the boot
+        // id differs. Systems without a boot id sync, because a crash must not leave a damaged index behind.
         let sync = if cfg!(target_os = "linux") { "OFF" } else { "FULL" };
         db.execute_batch(&format!(
             "PRAGMA synchronous={sync}; PRAGMA journal_mode=PERSIST; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
@@ -145,7 +145,7 @@ impl NodeIndex {
         Ok(NodeIndex { db })
     }
 
-    fn is_of(&self, boot: &str) -> Result<bool> {
+    fn is_from_boot(&self, boot: &str) -> Result<bool> {
         let version: i64 = self.db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         Ok(version == VERSION && self.meta("boot")?.as_deref() == Some(boot))
     }
@@ -154,7 +154,7 @@ impl NodeIndex {
         Ok(self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(|_| ())?)
     }
 
-    /// One look at one state: locks the file once instead of once per question.
+    /// Begins a read transaction, which locks the file once instead of once per query.
     pub fn begin_read(&self) -> Result<()> {
         Ok(self.db.prepare_cached("BEGIN")?.execute([]).map(|_| ())?)
     }
@@ -163,7 +163,7 @@ impl NodeIndex {
         Ok(self.db.prepare_cached("COMMIT")?.execute([]).map(|_| ())?)
     }
 
-    /// Undoes everything since [`NodeIndex::begin`]; harmless without one.
+    /// Undoes everything since [`NodeIndex::begin`]; does nothing without one.
     pub fn rollback(&self) {
         if !self.db.is_autocommit() {
             let _ = self.db.execute_batch("ROLLBACK");
@@ -175,7 +175,7 @@ impl NodeIndex {
         Ok(statement.query_row([key], |row| row.get(0)).optional()?)
     }
 
-    /// Everything that was remembered beside the rows, in one look.
+    /// Returns all metadata with one query.
     pub fn metas(&self) -> Result<std::collections::HashMap<String, String>> {
         let mut statement = self.db.prepare_cached("SELECT key, value FROM meta")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -235,7 +235,7 @@ impl NodeIndex {
         Ok(())
     }
 
-    /// Children in their order, `limit` of them, behind `after`.
+    /// Returns up to `limit` children in their order, starting after `after`.
     pub fn children(&self, parent: &str, after: Option<&RowPosition>, limit: usize) -> Result<Vec<NodeRow>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = match after {
@@ -258,7 +258,7 @@ impl NodeIndex {
         Ok(rows?)
     }
 
-    /// Children of one status, the latest change of status first.
+    /// Returns children with one status, the latest status change first.
     pub fn recent(&self, parent: &str, status: &str, limit: usize) -> Result<Vec<NodeRow>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 AND status = ?2 ORDER BY status_changed_at DESC LIMIT ?3"
@@ -271,11 +271,12 @@ impl NodeIndex {
         let mut statement = self.db.prepare_cached(
             "SELECT ord FROM nodes WHERE parent = ?1 AND ord < ?2 ORDER BY ord DESC, created_at DESC, id DESC LIMIT 1",
         )?;
-        // Nodes made by hand have no order and stand at the end.
+        // Nodes created by hand have no order and come last.
         Ok(statement.query_row(params![parent, i64::MAX], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
-    /// Counts of a parent's children; with an empty parent, of all nodes but the root.
+    /// Returns the counts of a parent's children. With an empty parent, returns the counts of all nodes except
+    /// the root.
     pub fn status_counts(&self, parent: &str) -> Result<StatusCountRows> {
         let mut statement =
             self.db.prepare_cached("SELECT status, n FROM tally WHERE parent = ?1 AND n > 0")?;
@@ -283,7 +284,7 @@ impl NodeIndex {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every id with its file identity, for a scan.
+    /// Returns every id with its file signature, for a scan.
     pub fn signatures(&self) -> Result<Vec<(String, FileSig)>> {
         let mut statement = self.db.prepare_cached("SELECT id, mtime_ns, size, inode FROM nodes")?;
         let rows = statement.query_map([], |row| {
@@ -297,7 +298,7 @@ impl NodeIndex {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Nodes whose parent is not there, the root aside.
+    /// Returns the nodes whose parent does not exist, except the root.
     pub fn orphans(&self) -> Result<Vec<NodeRow>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM nodes AS n WHERE parent <> ''
@@ -306,7 +307,7 @@ impl NodeIndex {
         Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// When a node last changed.
+    /// Returns when a node last changed.
     pub fn last_update(&self) -> Result<i64> {
         Ok(self.db.query_row("SELECT coalesce(max(updated_at), 0) FROM nodes", [], |row| row.get(0))?)
     }
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn tallies_follow_every_change() {
+    fn status_counts_follow_every_change() {
         let index = NodeIndex::in_memory().unwrap();
         let status_counts = |parent: &str| index.status_counts(parent).unwrap();
         index.put(&row("root", "", "pending", 0)).unwrap();
@@ -371,11 +372,11 @@ mod tests {
         index.remove("b").unwrap();
         assert_eq!((status_counts("a"), status_counts("")), (vec![], vec![("pending".into(), 1)]));
         index.put(&row("root", "", "monitoring", 0)).unwrap();
-        assert_eq!(status_counts(""), [("pending".into(), 1)], "the root counts nowhere");
+        assert_eq!(status_counts(""), [("pending".into(), 1)], "the root is not counted");
     }
 
     #[test]
-    fn pages_of_children() {
+    fn children_paged_returns_each_child_once() {
         let index = NodeIndex::in_memory().unwrap();
         for n in 0..7 {
             index.put(&row(&format!("n{n}"), "root", "pending", n / 2)).unwrap();
@@ -392,16 +393,16 @@ mod tests {
     }
 
     #[test]
-    fn an_index_of_another_boot_or_a_broken_one_comes_back_new() {
+    fn open_index_of_other_boot_or_damaged_is_new() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.sqlite");
-        let is_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), OpenOutcome::New(_));
-        assert!(is_new("one"));
-        assert!(!is_new("one"));
-        assert!(is_new("two"));
+        let opens_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), OpenOutcome::New(_));
+        assert!(opens_new("one"));
+        assert!(!opens_new("one"));
+        assert!(opens_new("two"));
         tanmi_base::fs::write_atomic(&path, &[7; 9000], dir.path(), tanmi_base::fs::Durability::Journaled)
             .unwrap();
-        assert!(is_new("two"));
-        assert!(!is_new("two"));
+        assert!(opens_new("two"));
+        assert!(!opens_new("two"));
     }
 }

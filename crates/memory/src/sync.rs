@@ -49,7 +49,7 @@ pub fn sync(
         .filter(|file| is_gone(file) || is_rewritten(file))
         .map(|file| file.name.clone())
         .collect();
-    if !lost.is_empty() && index.has_twins()? {
+    if !lost.is_empty() && index.has_duplicate_ids()? {
         // A record that is there twice was read once: from which file is not known any more.
         index.transaction(|index| index.clear().map_err(Error::from))?;
         known.clear();

@@ -1,4 +1,4 @@
-//! Which files were read, and how far; forgetting one with everything that came from it.
+//! The files that were read and how far. Removing a file removes everything read from it.
 
 use rusqlite::params;
 
@@ -35,7 +35,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// Forgets a file and everything that was read from it.
+    /// Removes a file and everything that was read from it.
     pub fn drop_file(&self, name: &str) -> Result<()> {
         let (docs, length): (i64, i64) = self.db.query_row(
             "SELECT count(*), coalesce(sum(len), 0) FROM records WHERE file = ?1",
@@ -54,6 +54,6 @@ impl MemoryIndex {
         for target in &targets {
             self.apply_marks(target)?;
         }
-        self.grow(-docs, -length)
+        self.add_to_totals(-docs, -length)
     }
 }

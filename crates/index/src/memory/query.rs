@@ -1,4 +1,4 @@
-//! Questions to the index of memories. Nothing here changes it.
+//! Queries of the memory index. Nothing here changes it.
 
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params, params_from_iter};
@@ -10,7 +10,8 @@ const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence,
      asks, hidden, replaced_by";
 
 impl MemoryIndex {
-    /// In how many memories a term occurs. For one that is in very many, as many as there were when they were counted.
+    /// Returns the number of memories that contain a term. For a common term, returns the number at the last
+    /// count.
     pub fn frequency(&self, term: &str) -> Result<u64> {
         let term = encode(term);
         for table in ["common", "vocabulary"] {
@@ -22,7 +23,8 @@ impl MemoryIndex {
         Ok(0)
     }
 
-    /// The newest memories that have all of these terms. Unless it is asked for, whether they are hidden is not looked up.
+    /// Returns the newest memories that contain all of these terms. Hidden memories are left out only if
+    /// `is_strict` is set or the filter has a criterion.
     pub fn matching(
         &self,
         terms: &[&str],
@@ -44,7 +46,7 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The memories of these numbers, in the order of reading.
+    /// Returns the memories with these numbers, in the order of reading.
     pub fn rows(&self, numbers: &[i64]) -> Result<Vec<MemoryRow>> {
         let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
         let sql = format!("SELECT {COLUMNS} FROM records WHERE n IN ({}) ORDER BY n", list.join(","));
@@ -53,7 +55,7 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// What ranking needs of these memories, in the order of reading.
+    /// Returns the fields of these memories that ranking needs, in the order of reading.
     pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<MemoryOutline>> {
         let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
         let sql = format!(
@@ -78,7 +80,7 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The newest that contain a text as it stands, among the last so many.
+    /// Returns the newest memories that contain a text literally, among the last `among` memories.
     pub fn containing(
         &self,
         text: &str,
@@ -103,7 +105,7 @@ impl MemoryIndex {
         Ok(query.query_row([id], read).optional()?)
     }
 
-    /// What says the same and still counts.
+    /// Returns the facts with the same content that are not hidden.
     pub fn find_same(&self, same: i64) -> Result<Vec<MemoryRow>> {
         let sql = format!("SELECT {COLUMNS} FROM records WHERE same = ?1 AND hidden = 0 AND kind = 'fact'");
         let mut query = self.db.prepare_cached(&sql)?;
@@ -111,7 +113,7 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The newest of a kind first.
+    /// Returns memories, optionally of one kind, the newest first.
     pub fn newest(
         &self,
         kind: Option<&str>,
@@ -131,7 +133,8 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Facts for the start of a session: newer than `recent`, or sure and newer than `sure`; the newest first.
+    /// Returns facts for the start of a session, the newest first: those since `recent`, and those since `sure`
+    /// that have at least this confidence.
     pub fn recent_facts(
         &self,
         recent: i64,

@@ -1,4 +1,4 @@
-//! Vectors beside the memories, for one model at a time.
+//! Embedding vectors of the memories, for one model at a time.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,7 +6,7 @@ use super::MemoryIndex;
 use crate::Result;
 
 impl MemoryIndex {
-    /// Vectors of another model are nobody's.
+    /// Selects the embedding model. Deletes the vectors of any other model.
     pub fn use_model(&self, id: &str) -> Result<()> {
         let known: Option<String> =
             self.db.query_row("SELECT id FROM model", [], |row| row.get(0)).optional()?;
@@ -17,7 +17,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// Memories that have no vector yet: their numbers and contents.
+    /// Returns the numbers and contents of memories that have no vector yet.
     pub fn without_vector(&self, limit: usize) -> Result<Vec<(i64, String)>> {
         let sql = "SELECT n, content FROM records WHERE n NOT IN (SELECT n FROM vectors) ORDER BY n LIMIT ?1";
         let mut query = self.db.prepare_cached(sql)?;
@@ -31,7 +31,7 @@ impl MemoryIndex {
         Ok(())
     }
 
-    /// Every vector, one after the other.
+    /// Calls `visit` with every vector.
     pub fn each_vector(&self, mut visit: impl FnMut(i64, &[u8])) -> Result<()> {
         let mut query = self.db.prepare_cached("SELECT n, v FROM vectors")?;
         let mut rows = query.query([])?;
