@@ -1,5 +1,5 @@
-//! `session-bindings.json`: one entry per bound session. It changes only on bind, unbind, focus and prune, and is read
-//! by every hook, so reading one entry does not take the others apart.
+//! `session-bindings.json`: one entry per bound session. It changes only on bind, unbind, focus and prune. Every
+//! hook reads it, so reading one entry does not parse the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tanmi_base::{Millis, fs};
 
 use crate::{Error, Result, check_session};
 
-/// Field names are the specification's; further ones are kept.
+/// The binding of a session to a workspace. Unknown fields are preserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Binding {
@@ -19,7 +19,7 @@ pub struct Binding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focused_node_id: Option<String>,
     pub bound_at: Millis,
-    /// Where the workspace is: a session is not a directory.
+    /// The project of the workspace, because the working directory of a session may change.
     pub project: PathBuf,
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -40,14 +40,15 @@ impl Bindings {
         self.home.join("session-bindings.json")
     }
 
-    /// The binding of one session. A file that cannot be read means unbound: whoever writes next sets it aside.
+    /// Returns the binding of a session, if any. An unreadable file means unbound; the next write moves that file
+    /// aside.
     pub fn find(&self, session: &str) -> Result<Option<Binding>> {
         let path = self.path();
         let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(None) };
         Ok(find_entry(&bytes, session))
     }
 
-    /// Every binding that can be read.
+    /// Returns every readable binding.
     pub fn all(&self) -> Result<Vec<(String, Binding)>> {
         let (entries, _) = self.load()?;
         let readable =
@@ -55,12 +56,12 @@ impl Bindings {
         Ok(readable.collect())
     }
 
-    /// Whether the file is there and is no map of bindings.
+    /// Returns whether the file exists but is not a map of bindings.
     pub fn is_damaged(&self) -> Result<bool> {
         Ok(self.load()?.1)
     }
 
-    /// As [`Bindings::is_damaged`], for every start: nothing is kept of what is read.
+    /// Like [`Bindings::is_damaged`], but keeps nothing in memory. Runs at every start.
     fn looks_damaged(&self) -> Result<bool> {
         let path = self.path();
         let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(false) };
@@ -70,7 +71,7 @@ impl Bindings {
         Ok(!std::str::from_utf8(&bytes).is_ok_and(is_map))
     }
 
-    /// Sets a file aside that cannot be read. Says whether there was one.
+    /// Moves an unreadable file aside. Returns whether there was one.
     pub fn repair(&self) -> Result<bool> {
         let is_damaged = self.looks_damaged()?;
         if is_damaged {
@@ -79,7 +80,7 @@ impl Bindings {
         Ok(is_damaged)
     }
 
-    /// A damaged file makes way for a sound one.
+    /// Moves a damaged file aside and writes a new one.
     pub fn set_aside(&self) -> Result<()> {
         self.edit(|_| ())
     }
@@ -95,21 +96,21 @@ impl Bindings {
         }
     }
 
-    /// Binds, or binds anew. Says what was there before.
+    /// Binds a session, replacing its binding if it has one. Returns the previous binding.
     pub fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>> {
         check_session(session)?;
         let entry = serde_json::to_value(binding).unwrap_or_default();
-        let was = self.edit(|entries| entries.insert(session.to_owned(), entry.clone()))?;
-        Ok(was.and_then(|entry| serde_json::from_value(entry).ok()))
+        let previous = self.edit(|entries| entries.insert(session.to_owned(), entry.clone()))?;
+        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
     }
 
-    /// Idempotent: says what was there.
+    /// Unbinds a session. Returns its binding, if it had one.
     pub fn unbind(&self, session: &str) -> Result<Option<Binding>> {
-        let was = self.edit(|entries| entries.remove(session))?;
-        Ok(was.and_then(|entry| serde_json::from_value(entry).ok()))
+        let previous = self.edit(|entries| entries.remove(session))?;
+        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
     }
 
-    /// Moves the focus of a session, if it is still bound to that workspace.
+    /// Sets the focus of a session if it is still bound to that workspace. Returns whether it was.
     pub fn focus(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<bool> {
         self.edit(|entries| {
             let Some(Value::Object(entry)) = entries.get_mut(session) else { return false };
@@ -124,20 +125,20 @@ impl Bindings {
         })
     }
 
-    /// Removes the bindings that `is_stale` names. Says which.
+    /// Removes the stale bindings. Returns the ids of their sessions.
     pub fn prune(&self, is_stale: impl Fn(&str, &Binding) -> bool) -> Result<Vec<String>> {
-        let stale_in = |entries: &Entries| -> Vec<String> {
-            let is_old = |(id, entry): &(&String, &Value)| {
+        let find_stale = |entries: &Entries| -> Vec<String> {
+            let is_stale_entry = |(id, entry): &(&String, &Value)| {
                 serde_json::from_value((*entry).clone()).is_ok_and(|binding| is_stale(id, &binding))
             };
-            entries.iter().filter(is_old).map(|(id, _)| id.clone()).collect()
+            entries.iter().filter(is_stale_entry).map(|(id, _)| id.clone()).collect()
         };
-        if stale_in(&self.load()?.0).is_empty() {
+        if find_stale(&self.load()?.0).is_empty() {
             return Ok(Vec::new());
         }
-        // Judged again under the lock: a session may have bound itself anew meanwhile.
+        // Checked again under the lock: a session may have been bound again meanwhile.
         self.edit(|entries| {
-            let stale = stale_in(entries);
+            let stale = find_stale(entries);
             entries.retain(|id, _| !stale.contains(id));
             stale
         })
@@ -149,9 +150,9 @@ impl Bindings {
         let (mut entries, is_damaged) = self.load()?;
         let path = self.path();
         if is_damaged {
-            let aside =
+            let damaged_path =
                 self.home.join(format!("session-bindings.damaged-{}.json", tanmi_base::id::random(6)));
-            std::fs::rename(&path, &aside).map_err(Error::io(&path))?;
+            std::fs::rename(&path, &damaged_path).map_err(Error::io(&path))?;
         }
         let before = entries.clone();
         let outcome = change(&mut entries);
@@ -164,7 +165,7 @@ impl Bindings {
     }
 }
 
-/// One entry, without taking the others apart: where its key stands as text, what follows is its value.
+/// Finds one entry without parsing the others: searches for its key as text and parses the value after it.
 fn find_entry(bytes: &[u8], session: &str) -> Option<Binding> {
     let text = std::str::from_utf8(bytes).ok()?;
     let key = serde_json::to_string(session).ok()?;
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bind_focus_unbind() {
+    fn bind_focus_and_unbind_change_only_own_entry() {
         let home = tempfile::tempdir().unwrap();
         let bindings = Bindings::new(home.path());
         assert_eq!(bindings.find("a").unwrap(), None);
@@ -202,7 +203,7 @@ mod tests {
         assert!(bindings.focus("a", "ws-1", Some("node-x")).unwrap());
         assert!(
             !bindings.focus("a", "ws-2", Some("node-y")).unwrap(),
-            "another workspace's focus is not its"
+            "session is bound to another workspace"
         );
         assert_eq!(bindings.find("a").unwrap().unwrap().focused_node_id.as_deref(), Some("node-x"));
         assert_eq!(bindings.find("会话 \"b\"").unwrap(), Some(binding("ws-2")));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_into_an_entry_stays() {
+    fn edit_preserves_unknown_fields() {
         let home = tempfile::tempdir().unwrap();
         let text = r#"{"a":{"workspaceId":"ws-1","boundAt":1,"project":"/p","mine":{"x":1}},"odd":7}"#;
         fs::write_private(&home.path().join("session-bindings.json"), text.as_bytes()).unwrap();
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_means_unbound_and_is_set_aside_by_the_next_write() {
+    fn damaged_file_means_unbound_and_is_moved_aside_by_next_write() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("session-bindings.json");
         let bindings = Bindings::new(home.path());
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_lose_nothing() {
+    fn bind_from_many_threads_loses_no_entry() {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for thread in 0..8 {
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn prune_removes_what_is_stale() {
+    fn prune_removes_only_stale_bindings() {
         let home = tempfile::tempdir().unwrap();
         let bindings = Bindings::new(home.path());
         bindings.bind("old", &binding("ws-1")).unwrap();

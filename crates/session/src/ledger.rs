@@ -1,6 +1,7 @@
-//! The ledger: one short line per decision that spoke, and each text once. Hooks append and never read.
+//! The ledger: one short line per decision with injected text, and each distinct text once. Hooks append and
+//! never read.
 //!
-//! Nothing here decides what is said. Losing a line costs a line of a report, so nothing is synced.
+//! Decisions are made elsewhere. A lost line only affects a report, so nothing is synced.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,27 +18,27 @@ pub struct LedgerEntry {
     pub at: Millis,
     pub session: String,
     pub platform: String,
-    /// `hook`, `mcp` or `api`.
+    /// The caller: `hook`, `mcp` or `api`.
     pub source: String,
     pub event: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The rules that spoke, in their order.
+    /// Ids of the rules that contributed text, in their order.
     pub rules: Vec<String>,
     pub bytes: usize,
-    /// An estimate.
+    /// Estimated number of tokens.
     pub tokens: usize,
-    /// From the start of the program to the decision.
+    /// Microseconds from the start of the program to the decision.
     pub micros: u64,
-    /// Digest of the text, which is under `texts/`.
+    /// Digest of the text, which is stored under `texts/`.
     pub text: String,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct LedgerRead {
-    /// The oldest first.
+    /// Entries, the oldest first.
     pub entries: Vec<LedgerEntry>,
-    /// Lines that could not be read. They cost themselves alone.
+    /// Number of lines that could not be read. The other lines are not affected.
     pub unreadable: usize,
 }
 
@@ -54,7 +55,7 @@ impl Ledger {
         self.dir.join("texts")
     }
 
-    /// Keeps the text without its secrets, once, and the line that tells of it.
+    /// Appends an entry, and stores its text with secrets masked unless that text is already stored.
     pub fn append(&self, entry: LedgerEntry, text: &str) -> Result<()> {
         let (text, _) = secrets::mask(text);
         let digest = hash::md5_hex(text.as_bytes());
@@ -71,7 +72,7 @@ impl Ledger {
         fs::append_private(&file, &line).map_err(Error::io(&file))
     }
 
-    /// The days there are, oldest first.
+    /// Returns the days that have entries, the oldest first.
     pub fn days(&self) -> Result<Vec<String>> {
         let entries = match std::fs::read_dir(&self.dir) {
             Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
@@ -85,7 +86,7 @@ impl Ledger {
         Ok(days)
     }
 
-    /// Everything from the day `from` on (`YYYY-MM-DD`), to the day `to` inclusive.
+    /// Returns the entries from the day `from` (`YYYY-MM-DD`) through the day `to`, both inclusive.
     pub fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead> {
         let mut read = LedgerRead::default();
         for day in self.days()? {
@@ -105,41 +106,41 @@ impl Ledger {
                 }
             }
         }
-        // Processes append as they get to it.
+        // Several processes append, so lines are not always in the order of time.
         read.entries.sort_by_key(|entry| entry.at);
         Ok(read)
     }
 
-    /// The exact text behind a line, but for its secrets.
+    /// Returns the text of an entry, with secrets masked.
     pub fn text(&self, digest: &str) -> Option<String> {
         let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bytes = is_digest.then(|| std::fs::read(self.texts().join(digest)).ok()).flatten()?;
         String::from_utf8(bytes).ok()
     }
 
-    /// Removes the days before `oldest` and the texts that no line is left for.
+    /// Removes the days before `oldest`, and the texts that no remaining entry refers to.
     pub fn prune(&self, oldest: &str) -> io::Result<()> {
         let days = self.days().unwrap_or_default();
-        let gone: Vec<&String> = days.iter().filter(|day| day.as_str() < oldest).collect();
-        if gone.is_empty() {
+        let expired: Vec<&String> = days.iter().filter(|day| day.as_str() < oldest).collect();
+        if expired.is_empty() {
             return Ok(());
         }
-        for day in gone {
+        for day in expired {
             std::fs::remove_file(self.dir.join(format!("{day}.jsonl")))?;
         }
-        // What cannot be read may need any of them.
-        let left = self.read(None, None).map_err(io::Error::other)?;
-        if left.unreadable > 0 {
+        // An unreadable entry may refer to any text.
+        let remaining = self.read(None, None).map_err(io::Error::other)?;
+        if remaining.unreadable > 0 {
             return Ok(());
         }
         let needed: std::collections::BTreeSet<&str> =
-            left.entries.iter().map(|entry| entry.text.as_str()).collect();
-        // A text that was just written waits for its line.
+            remaining.entries.iter().map(|entry| entry.text.as_str()).collect();
+        // Keep recent texts: a text is written before its entry.
         let since = fs::FileSig::of(&self.dir)?.map_or(0, |sig| sig.mtime_ns) - 60_000_000_000;
         for entry in std::fs::read_dir(self.texts())?.flatten() {
             let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
-            let is_new = fs::FileSig::of(&entry.path())?.is_some_and(|sig| sig.mtime_ns > since);
-            if !is_needed && !is_new {
+            let is_recent = fs::FileSig::of(&entry.path())?.is_some_and(|sig| sig.mtime_ns > since);
+            if !is_needed && !is_recent {
                 std::fs::remove_file(entry.path())?;
             }
         }
@@ -147,7 +148,7 @@ impl Ledger {
     }
 }
 
-/// `YYYY-MM-DD`, with a month and a day that exist.
+/// Returns whether a text is a day `YYYY-MM-DD` with a month of 1–12 and a day of 1–31.
 pub fn is_day(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let within = |part: &str, len: usize, max: u32| {
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_by_day_and_texts_once() {
+    fn append_writes_one_file_per_day_and_each_text_once() {
         let home = tempfile::tempdir().unwrap();
         let ledger = Ledger::new(home.path());
         for (at, session) in [(0, "a"), (1, "b"), (DAY, "a")] {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_kept_and_bad_lines_cost_themselves() {
+    fn append_masks_secrets_and_read_skips_bad_lines() {
         let home = tempfile::tempdir().unwrap();
         let ledger = Ledger::new(home.path());
         ledger.append(entry(0, "a"), "DB_PASSWORD=hunter2!x").unwrap();
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn old_days_go_with_their_texts() {
+    fn prune_removes_old_days_and_their_texts() {
         let home = tempfile::tempdir().unwrap();
         let ledger = Ledger::new(home.path());
         ledger.append(entry(0, "a"), "old").unwrap();
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn many_processes_worth_of_threads_lose_no_line() {
+    fn append_from_many_threads_loses_no_line() {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for thread in 0..8 {

@@ -1,7 +1,7 @@
-//! Sessions: which workspace each is bound to, what its hooks remember, which client process it lives in, and what was
-//! said to it.
+//! Sessions: the workspace each session is bound to, what its hooks remember, its client process, and the ledger
+//! of the texts injected into it.
 //!
-//! All of it is in the home store. What a binding or a reminder means is not known here.
+//! All of this is in the home store. This crate does not know what a workspace or a reminder is.
 
 use std::io;
 use std::path::PathBuf;
@@ -30,10 +30,10 @@ pub enum Error {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Far above what any client uses.
+/// Maximum length of a session id; far above what any client uses.
 pub const MAX_SESSION_BYTES: usize = 512;
 
-/// Whether a client's name for a session is one.
+/// Checks that a session id from a client is valid.
 pub fn check_session(session: &str) -> Result<()> {
     if session.trim().is_empty() || session.len() > MAX_SESSION_BYTES {
         return Err(Error::BadSession(MAX_SESSION_BYTES));

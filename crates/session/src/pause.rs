@@ -1,4 +1,4 @@
-//! `paused` in the home store: while it is there, nothing is said to any agent.
+//! The file `paused` in the home store. While it exists, no text is injected into any session.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ fn path(home: &Path) -> PathBuf {
     home.join("paused")
 }
 
-/// Until when; `Some(None)` without an end. A file that cannot be understood is still a wish for silence.
+/// Returns until when injection is paused; `Some(None)` means without an end. An unreadable file also counts as a
+/// pause.
 pub fn paused_until(home: &Path, now: Millis) -> Option<Option<Millis>> {
     let bytes = fs::read_optional(&path(home)).ok().flatten()?;
     let until = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse::<Millis>().ok());
@@ -23,7 +24,7 @@ pub fn pause(home: &Path, until: Option<Millis>) -> Result<()> {
     fs::write_private(&path(home), text.as_bytes()).map_err(Error::io(path(home)))
 }
 
-/// Whether there was a pause to end.
+/// Ends the pause. Returns whether there was one.
 pub fn resume(home: &Path) -> Result<bool> {
     match std::fs::remove_file(path(home)) {
         Ok(()) => Ok(true),
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_ends_by_itself_or_by_hand() {
+    fn pause_ends_at_time_or_with_resume() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
         assert_eq!(paused_until(home, 5), None);

@@ -1,5 +1,5 @@
-//! `state/<session>.json`: what hooks remember of a session from one event to the next. The file is its own lock and is
-//! written in place, without fsync: losing it costs a repeated reminder.
+//! `state/<session>.json`: what hooks remember about a session from one event to the next. The file is its own
+//! lock and is written in place, without fsync: losing it only causes a repeated reminder.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,43 +18,47 @@ use crate::{Error, Result, check_session};
 pub struct SessionState {
     pub session: String,
     pub platform: String,
-    /// Hash of the context that was last told.
+    /// Hash of the context that was last injected.
     #[serde(skip_serializing_if = "Option::is_none", rename = "seen")]
     pub seen_context: Option<String>,
-    /// Which declared context it was told.
+    /// Hash of the declared context that was last injected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
-    /// What it was last told of each node that was in its focus.
+    /// Hash of what was last injected about each node that had the focus.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
-    /// Prompts since the last start.
+    /// Number of prompts since the last session start.
     pub prompts: u32,
-    /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
+    /// Number of prompts in the whole session.
     #[serde(skip_serializing_if = "is_zero", rename = "allPrompts")]
     pub total_prompts: u32,
+    /// Number of facts the session saved.
     #[serde(skip_serializing_if = "is_zero", rename = "saves")]
     pub saved_facts: u32,
+    /// Number of node transitions the session caused.
     #[serde(skip_serializing_if = "is_zero", rename = "steps")]
     pub transitions: u32,
+    /// A summary was saved.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub summarized: bool,
+    /// A summary was requested from the agent.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "asked")]
     pub summary_requested: bool,
-    /// The context was compacted away since it was told.
+    /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
-    /// The person took the session off its workspace.
+    /// The user unbound the session.
     pub unbound: bool,
-    /// When each kind of hook was last seen, since the last start and bind.
+    /// When each kind of hook last ran, since the last session start or bind.
     pub hooks: BTreeMap<String, Millis>,
-    /// When each throttled thing was last said.
+    /// When each throttled type of text was last injected.
     #[serde(rename = "said")]
     pub last_injected: BTreeMap<String, Millis>,
-    /// Who answered each kind of event last.
+    /// Which platform's hook handled each kind of event last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, EventClaim>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
-    /// The last sign of life.
+    /// Time of the last activity.
     pub alive_at: Millis,
 }
 
@@ -62,18 +66,19 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// One event of a client can reach us twice, where it also runs the hooks of another client's files.
+/// The hook that handled an event. One event of a client can arrive twice if the client also runs the hooks in
+/// the settings of another client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EventClaim {
-    /// The platform that the installed command names.
+    /// The platform in the installed hook command.
     pub via: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     pub at: Millis,
 }
 
-/// A state has a few hundred bytes.
+/// Upper limit for reading a state file; a real one has a few hundred bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub struct States {
@@ -89,17 +94,17 @@ impl States {
         self.dir.join(format!("{}.json", id::safe_name(session)))
     }
 
-    /// What is known; nothing, if nothing is or the file cannot be read.
+    /// Returns the state of a session. A missing or unreadable file gives an empty state.
     pub fn read(&self, session: &str) -> SessionState {
         parse(&fs::read_optional(&self.path(session)).ok().flatten().unwrap_or_default(), session)
     }
 
-    /// Changes the state under its lock and says what `change` says.
+    /// Changes the state under its lock. Returns the result of `change`.
     pub fn update<T>(&self, session: &str, change: impl FnOnce(&mut SessionState) -> T) -> Result<T> {
         check_session(session)?;
         let path = self.path(session);
         let lock = match Lock::exclusive(&path) {
-            // Made only when it is missing: this runs on every prompt.
+            // Create the folder only when it is missing: this runs on every prompt.
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) => {
                 fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
                 Lock::exclusive(&path)?
@@ -112,7 +117,7 @@ impl States {
         let mut state = parse(&bytes, session);
         let outcome = change(&mut state);
         let mut text = serde_json::to_vec(&state).unwrap_or_default();
-        // One write in place, never shorter than what was there: no moment in which the file is half of something.
+        // Write once in place, padded to at least the previous length, so that no reader sees a partial file.
         text.resize(text.len().max(bytes.len()), b' ');
         let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&text));
         written.map_err(Error::io(&path))?;
@@ -123,53 +128,54 @@ impl States {
         self.dir.join(format!("client-{}-{}", client.pid, client.started))
     }
 
-    /// Remembers that a session lives in this client process; the latest stands last. Written only when it is news.
+    /// Records that a session runs in this client process; the latest session comes last. Writes only on a
+    /// change.
     pub fn register(&self, client: &ClientProcess, session: &str) -> Result<()> {
         let path = self.client_path(client);
         let is_last = |known: &[String]| known.last().is_some_and(|last| last == session);
-        if is_last(&self.registered(client)) {
+        if is_last(&self.sessions_of_client(client)) {
             return Ok(());
         }
         fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
         let _lock = Lock::exclusive(&self.dir.join("clients.lock"))?;
-        let mut known = self.registered(client);
+        let mut known = self.sessions_of_client(client);
         known.retain(|other| other != session);
         known.push(session.to_owned());
         let text = serde_json::to_vec(&known).unwrap_or_default();
         fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map(|_| ()).map_err(Error::io(&path))
     }
 
-    fn registered(&self, client: &ClientProcess) -> Vec<String> {
+    fn sessions_of_client(&self, client: &ClientProcess) -> Vec<String> {
         let read = fs::read_optional(&self.client_path(client)).ok().flatten();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// The sessions whose hooks were seen in this client process, the latest first.
+    /// Returns the sessions whose hooks ran in this client process, the latest first.
     pub fn of_client(&self, client: &ClientProcess) -> Vec<SessionState> {
-        self.registered(client).iter().rev().map(|session| self.read(session)).collect()
+        self.sessions_of_client(client).iter().rev().map(|session| self.read(session)).collect()
     }
 
-    /// The latest sign of life and whose it was, the files that cannot be read and have not changed since `settled`, and
-    /// how many sessions have shown no sign of life since `old`.
+    /// Returns the latest activity with its platform, the unreadable files that have not changed since `settled`,
+    /// and the number of sessions without activity since `old`.
     pub fn summarize(&self, old: Millis, settled: Millis) -> (Option<(Millis, String)>, Vec<PathBuf>, usize) {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
-        let (mut latest, mut broken, mut over) = (None, Vec::new(), 0);
+        let (mut latest, mut damaged, mut inactive) = (None, Vec::new(), 0);
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
             let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
             match read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok()) {
-                None if modified(&path) < settled => broken.push(path),
+                None if modified_at(&path) < settled => damaged.push(path),
                 None => {}
                 Some(state) => {
-                    over += usize::from(state.alive_at < old);
+                    inactive += usize::from(state.alive_at < old);
                     latest = latest
                         .max(Some((state.alive_at, state.platform)).filter(|(_, name)| !name.is_empty()));
                 }
             }
         }
-        (latest, broken, over)
+        (latest, damaged, inactive)
     }
 
-    /// Every session that was ever heard of and not pruned since.
+    /// Returns the state of every session that has not been pruned.
     pub fn all(&self) -> Vec<SessionState> {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
@@ -179,22 +185,22 @@ impl States {
         files.filter_map(state).filter(|state| !state.session.is_empty()).collect()
     }
 
-    /// Removes what has shown no sign of life since `before`.
+    /// Removes the states and client files without activity since `before`. Returns the number of removed states.
     pub fn prune(&self, before: Millis) -> usize {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut removed = 0;
         for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
             let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
             let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
-            // One that cannot be read may be in the making.
-            let alive_at = state.map_or_else(|| modified(&path), |state| state.alive_at);
+            // An unreadable file may be about to be written, so its modification time counts.
+            let alive_at = state.map_or_else(|| modified_at(&path), |state| state.alive_at);
             if alive_at < before {
                 removed += usize::from(std::fs::remove_file(&path).is_ok());
             }
         }
         let clients = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         for entry in clients.filter(|entry| entry.file_name().to_string_lossy().starts_with("client-")) {
-            if modified(&entry.path()) < before {
+            if modified_at(&entry.path()) < before {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
@@ -202,13 +208,13 @@ impl States {
     }
 }
 
-fn modified(path: &Path) -> Millis {
+fn modified_at(path: &Path) -> Millis {
     fs::FileSig::of(path).ok().flatten().map_or(0, |sig| sig.mtime_ns / 1_000_000)
 }
 
 fn parse(bytes: &[u8], session: &str) -> SessionState {
     let state = serde_json::from_slice::<SessionState>(bytes).ok();
-    // Two ids never share a file, but a file may be anybody's.
+    // Two session ids never share a file, but the file may have been put there by another program.
     state
         .filter(|state| state.session == session)
         .unwrap_or_else(|| SessionState { session: session.to_owned(), ..SessionState::default() })
@@ -219,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_kept_apart_and_stay_in_their_folder() {
+    fn update_hostile_session_ids_have_separate_files_in_folder() {
         let home = tempfile::tempdir().unwrap();
         let states = States::new(home.path());
         for session in ["a", "A", "../../../etc/x", "会话", "a/b"] {
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_state_is_an_empty_one() {
+    fn read_damaged_file_is_empty_state() {
         let home = tempfile::tempdir().unwrap();
         let states = States::new(home.path());
         states.update("a", |state| state.prompts = 7).unwrap();
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_found_by_their_client() {
+    fn of_client_returns_latest_session_first() {
         let home = tempfile::tempdir().unwrap();
         let states = States::new(home.path());
         let client = |pid| Some(ClientProcess { pid, started: 5 });
@@ -257,7 +263,7 @@ mod tests {
         assert_eq!(ids, ["c", "a"]);
         assert!(
             states.of_client(&ClientProcess { pid: 1, started: 6 }).is_empty(),
-            "another process of that number"
+            "another process with the same pid"
         );
         assert_eq!(states.prune(15), 1);
     }
