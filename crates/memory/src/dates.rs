@@ -1,11 +1,11 @@
-//! Days named in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天. For timestamps that
-//! others wrote, and for questions that name a day.
+//! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天. Used for
+//! timestamps written by other tools and for questions that name a day.
 
 use jiff::civil::Date;
 use jiff::{Timestamp, tz::TimeZone};
 use tanmi_base::Millis;
 
-/// A day, or as much of one as was said.
+/// A date, or the known parts of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatePattern {
     pub year: Option<i16>,
@@ -14,17 +14,18 @@ pub struct DatePattern {
 }
 
 impl DatePattern {
-    pub fn of(at: Millis) -> Option<Date> {
+    /// Returns the UTC date of a time.
+    pub fn utc_date(at: Millis) -> Option<Date> {
         Timestamp::from_millisecond(at).ok().map(|stamp| TimeZone::UTC.to_datetime(stamp).date())
     }
 
-    /// How well a date fits: 0 to 1, 1 for all that was said.
-    pub fn fits(&self, date: Date) -> f32 {
-        let same = |said: Option<i16>, is: i16| said.is_none_or(|said| said == is);
-        let fits = same(self.year, date.year())
+    /// Returns how well a date matches, from 0 to 1; 1 if a given day matches.
+    pub fn match_score(&self, date: Date) -> f32 {
+        let same = |expected: Option<i16>, actual: i16| expected.is_none_or(|expected| expected == actual);
+        let is_match = same(self.year, date.year())
             && same(self.month.map(i16::from), i16::from(date.month()))
             && same(self.day.map(i16::from), i16::from(date.day()));
-        match (fits, self.day.is_some(), self.month.is_some()) {
+        match (is_match, self.day.is_some(), self.month.is_some()) {
             (false, _, _) => 0.0,
             (true, true, _) => 1.0,
             (true, false, true) => 0.5,
@@ -32,7 +33,7 @@ impl DatePattern {
         }
     }
 
-    fn is_sound(&self) -> bool {
+    fn is_valid(&self) -> bool {
         self.month.is_none_or(|month| (1..=12).contains(&month))
             && self.day.is_none_or(|day| (1..=31).contains(&day))
     }
@@ -69,38 +70,38 @@ pub fn month_name(month: i8) -> &'static str {
     MONTHS.iter().find(|(_, number)| *number == month).map_or("", |(name, _)| name)
 }
 
-/// Every day that a text names. `now` is for words such as yesterday.
+/// Returns every date that a text names. `now` resolves words such as yesterday.
 pub fn named(text: &str, now: Millis) -> Vec<DatePattern> {
-    let mut days = chinese(text);
-    days.extend(western(text));
-    days.extend(relative(text, now));
-    days.retain(DatePattern::is_sound);
+    let mut days = find_chinese_dates(text);
+    days.extend(find_western_dates(text));
+    days.extend(find_relative_dates(text, now));
+    days.retain(DatePattern::is_valid);
     days.dedup();
     days
 }
 
-fn relative(text: &str, now: Millis) -> Vec<DatePattern> {
+fn find_relative_dates(text: &str, now: Millis) -> Vec<DatePattern> {
     const WORDS: &[(&str, i64)] =
         &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("day before yesterday", 2), ("yesterday", 1)];
     let mut lower = text.to_lowercase();
     let mut days = Vec::new();
     for (word, back) in WORDS {
         if lower.contains(word) {
-            // The longer one has the shorter one in it.
+            // Remove the word, because a longer one contains a shorter one.
             lower = lower.replace(word, ",");
-            days.extend(DatePattern::of(now - back * 86_400_000));
+            days.extend(DatePattern::utc_date(now - back * 86_400_000));
         }
     }
-    let whole = |date: Date| DatePattern {
+    let to_pattern = |date: Date| DatePattern {
         year: Some(date.year()),
         month: Some(date.month()),
         day: Some(date.day()),
     };
-    days.into_iter().map(whole).collect()
+    days.into_iter().map(to_pattern).collect()
 }
 
-/// `2023年5月8日`, with or without its first or last part.
-fn chinese(text: &str) -> Vec<DatePattern> {
+/// Finds `2023年5月8日`, also without the year or the day.
+fn find_chinese_dates(text: &str) -> Vec<DatePattern> {
     let chars: Vec<char> = text.chars().collect();
     let number_before = |at: usize| -> Option<(i16, usize)> {
         let mut start = at;
@@ -141,14 +142,14 @@ fn full_year(year: i16) -> i16 {
     if year < 100 { 2000 + year } else { year }
 }
 
-/// `2023-05-08`, `2023/5/8`, `8 May, 2023`, `May 8th 2023`, `May 2023`, `in May`.
-fn western(text: &str) -> Vec<DatePattern> {
+/// Finds `2023-05-08`, `2023/5/8`, `8 May, 2023`, `May 8th 2023`, `May 2023`, `in May`.
+fn find_western_dates(text: &str) -> Vec<DatePattern> {
     let lower = text.to_lowercase();
     let is_break = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/'));
     let words: Vec<&str> = lower.split(is_break).filter(|word| !word.is_empty()).collect();
     let mut days = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        if let Some(day) = numeric(word) {
+        if let Some(day) = parse_numeric_date(word) {
             days.push(day);
             continue;
         }
@@ -172,7 +173,7 @@ fn western(text: &str) -> Vec<DatePattern> {
         let as_year = |number: Option<i16>| number.filter(|n| (1900..2200).contains(n));
         let day = as_day(before).or(as_day(after));
         let year = as_year(after).or(as_year(later));
-        // "may" alone is mostly another word.
+        // "may" alone is usually a verb.
         if *word == "may"
             && day.is_none()
             && year.is_none()
@@ -185,7 +186,7 @@ fn western(text: &str) -> Vec<DatePattern> {
     days
 }
 
-fn numeric(word: &str) -> Option<DatePattern> {
+fn parse_numeric_date(word: &str) -> Option<DatePattern> {
     let word = word.split('t').next().unwrap_or(word);
     let mut parts = word.split(['-', '/']);
     let year: i16 = parts.next().filter(|part| part.len() == 4)?.parse().ok()?;
@@ -194,14 +195,14 @@ fn numeric(word: &str) -> Option<DatePattern> {
     (1900..2200).contains(&year).then_some(DatePattern { year: Some(year), month: Some(month), day })
 }
 
-/// A timestamp as others write it; `None` if no day can be made of it.
+/// Parses a timestamp as other tools write it. Returns `None` if it contains no full date.
 pub fn parse(text: &str) -> Option<Millis> {
     let text = text.trim();
     if let Ok(stamp) = text.parse::<Timestamp>() {
         return Some(stamp.as_millisecond());
     }
     if let Ok(number) = text.parse::<i64>() {
-        // Seconds or milliseconds since the epoch, within a lifetime.
+        // Seconds or milliseconds since the epoch, for plausible dates.
         return match number {
             100_000_000..=9_999_999_999 => Some(number * 1000),
             100_000_000_000..=9_999_999_999_999 => Some(number),
@@ -215,13 +216,13 @@ pub fn parse(text: &str) -> Option<Millis> {
         .into_iter()
         .find(|day| day.year.is_some() && day.month.is_some() && day.day.is_some())?;
     let date = Date::new(day.year?, day.month?, day.day?).ok()?;
-    let (hour, minute) = clock(text).unwrap_or((0, 0));
+    let (hour, minute) = parse_clock(text).unwrap_or((0, 0));
     let time = date.at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).ok()?;
     Some(time.timestamp().as_millisecond())
 }
 
-/// `1:56 pm`, `13:56`.
-fn clock(text: &str) -> Option<(i8, i8)> {
+/// Finds a time of day: `1:56 pm`, `13:56`.
+fn parse_clock(text: &str) -> Option<(i8, i8)> {
     let lower = text.to_lowercase();
     let at = lower.find(':')?;
     let hour: i8 = lower[..at]
@@ -244,14 +245,14 @@ fn clock(text: &str) -> Option<(i8, i8)> {
     ((0..24).contains(&hour) && (0..60).contains(&minute)).then_some((hour, minute))
 }
 
-/// The beginning of a day that is named by a word, such as yesterday.
+/// Returns the start of a day that is named by a word, such as yesterday.
 pub fn day_start(text: &str, now: Millis) -> Option<Millis> {
-    let day = relative(text, now).into_iter().next()?;
+    let day = find_relative_dates(text, now).into_iter().next()?;
     let date = Date::new(day.year?, day.month?, day.day?).ok()?;
     date.at(0, 0, 0, 0).to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond())
 }
 
-/// RFC 3339 in UTC, as records carry it.
+/// Returns the time as RFC 3339 in UTC, as in records.
 pub fn iso(at: Millis) -> String {
     Timestamp::from_millisecond(at)
         .map(|stamp| stamp.to_string())
@@ -263,17 +264,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_have_another_in_them() {
+    fn named_longer_relative_word_is_not_counted_twice() {
         let now = 1_765_432_100_000;
         let days = |text: &str| named(text, now).into_iter().filter_map(|day| day.day).collect::<Vec<_>>();
         assert_eq!(days("what was said the day before yesterday?"), [9]);
         assert_eq!(days("yesterday and the day before yesterday"), [9, 10]);
         assert_eq!(days("昨天"), [10]);
-        assert_eq!(clock("120:56 pm"), None);
+        assert_eq!(parse_clock("120:56 pm"), None);
     }
 
     #[test]
-    fn days_in_texts() {
+    fn named_finds_dates_in_text() {
         let day = |year, month, day| DatePattern { year, month, day };
         let cases: &[(&str, DatePattern)] = &[
             ("on 2023-05-08 we", day(Some(2023), Some(5), Some(8))),
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_of_others() {
+    fn parse_accepts_foreign_timestamps() {
         let may = 1_683_504_000_000;
         for text in [
             "2023-05-08T00:00:00Z",
@@ -318,7 +319,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_taken(text in ".{0,60}", digits in "[0-9年月日:/-]{0,16}") {
+        fn named_and_parse_any_text_do_not_panic(text in ".{0,60}", digits in "[0-9年月日:/-]{0,16}") {
             for text in [text, digits] {
                 named(&text, 0);
                 parse(&text);

@@ -1,6 +1,6 @@
-//! A project's memory on disk: `MEMORY.md`, `daily/YYYY-MM-DD.jsonl`, `sessions.jsonl`, and the index beside them.
+//! The files of a project's memory: `MEMORY.md`, `daily/YYYY-MM-DD.jsonl`, `sessions.jsonl`, and the index.
 //!
-//! Files are only appended to, under one lock, and every line is on the disk before it is acknowledged.
+//! Invariant: files are only appended to, under one lock, and a record is on the disk before it is acknowledged.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Folder {
     dir: PathBuf,
-    /// The folder of an older tool, used where it is.
-    is_old: bool,
+    /// Whether this is the folder of an older tool, which is used in place.
+    is_legacy: bool,
 }
 
-const OLD: &str = ".cursor/skills/memory-data";
+const LEGACY_DIR: &str = ".cursor/skills/memory-data";
 
 /// Whether an append must be on the disk before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendSync {
     Yes,
-    /// A note whose loss costs nothing.
+    /// For a line whose loss does no harm.
     No,
 }
 
 impl Folder {
-    /// Where a project's memory is, or would be.
+    /// Returns the memory folder of a project, which need not exist.
     pub fn of(project: &Path) -> Folder {
-        let (dir, old) = (project.join(STORE_DIR).join("memory"), project.join(OLD));
+        let (dir, old) = (project.join(STORE_DIR).join("memory"), project.join(LEGACY_DIR));
         if !dir.is_dir() && old.is_dir() {
-            return Folder { dir: old, is_old: true };
+            return Folder { dir: old, is_legacy: true };
         }
-        Folder { dir, is_old: false }
+        Folder { dir, is_legacy: false }
     }
 
     pub fn dir(&self) -> &Path {
@@ -58,17 +58,18 @@ impl Folder {
         self.dir.join("daily").join(format!("{}.jsonl", clock::utc_day(at)))
     }
 
-    /// Another tool's index is not ours to replace.
+    /// Returns the path of the index. In a legacy folder it has another name, because `index.sqlite` belongs to
+    /// the older tool.
     pub fn index(&self) -> PathBuf {
-        self.dir.join(if self.is_old { "tanmi-index.sqlite" } else { "index.sqlite" })
+        self.dir.join(if self.is_legacy { "tanmi-index.sqlite" } else { "index.sqlite" })
     }
 
-    /// Makes the folder. `shared` says whether the memories belong into the repository.
+    /// Creates the folder. With `shared`, memories may be committed to Git; otherwise they are ignored.
     pub fn create(&self, shared: bool) -> Result<()> {
         let daily = self.dir.join("daily");
         std::fs::create_dir_all(&daily).map_err(Error::io(&daily))?;
         let ignore = self.dir.join(".gitignore");
-        if !self.is_old && !ignore.exists() {
+        if !self.is_legacy && !ignore.exists() {
             let text = if shared { "index.sqlite*\n.lock\n" } else { "*\n" };
             fs::write_atomic(&ignore, text.as_bytes(), &self.dir, fs::Durability::Journaled)
                 .map_err(Error::io(&ignore))?;
@@ -80,17 +81,18 @@ impl Folder {
         Ok(Lock::exclusive(&self.dir.join(".lock"))?)
     }
 
-    /// A link could lead anywhere, and a pipe waits for somebody: neither is ours.
+    /// Returns an error for a symbolic link, which could lead anywhere, and for a pipe or device, which could
+    /// block.
     fn check(&self, path: &Path) -> Result<()> {
-        let odd = |what: &str| Err(Error::io(path)(std::io::Error::other(what.to_owned())));
+        let refuse = |what: &str| Err(Error::io(path)(std::io::Error::other(what.to_owned())));
         match std::fs::symlink_metadata(path) {
-            Ok(meta) if meta.file_type().is_symlink() => odd("a symbolic link, which is not followed"),
-            Ok(meta) if !meta.is_file() && !meta.is_dir() => odd("not a regular file"),
+            Ok(meta) if meta.file_type().is_symlink() => refuse("a symbolic link, which is not followed"),
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => refuse("not a regular file"),
             _ => Ok(()),
         }
     }
 
-    /// Whether everything that is written to is really here.
+    /// Returns whether every path that is written to passes the check for links and special files.
     pub fn is_sound(&self) -> bool {
         [self.dir.clone(), self.dir.join("daily"), self.index(), self.sessions(), self.memory_md()]
             .iter()
@@ -98,7 +100,8 @@ impl Folder {
             && self.dir.parent().is_none_or(|above| !fs::is_link(above))
     }
 
-    /// The file of today, or a later one that is there already: what is said last stands last, whatever the clock says.
+    /// Returns today's file, or a later one if that already exists. The last record stays last even if the clock
+    /// was set back.
     pub fn latest_daily(&self, now: Millis) -> PathBuf {
         let today = self.daily(now);
         let entries = std::fs::read_dir(self.dir.join("daily")).into_iter().flatten().flatten();
@@ -111,15 +114,16 @@ impl Folder {
             .max(today)
     }
 
-    /// Appends whole lines. A line that somebody left torn costs itself alone. Call it under the lock.
-    pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, durable: AppendSync) -> Result<()> {
+    /// Appends complete lines. If the file ends in a torn line, only that line is lost. The caller holds the
+    /// lock.
+    pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, sync: AppendSync) -> Result<()> {
         self.check(&self.dir)?;
         if let Some(dir) = path.parent() {
             self.check(dir)?;
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }
         self.check(path)?;
-        let work = || -> std::io::Result<()> {
+        let write = || -> std::io::Result<()> {
             let mut options = std::fs::OpenOptions::new();
             options.read(true).append(true).create(true);
             let mut file = options.open(path)?;
@@ -138,16 +142,17 @@ impl Folder {
                 text.push('\n');
             }
             if let Err(error) = file.write_all(text.as_bytes()) {
-                // What did not get in whole is taken back: it was not acknowledged.
+                // Remove the partial text: it was not acknowledged.
                 let _ = file.set_len(end);
                 return Err(error);
             }
-            if durable == AppendSync::Yes { file.sync_data() } else { Ok(()) }
+            if sync == AppendSync::Yes { file.sync_data() } else { Ok(()) }
         };
-        work().map_err(Error::io(path))
+        write().map_err(Error::io(path))
     }
 
-    /// Takes the lines of starts and ends out of days before `oldest`; a file that had nothing else goes. Records stay.
+    /// Removes the session start and end lines of days before `oldest`. A file without any other line is deleted;
+    /// records stay.
     pub fn drop_session_lines(&self, oldest: Millis) -> Result<()> {
         let last = clock::utc_day(oldest);
         for (name, path) in self.files()? {
@@ -156,17 +161,17 @@ impl Folder {
                 continue;
             }
             let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { continue };
-            let is_note = |line: &[u8]| {
+            let is_session_line = |line: &[u8]| {
                 contains(line, b"\"session_")
                     && matches!(crate::record::read_line(line, &name), crate::record::Line::Session)
             };
             let lines = || bytes.split_inclusive(|byte| *byte == b'\n');
-            if !lines().any(is_note) {
+            if !lines().any(is_session_line) {
                 continue;
             }
             let lock = self.lock()?;
-            let kept: Vec<u8> = lines().filter(|line| !is_note(line)).flatten().copied().collect();
-            // Somebody may have appended meanwhile: then it waits for the next end.
+            let kept: Vec<u8> = lines().filter(|line| !is_session_line(line)).flatten().copied().collect();
+            // Another process may have appended meanwhile; then a later call removes the lines.
             let is_same = fs::FileSig::of(&path)
                 .map_err(Error::io(&path))?
                 .is_some_and(|sig| sig.size == bytes.len() as u64);
@@ -181,7 +186,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The files that hold records, in the order in which they are read: old days first.
+    /// Returns the files that contain records, in the order of reading: the oldest day first.
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut files = Vec::new();
         let old = self.dir.join("facts.jsonl");
@@ -197,7 +202,7 @@ impl Folder {
             .into_iter()
             .flatten()
             .flatten()
-            // Neither folders nor links nor pipes: one of those costs itself alone.
+            // Folders, links and pipes are ignored.
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| name.ends_with(".jsonl"))

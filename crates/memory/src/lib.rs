@@ -1,6 +1,6 @@
-//! Memory: facts, summaries and past conversations, in files that are only appended to, and found again by search.
+//! Memory: facts, summaries and past conversations, stored in append-only files and found by search.
 //!
-//! What is said to an agent, and when, is not decided here.
+//! What is injected into a session, and when, is decided elsewhere.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! How well a memory answers a question: BM25 over its terms and, with less weight, over those of its neighbours in the
-//! conversation, with something extra for the speaker and the day that the question names.
+//! Ranking: how well a memory answers a question. BM25 over its terms and, with less weight, over those of its
+//! neighbours in the conversation, with a bonus for the speaker and the day that the question names.
 //!
-//! Candidates come from the index; here a few hundred of them are put in order.
+//! Candidates come from the index; this module orders a few hundred of them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,7 +11,7 @@ use tanmi_base::Millis;
 use crate::dates::{self, DatePattern};
 use crate::segment;
 
-/// A memory as ranking sees it.
+/// The fields of a memory that its terms are made of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Doc<'a> {
     pub content: &'a str,
@@ -20,23 +20,24 @@ pub struct Doc<'a> {
     pub at: Option<Millis>,
 }
 
-/// Short memories repeat little and vary in length: lower k1 and b than for documents.
+/// Weights of ranking. k1 and b are lower than for documents, because memories are short, repeat little and vary
+/// in length.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     pub k1: f32,
     pub b: f32,
-    /// What a term in the memory before or after it counts for.
+    /// Weight of a term in the memory directly before or after.
     pub near: f32,
-    /// And what is left of that one memory further.
+    /// Factor on `near` for each further step of distance.
     pub fade: f32,
-    /// For a memory of the speaker whom the question names.
+    /// Bonus for a memory of the speaker that the question names.
     pub speaker: f32,
     pub day: f32,
-    /// For a session that is about the question as a whole.
+    /// Bonus for a session that is about the question as a whole.
     pub session: f32,
-    /// What a memory loses that asks something itself.
+    /// Penalty for a memory that is a question itself.
     pub asks: f32,
-    /// For terms of the question that stand side by side in the text too.
+    /// Bonus for query terms that are adjacent in the text too.
     pub pair: f32,
 }
 
@@ -52,14 +53,14 @@ pub const WEIGHTS: Weights = Weights {
     pair: 0.25,
 };
 
-/// The terms of a memory for the index: its own, and what it says by its speaker, its entities and its day.
+/// Returns the terms of a memory for the index: those of its content, its speaker, its entities and its day.
 pub fn body_terms(doc: &Doc<'_>) -> Vec<String> {
     let mut terms = segment::terms(doc.content);
     if !doc.speaker.is_empty() && !doc.content.starts_with(doc.speaker) {
         terms.extend(segment::terms(doc.speaker));
     }
     terms.extend(segment::terms(doc.entities));
-    if let Some(date) = doc.at.and_then(DatePattern::of) {
+    if let Some(date) = doc.at.and_then(DatePattern::utc_date) {
         terms.push(date.to_string());
         terms.push(date.year().to_string());
         terms.extend(segment::terms(dates::month_name(date.month())));
@@ -69,12 +70,12 @@ pub fn body_terms(doc: &Doc<'_>) -> Vec<String> {
     terms
 }
 
-/// A memory made ready.
+/// A memory prepared for ranking.
 pub struct Terms<'a> {
-    /// Its own terms, as [`joined`] put them together.
+    /// The terms of its content, as joined by [`joined`].
     pub own: Vec<&'a str>,
     pub speaker: Vec<String>,
-    /// Whether it asks something.
+    /// Whether it is a question.
     pub asks: bool,
     pub at: Option<Millis>,
     pub session: &'a str,
@@ -88,26 +89,26 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Whether a text that ends like this asks something.
+/// Returns whether a text ends like a question.
 pub fn asks(end: &str) -> bool {
     end.trim_end().ends_with(['?', '？'])
 }
 
-/// Terms as one text. None of them has a space in it.
+/// Joins terms into one text. Invariant: no term contains a space.
 pub fn joined(terms: &[String]) -> String {
     terms.join(" ")
 }
 
-/// A memory among its neighbours: those of its session within [`REACH`], each with its distance.
+/// A memory with its neighbours: those of its session within [`REACH`], each with its distance.
 pub struct DocInContext<'a> {
     pub terms: &'a Terms<'a>,
     pub near: Vec<(&'a Terms<'a>, usize)>,
 }
 
-/// How far a neighbour may be.
+/// Maximum distance of a neighbour.
 pub const REACH: usize = 2;
 
-/// A question, made ready.
+/// A query prepared for ranking.
 pub struct SearchQuestion {
     pub terms: Vec<String>,
     pub days: Vec<DatePattern>,
@@ -119,37 +120,38 @@ impl SearchQuestion {
     }
 }
 
-/// What is known of the whole collection.
+/// Statistics of the collection.
 pub struct Collection {
     pub docs: u64,
-    /// Terms per memory on average.
+    /// Average number of terms per memory.
     pub length: f32,
-    /// In how many memories each term of the question occurs, in the question's order.
+    /// Number of memories that contain each query term, in the order of the query terms.
     pub frequencies: Vec<u64>,
 }
 
-/// One score for each memory, in their order; 0 to 1.
+/// Returns the score of each memory, from 0 to 1, in the order of `docs`.
 pub fn scores(
     question: &SearchQuestion,
     collection: &Collection,
     docs: &[DocInContext<'_>],
     weights: &Weights,
 ) -> Vec<f32> {
-    let scale = Scorer::new(question, collection, weights);
+    let scorer = Scorer::new(question, collection, weights);
     let mut scores: Vec<f32> = docs
         .iter()
         .map(|doc| {
-            let date = doc.terms.at.and_then(DatePattern::of);
-            let fit =
-                date.map_or(0.0, |date| question.days.iter().map(|day| day.fits(date)).fold(0.0, f32::max));
-            scale.text(doc) + weights.day * fit
+            let date = doc.terms.at.and_then(DatePattern::utc_date);
+            let fit = date.map_or(0.0, |date| {
+                question.days.iter().map(|day| day.match_score(date)).fold(0.0, f32::max)
+            });
+            scorer.score_text(doc) + weights.day * fit
         })
         .collect();
-    lift_sessions(docs, &mut scores, weights.session);
+    boost_sessions(docs, &mut scores, weights.session);
     scores.into_iter().map(|score| score / (1.0 + score)).collect()
 }
 
-/// For a handful of short words that are asked for a hundred thousand times (FNV-1a).
+/// FNV-1a, a fast hash for a few short words that are looked up a hundred thousand times.
 #[derive(Default)]
 struct FastHasher(u64);
 
@@ -165,7 +167,7 @@ impl Hasher for FastHasher {
     }
 }
 
-/// What a term says that is in so many of the memories.
+/// Returns the inverse document frequency of a term.
 pub fn idf(df: u64, docs: u64) -> f32 {
     let n = docs.max(1) as f32;
     let df = (df as f32).min(n);
@@ -175,7 +177,7 @@ pub fn idf(df: u64, docs: u64) -> f32 {
 struct Scorer<'a> {
     index: HashMap<&'a str, usize, BuildHasherDefault<FastHasher>>,
     idf: Vec<f32>,
-    /// What a memory that has everything would get.
+    /// The score of a memory that contains every term.
     best: f32,
     length: f32,
     weights: &'a Weights,
@@ -189,7 +191,7 @@ impl<'a> Scorer<'a> {
         Scorer { index, idf, best, length: collection.length.max(1.0), weights }
     }
 
-    fn text(&self, doc: &DocInContext<'_>) -> f32 {
+    fn score_text(&self, doc: &DocInContext<'_>) -> f32 {
         let weights = self.weights;
         let own = &doc.terms.own;
         let mut counts = vec![0.0f32; self.idf.len()];
@@ -199,7 +201,7 @@ impl<'a> Scorer<'a> {
             self.count(&terms.own, weight, &mut counts);
         }
         let mut score = self.bm25(&counts, own.len() as f32 / self.length);
-        score += weights.pair * self.pairs(own);
+        score += weights.pair * self.pair_score(own);
         if doc.terms.speaker.iter().any(|term| self.index.contains_key(term.as_str())) {
             score *= 1.0 + weights.speaker;
         }
@@ -218,15 +220,15 @@ impl<'a> Scorer<'a> {
     fn bm25(&self, counts: &[f32], length: f32) -> f32 {
         let Weights { k1, b, .. } = *self.weights;
         let norm = k1 * (1.0 - b + b * length);
-        let some = counts.iter().zip(&self.idf).filter(|(count, _)| **count > 0.0);
-        some.map(|(count, idf)| idf * count * (k1 + 1.0) / (count + norm)).sum()
+        let matched = counts.iter().zip(&self.idf).filter(|(count, _)| **count > 0.0);
+        matched.map(|(count, idf)| idf * count * (k1 + 1.0) / (count + norm)).sum()
     }
 
-    fn pairs(&self, terms: &[&str]) -> f32 {
-        let places: Vec<Option<usize>> = terms.iter().map(|term| self.index.get(term).copied()).collect();
+    fn pair_score(&self, terms: &[&str]) -> f32 {
+        let positions: Vec<Option<usize>> = terms.iter().map(|term| self.index.get(term).copied()).collect();
         let mut found = std::collections::BTreeSet::new();
-        for two in places.windows(2) {
-            if let [Some(a), Some(b)] = two
+        for pair in positions.windows(2) {
+            if let [Some(a), Some(b)] = pair
                 && *b == a + 1
             {
                 found.insert(*a);
@@ -236,8 +238,8 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// A session that is about the question lifts each of its memories.
-fn lift_sessions(docs: &[DocInContext<'_>], scores: &mut [f32], weight: f32) {
+/// Raises the score of each memory by how well its session matches the question.
+fn boost_sessions(docs: &[DocInContext<'_>], scores: &mut [f32], weight: f32) {
     let mut sessions: HashMap<&str, f32> = HashMap::new();
     for (doc, score) in docs.iter().zip(scores.iter()).filter(|(doc, _)| !doc.terms.session.is_empty()) {
         *sessions.entry(doc.terms.session).or_default() += score * score;

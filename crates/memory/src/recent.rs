@@ -1,5 +1,5 @@
-//! What a session is told of memory when it starts: the core, the last summary, recent facts, and what fits the work at
-//! hand. Read from the index as it is; what was appended since is taken from the ends of the files.
+//! The memory that a session receives when it starts: core memory, the last summary, recent facts, and facts
+//! related to the current work. Reads the index as it is, and newer lines from the ends of the files.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
@@ -17,132 +17,138 @@ pub struct StartQuery<'a> {
     pub now: Millis,
     pub days: u32,
     pub facts: usize,
-    /// What the session works on; empty for nothing.
+    /// Text about the current work; empty if there is none.
     pub about: &'a str,
 }
 
+/// The memory for one session start.
 #[derive(Clone, Debug, Default)]
 pub struct StartMemory {
-    /// `MEMORY.md`
+    /// Core memory: the text of `MEMORY.md`.
     pub core: String,
     pub summary: Option<MemoryRow>,
-    /// The newest first.
+    /// Recent facts, the newest first.
     pub facts: Vec<MemoryRow>,
-    /// Found by what the session works on.
+    /// Facts related to the current work.
     pub found: Vec<MemoryRow>,
 }
 
-/// Facts that are this sure stay longer.
-const SURE: f64 = 0.9;
-const SURE_DAYS: i64 = 30;
-const FOUND: usize = 5;
-/// Of a file's end, at most.
+/// Facts with at least this confidence count as recent for longer.
+const HIGH_CONFIDENCE: f64 = 0.9;
+const HIGH_CONFIDENCE_DAYS: i64 = 30;
+const MAX_FOUND: usize = 5;
+/// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
 const DAY: Millis = 86_400_000;
-/// A core that is longer is cut anyway.
+/// Maximum number of bytes read of core memory; a longer text is cut anyway.
 const MAX_CORE: u64 = 64 << 10;
 
-pub fn load(folder: &Folder, wanted: &StartQuery<'_>) -> StartMemory {
+pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
     let index = folder.index().is_file().then(|| MemoryIndex::open_existing(&folder.index())).flatten();
-    let core = head(&folder.memory_md());
+    let core = read_core(&folder.memory_md());
     let mut recent =
         StartMemory { core: String::from_utf8_lossy(&core).trim().to_owned(), ..StartMemory::default() };
-    let (from, sure) = (wanted.now - i64::from(wanted.days) * DAY, wanted.now - SURE_DAYS * DAY);
-    let fresh = Fresh::read(folder, index.as_ref(), wanted);
+    let (from, confident_from) =
+        (query.now - i64::from(query.days) * DAY, query.now - HIGH_CONFIDENCE_DAYS * DAY);
+    let unindexed = UnindexedLines::read(folder, index.as_ref(), query);
     if let Some(index) = &index {
-        recent.facts =
-            index.recent_facts(from, sure, SURE, wanted.facts + fresh.hidden.len()).unwrap_or_default();
+        recent.facts = index
+            .recent_facts(from, confident_from, HIGH_CONFIDENCE, query.facts + unindexed.hidden.len())
+            .unwrap_or_default();
         recent.summary = index
             .newest(Some("summary"), &MemoryFilter::default(), 1, 0)
             .unwrap_or_default()
             .into_iter()
             .next();
-        if !wanted.about.is_empty() {
+        if !query.about.is_empty() {
             let hits = search::search(
                 index,
-                wanted.about,
+                query.about,
                 &MemoryFilter::default(),
-                2 * FOUND + wanted.facts,
-                wanted.now,
+                2 * MAX_FOUND + query.facts,
+                query.now,
             );
             let hits = hits.unwrap_or_default();
             let best = hits.first().map_or(0.0, |hit| hit.score);
-            // What only shares a common word is not about it.
+            // A hit that only shares a common word is not related.
             let close = hits.into_iter().filter(|hit| hit.score >= (best / 2.0).max(0.15));
             recent.found = close.map(|hit| hit.row).collect();
         }
     }
     let is_recent = |row: &MemoryRow| {
-        row.at
-            .is_some_and(|at| at >= from || (at >= sure && row.confidence.is_some_and(|value| value >= SURE)))
+        row.at.is_some_and(|at| {
+            at >= from
+                || (at >= confident_from && row.confidence.is_some_and(|value| value >= HIGH_CONFIDENCE))
+        })
     };
-    for row in fresh.rows {
+    for row in unindexed.rows {
         match row.kind.as_str() {
             "summary" => recent.summary = Some(row),
             "fact" if is_recent(&row) => recent.facts.push(row),
             _ => {}
         }
     }
-    recent.facts.retain(|row| !fresh.hidden.contains(&row.id));
+    recent.facts.retain(|row| !unindexed.hidden.contains(&row.id));
     recent.facts.sort_by(|a, b| b.at.cmp(&a.at).then(b.n.cmp(&a.n)));
     let mut seen = BTreeSet::new();
     recent.facts.retain(|row| seen.insert(row.id.clone()));
-    recent.facts.truncate(wanted.facts);
-    let told: BTreeSet<&str> = recent.facts.iter().map(|row| row.id.as_str()).collect();
+    recent.facts.truncate(query.facts);
+    let listed: BTreeSet<&str> = recent.facts.iter().map(|row| row.id.as_str()).collect();
     recent.found.retain(|row| {
-        row.kind == "fact" && !told.contains(row.id.as_str()) && !fresh.hidden.contains(&row.id)
+        row.kind == "fact" && !listed.contains(row.id.as_str()) && !unindexed.hidden.contains(&row.id)
     });
-    recent.found.truncate(FOUND);
+    recent.found.truncate(MAX_FOUND);
     recent
 }
 
-/// What the index does not know yet.
+/// Lines that the index does not contain yet.
 #[derive(Default)]
-struct Fresh {
+struct UnindexedLines {
     rows: Vec<MemoryRow>,
     hidden: BTreeSet<String>,
 }
 
-impl Fresh {
-    fn read(folder: &Folder, index: Option<&MemoryIndex>, wanted: &StartQuery<'_>) -> Fresh {
+impl UnindexedLines {
+    fn read(folder: &Folder, index: Option<&MemoryIndex>, query: &StartQuery<'_>) -> UnindexedLines {
         let known: Vec<IndexedFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
-        // With an index only today's and yesterday's files can have grown; without one, all recent days count.
-        let days = if index.is_some() { 1 } else { i64::from(wanted.days).max(SURE_DAYS) };
+        // With an index, only the files of today and yesterday can have grown; without one, all recent days are
+        // read.
+        let days = if index.is_some() { 1 } else { i64::from(query.days).max(HIGH_CONFIDENCE_DAYS) };
         let mut files: Vec<(String, std::path::PathBuf)> = (0..=days)
             .rev()
-            .map(|back| folder.daily(wanted.now - back * DAY))
+            .map(|back| folder.daily(query.now - back * DAY))
             .map(|path| (format!("daily/{}", path.file_name().unwrap_or_default().to_string_lossy()), path))
             .collect();
         files.push((String::from("sessions.jsonl"), folder.sessions()));
-        let mut fresh = Fresh::default();
+        let mut unindexed = UnindexedLines::default();
         for (name, path) in files {
             let from = known.iter().find(|file| file.name == name).map_or(0, |file| file.size);
             for line in tail(&path, from).split(|byte| *byte == b'\n') {
                 match record::read_line(line, &name) {
                     Line::Record { mut row, supersedes } => {
-                        // Behind everything that the index knows, in the order of the lines.
-                        row.n = i64::MAX / 2 + fresh.rows.len() as i64;
-                        fresh.hidden.extend(supersedes);
-                        fresh.rows.push(*row);
+                        // After everything in the index, in the order of the lines.
+                        row.n = i64::MAX / 2 + unindexed.rows.len() as i64;
+                        unindexed.hidden.extend(supersedes);
+                        unindexed.rows.push(*row);
                     }
                     Line::Mark { target, hidden: true, .. } => {
-                        fresh.hidden.insert(target);
+                        unindexed.hidden.insert(target);
                     }
                     Line::Mark { target, .. } => {
-                        fresh.hidden.remove(&target);
+                        unindexed.hidden.remove(&target);
                     }
                     Line::Session | Line::Bad => {}
                 }
             }
         }
-        let hidden = fresh.hidden.clone();
-        fresh.rows.retain(|row| !hidden.contains(&row.id));
-        fresh
+        let hidden = unindexed.hidden.clone();
+        unindexed.rows.retain(|row| !hidden.contains(&row.id));
+        unindexed
     }
 }
 
-/// The beginning of a file: more than fits anywhere, and no more than that.
-fn head(path: &Path) -> Vec<u8> {
+/// Returns the start of a file, at most [`MAX_CORE`] bytes.
+fn read_core(path: &Path) -> Vec<u8> {
     let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     let mut bytes = Vec::new();
     if let Some(file) = is_file.then(|| std::fs::File::open(path).ok()).flatten() {
@@ -151,7 +157,7 @@ fn head(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Whole lines from `from` on, the last [`TAIL`] bytes of them.
+/// Returns complete lines from `from` on, at most the last [`TAIL`] bytes.
 fn tail(path: &Path, from: u64) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
         let meta = std::fs::symlink_metadata(path)?;
@@ -164,7 +170,7 @@ fn tail(path: &Path, from: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         file.take(TAIL).read_to_end(&mut bytes)?;
         if start > from {
-            // In the middle of a line.
+            // The text starts in the middle of a line.
             let at = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
             bytes.drain(..at);
         }

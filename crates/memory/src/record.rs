@@ -1,6 +1,7 @@
-//! One line of a memory file: a fact, a summary, a turn of a conversation, or a word about one of them.
+//! One line of a memory file: a fact, a summary, a turn of a conversation, or a mark on one of them.
 //!
-//! Lines are read forgivingly, because others wrote some of them; what cannot be understood is a bad line and stays.
+//! Parsing is tolerant, because other tools wrote some of the lines. A line that cannot be parsed is a bad line
+//! and stays.
 
 use serde_json::{Map, Value, json};
 use tanmi_base::{Millis, hash};
@@ -8,14 +9,14 @@ use tanmi_index::MemoryRow;
 
 use crate::dates;
 
-/// What kind of thing a fact is.
+/// The type of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryType {
-    /// Of the world.
+    /// World: general knowledge.
     W,
-    /// What happened in the project.
+    /// Project history.
     B,
-    /// What somebody prefers; needs a confidence.
+    /// Opinion or preference; needs a confidence.
     O,
 }
 
@@ -49,9 +50,9 @@ pub struct Fact {
     pub confidence: Option<f64>,
     pub at: Millis,
     pub session: String,
-    /// Who or what wrote it: `cli`, `agent`, `mcp`, `page`, `import`, `transcript`.
+    /// The writer: `cli`, `agent`, `mcp`, `page`, `import`, `transcript`.
     pub by: String,
-    /// What it replaces.
+    /// Ids of the facts it supersedes.
     pub supersedes: Vec<String>,
 }
 
@@ -92,7 +93,7 @@ impl Summary {
     }
 }
 
-/// A word about another record; `by` names what replaces it.
+/// Returns a line that marks another record. `by` is the id of the record that replaces it.
 pub fn mark_line(kind: &str, target: &str, by: &str, at: Millis, writer: &str) -> String {
     let mut line =
         json!({"type": kind, "target": target, "timestamp": dates::iso(at), "source": {"by": writer}});
@@ -102,7 +103,7 @@ pub fn mark_line(kind: &str, target: &str, by: &str, at: Millis, writer: &str) -
     line.to_string()
 }
 
-/// A session's start or end, for the daily file.
+/// Returns a line for the start or end of a session, for the daily file.
 pub fn session_line(kind: &str, session: &str, at: Millis, more: Value) -> String {
     let mut line = json!({"type": kind, "timestamp": dates::iso(at), "source": {"session": session}});
     if let (Some(line), Value::Object(more)) = (line.as_object_mut(), more) {
@@ -111,7 +112,7 @@ pub fn session_line(kind: &str, session: &str, at: Millis, more: Value) -> Strin
     line.to_string()
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
 pub enum Line {
     Record {
@@ -123,17 +124,17 @@ pub enum Line {
         hidden: bool,
         by: String,
     },
-    /// A session began or ended.
+    /// The start or end of a session.
     Session,
-    /// Nothing that can be understood.
+    /// A line that cannot be parsed.
     Bad,
 }
 
-/// Where a line was found decides what it is, if it does not say so itself.
+/// Parses a line. If the line has no type, the file name decides what it is.
 pub fn read_line(line: &[u8], file: &str) -> Line {
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else { return Line::Bad };
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
-    let at = time(&fields);
+    let at = parse_time(&fields);
     match text("type") {
         "forget" | "tombstone" | "restore" | "replace" => Line::Mark {
             target: text("target").to_owned(),
@@ -141,13 +142,13 @@ pub fn read_line(line: &[u8], file: &str) -> Line {
             by: text("by").to_owned(),
         },
         "session_start" | "session_end" => Line::Session,
-        "summary" => summary(&fields, line, file, at),
-        _ if file == "sessions.jsonl" => summary(&fields, line, file, at),
-        _ => record(&fields, line, file, at),
+        "summary" => parse_summary(&fields, line, file, at),
+        _ if file == "sessions.jsonl" => parse_summary(&fields, line, file, at),
+        _ => parse_record(&fields, line, file, at),
     }
 }
 
-fn time(fields: &Map<String, Value>) -> Option<Millis> {
+fn parse_time(fields: &Map<String, Value>) -> Option<Millis> {
     match fields.get("timestamp").or_else(|| fields.get("ts"))? {
         Value::String(text) => dates::parse(text),
         Value::Number(number) => dates::parse(&number.to_string()),
@@ -169,15 +170,16 @@ fn session_of(fields: &Map<String, Value>) -> String {
     source.or_else(own).unwrap_or_default().to_owned()
 }
 
-fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
+fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let content = text("content");
     if content.trim().is_empty() {
         return Line::Bad;
     }
-    // What somebody said and nobody called anything else.
-    let is_said = text("type").is_empty() && text("memory_type").is_empty() && !text("speaker").is_empty();
-    let is_turn = is_said || text("type") == "turn";
+    // Speech without any type is a turn.
+    let is_untyped_speech =
+        text("type").is_empty() && text("memory_type").is_empty() && !text("speaker").is_empty();
+    let is_turn = is_untyped_speech || text("type") == "turn";
     let letter = match (is_turn, MemoryType::from_word(text("memory_type"))) {
         (true, _) => "T",
         (false, Some(kind)) => kind.as_str(),
@@ -204,7 +206,7 @@ fn record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Milli
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }
 }
 
-fn summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
+fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let (topic, summary) = (text("topic"), text("summary"));
     if topic.trim().is_empty() && summary.trim().is_empty() {
@@ -230,7 +232,7 @@ fn summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Mill
     Line::Record { row: Box::new(row), supersedes: Vec::new() }
 }
 
-/// Its own id, or one that the same line always gets.
+/// Returns the id of a record, or one derived from the line if it has none.
 fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
     match fields.get("id") {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
@@ -239,7 +241,8 @@ fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
     }
 }
 
-/// Equal for texts that say the same: case does not count, nor spaces beside Chinese, nor the sign at the end.
+/// Returns a hash that is equal for texts that say the same. Case, spaces next to Chinese characters and the
+/// final punctuation mark are ignored.
 pub fn same(content: &str) -> i64 {
     let chars: Vec<char> =
         content.trim().trim_end_matches(['.', '。', '!', '！', ';', '；']).chars().collect();
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_all_kinds() {
+    fn read_line_accepts_every_kind_and_rejects_bad_lines() {
         let fact = Fact {
             id: "fact-1".into(),
             memory_type: MemoryType::O,
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same() {
+    fn same_ignores_case_spacing_and_final_punctuation() {
         assert_eq!(same("Use Redis for caching."), same("use  redis for caching"));
         assert_eq!(same("使用 JWT 认证。"), same("使用JWT认证"));
         assert_ne!(same("C++"), same("C"));

@@ -1,7 +1,8 @@
-//! A question and the memories that answer it, best first.
+//! Search: returns the memories that match a query, the best first.
 //!
-//! The index brings candidates, of which the better ones are looked at with their neighbours. In a large collection terms
-//! that are everywhere bring candidates only together: one of them alone would bring half of everything.
+//! The index provides candidates; the better ones are ranked again together with their neighbours. In a large
+//! collection, terms that occur everywhere provide candidates only in combination, because one of them alone
+//! would match half of the collection.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,22 +16,22 @@ use crate::vectors::{Model, similarity};
 #[derive(Clone, Debug)]
 pub struct Hit {
     pub row: MemoryRow,
-    /// 0 to 1.
+    /// From 0 to 1.
     pub score: f32,
 }
 
-/// Looked at by themselves.
+/// Number of candidates that are ranked without their neighbours.
 const CANDIDATES: usize = 120;
-/// Looked at among their neighbours.
-const CLOSER: usize = 24;
-/// How many memories a question may touch in the index.
-const TOUCHED: f64 = 4_000.0;
-/// How many of the newest memories are read through for a text that no term finds.
-const LOOKED_THROUGH: i64 = 50_000;
-/// The score of one found so.
-const AS_IT_STANDS: f32 = 0.1;
-/// Terms that are put together into groups, the rarest.
-const GROUPED: usize = 6;
+/// Number of candidates that are ranked with their neighbours.
+const CONTEXT_CANDIDATES: usize = 24;
+/// Number of memories that a query may visit in the index.
+const MAX_VISITED: f64 = 4_000.0;
+/// Number of the newest memories that are searched literally if no term matches.
+const LITERAL_SEARCH_ROWS: i64 = 50_000;
+/// Score of a literal match.
+const LITERAL_SCORE: f32 = 0.1;
+/// Number of terms that are combined into groups; the rarest are used.
+const MAX_GROUPED_TERMS: usize = 6;
 
 pub fn search(
     index: &MemoryIndex,
@@ -39,19 +40,19 @@ pub fn search(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<Hit>> {
-    let mut order = by_words(index, query, filter, limit, now)?;
+    let mut order = rank_by_terms(index, query, filter, limit, now)?;
     if order.is_empty() && !query.trim().is_empty() {
-        // Words that are in everything, or a part of a word: then the text as it stands.
-        let found = index.containing(query.trim(), filter, LOOKED_THROUGH, limit)?;
-        order = found.into_iter().map(|n| (n, AS_IT_STANDS)).collect();
+        // The query has only terms that occur in every memory, or a part of a word: search for the literal text.
+        let found = index.containing(query.trim(), filter, LITERAL_SEARCH_ROWS, limit)?;
+        order = found.into_iter().map(|n| (n, LITERAL_SCORE)).collect();
     }
-    hits(index, order, limit)
+    load_hits(index, order, limit)
 }
 
-/// What the meaning counts for, against the words. A weak model with more weight makes results worse.
-const MEANING: f32 = 0.2;
+/// Weight of vector similarity against terms. With a weak model, a higher weight makes results worse.
+const VECTOR_WEIGHT: f32 = 0.2;
 
-/// By words and by meaning, with a model.
+/// Searches by terms and by vector similarity.
 pub fn search_with(
     index: &MemoryIndex,
     model: &Model,
@@ -60,37 +61,38 @@ pub fn search_with(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<Hit>> {
-    let wide = CLOSER.max(limit * 2);
-    let words: BTreeMap<i64, f32> = by_words(index, query, filter, wide, now)?.into_iter().collect();
-    let asked = model.embed(query);
-    let mut meant: Vec<(i64, f32)> = Vec::new();
+    let pool_size = CONTEXT_CANDIDATES.max(limit * 2);
+    let words: BTreeMap<i64, f32> =
+        rank_by_terms(index, query, filter, pool_size, now)?.into_iter().collect();
+    let query_vector = model.embed(query);
+    let mut by_similarity: Vec<(i64, f32)> = Vec::new();
     index.each_vector(|n, vector| {
-        let close = similarity(&asked, vector).max(0.0);
-        if words.contains_key(&n) || close > 0.0 {
-            meant.push((n, close));
+        let score = similarity(&query_vector, vector).max(0.0);
+        if words.contains_key(&n) || score > 0.0 {
+            by_similarity.push((n, score));
         }
     })?;
-    meant.sort_by(|(_, one), (_, two)| two.total_cmp(one));
+    by_similarity.sort_by(|(_, one), (_, two)| two.total_cmp(one));
     let mut order: Vec<(i64, f32)> = Vec::new();
-    for (at, (n, close)) in meant.iter().enumerate() {
-        let by_words = words.get(n);
-        if by_words.is_some() || at < wide {
-            order.push((*n, (1.0 - MEANING) * by_words.unwrap_or(&0.0) + MEANING * close));
+    for (at, (n, score)) in by_similarity.iter().enumerate() {
+        let term_score = words.get(n);
+        if term_score.is_some() || at < pool_size {
+            order.push((*n, (1.0 - VECTOR_WEIGHT) * term_score.unwrap_or(&0.0) + VECTOR_WEIGHT * score));
         }
     }
     let numbers: Vec<i64> = order.iter().map(|(n, _)| *n).collect();
     let wanted: BTreeSet<i64> = index
         .outlines(&numbers)?
         .iter()
-        .filter(|outline| (filter.all || !outline.hidden) && is_wanted(outline, filter))
+        .filter(|outline| (filter.all || !outline.hidden) && matches_filter(outline, filter))
         .map(|outline| outline.n)
         .collect();
     order.retain(|(n, _)| wanted.contains(n));
     order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(a.cmp(b)));
-    hits(index, order, limit)
+    load_hits(index, order, limit)
 }
 
-/// Makes the vectors that are missing.
+/// Computes the missing vectors.
 pub fn embed_missing(index: &MemoryIndex, model: &Model) -> Result<()> {
     index.use_model(&model.id)?;
     loop {
@@ -107,7 +109,7 @@ pub fn embed_missing(index: &MemoryIndex, model: &Model) -> Result<()> {
     }
 }
 
-fn hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> Result<Vec<Hit>> {
+fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> Result<Vec<Hit>> {
     order.truncate(limit);
     let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     let hit = |(n, score): (i64, f32)| {
@@ -117,8 +119,8 @@ fn hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> Result
     Ok(order.into_iter().filter_map(hit).collect())
 }
 
-/// Numbers and scores, best first.
-fn by_words(
+/// Ranks memories by terms. Returns numbers and scores, the best first.
+fn rank_by_terms(
     index: &MemoryIndex,
     query: &str,
     filter: &MemoryFilter,
@@ -136,31 +138,32 @@ fn by_words(
     if known.is_empty() {
         return Ok(Vec::new());
     }
-    let wide = CANDIDATES.max(limit * 4);
-    let mut alone = index.outlines(&candidates(index, &known, docs, filter, false, wide)?)?;
-    if !filter.all && alone.iter().filter(|outline| outline.hidden).count() * 4 > alone.len() {
-        // Mostly what was forgotten: then each is asked for what it is.
-        alone = index.outlines(&candidates(index, &known, docs, filter, true, wide)?)?;
+    let pool_size = CANDIDATES.max(limit * 4);
+    let mut first_pass = index.outlines(&find_candidates(index, &known, docs, filter, false, pool_size)?)?;
+    if !filter.all && first_pass.iter().filter(|outline| outline.hidden).count() * 4 > first_pass.len() {
+        // Most candidates are hidden: filter them in the index instead.
+        first_pass = index.outlines(&find_candidates(index, &known, docs, filter, true, pool_size)?)?;
     }
-    if alone.len() < wide / 4 {
-        // Terms that never meet bring nothing together; then each of the rarest brings its newest.
-        let mut numbers: BTreeSet<i64> = alone.iter().map(|outline| outline.n).collect();
+    if first_pass.len() < pool_size / 4 {
+        // Terms that never occur together provide no candidates. Then take the newest memories of each of the
+        // rarest terms.
+        let mut numbers: BTreeSet<i64> = first_pass.iter().map(|outline| outline.n).collect();
         for (_, term) in known.iter().take(3) {
-            numbers.extend(index.matching(&[term], filter, true, wide / 2)?);
+            numbers.extend(index.matching(&[term], filter, true, pool_size / 2)?);
         }
-        alone = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
+        first_pass = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
     }
     let collection = Collection { docs, length, frequencies };
-    let mut order = ranked(&question, &collection, &alone, filter);
-    order.truncate(CLOSER.max(limit * 2));
-    let near = neighbourhood(&order, &alone);
-    let around = index.outlines(&near)?;
-    let mut order = ranked(&question, &collection, &around, filter);
+    let mut order = rank_outlines(&question, &collection, &first_pass, filter);
+    order.truncate(CONTEXT_CANDIDATES.max(limit * 2));
+    let near = with_neighbours(&order, &first_pass);
+    let second_pass = index.outlines(&near)?;
+    let mut order = rank_outlines(&question, &collection, &second_pass, filter);
     order.truncate(limit);
     Ok(order)
 }
 
-/// The terms that occur at all, with how often.
+/// Returns the terms that occur in the collection with their frequencies, the rarest first.
 fn rarest_first<'a>(terms: &'a [String], frequencies: &[u64]) -> Vec<(u64, &'a str)> {
     let mut known: Vec<(u64, &str)> = terms
         .iter()
@@ -172,8 +175,9 @@ fn rarest_first<'a>(terms: &'a [String], frequencies: &[u64]) -> Vec<(u64, &'a s
     known
 }
 
-/// Memories with the most and the rarest of the terms, as far as their groups tell; among equals the newest.
-fn candidates(
+/// Returns the memories with the most and the rarest of the terms, judged by the matching groups; among equals
+/// the newest.
+fn find_candidates(
     index: &MemoryIndex,
     known: &[(u64, &str)],
     docs: u64,
@@ -182,55 +186,56 @@ fn candidates(
     limit: usize,
 ) -> Result<Vec<i64>> {
     let mut found: HashMap<i64, u64> = HashMap::new();
-    for group in groups(known, docs) {
+    for group in term_groups(known, docs) {
         let terms: Vec<&str> = members(group).map(|at| known[at].1).collect();
-        for n in index.matching(&terms, filter, is_strict, TOUCHED as usize)? {
+        for n in index.matching(&terms, filter, is_strict, MAX_VISITED as usize)? {
             *found.entry(n).or_default() |= group;
         }
     }
-    let weigh = |set: u64| members(set).map(|at| rank::idf(known[at].0, docs)).sum::<f32>();
-    let mut order: Vec<(f32, i64)> = found.into_iter().map(|(n, set)| (weigh(set), n)).collect();
+    let weight_of = |set: u64| members(set).map(|at| rank::idf(known[at].0, docs)).sum::<f32>();
+    let mut order: Vec<(f32, i64)> = found.into_iter().map(|(n, set)| (weight_of(set), n)).collect();
     order.sort_by(|(one, a), (two, b)| two.total_cmp(one).then(b.cmp(a)));
     Ok(order.into_iter().take(limit).map(|(_, n)| n).collect())
 }
 
-/// Places of the terms in a set of them.
+/// Returns the positions of the terms in a bit set.
 fn members(set: u64) -> impl Iterator<Item = usize> {
     (0..u64::BITS as usize).filter(move |at| set & (1 << at) != 0)
 }
 
-/// Which terms, or which of them together, bring candidates: as few together as the size of the collection allows.
-fn groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
+/// Returns the groups of terms that provide candidates, as bit sets. Groups are as small as the size of the
+/// collection allows.
+fn term_groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
     let known = &known[..known.len().min(u64::BITS as usize)];
     let total: u64 = known.iter().map(|(df, _)| df).sum();
-    if (total as f64) < TOUCHED {
+    if (total as f64) < MAX_VISITED {
         return (0..known.len()).map(|at| 1 << at).collect();
     }
-    let known = &known[..known.len().min(GROUPED)];
+    let known = &known[..known.len().min(MAX_GROUPED_TERMS)];
     let docs = docs.max(1) as f64;
-    let mut left = TOUCHED;
+    let mut remaining = MAX_VISITED;
     let mut chosen: Vec<u64> = Vec::new();
     let mut subsets: Vec<u64> = (1..1u64 << known.len()).collect();
     subsets.sort_by_key(|set| (set.count_ones(), *set));
     for set in subsets {
         let expected = members(set).map(|at| known[at].0 as f64 / docs).product::<f64>() * docs;
-        // A group within this one brings everything that this one would.
-        if expected <= left && !chosen.iter().any(|other| other & set == *other) {
-            left -= expected;
+        // A chosen subset of this group already provides all memories that the group would.
+        if expected <= remaining && !chosen.iter().any(|other| other & set == *other) {
+            remaining -= expected;
             chosen.push(set);
         }
     }
     chosen
 }
 
-/// The numbers of what is wanted among these, with their scores, best first.
-fn ranked(
+/// Ranks the memories that pass the filter. Returns their numbers and scores, the best first.
+fn rank_outlines(
     question: &SearchQuestion,
     collection: &Collection,
     outlines: &[MemoryOutline],
     filter: &MemoryFilter,
 ) -> Vec<(i64, f32)> {
-    let ready: BTreeMap<i64, Terms<'_>> = outlines
+    let terms_by_number: BTreeMap<i64, Terms<'_>> = outlines
         .iter()
         .filter(|outline| filter.all || !outline.hidden)
         .map(|outline| {
@@ -239,24 +244,30 @@ fn ranked(
             (outline.n, terms)
         })
         .collect();
-    // In a conversation the answer may have none of the question's words; a fact stands for itself.
-    let has_own =
+    // In a conversation the answer may contain none of the query terms; a fact must contain at least one.
+    let has_query_term =
         |terms: &Terms<'_>| terms.own.iter().any(|term| question.terms.iter().any(|own| own == term));
     let wanted: Vec<&MemoryOutline> = outlines
         .iter()
-        .filter(|outline| is_wanted(outline, filter))
-        .filter(|outline| ready.get(&outline.n).is_some_and(|terms| outline.kind == "turn" || has_own(terms)))
+        .filter(|outline| matches_filter(outline, filter))
+        .filter(|outline| {
+            terms_by_number
+                .get(&outline.n)
+                .is_some_and(|terms| outline.kind == "turn" || has_query_term(terms))
+        })
         .collect();
-    let placed: Vec<DocInContext<'_>> = wanted.iter().map(|outline| placed(outline.n, &ready)).collect();
-    let scores = rank::scores(question, collection, &placed, &WEIGHTS);
+    let docs: Vec<DocInContext<'_>> =
+        wanted.iter().map(|outline| doc_in_context(outline.n, &terms_by_number)).collect();
+    let scores = rank::scores(question, collection, &docs, &WEIGHTS);
     let mut order: Vec<(&MemoryOutline, f32)> =
         wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
     order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(b.at.cmp(&a.at)).then(a.n.cmp(&b.n)));
     order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
 }
 
-/// The better ones and what stands around them; in a conversation the neighbours themselves may be the answer.
-fn neighbourhood(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
+/// Returns the better candidates and their neighbours. In a conversation a neighbour may be the answer, so the
+/// range is wider.
+fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
     let reach = |n: i64| {
         let is_turn = outlines.iter().any(|outline| outline.n == n && outline.kind == "turn");
         REACH as i64 * if is_turn { 2 } else { 1 }
@@ -265,18 +276,18 @@ fn neighbourhood(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
     numbers.into_iter().collect()
 }
 
-/// Neighbours obey the filter like everybody else.
-fn is_wanted(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
+/// Returns whether a memory passes the filter. Neighbours are filtered too.
+fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
     filter.letter.as_ref().is_none_or(|letter| *letter == outline.letter)
         && filter.session.as_ref().is_none_or(|session| *session == outline.session)
         && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))
 }
 
-fn placed<'a>(n: i64, ready: &'a BTreeMap<i64, Terms<'a>>) -> DocInContext<'a> {
+fn doc_in_context<'a>(n: i64, terms_by_number: &'a BTreeMap<i64, Terms<'a>>) -> DocInContext<'a> {
     let reach = REACH as i64;
-    let terms = &ready[&n];
-    let near = ready
+    let terms = &terms_by_number[&n];
+    let near = terms_by_number
         .range(n - reach..=n + reach)
         .filter(|(other, near)| **other != n && !terms.session.is_empty() && near.session == terms.session);
     let near = near

@@ -1,29 +1,31 @@
-//! Text into terms, the same way for what is stored and for what is asked.
+//! Splits text into terms, in the same way for memories and for queries.
 //!
-//! Words are lower-cased and stemmed; identifiers (`user-auth`, `app.config.ts`, `parseJson`, `C++`) count whole and in
-//! parts; Chinese and its neighbours count as single characters and as pairs, which needs no dictionary.
+//! Words are lower-cased and stemmed. Identifiers (`user-auth`, `app.config.ts`, `parseJson`, `C++`) count in
+//! full and in parts. Chinese, Japanese and Korean text counts as single characters and as pairs, which needs no
+//! dictionary.
 
 use std::borrow::Cow;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use tanmi_base::lang::is_han;
 
-/// Terms of a text, in their order, repetitions included.
+/// Returns the terms of a text in their order, with repetitions.
 pub fn terms(text: &str) -> Vec<String> {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut out = Vec::new();
-    for run in runs(text) {
+    for run in split_runs(text) {
         match run {
-            Run::Cjk(chars) => cjk(&chars, &mut out),
-            Run::Word(word) => word_terms(&word, &stemmer, &mut out),
+            Run::Cjk(chars) => add_cjk_terms(&chars, &mut out),
+            Run::Word(word) => add_word_terms(&word, &stemmer, &mut out),
         }
     }
     out
 }
 
-/// Terms of a question: without the words that every question has, unless nothing else is left.
+/// Returns the distinct terms of a query without the words that occur in every question, unless no other word is
+/// left.
 pub fn query_terms(text: &str) -> Vec<String> {
-    let all = terms(&without_questions(text));
+    let all = terms(&remove_question_phrases(text));
     let mut kept: Vec<String> = all.iter().filter(|term| !is_stop(term)).cloned().collect();
     if kept.is_empty() {
         kept = terms(text);
@@ -33,7 +35,7 @@ pub fn query_terms(text: &str) -> Vec<String> {
     kept
 }
 
-/// Whether a term says nothing by itself; such words are not indexed either.
+/// Returns whether a term carries no meaning by itself. Such terms are not indexed.
 pub fn is_stop(term: &str) -> bool {
     let mut chars = term.chars();
     match (chars.next(), chars.next()) {
@@ -51,19 +53,19 @@ fn is_cjk(c: char) -> bool {
     is_han(c) || matches!(c, '\u{3040}'..='\u{30FF}' | '\u{AC00}'..='\u{D7AF}' | '\u{3105}'..='\u{312F}')
 }
 
-/// Inside a word: what joins the parts of an identifier.
-fn joins(c: char) -> bool {
+/// Returns whether a character joins the parts of an identifier inside a word.
+fn is_joiner(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '/' | '\\' | ':' | '@' | '\'')
 }
 
-fn runs(text: &str) -> Vec<Run> {
+fn split_runs(text: &str) -> Vec<Run> {
     let mut out = Vec::new();
-    let chars: Vec<char> = text.chars().map(fold).collect();
+    let chars: Vec<char> = text.chars().map(to_halfwidth).collect();
     let mut at = 0;
     while at < chars.len() {
         let start = at;
         if is_cjk(chars[at]) {
-            // A line that was wrapped, or a space for looks, does not part two characters of one word.
+            // A line break or a single space does not separate two characters of one word.
             let mut run = Vec::new();
             while let Some(next) = chars[at..].iter().position(|c| !c.is_whitespace())
                 && next <= 1
@@ -94,11 +96,11 @@ fn is_word_at(chars: &[char], at: usize) -> bool {
     if c.is_alphanumeric() {
         return !is_cjk(c);
     }
-    joins(c) && chars.get(at + 1).is_some_and(|next| next.is_alphanumeric() && !is_cjk(*next))
+    is_joiner(c) && chars.get(at + 1).is_some_and(|next| next.is_alphanumeric() && !is_cjk(*next))
 }
 
-/// Wide forms of Latin letters and signs become the usual ones.
-fn fold(c: char) -> char {
+/// Converts fullwidth Latin letters and signs to the usual ones.
+fn to_halfwidth(c: char) -> char {
     match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         '\u{3000}' => ' ',
@@ -107,34 +109,34 @@ fn fold(c: char) -> char {
     }
 }
 
-fn cjk(chars: &[char], out: &mut Vec<String>) {
+fn add_cjk_terms(chars: &[char], out: &mut Vec<String>) {
     out.extend(chars.iter().map(char::to_string));
     out.extend(chars.windows(2).map(|pair| pair.iter().collect::<String>()));
 }
 
-fn word_terms(word: &str, stemmer: &Stemmer, out: &mut Vec<String>) {
-    // A possessive is the word itself.
+fn add_word_terms(word: &str, stemmer: &Stemmer, out: &mut Vec<String>) {
+    // Drop a possessive ending.
     let word = word.strip_suffix("'s").unwrap_or(word);
-    let parts = parts(word);
-    let whole = word.to_lowercase();
-    if parts.len() != 1 || parts[0].to_lowercase() != whole {
+    let parts = split_parts(word);
+    let full = word.to_lowercase();
+    if parts.len() != 1 || parts[0].to_lowercase() != full {
         // `sha-256` is also written `sha256`, and `user_service` `userservice`.
-        let joined: String = whole.chars().filter(|c| c.is_alphanumeric()).collect();
-        out.extend(without_number(&joined, stemmer));
-        if parts.len() > 1 && joined != whole && joined.len() <= 30 {
+        let joined: String = full.chars().filter(|c| c.is_alphanumeric()).collect();
+        out.extend(strip_number(&joined, stemmer));
+        if parts.len() > 1 && joined != full && joined.len() <= 30 {
             out.push(joined);
         }
-        out.push(whole);
+        out.push(full);
     }
     for part in &parts {
         let part = part.to_lowercase();
-        out.extend(without_number(&part, stemmer));
+        out.extend(strip_number(&part, stemmer));
         out.push(stem(&part, stemmer).into_owned());
     }
 }
 
-/// `OAuth2` is about oauth.
-fn without_number(word: &str, stemmer: &Stemmer) -> Option<String> {
+/// Returns the name without its trailing number, so that `OAuth2` also matches `oauth`.
+fn strip_number(word: &str, stemmer: &Stemmer) -> Option<String> {
     let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_name =
         name.len() > 2 && name.len() < word.len() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -151,10 +153,12 @@ fn stem<'a>(word: &'a str, stemmer: &Stemmer) -> Cow<'a, str> {
     }
 }
 
-/// `app.config.ts` → app, config, ts; `parseJsonFile` → parse, Json, File; `v10` stays.
-fn parts(word: &str) -> Vec<String> {
+/// Splits an identifier: `app.config.ts` → app, config, ts; `parseJsonFile` → parse, Json, File; `v10` stays.
+fn split_parts(word: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for piece in word.split(|c: char| joins(c) || matches!(c, '+' | '#')).filter(|piece| !piece.is_empty()) {
+    for piece in
+        word.split(|c: char| is_joiner(c) || matches!(c, '+' | '#')).filter(|piece| !piece.is_empty())
+    {
         let chars: Vec<char> = piece.chars().collect();
         let mut start = 0;
         for at in 1..chars.len() {
@@ -173,8 +177,8 @@ fn parts(word: &str) -> Vec<String> {
     out
 }
 
-/// Phrases that make a sentence a question and say nothing of what is asked.
-const QUESTIONS: &[&str] = &[
+/// Phrases that only mark a question and carry no topic.
+const QUESTION_PHRASES: &[&str] = &[
     "为什么",
     "是什么",
     "有什么",
@@ -207,17 +211,17 @@ const QUESTIONS: &[&str] = &[
     "他们",
 ];
 
-/// Characters on its two sides make no pair.
-const PARTED: &str = ",";
+/// Replaces a removed phrase. The characters before and after it form no pair.
+const SEPARATOR: &str = ",";
 
-fn without_questions(text: &str) -> String {
+fn remove_question_phrases(text: &str) -> String {
     let mut text = text.to_owned();
     if !text.chars().any(is_han) {
         return text;
     }
-    for phrase in QUESTIONS {
+    for phrase in QUESTION_PHRASES {
         if text.contains(phrase) {
-            text = text.replace(phrase, PARTED);
+            text = text.replace(phrase, SEPARATOR);
         }
     }
     text
@@ -225,7 +229,7 @@ fn without_questions(text: &str) -> String {
 
 const STOP_CHARS: &str = "的了是我你他她它们这那和与及或就都也很还又吗呢吧啊呀么之其把被让给对于以而但并";
 
-/// Sorted. Stems, where the word has one.
+/// Invariant: sorted. Contains stems for words that are stemmed.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "ani", "any", "are", "as", "at", "be",
     "been", "befor", "before", "being", "both", "but", "by", "can", "could", "did", "do", "doe", "does",
@@ -240,7 +244,7 @@ const STOP_WORDS: &[&str] = &[
     "whose", "why", "will", "with", "would", "you", "your", "yours", "yourself",
 ];
 
-/// Forms that no rule of stemming brings together. Sorted.
+/// Irregular forms that stemming does not unite. Invariant: sorted.
 const IRREGULAR: &[(&str, &str)] = &[
     ("ate", "eat"),
     ("became", "become"),
@@ -390,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_identifiers_and_characters() {
+    fn terms_splits_words_identifiers_and_cjk() {
         let cases: &[(&str, &[&str])] = &[
             ("Testing tests", &["test", "test"]),
             ("user-auth", &["userauth", "user-auth", "user", "auth"]),
@@ -416,9 +420,9 @@ mod tests {
     }
 
     #[test]
-    fn questions_lose_what_every_question_has() {
+    fn query_terms_drops_question_words() {
         assert_eq!(query_terms("what is JWT?"), ["jwt"]);
-        assert_eq!(query_terms("what is it?"), ["what", "is", "it"], "unless nothing else is left");
+        assert_eq!(query_terms("what is it?"), ["what", "is", "it"], "no other word is left");
         let zh = query_terms("为什么选择 Redis 缓存？");
         assert!(
             zh.contains(&"缓存".to_owned())
@@ -430,7 +434,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_taken(text in ".{0,80}") {
+        fn terms_any_text_does_not_panic(text in ".{0,80}") {
             for term in terms(&text) {
                 proptest::prop_assert!(!term.is_empty());
             }

@@ -1,5 +1,5 @@
-//! Brings the index up to the files: what grew is read from where it ended, what is new or was rewritten is read whole,
-//! what is gone is forgotten.
+//! Brings the index up to date with the files. A grown file is read from where reading ended, a new or rewritten
+//! file is read in full, and a missing file is removed from the index.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncResult {
     pub added: usize,
-    /// Lines that cannot be understood, in all files together.
+    /// Number of unreadable lines in all files.
     pub bad_lines: u64,
-    /// Time was up before everything was read; the next one goes on.
+    /// The deadline passed before everything was read; the next call continues.
     pub is_partial: bool,
 }
 
-/// So many bytes of the end of a file tell whether it is still the same up to there.
+/// Number of bytes before the read position whose digest tells whether the file is still the same up to there.
 const TAIL: u64 = 256;
-/// Read at a time, so that a stop in the middle loses little and a giant costs no memory.
+/// Number of bytes read at a time. Limits the memory used for a huge file, and the work lost when stopped.
 const CHUNK: u64 = 4 << 20;
 
-/// `progress` hears of bytes read and bytes there are to read.
+/// Brings the index up to date. `progress` receives the bytes read and the bytes to read.
 pub fn sync(
     index: &MemoryIndex,
     files: &[(String, PathBuf)],
@@ -36,42 +36,43 @@ pub fn sync(
 ) -> Result<SyncResult> {
     let mut known = index.files()?;
     let mut synced = SyncResult::default();
-    let is_gone = |file: &IndexedFile| !files.iter().any(|(name, _)| *name == file.name);
+    let is_missing = |file: &IndexedFile| !files.iter().any(|(name, _)| *name == file.name);
     let is_rewritten = |file: &IndexedFile| {
         let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);
         path.is_some_and(|path| {
             let sig = FileSig::of(path).ok().flatten().unwrap_or_default();
-            !is_same(file, &sig) && !grew(file, path, &sig)
+            !is_same(file, &sig) && !has_grown(file, path, &sig)
         })
     };
-    let lost: Vec<String> = known
+    let stale: Vec<String> = known
         .iter()
-        .filter(|file| is_gone(file) || is_rewritten(file))
+        .filter(|file| is_missing(file) || is_rewritten(file))
         .map(|file| file.name.clone())
         .collect();
-    if !lost.is_empty() && index.has_duplicate_ids()? {
-        // A record that is there twice was read once: from which file is not known any more.
+    if !stale.is_empty() && index.has_duplicate_ids()? {
+        // A duplicate record was stored from only one of its files, and it is unknown which: read everything
+        // again.
         index.transaction(|index| index.clear().map_err(Error::from))?;
         known.clear();
     }
-    let lost = if known.is_empty() { Vec::new() } else { lost };
-    for name in &lost {
+    let stale = if known.is_empty() { Vec::new() } else { stale };
+    for name in &stale {
         index.transaction(|index| index.drop_file(name).map_err(Error::from))?;
         known.retain(|file| file.name != *name);
     }
-    let mut due = Vec::new();
+    let mut pending = Vec::new();
     for (name, path) in files {
         let Some(sig) = FileSig::of(path).map_err(Error::io(path))? else { continue };
         let known = known.iter().find(|file| file.name == *name);
         match known {
             Some(file) if is_same(file, &sig) => synced.bad_lines += file.bad_lines,
-            known => due.push((name, path, sig, known)),
+            known => pending.push((name, path, sig, known)),
         }
     }
     let total: u64 =
-        due.iter().map(|(_, _, sig, known)| sig.size - known.map_or(0, |k| k.size.min(sig.size))).sum();
+        pending.iter().map(|(_, _, sig, known)| sig.size - known.map_or(0, |k| k.size.min(sig.size))).sum();
     let mut done = 0;
-    for (name, path, _, known) in due {
+    for (name, path, _, known) in pending {
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             synced.is_partial = true;
             break;
@@ -91,14 +92,14 @@ fn is_same(file: &IndexedFile, sig: &FileSig) -> bool {
     file.size == sig.size && file.inode == sig.inode && file.mtime_ns == sig.mtime_ns
 }
 
-/// Whether everything up to where it was read is still there.
-fn grew(known: &IndexedFile, path: &Path, sig: &FileSig) -> bool {
+/// Returns whether the content up to the last read position is still there.
+fn has_grown(known: &IndexedFile, path: &Path, sig: &FileSig) -> bool {
     sig.size >= known.size
         && sig.inode == known.inode
-        && tail(path, known.size).is_ok_and(|tail| tail == known.tail)
+        && tail_digest(path, known.size).is_ok_and(|digest| digest == known.tail)
 }
 
-fn tail(path: &Path, size: u64) -> std::io::Result<String> {
+fn tail_digest(path: &Path, size: u64) -> std::io::Result<String> {
     let mut file = std::fs::File::open(path)?;
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();
@@ -106,7 +107,7 @@ fn tail(path: &Path, size: u64) -> std::io::Result<String> {
     Ok(hash::md5_hex(&bytes))
 }
 
-/// Whether it got to the end before time was up.
+/// Reads a file into the index. Returns `false` if the deadline passed before the end.
 fn read_file(
     index: &MemoryIndex,
     name: &str,
@@ -121,18 +122,20 @@ fn read_file(
     loop {
         let bytes = read_chunk(path, at).map_err(Error::io(path))?;
         let is_last = (bytes.len() as u64) < CHUNK;
-        let whole = whole_lines(&bytes, is_last);
-        let next = at + whole as u64;
+        let complete_len = complete_lines_len(&bytes, is_last);
+        let next = at + complete_len as u64;
         index.transaction(|index| -> Result<()> {
-            for line in
-                bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
+            for line in bytes[..complete_len]
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.trim_ascii().is_empty())
             {
-                bad_lines += u64::from(!read_one(index, name, line, synced)?);
+                bad_lines += u64::from(!index_line(index, name, line, synced)?);
             }
-            progress(whole as u64);
+            progress(complete_len as u64);
             let sig = FileSig::of(path).map_err(Error::io(path))?.unwrap_or_default();
-            let tail = tail(path, next).map_err(Error::io(path))?;
-            // Only what was read counts as read: with more behind it the file differs and is read on.
+            let tail = tail_digest(path, next).map_err(Error::io(path))?;
+            // With unread content after this position, the stored time must not match, so that the next call
+            // reads on.
             let mtime_ns = if sig.size == next { sig.mtime_ns } else { 0 };
             let file = IndexedFile {
                 name: name.to_owned(),
@@ -155,9 +158,9 @@ fn read_file(
     }
 }
 
-/// Up to the end of the last line. A last line without its end counts if it is complete; a line that fills a whole chunk
-/// is none of ours.
-fn whole_lines(bytes: &[u8], is_last: bool) -> usize {
+/// Returns the length of the complete lines. A last line without a line end counts if it is valid JSON. A line
+/// that fills a whole chunk is not a record and is skipped.
+fn complete_lines_len(bytes: &[u8], is_last: bool) -> usize {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let rest = &bytes[end..];
     match is_last {
@@ -175,8 +178,8 @@ fn read_chunk(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether the line could be understood.
-fn read_one(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut SyncResult) -> Result<bool> {
+/// Indexes one line. Returns whether it could be read.
+fn index_line(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut SyncResult) -> Result<bool> {
     match record::read_line(line, file) {
         Line::Bad => return Ok(false),
         Line::Session => {}

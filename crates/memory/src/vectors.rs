@@ -1,6 +1,7 @@
-//! Vectors for users who bring a model: a static embedding model in a local folder (model2vec). Everything works without.
+//! Embedding vectors, if the user provides a model: a static embedding model in a local folder (model2vec).
+//! Optional.
 //!
-//! Vectors are kept as bytes, one per dimension, and compared one by one: a hundred thousand take milliseconds.
+//! Vectors are stored with one byte per dimension and compared one by one: a hundred thousand take milliseconds.
 
 use std::path::Path;
 
@@ -8,13 +9,13 @@ use tanmi_base::{fs, hash};
 
 use crate::{Error, Result};
 
-/// What a folder must have.
+/// Files that a model folder must contain.
 const FILES: &[&str] = &["tokenizer.json", "model.safetensors", "config.json"];
 
 pub struct Model {
     #[cfg(feature = "vectors")]
     inner: model2vec_rs::model::StaticModel,
-    /// Changes with the model, so that vectors of another one are made again.
+    /// Identifies the model. Changes with its files, so that vectors of another model are computed again.
     pub id: String,
     pub dimensions: usize,
 }
@@ -27,13 +28,13 @@ impl Model {
                 return Err(Error::io(path)(std::io::ErrorKind::NotFound.into()));
             }
         }
-        let mut seen =
+        let mut fingerprint =
             fs::read_optional(&dir.join("config.json")).map_err(Error::io(dir))?.unwrap_or_default();
         for name in FILES {
             let sig = fs::FileSig::of(&dir.join(name)).map_err(Error::io(dir))?.unwrap_or_default();
-            seen.extend_from_slice(format!("{}:{}", sig.size, sig.mtime_ns).as_bytes());
+            fingerprint.extend_from_slice(format!("{}:{}", sig.size, sig.mtime_ns).as_bytes());
         }
-        Model::open(dir, hash::md5_hex(&seen))
+        Model::open(dir, hash::md5_hex(&fingerprint))
     }
 
     #[cfg(feature = "vectors")]
@@ -67,7 +68,7 @@ impl Model {
     }
 }
 
-/// From -1 to 1.
+/// Returns the cosine similarity of two vectors, from -1 to 1.
 pub fn similarity(a: &[u8], b: &[u8]) -> f32 {
     let dot: i32 = a.iter().zip(b).map(|(a, b)| i32::from(*a as i8) * i32::from(*b as i8)).sum();
     dot as f32 / (127.0 * 127.0)
