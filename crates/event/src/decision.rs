@@ -1,4 +1,4 @@
-//! What is to be told to the agent, and what to remember about it.
+//! The decision about an event: the texts to inject, and what to throttle afterwards.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     pub should_respond: bool,
-    /// In the order in which they are shown.
+    /// Actions in the order in which they are shown.
     pub actions: Vec<Action>,
-    /// What must stay silent from now on, and for how long.
+    /// Types of text that must not be injected again for some time.
     pub throttle: Vec<Throttle>,
 }
 
 impl Decision {
-    /// The texts of these kinds, one below the other; `None` if there is none.
+    /// Returns the texts of these kinds, joined with line breaks, or `None` if there is none.
     pub fn text_of(&self, kinds: &[ActionKind]) -> Option<String> {
         let texts: Vec<&str> = self
             .actions
@@ -29,10 +29,10 @@ impl Decision {
 pub struct Action {
     #[serde(rename = "type")]
     pub kind: ActionKind,
-    /// Bare: how it is set apart from other text is up to the platform it goes to.
+    /// The text without any tag; the platform decides how to delimit it.
     pub content: String,
     pub priority: i32,
-    /// The rule that said it.
+    /// Id of the rule that produced it.
     pub rule: String,
 }
 
@@ -44,13 +44,13 @@ pub enum ActionKind {
     SmartReminder,
     Reminder,
     BindingHint,
-    /// What is remembered.
+    /// Facts, summaries and core memory.
     Memory,
-    /// What a person or a host declared.
+    /// Context declared by a user or by a host program.
     Declared,
-    /// Before a compaction.
+    /// Request to save memories before a compaction.
     Flush,
-    /// When the agent stops.
+    /// Request to save memories when the agent stops.
     Save,
 }
 
@@ -85,7 +85,7 @@ impl ActionKind {
         ActionKind::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
 
-    /// The tag that sets it apart; none for a message of its own.
+    /// Returns the tag that encloses the text; `None` for a separate message.
     pub fn tag(self) -> Option<&'static str> {
         match self {
             ActionKind::InjectContext | ActionKind::SessionInfo | ActionKind::BindingHint => {
@@ -98,7 +98,7 @@ impl ActionKind {
         }
     }
 
-    /// What the tags around a text of this kind cost.
+    /// Returns the number of bytes of the tags around a text of this kind.
     pub fn overhead(self) -> usize {
         self.tag().map_or(0, |tag| "<>\n\n</>".len() + 2 * tag.len())
     }
@@ -107,8 +107,8 @@ impl ActionKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Throttle {
     pub key: String,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub ttl: i64,
-    /// Whose words they are.
+    /// Id of the rule whose text is throttled.
     pub rule: String,
 }

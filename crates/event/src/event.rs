@@ -1,4 +1,4 @@
-//! One moment in the life of an agent, whoever reported it.
+//! One event of an agent, independent of the client that reported it.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct Event {
     pub payload: Payload,
 }
 
-/// Who reports the event.
+/// The interface that reports the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -80,36 +80,37 @@ impl EventKind {
     }
 }
 
-/// What came with the event. What a platform does not send stays empty.
+/// The data of an event. Fields that a platform does not send stay empty.
 #[derive(Clone, Debug, Default)]
 pub struct Payload {
-    /// What the person typed, cleaned of what other hooks put before it.
+    /// The prompt as the user typed it, without text that other hooks inserted.
     pub prompt: Option<String>,
-    /// Names one prompt, where the platform does.
+    /// Identifies one prompt, if the platform provides an id.
     pub prompt_id: Option<String>,
     pub node_id: Option<String>,
-    /// The workspace it is about, and where that is, where the session's binding does not decide.
+    /// The workspace and its project, if the binding of the session does not determine them.
     pub workspace_id: Option<String>,
     pub project: Option<PathBuf>,
     pub start: Option<StartSource>,
-    /// How a turn ended, where the platform says so.
+    /// How a turn ended, if the platform reports it.
     pub status: Option<String>,
-    /// This stop follows from something we asked for.
+    /// The agent was already continuing because of a stop hook.
     pub in_loop: bool,
-    /// Why a session ends, and how long it was.
+    /// Why a session ended, and how long it was.
     pub reason: Option<String>,
     pub duration_ms: Option<i64>,
     pub error: Option<String>,
     /// How full the context is, before a compaction.
     pub usage_percent: Option<i64>,
     pub message_count: Option<i64>,
-    /// The conversation as the client keeps it.
+    /// Path of the transcript that the client keeps.
     pub transcript: Option<PathBuf>,
     pub cwd: Option<String>,
     /// The subagent that starts.
     pub agent_id: Option<String>,
     pub agent_type: Option<String>,
-    /// What the subagent is called with, as JSON, where its prompt is the only way to tell it something.
+    /// The arguments of the tool call that starts a subagent, as JSON. Set if changing them is the only way to
+    /// pass text to it.
     pub tool_input: Option<String>,
 }
 
@@ -142,7 +143,7 @@ impl StartSource {
         }
     }
 
-    /// Clients come up with new reasons; all of them are starts.
+    /// Parses a start reason. An unknown reason counts as a startup, because clients add new ones.
     pub fn from_word(word: &str) -> StartSource {
         StartSource::ALL.iter().copied().find(|start| start.as_str() == word).unwrap_or(StartSource::Startup)
     }

@@ -1,4 +1,5 @@
-//! What happens to an agent, and what it is told: Event in, Decision out. Plain data; nothing here acts.
+//! Events of agents and the decisions about them: event in, decision out. Plain data; this crate performs no
+//! action.
 
 mod decision;
 mod event;

@@ -1,42 +1,45 @@
-//! Agents as data. A new one is one more constant here and one file in the `platform` crate.
+//! Descriptions of the clients. A new client needs one more constant here and one file in the `platform` crate.
 
 use crate::event::EventKind;
 
 #[derive(Debug)]
 pub struct Platform {
     pub id: &'static str,
-    /// Other names people and older files use.
+    /// Other names that users and older files use.
     pub aliases: &'static [&'static str],
     /// Events that its hooks report.
     pub hook_events: &'static [EventKind],
     pub capabilities: Capabilities,
-    /// Bytes of one injected text.
+    /// Maximum number of bytes of one injected text.
     pub cap: usize,
-    /// Texts are set apart by tags. A client that escapes those gets headings.
+    /// Whether texts are delimited by tags. A client that escapes tags gets headings.
     pub tags: bool,
-    /// A start or a compaction may go unseen here: context comes again with every so many prompts.
+    /// Whether a session start or a compaction may go unnoticed. The context is then repeated every few prompts.
     pub refreshes: bool,
-    /// The hook of the first prompt may run before the one of the start.
+    /// Whether the hook of the first prompt may run before the hook of the session start.
     pub starts_late: bool,
     pub compaction: Compaction,
-    /// Files that it gives its model by itself: beside the working folder and above it, or below `~/`.
+    /// Files that the client passes to its model by itself: in the working directory and its ancestors, or below
+    /// `~/`.
     pub loads: &'static [&'static str],
 }
 
-/// Who gets a text that is said before a compaction.
+/// The recipient of a text that is returned before a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compaction {
-    /// Whoever writes the summary.
+    /// The model that writes the summary.
     Summariser,
+    /// The user.
     Person,
+    /// No recipient: the client ignores the text.
     Nobody,
 }
 
 #[derive(Debug)]
 pub struct Capabilities {
-    /// Text that the model sees.
+    /// Whether it can inject text that the model sees.
     pub agent_message: bool,
-    /// Text that only the person sees.
+    /// Whether it can show text to the user only.
     pub user_message: bool,
     pub system_prompt: bool,
 }
@@ -53,10 +56,10 @@ impl Platform {
     }
 }
 
-/// Safe for every client: Codex counts bytes, Claude Code and Cursor UTF-16 units.
+/// Safe for every client: Codex counts bytes, Claude Code and Cursor count UTF-16 units.
 const CAP: usize = 10_000;
 
-const LIFE: &[EventKind] = &[
+const LIFECYCLE_EVENTS: &[EventKind] = &[
     EventKind::SessionStart,
     EventKind::PromptSubmit,
     EventKind::SubagentStart,
@@ -65,11 +68,11 @@ const LIFE: &[EventKind] = &[
     EventKind::SessionEnd,
 ];
 
-/// What most agents are like; each says where it differs.
-const AGENT: Platform = Platform {
+/// Defaults shared by most agents; each constant overrides what differs.
+const AGENT_DEFAULTS: Platform = Platform {
     id: "",
     aliases: &[],
-    hook_events: LIFE,
+    hook_events: LIFECYCLE_EVENTS,
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
     cap: CAP,
     tags: true,
@@ -84,7 +87,7 @@ pub static CLAUDE_CODE: Platform = Platform {
     aliases: &["claude"],
     compaction: Compaction::Summariser,
     loads: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static CURSOR: Platform = Platform {
@@ -92,17 +95,17 @@ pub static CURSOR: Platform = Platform {
     refreshes: true,
     compaction: Compaction::Person,
     loads: &["AGENTS.md"],
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static CODEX: Platform = Platform {
     id: "codex",
     aliases: &["codex-cli"],
     loads: &["AGENTS.md", "AGENTS.override.md", "~/.codex/AGENTS.md"],
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
-/// It reports a compaction before every turn, also where nothing is compacted.
+/// It reports a compaction before every turn, even if nothing is compacted, so that event is not used.
 pub static GEMINI_CLI: Platform = Platform {
     id: "gemini-cli",
     aliases: &["gemini"],
@@ -116,7 +119,7 @@ pub static GEMINI_CLI: Platform = Platform {
     tags: false,
     refreshes: true,
     loads: &["GEMINI.md", "~/.gemini/GEMINI.md"],
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static COPILOT_CLI: Platform = Platform {
@@ -124,7 +127,7 @@ pub static COPILOT_CLI: Platform = Platform {
     aliases: &["copilot"],
     starts_late: true,
     loads: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static WEB: Platform = Platform {
@@ -132,7 +135,7 @@ pub static WEB: Platform = Platform {
     aliases: &["web-chat"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: false, user_message: false, system_prompt: true },
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static API: Platform = Platform {
@@ -140,11 +143,12 @@ pub static API: Platform = Platform {
     aliases: &["cli"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: true, user_message: false, system_prompt: false },
-    ..AGENT
+    ..AGENT_DEFAULTS
 };
 
 pub static PLATFORMS: &[&Platform] = &[&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI, &WEB, &API];
 
+/// Finds a platform by its id or an alias.
 pub fn find_platform(name: &str) -> Option<&'static Platform> {
     PLATFORMS.iter().copied().find(|platform| platform.id == name || platform.aliases.contains(&name))
 }

@@ -1,25 +1,26 @@
-//! A decision as one text, the way a platform gets it: each action set apart by its tag, all within the platform's cap.
+//! Renders a decision as one text for a platform: each action with its tag, within the byte limit of the
+//! platform.
 
 use crate::decision::{Action, ActionKind, Decision};
 use crate::event::{Event, Source};
 use crate::platform::Platform;
 
-/// Takes out what does not fit, with everything that follows from having said it, and names the rules that lost their
-/// words. What the agent is told of its workspace comes before reminders, and those before anything else.
+/// Removes the actions that exceed the byte limit, together with their throttles, and returns the rules of the
+/// removed actions. Context of the workspace comes before reminders, and reminders before anything else.
 pub fn fit_to_cap(decision: &mut Decision, event: &Event) -> Vec<String> {
     let mut order: Vec<usize> = (0..decision.actions.len()).collect();
     order.sort_by_key(|at| rank(&decision.actions[*at]));
-    let mut left = event.platform.cap;
+    let mut remaining = event.platform.cap;
     let mut dropped = Vec::new();
     for at in order {
         let action = &decision.actions[at];
         let tags = if event.source == Source::Hook { action.kind.overhead() } else { 0 };
         let size = action.content.len() + tags + 1;
-        // The last one needs no line end.
-        if size > left + 1 {
+        // The last text needs no line break.
+        if size > remaining + 1 {
             dropped.push(at);
         } else {
-            left = left.saturating_sub(size);
+            remaining = remaining.saturating_sub(size);
         }
     }
     dropped.sort_unstable();
@@ -34,9 +35,10 @@ pub fn fit_to_cap(decision: &mut Decision, event: &Event) -> Vec<String> {
     names
 }
 
-/// The rules that tell a session of its workspace.
+/// The rules that inject the context of a workspace.
 pub const CONTEXT_RULES: &[&str] = &["context-inject", "context-refresh"];
 
+/// Returns the rank of an action; lower ranks are kept first.
 fn rank(action: &Action) -> u8 {
     match action.kind {
         ActionKind::SessionInfo => 0,
@@ -50,22 +52,22 @@ fn rank(action: &Action) -> u8 {
     }
 }
 
-/// The text of a decision that fits.
+/// Returns the text of a decision. The caller has called [`fit_to_cap`] before.
 pub fn render(decision: &Decision, platform: &Platform) -> String {
-    let set_apart = if platform.tags { tagged } else { headed };
-    decision.actions.iter().map(set_apart).collect::<Vec<_>>().join("\n")
+    let render_action = if platform.tags { with_tags } else { with_heading };
+    decision.actions.iter().map(render_action).collect::<Vec<_>>().join("\n")
 }
 
-/// Never longer than with tags.
-fn headed(action: &Action) -> String {
+/// Renders an action below a heading. Invariant: never longer than [`with_tags`].
+fn with_heading(action: &Action) -> String {
     match action.kind.tag() {
-        // Without an end to a heading, a heading of ours inside of a text would be one.
+        // A heading has no end mark, so a heading of ours inside the text must be changed.
         Some(tag) => format!("## {tag}\n{}\n", action.content.replace("## tanmi-", "## tanmi_")),
         None => action.content.clone(),
     }
 }
 
-fn tagged(action: &Action) -> String {
+fn with_tags(action: &Action) -> String {
     match action.kind.tag() {
         Some(tag) => format!("<{tag}>\n{}\n</{tag}>", action.content),
         None => action.content.clone(),
@@ -83,7 +85,7 @@ mod tests {
         Action { kind, content: content.into(), priority: 1, rule: rule.into() }
     }
 
-    fn fitted(actions: Vec<Action>) -> (Decision, Vec<String>) {
+    fn fit(actions: Vec<Action>) -> (Decision, Vec<String>) {
         let throttle =
             actions.iter().map(|a| Throttle { key: a.rule.clone(), ttl: 1, rule: a.rule.clone() }).collect();
         let mut decision = Decision { should_respond: true, actions, throttle };
@@ -95,30 +97,30 @@ mod tests {
     }
 
     #[test]
-    fn each_action_has_its_tag_and_nothing_exceeds_the_cap() {
+    fn render_tags_actions_and_fit_to_cap_drops_less_important() {
         let short = action("r", ActionKind::Reminder, "看");
-        let text = render(&fitted(vec![short.clone()]).0, &CURSOR);
+        let text = render(&fit(vec![short.clone()]).0, &CURSOR);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
-        let text = render(&fitted(vec![short.clone()]).0, &GEMINI_CLI);
-        assert_eq!(text, "## tanmi-smart-reminder\n看\n", "tags would be escaped");
+        let text = render(&fit(vec![short.clone()]).0, &GEMINI_CLI);
+        assert_eq!(text, "## tanmi-smart-reminder\n看\n", "the client would escape tags");
         for kind in ActionKind::ALL {
-            assert_eq!(tagged(&action("r", *kind, "")).len(), kind.overhead());
-            assert!(headed(&action("r", *kind, "")).len() <= kind.overhead());
+            assert_eq!(with_tags(&action("r", *kind, "")).len(), kind.overhead());
+            assert!(with_heading(&action("r", *kind, "")).len() <= kind.overhead());
         }
-        let room = CURSOR.cap - ActionKind::InjectContext.overhead();
-        let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(room));
-        let (decision, dropped) = fitted(vec![short, long]);
+        let max_len = CURSOR.cap - ActionKind::InjectContext.overhead();
+        let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(max_len));
+        let (decision, dropped) = fit(vec![short, long]);
         assert_eq!(render(&decision, &CURSOR).len(), 10_000);
         assert_eq!(
             (dropped, decision.throttle.len()),
             (vec![String::from("r")], 1),
-            "what matters less goes"
+            "the less important action is removed"
         );
     }
 
     #[test]
-    fn what_is_too_long_alone_leaves_nothing() {
-        let (decision, dropped) = fitted(vec![action("r", ActionKind::Reminder, &"x".repeat(10_000))]);
+    fn fit_to_cap_single_action_too_long_leaves_no_action() {
+        let (decision, dropped) = fit(vec![action("r", ActionKind::Reminder, &"x".repeat(10_000))]);
         assert!(!decision.should_respond && decision.throttle.is_empty() && dropped.len() == 1);
     }
 }
