@@ -1,4 +1,4 @@
-//! Codex: Claude Code's events and answers, with a reader that rejects an answer for a single unknown field.
+//! Codex: the events and responses of Claude Code. Codex rejects a response that contains any unknown field.
 
 use tanmi_event::{CODEX, Event, EventKind, Source};
 
@@ -7,7 +7,7 @@ use crate::{Fields, claude_code};
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     let fields = Fields::parse(bytes)?;
     let kind = claude_code::kind(fields.text("hook_event_name").as_deref().or(name)?)?;
-    // Prompts of a subagent come with the id of the session it works for.
+    // Prompts of a subagent carry the session id of its parent.
     if fields.id("agent_id").is_some() && kind != EventKind::SubagentStart {
         return None;
     }
@@ -18,7 +18,7 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
 
 pub fn write(event: &Event, text: &str) -> Option<String> {
     match event.kind {
-        // Nothing that is said here reaches anybody.
+        // No text returned here reaches the model or the user.
         EventKind::PreCompact => None,
         _ => claude_code::write(event, text),
     }

@@ -1,5 +1,5 @@
-//! Copilot CLI: camel case in, flat fields back. It also runs the hooks of a project's Claude Code settings, in that
-//! client's case and names, and then too takes the flat field alone.
+//! Copilot CLI: camel case in, flat fields out. It also runs the hooks in a project's Claude Code settings, with
+//! the field and event names of Claude Code; there too it accepts only the flat field.
 
 use serde_json::json;
 use tanmi_event::{COPILOT_CLI, Event, EventKind, Payload, Source, StartSource};
@@ -20,8 +20,8 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
         _ => return None,
     };
-    let either = |camel: &str, snake: &str| fields.id(camel).or_else(|| fields.id(snake));
-    let agent_id = either("agentId", "agent_id");
+    let id_of = |camel: &str, snake: &str| fields.id(camel).or_else(|| fields.id(snake));
+    let agent_id = id_of("agentId", "agent_id");
     // A subagent reports its prompts and stops as a session of its own.
     if agent_id.is_some() && kind != EventKind::SubagentStart {
         return None;
@@ -36,10 +36,10 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         transcript: transcript.map(Into::into),
         cwd: fields.path("cwd"),
         agent_id,
-        agent_type: either("agentType", "agent_type"),
+        agent_type: id_of("agentType", "agent_type"),
         ..Payload::default()
     };
-    let session = either("sessionId", "session_id")?;
+    let session = id_of("sessionId", "session_id")?;
     Some(Event { source: Source::Hook, platform: &COPILOT_CLI, kind, session, payload })
 }
 

@@ -1,9 +1,9 @@
-//! Cursor: `conversation_id`, `workspace_roots`, and flat fields back.
+//! Cursor: `conversation_id` and `workspace_roots` in, flat fields out.
 
 use serde_json::json;
 use tanmi_event::{CURSOR, Event, EventKind, Payload, Source, StartSource};
 
-use crate::{Fields, MAX_PATH, extended, filled};
+use crate::{Fields, MAX_PATH, extend_prompt, non_blank};
 
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     event(name, &Fields::parse(bytes)?)
@@ -19,7 +19,7 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
         _ => return None,
     };
-    // A list as documented; whatever else it may be is nobody's folder.
+    // Documented as a list; any other type is ignored.
     let root = fields.0.get("workspace_roots").and_then(|roots| roots.get(0)?.as_str().map(String::from));
     let input = fields.0.get("tool_input").filter(|_| kind == EventKind::SubagentStart);
     let payload = Payload {
@@ -35,7 +35,7 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         usage_percent: fields.number("context_usage_percent"),
         message_count: fields.number("message_count"),
         transcript: fields.path("transcript_path").map(Into::into),
-        cwd: filled(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
+        cwd: non_blank(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
         agent_id: fields.id("tool_use_id").filter(|_| kind == EventKind::SubagentStart),
         agent_type: input.and_then(|input| input.get("subagent_type")?.as_str().map(String::from)),
         tool_input: input.map(ToString::to_string),
@@ -45,12 +45,13 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
     Some(Event { source: Source::Hook, platform: &CURSOR, kind, session, payload })
 }
 
-/// Nothing that is said when a subagent starts reaches it; what it is called with does.
+/// Returns whether a tool starts a subagent. Text returned at its start event does not reach a subagent, but the
+/// arguments of the tool do.
 fn is_agent_tool(fields: &Fields) -> bool {
     matches!(fields.text("tool_name").as_deref(), Some("Task" | "Agent"))
 }
 
-/// Both the field that is delivered and the one the specification names.
+/// Writes both the field that Cursor delivers and the one that the specification names.
 pub fn write(event: &Event, text: &str) -> Option<String> {
     match event.kind {
         EventKind::SessionStart => Some(json!({"additional_context": text}).to_string()),
@@ -58,9 +59,9 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
             Some(json!({"continue": true, "additional_context": text, "agent_message": text}).to_string())
         }
         EventKind::SubagentStart => {
-            Some(json!({"updated_input": extended(event, "prompt", text)?}).to_string())
+            Some(json!({"updated_input": extend_prompt(event, "prompt", text)?}).to_string())
         }
-        // Shown to the person; the agent never gets it.
+        // Shown to the user only; the agent does not receive it.
         EventKind::PreCompact => Some(json!({"user_message": text}).to_string()),
         EventKind::Stop => Some(json!({"followup_message": text}).to_string()),
         _ => None,

@@ -1,12 +1,13 @@
-//! Gemini CLI: events of its own names. What a start says is put before the prompt, and comes back with it. It has no
-//! event for a subagent, but takes changed arguments for the tool that starts one.
+//! Gemini CLI: its own event names. Text returned at a session start is inserted before the prompt, so it comes
+//! back with the prompt. There is no event for a subagent, but hooks may change the arguments of the tool that
+//! starts one.
 
 use serde_json::json;
 use tanmi_event::{Event, EventKind, GEMINI_CLI, Payload, Source, StartSource};
 
-use crate::{Fields, extended};
+use crate::{Fields, extend_prompt};
 
-/// Tools that start a subagent, and where their prompt is.
+/// Tools that start a subagent, and the argument that contains the prompt.
 const AGENT_TOOLS: &[(&str, &str)] = &[("invoke_agent", "prompt"), ("generalist", "request")];
 
 pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
@@ -23,7 +24,7 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     let is_subagent = kind == EventKind::SubagentStart;
     let input = fields.0.get("tool_input").filter(|_| is_subagent);
     let payload = Payload {
-        prompt: fields.text("prompt").map(|prompt| typed(&prompt).to_owned()),
+        prompt: fields.text("prompt").map(|prompt| strip_hook_context(&prompt).to_owned()),
         start: (kind == EventKind::SessionStart).then_some(start),
         in_loop: fields.flag("stop_hook_active"),
         reason: fields.text("reason"),
@@ -42,8 +43,8 @@ fn prompt_field(fields: &Fields) -> Option<&'static str> {
     AGENT_TOOLS.iter().find(|(name, _)| *name == tool).map(|(_, field)| *field)
 }
 
-/// The prompt as it was typed, without what hooks put before it.
-fn typed(prompt: &str) -> &str {
+/// Returns the prompt as typed, without the text that hooks inserted before it.
+fn strip_hook_context(prompt: &str) -> &str {
     let rest = prompt.strip_prefix("<hook_context>").and_then(|rest| rest.split_once("</hook_context>"));
     rest.map_or(prompt, |(_, typed)| typed.trim_start())
 }
@@ -53,7 +54,7 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
         EventKind::SessionStart => "SessionStart",
         EventKind::PromptSubmit => "BeforeAgent",
         EventKind::SubagentStart => {
-            let input = AGENT_TOOLS.iter().find_map(|(_, field)| extended(event, field, text))?;
+            let input = AGENT_TOOLS.iter().find_map(|(_, field)| extend_prompt(event, field, text))?;
             let answer = json!({"hookEventName": "BeforeTool", "tool_input": input});
             return Some(json!({"hookSpecificOutput": answer}).to_string());
         }

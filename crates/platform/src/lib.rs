@@ -1,4 +1,5 @@
-//! The only crate that knows any agent's JSON. Unknown events and fields are no errors: they are nobody's business.
+//! Reads and writes the JSON of each client; no other crate knows these formats. Unknown events and fields are
+//! ignored.
 
 use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Decision, Event, GEMINI_CLI, Platform, render};
 
@@ -8,8 +9,8 @@ mod copilot_cli;
 mod cursor;
 mod gemini_cli;
 
-/// What a client wrote on the hook's standard input, if it is something we speak about. `name` is the event as the
-/// installed command names it, for payloads that do not.
+/// Parses what a client wrote to the hook's standard input. Returns `None` for an event that is not handled.
+/// `name` is the event in the installed hook command, for payloads without an event name.
 pub fn read(platform: &'static Platform, name: Option<&str>, bytes: &[u8]) -> Option<Event> {
     match platform {
         p if *p == CLAUDE_CODE => claude_code::read(name, bytes),
@@ -21,7 +22,7 @@ pub fn read(platform: &'static Platform, name: Option<&str>, bytes: &[u8]) -> Op
     }
 }
 
-/// What the client is answered; nothing where there is nothing to say.
+/// Returns the response for the client, or `None` if there is no text to inject.
 pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     if !decision.should_respond {
         return None;
@@ -40,7 +41,7 @@ pub fn write(event: &Event, decision: &Decision) -> Option<String> {
     }
 }
 
-/// What a client sent when a session started, as it was recorded: to see whether a hook answers.
+/// Returns a recorded session start payload of a client with its event name, to test whether a hook responds.
 pub fn sample(platform: &Platform) -> Option<(&'static str, &'static str)> {
     Some(match platform {
         p if *p == CLAUDE_CODE => {
@@ -58,17 +59,19 @@ pub fn sample(platform: &Platform) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// A payload as its fields, forgiving: of two fields of one name the last counts, and a field of another type is none.
+/// The fields of a payload. Tolerant: of two fields with the same name the last one counts, and a field of an
+/// unexpected type counts as missing.
 struct Fields(serde_json::Map<String, serde_json::Value>);
 
-/// Longer paths are nobody's, and cost time.
+/// Maximum length of a path. A longer one is not a real path and would only cost time.
 const MAX_PATH: usize = 4096;
-/// As long as a session's name may be.
+/// Maximum length of an id, equal to the maximum of a session id.
 const MAX_ID: usize = 512;
 
 impl Fields {
     fn parse(bytes: &[u8]) -> Option<Fields> {
-        let parsed = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&mended(bytes)));
+        let parsed = serde_json::from_slice(bytes)
+            .or_else(|_| serde_json::from_slice(&replace_lone_surrogates(bytes)));
         match parsed.ok()? {
             serde_json::Value::Object(fields) => Some(Fields(fields)),
             _ => None,
@@ -93,40 +96,41 @@ impl Fields {
     }
 
     fn id(&self, name: &str) -> Option<String> {
-        filled(self.text(name)).filter(|id| id.len() <= MAX_ID)
+        non_blank(self.text(name)).filter(|id| id.len() <= MAX_ID)
     }
 
     fn path(&self, name: &str) -> Option<String> {
-        filled(self.text(name)).filter(|path| path.len() <= MAX_PATH)
+        non_blank(self.text(name)).filter(|path| path.len() <= MAX_PATH)
     }
 }
 
-/// What a subagent is called with, its prompt followed by a text: the whole object, because a client may replace and not
-/// merge.
-fn extended(event: &Event, field: &str, text: &str) -> Option<serde_json::Value> {
+/// Returns the arguments of a subagent call with `text` appended to its prompt. Returns the whole object, because
+/// a client may replace the arguments instead of merging them.
+fn extend_prompt(event: &Event, field: &str, text: &str) -> Option<serde_json::Value> {
     let mut input: serde_json::Value = serde_json::from_str(event.payload.tool_input.as_deref()?).ok()?;
     let prompt = input.get(field)?.as_str()?;
     input[field] = format!("{prompt}\n\n{text}").into();
     Some(input)
 }
 
-/// A text that was cut in the middle of a character has half of it as an escape, which is no JSON.
-fn mended(bytes: &[u8]) -> Vec<u8> {
+/// Replaces unpaired surrogate escapes, which are invalid JSON. A client produces them when it cuts a text inside
+/// a character.
+fn replace_lone_surrogates(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
-    let half = |at: usize| -> Option<u16> {
+    let surrogate_at = |at: usize| -> Option<u16> {
         let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
         let code = u16::from_str_radix(std::str::from_utf8(&escape[2..]).ok()?, 16).ok()?;
         (0xD800..0xE000).contains(&code).then_some(code)
     };
     let mut at = 0;
     while at < bytes.len() {
-        match (half(at), half(at + 6)) {
+        match (surrogate_at(at), surrogate_at(at + 6)) {
             (Some(0xD800..0xDC00), Some(0xDC00..)) => at += 12,
             (Some(_), _) => {
                 out[at..at + 6].copy_from_slice(b"\\ufffd");
                 at += 6;
             }
-            // An escaped backslash is not the start of an escape.
+            // An escaped backslash does not start a Unicode escape.
             (None, _) if bytes[at] == b'\\' => at += 2,
             (None, _) => at += 1,
         }
@@ -134,8 +138,8 @@ fn mended(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A text that is really there.
-fn filled(text: Option<String>) -> Option<String> {
+/// Returns the text if it is not blank.
+fn non_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 

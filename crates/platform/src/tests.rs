@@ -1,20 +1,20 @@
-//! Payloads as clients sent them, and worse ones.
+//! Tests with recorded payloads of clients, and with malformed ones.
 
 use tanmi_event::{Action, ActionKind, EventKind, StartSource};
 
 use super::*;
 
-const AGENTS: [&Platform; 5] = [&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI];
+const CLIENTS: [&Platform; 5] = [&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI];
 
 fn fixture(platform: &str, name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/{platform}/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// Every recorded payload is taken, as an event or as nobody's business, and answered in its client's words.
+/// Every recorded payload is either an event or ignored, and gets a response in the format of its client.
 #[test]
-fn recorded_payloads_and_their_answers() {
-    let mut seen = Vec::new();
-    for platform in AGENTS {
+fn recorded_payloads_match_snapshot() {
+    let mut results = Vec::new();
+    for platform in CLIENTS {
         let dir = format!("{}/fixtures/{}", env!("CARGO_MANIFEST_DIR"), platform.id);
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
@@ -25,11 +25,15 @@ fn recorded_payloads_and_their_answers() {
             let start = event.payload.start.map_or(String::new(), |start| format!(" ({})", start.as_str()));
             let agent =
                 event.payload.agent_type.as_ref().map_or(String::new(), |agent| format!(" [{agent}]"));
-            seen.push(format!("{} {name}: {}{start}{agent}\n    {answer}", platform.id, event.kind.as_str()));
+            results.push(format!(
+                "{} {name}: {}{start}{agent}\n    {answer}",
+                platform.id,
+                event.kind.as_str()
+            ));
         }
     }
-    seen.sort();
-    insta::assert_snapshot!(seen.join("\n"));
+    results.sort();
+    insta::assert_snapshot!(results.join("\n"));
 }
 
 fn decision(text: &str) -> Decision {
@@ -46,7 +50,7 @@ fn decision(text: &str) -> Decision {
 }
 
 #[test]
-fn what_nobody_typed_is_no_prompt() {
+fn read_prompt_not_typed_by_user_is_ignored() {
     assert!(
         read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit.task-notification")).is_none()
     );
@@ -55,9 +59,9 @@ fn what_nobody_typed_is_no_prompt() {
     assert!(read(&CLAUDE_CODE, None, in_subagent).is_none());
 }
 
-/// Cursor also runs the hooks of Claude Code's files, with its own payloads.
+/// Cursor also runs the hooks in the settings of Claude Code, with its own payloads.
 #[test]
-fn cursor_s_payloads_are_cursor_s_whoever_they_are_handed_to() {
+fn read_cursor_payload_from_claude_hook_is_cursor_event() {
     let bytes = fixture("cursor", "beforeSubmitPrompt");
     let (direct, by_claude) =
         (read(&CURSOR, None, &bytes).unwrap(), read(&CLAUDE_CODE, None, &bytes).unwrap());
@@ -69,9 +73,9 @@ fn cursor_s_payloads_are_cursor_s_whoever_they_are_handed_to() {
 }
 
 #[test]
-fn odd_payloads_are_nobody_s_business() {
+fn read_malformed_payload_is_ignored() {
     for bytes in [&b""[..], b"{", b"[]", b"null", b"7", b"{}", b"\xff\xfe", br#"{"session_id":7}"#] {
-        for platform in AGENTS {
+        for platform in CLIENTS {
             assert!(read(platform, Some("SessionStart"), bytes).is_none());
             assert!(read(platform, Some("sessionStart"), bytes).is_none());
         }
@@ -86,7 +90,7 @@ fn odd_payloads_are_nobody_s_business() {
 }
 
 #[test]
-fn what_is_wrong_in_one_field_costs_that_field() {
+fn read_malformed_field_is_dropped_alone() {
     let prompt = |text: &str| read(&CLAUDE_CODE, Some("UserPromptSubmit"), text.as_bytes()).unwrap().payload;
     let cut = prompt(r#"{"session_id":"s","prompt":"cut \ud83d"}"#);
     assert_eq!(cut.prompt.as_deref(), Some("cut \u{fffd}"));
@@ -103,7 +107,7 @@ fn what_is_wrong_in_one_field_costs_that_field() {
 }
 
 #[test]
-fn answers_in_each_client_s_words() {
+fn write_uses_response_format_of_client() {
     let claude = read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit")).unwrap();
     assert_eq!(
         write(&claude, &decision("a\"b")).unwrap(),
@@ -119,9 +123,9 @@ fn answers_in_each_client_s_words() {
     assert_eq!(write(&cursor, &Decision::default()), None);
 }
 
-/// Copilot also runs the hooks of a project's Claude Code settings, with its own payloads.
+/// Copilot also runs the hooks in a project's Claude Code settings, with its own payloads.
 #[test]
-fn copilot_s_payloads_are_copilot_s_whoever_they_are_handed_to() {
+fn read_copilot_payload_from_claude_hook_is_copilot_event() {
     let event =
         read(&CLAUDE_CODE, Some("SessionStart"), &fixture("copilot-cli", "SessionStart.new")).unwrap();
     assert_eq!(event.platform.id, "copilot-cli");
@@ -129,14 +133,14 @@ fn copilot_s_payloads_are_copilot_s_whoever_they_are_handed_to() {
 }
 
 #[test]
-fn a_prompt_is_what_was_typed() {
+fn read_gemini_prompt_is_without_hook_context() {
     let event = read(&GEMINI_CLI, None, &fixture("gemini-cli", "BeforeAgent")).unwrap();
     assert_eq!(event.payload.prompt.as_deref(), Some("HELLO-MAIN go"));
 }
 
-/// Clients replace what a tool is called with: all of it has to be there.
+/// Clients replace the arguments of a tool, so all of them must be returned.
 #[test]
-fn a_subagent_is_called_with_everything_it_was_called_with() {
+fn write_subagent_start_keeps_all_tool_arguments() {
     let gemini = br#"{"session_id":"s","cwd":"/p","hook_event_name":"BeforeTool","tool_name":"invoke_agent","tool_input":{"agent_name":"generalist","prompt":"do it","x":[1]}}"#;
     let event = read(&GEMINI_CLI, None, gemini).unwrap();
     assert_eq!(
@@ -152,6 +156,6 @@ fn a_subagent_is_called_with_everything_it_was_called_with() {
             r#"{{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"invoke_agent","tool_input":{{{tool}}}}}"#
         );
         let event = read(&GEMINI_CLI, None, bytes.as_bytes()).unwrap();
-        assert_eq!(write(&event, &decision("x")), None, "never a part of it");
+        assert_eq!(write(&event, &decision("x")), None, "incomplete arguments must not be returned");
     }
 }
