@@ -8,9 +8,9 @@ use crate::env::TestEnv;
 use crate::serve::Server;
 use crate::webdriver::Browser;
 
-mod careful;
+mod editing;
 mod large;
-mod reach;
+mod accessibility;
 
 /// The page, opened by its link.
 fn open(server: &Server) -> Option<Browser> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
-mod manners;
+mod protocol;
 mod tools;
 
 /// A client that speaks line by line.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::model::Model;
+use crate::scripted_model::Model;
 use crate::serve::Server;
 
 fn client(name: &str) -> Option<PathBuf> {

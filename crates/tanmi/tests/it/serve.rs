@@ -11,7 +11,7 @@ use crate::env::TestEnv;
 
 mod api;
 mod attacks;
-mod described;
+mod openapi;
 mod feed;
 mod mcp;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::declared::{declare, plain};
+use crate::declared_context::{declare, plain};
 use crate::env::TestEnv;
 
 /// The specification's own example.
