@@ -27,7 +27,7 @@ fn users_of(metadata: &Value, dependency: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn dependencies_point_downwards() {
+fn crate_dependencies_match_the_layers() {
     let metadata = metadata();
     let only = |dependency: &str, users: &[&str]| {
         let users: BTreeSet<String> = users.iter().map(|user| (*user).to_owned()).collect();
@@ -45,7 +45,7 @@ fn dependencies_point_downwards() {
 }
 
 #[test]
-fn every_dependency_is_declared_once() {
+fn dependencies_are_declared_in_the_workspace() {
     let metadata = metadata();
     let root = metadata["workspace_root"].as_str().unwrap();
     for package in
@@ -65,7 +65,7 @@ fn every_dependency_is_declared_once() {
 
 /// Those that are read by a name that stands there; the others are in tables.
 #[test]
-fn every_environment_variable_is_in_the_reference() {
+fn environment_variables_are_in_the_reference() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let reference = std::fs::read_to_string(root.join("docs/reference.md")).unwrap();
     let mut seen = 0;

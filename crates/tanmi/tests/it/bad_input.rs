@@ -3,7 +3,7 @@
 use crate::env::TestEnv;
 
 #[test]
-fn every_refusal_names_its_field_and_changes_nothing() {
+fn invalid_arguments_error_names_field_and_changes_nothing() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
@@ -77,7 +77,7 @@ fn every_refusal_names_its_field_and_changes_nothing() {
 }
 
 #[test]
-fn two_megabytes_are_refused_with_the_limit() {
+fn oversized_requirement_is_refused_with_limit() {
     let env = TestEnv::new();
     env.init();
     let mut command = env.command(&[
@@ -101,7 +101,7 @@ fn two_megabytes_are_refused_with_the_limit() {
 }
 
 #[test]
-fn the_rules_hash_is_checked_when_given() {
+fn rules_hash_wrong_is_refused() {
     let env = TestEnv::new();
     env.json(&["workspace", "init", "--name", "n", "--goal", "g", "--rule", "规则1", "--rule", "规则2"]);
     let create = ["node", "create", "--type", "execution", "--title", "t", "--rules-hash"];
@@ -113,7 +113,7 @@ fn the_rules_hash_is_checked_when_given() {
 }
 
 #[test]
-fn an_archived_workspace_refuses_every_write() {
+fn archived_workspace_refuses_every_write() {
     let env = TestEnv::new();
     let ws = env.init();
     let task = env.node("root", "execution", "task");
@@ -143,7 +143,7 @@ fn an_archived_workspace_refuses_every_write() {
 }
 
 #[test]
-fn damaged_files_are_named_kept_and_contained() {
+fn damaged_node_files_are_reported_and_left_unchanged() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
@@ -185,7 +185,7 @@ fn damaged_files_are_named_kept_and_contained() {
 }
 
 #[test]
-fn a_damaged_workspace_file_is_listed_with_its_line() {
+fn damaged_workspace_file_is_listed_with_line() {
     let env = TestEnv::new();
     let ws = env.init();
     let path = env.workspace_dir(&ws).join("Workspace.md");
@@ -198,7 +198,7 @@ fn a_damaged_workspace_file_is_listed_with_its_line() {
 }
 
 #[test]
-fn an_unwritable_project_can_still_be_read() {
+fn unwritable_project_is_readable() {
     let env = TestEnv::new();
     let ws = env.init();
     let task = env.node("root", "execution", "task");

@@ -31,7 +31,7 @@ fn hash(browser: &Browser, path: &str) {
 }
 
 #[test]
-fn a_piece_of_work_from_the_page() {
+fn work_planned_and_completed_on_page_is_stored() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
@@ -109,7 +109,7 @@ fn a_piece_of_work_from_the_page() {
 }
 
 #[test]
-fn what_others_change_appears_by_itself() {
+fn external_change_appears_by_itself() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "before");
@@ -159,7 +159,7 @@ fn what_others_change_appears_by_itself() {
 
 /// Told of a gap, or back from where nobody saw it, the page looks at all of it again.
 #[test]
-fn a_gap_makes_the_page_fetch_again() {
+fn change_feed_gap_reloads_page() {
     let env = TestEnv::new();
     let ws = env.init();
     env.node("root", "execution", "first");
@@ -205,7 +205,7 @@ fn a_gap_makes_the_page_fetch_again() {
 }
 
 #[test]
-fn a_rule_that_a_person_edits_reaches_the_agent() {
+fn workspace_rule_edited_on_page_reaches_agent() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -252,7 +252,7 @@ fn a_rule_that_a_person_edits_reaches_the_agent() {
 }
 
 #[test]
-fn memory_in_both_languages_light_and_dark() {
+fn memory_view_works_in_both_languages_and_themes() {
     let env = TestEnv::new();
     env.init();
     for fact in ["JWT it is, valid for 24 hours", "令牌的有效期是一天", "The deploy runs on Fridays"]
@@ -310,14 +310,14 @@ fn memory_in_both_languages_light_and_dark() {
 }
 
 #[test]
-fn nothing_that_anybody_wrote_runs() {
+fn hostile_text_is_not_executed() {
     let env = TestEnv::new();
     let ws = env.init();
     let hostile = "<img src=x onerror=\"window.hit=1\"><script>window.hit=2</script>\n\n\
                    [click](javascript:window.hit=3) ![p](http://elsewhere.example/p.png) <svg onload=window.hit=4>\n\n\
                    [data](data:text/html,<script>1</script>) \u{202e}turned\u{202c}";
     let title = "<script>window.hit=5</script>\u{202e}\"'><b onmouseover=window.hit=6>";
-    let node = server_side(&env, &ws, title, hostile);
+    let node = create_node_with_text(&env, &ws, title, hostile);
     env.ok(&["log", "--node", &node, hostile]);
     env.ok(&["problem", "--node", &node, hostile, "--next-step", hostile]);
     env.ok(&["memory", "save-fact", hostile, "--type", "W"]);
@@ -370,7 +370,7 @@ fn nothing_that_anybody_wrote_runs() {
     assert_eq!(page.complaints(), [""; 0]);
 }
 
-fn server_side(env: &TestEnv, ws: &str, title: &str, text: &str) -> String {
+fn create_node_with_text(env: &TestEnv, ws: &str, title: &str, text: &str) -> String {
     let args = [
         "node",
         "create",

@@ -13,7 +13,7 @@ fn run(env: &TestEnv, args: &[&str]) -> Value {
 }
 
 #[test]
-fn eight_processes_with_two_hundred_writes_each() {
+fn eight_writing_processes_lose_nothing() {
     const WORKERS: usize = 8;
     const WRITES: usize = 200;
     let env = TestEnv::new();
@@ -101,7 +101,7 @@ fn eight_processes_with_two_hundred_writes_each() {
 }
 
 #[test]
-fn two_processes_take_the_same_step_once() {
+fn concurrent_start_succeeds_once() {
     let env = TestEnv::new();
     env.init();
     for round in 0..10 {

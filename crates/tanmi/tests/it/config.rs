@@ -3,7 +3,7 @@
 use crate::env::TestEnv;
 
 #[test]
-fn settings_and_their_errors() {
+fn config_commands_output() {
     let env = TestEnv::new();
     let show = |args: &[&str]| {
         let run = env.run(args);
@@ -26,7 +26,7 @@ fn settings_and_their_errors() {
 }
 
 #[test]
-fn every_key_is_read() {
+fn every_setting_has_effect() {
     let env = TestEnv::new();
     env.init();
     let task = env.node("root", "execution", "task");
@@ -55,7 +55,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn what_is_wrong_in_the_files_warns_and_the_rest_counts() {
+fn invalid_settings_warn_and_valid_ones_apply() {
     let env = TestEnv::new();
     env.ok(&["config", "set", "language", "en"]);
     let path = env.home_store().join("config.json");

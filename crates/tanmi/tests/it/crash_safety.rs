@@ -113,7 +113,7 @@ fn die_everywhere(stage: &Stage, args: &[&str], verify: impl Fn(&str, bool)) -> 
 }
 
 #[test]
-fn a_create_dies_at_every_step() {
+fn create_killed_at_every_call_is_atomic() {
     if !has_strace() {
         return;
     }
@@ -136,7 +136,7 @@ fn a_create_dies_at_every_step() {
 }
 
 #[test]
-fn a_transition_dies_at_every_step() {
+fn transition_killed_at_every_call_is_atomic() {
     if !has_strace() {
         return;
     }
@@ -164,7 +164,7 @@ fn a_transition_dies_at_every_step() {
 }
 
 #[test]
-fn a_hand_edit_between_death_and_recovery_is_kept() {
+fn hand_edit_before_recovery_is_kept() {
     if !has_strace() {
         return;
     }
@@ -203,7 +203,7 @@ fn a_hand_edit_between_death_and_recovery_is_kept() {
 
 /// The last moment there is: the program is held just before it swaps the files, and an editor saves.
 #[test]
-fn an_edit_in_the_moment_of_the_rename_is_kept() {
+fn hand_edit_during_rename_is_kept() {
     if !has_strace() {
         return;
     }
@@ -236,7 +236,7 @@ fn an_edit_in_the_moment_of_the_rename_is_kept() {
 }
 
 #[test]
-fn an_init_and_a_delete_die_at_every_step() {
+fn init_and_delete_killed_at_every_call_are_atomic() {
     if !has_strace() {
         return;
     }
@@ -263,7 +263,7 @@ fn an_init_and_a_delete_die_at_every_step() {
 }
 
 #[test]
-fn a_hundred_random_deaths() {
+fn hundred_kills_lose_no_acknowledged_node() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");

@@ -41,7 +41,7 @@ fn trusted() -> TestEnv {
 }
 
 #[test]
-fn told_once_and_again_after_a_change_or_a_compaction() {
+fn declared_file_is_injected_once_and_again_after_change_or_compaction() {
     let env = trusted();
     let is_told = |text: &str| text.contains("DECLARED");
     assert!(is_told(&start(&env, "s", "startup")));
@@ -60,7 +60,7 @@ fn told_once_and_again_after_a_change_or_a_compaction() {
 }
 
 #[test]
-fn what_the_client_loads_or_the_prompt_carries_is_not_told_twice() {
+fn file_loaded_by_client_or_in_prompt_is_not_injected() {
     let env = trusted();
     declare(&env, json!({"files": [".claude/CLAUDE.md", "AGENTS.md"]}));
     env.make(&env.project.join(".claude/CLAUDE.md"), "OF-CLAUDE");
@@ -79,7 +79,7 @@ fn what_the_client_loads_or_the_prompt_carries_is_not_told_twice() {
 }
 
 #[test]
-fn nothing_of_a_project_that_is_not_trusted_or_outside_of_it() {
+fn untrusted_or_outside_file_is_not_injected() {
     let env = TestEnv::new();
     let secret = env.root().join("secret.md");
     env.make(&secret, "SECRET");
@@ -107,7 +107,7 @@ fn nothing_of_a_project_that_is_not_trusted_or_outside_of_it() {
 }
 
 #[test]
-fn a_giant_is_cut_by_sections_with_a_pointer() {
+fn oversized_file_is_cut_by_section_with_pointer() {
     let env = trusted();
     let giant = format!("# One\nFIRST\n\n## Two\nSECOND\n\n## Three\n{}", "很长的文字。\n".repeat(250_000));
     env.write(&env.project.join("docs/ctx.md"), giant.as_bytes());
@@ -127,7 +127,7 @@ fn a_giant_is_cut_by_sections_with_a_pointer() {
 }
 
 #[test]
-fn subagents_get_the_general_part_and_their_own() {
+fn subagent_gets_general_part_and_part_of_its_type() {
     let env = trusted();
     env.make(&env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
     env.make(&env.project.join(".tanmi/subagents/Explore.md"), "FOR-EXPLORE");
@@ -163,7 +163,7 @@ fn subagents_get_the_general_part_and_their_own() {
 }
 
 #[test]
-fn a_node_given_to_a_subagent_says_so() {
+fn node_started_for_subagent_records_agent() {
     let env = TestEnv::new();
     let workspace = env.init();
     let node = env.node("root", "execution", "t");
@@ -175,7 +175,7 @@ fn a_node_given_to_a_subagent_says_so() {
 }
 
 #[test]
-fn a_host_that_pipes_prompts_gets_them_back_with_the_context_before() {
+fn prompt_format_returns_prompt_with_context_prepended() {
     let env = trusted();
     let pipe = |payload: &str| {
         feed(&mut env.command(&["hook", "claude-code", "UserPromptSubmit", "--format", "prompt"]), payload)
@@ -196,7 +196,7 @@ pub fn plain(env: &TestEnv, text: &str) -> String {
 }
 
 #[test]
-fn what_is_shown_of_it() {
+fn context_commands_output() {
     let mut out = String::new();
     for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
         let env = TestEnv::with_lang(lang);
@@ -224,7 +224,7 @@ fn what_is_shown_of_it() {
 }
 
 #[test]
-fn who_may_not_speak_may_not_silence_and_a_touch_is_no_change() {
+fn untrusted_marker_is_ignored_and_same_content_is_not_repeated() {
     let env = TestEnv::new();
     env.make(&env.root().join("home/.tanmi/context.json"), "\u{feff}{\"files\": [\"own.md\"]}");
     env.make(&env.root().join("home/own.md"), "DECLARED-BY-ME");
@@ -269,7 +269,7 @@ fn hook_event(env: &TestEnv, platform: &str, event: &str, payload: Value) -> Str
 }
 
 #[test]
-fn a_pipe_gives_back_what_it_cannot_read() {
+fn prompt_format_returns_unreadable_input_unchanged() {
     use std::io::Write;
     let env = trusted();
     let piped = std::process::Stdio::piped;
@@ -288,7 +288,7 @@ fn a_pipe_gives_back_what_it_cannot_read() {
 }
 
 #[test]
-fn a_client_without_hooks_is_told_too() {
+fn client_without_hooks_gets_declared_context() {
     let env = trusted();
     let mut client = Client::connect(&env);
     let told = client.good("context_check", json!({"sessionId": "web", "trigger": "session_start"}));
@@ -298,7 +298,7 @@ fn a_client_without_hooks_is_told_too() {
 }
 
 #[test]
-fn a_broken_manifest_is_complained_of() {
+fn malformed_manifest_is_reported_by_log_and_doctor() {
     let env = trusted();
     env.write(&env.project.join(".tanmi/context.json"), b"{\"files\": [");
     assert!(!start(&env, "s", "startup").contains("DECLARED-ONE"));

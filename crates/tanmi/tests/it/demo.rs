@@ -23,17 +23,17 @@ fn play(env: &TestEnv) -> String {
 }
 
 #[test]
-fn the_demo_in_english() {
+fn demo_english_output() {
     insta::assert_snapshot!(play(&TestEnv::new()));
 }
 
 #[test]
-fn the_demo_in_chinese() {
+fn demo_chinese_output() {
     insta::assert_snapshot!(play(&TestEnv::with_lang("zh_CN.UTF-8")));
 }
 
 #[test]
-fn what_is_kept_can_be_gone_on_with() {
+fn demo_keep_leaves_usable_project() {
     let env = TestEnv::new();
     let dir = env.root().join("kept");
     let name = dir.display().to_string();

@@ -73,7 +73,7 @@ fn old_project(env: &TestEnv) {
 }
 
 #[test]
-fn an_older_layout_opens_and_goes_on() {
+fn older_format_opens_and_can_be_changed() {
     let env = TestEnv::new();
     old_project(&env);
     assert_eq!(env.status("node-old1-abcdef"), "implementing");
@@ -89,7 +89,7 @@ fn an_older_layout_opens_and_goes_on() {
 }
 
 #[test]
-fn a_newer_layout_is_left_alone() {
+fn newer_format_is_refused_and_unchanged() {
     let env = TestEnv::new();
     let workspace = env.init();
     let path = env.workspace_dir(&workspace).join("Workspace.md");

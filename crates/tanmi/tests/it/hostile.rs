@@ -6,7 +6,7 @@ use crate::env::TestEnv;
 
 #[cfg(unix)]
 #[test]
-fn a_link_in_the_store_leads_nowhere() {
+fn symlink_in_store_is_refused() {
     use std::os::unix::fs::symlink;
     let victim_of = |env: &TestEnv| {
         let victim = env.root().join("victim");
@@ -46,7 +46,7 @@ fn a_link_in_the_store_leads_nowhere() {
 /// What every command refuses, no hook tells either.
 #[cfg(unix)]
 #[test]
-fn a_linked_workspace_file_is_not_told() {
+fn symlinked_workspace_file_is_not_injected() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -60,7 +60,7 @@ fn a_linked_workspace_file_is_not_told() {
 }
 
 #[test]
-fn a_journal_that_comes_with_a_clone_writes_nothing_elsewhere() {
+fn cloned_journal_cannot_write_outside_workspace() {
     let env = TestEnv::new();
     let ws = env.init();
     let outside = env.root().join("outside");
@@ -105,7 +105,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn a_workspace_that_cannot_be_read_is_not_passed_over() {
+fn unreadable_workspace_is_not_skipped() {
     let env = TestEnv::new();
     let (first, _) = (env.init(), env.init());
     env.edit(&env.workspace_dir(&first).join("Workspace.md"), |text| {
@@ -125,7 +125,7 @@ fn a_workspace_that_cannot_be_read_is_not_passed_over() {
 
 #[cfg(unix)]
 #[test]
-fn a_node_file_that_is_no_file_hurts_nobody_else() {
+fn irregular_node_file_affects_only_its_node() {
     let env = TestEnv::new();
     let ws = env.init();
     let good = env.node("root", "execution", "good");
@@ -151,7 +151,7 @@ fn a_node_file_that_is_no_file_hurts_nobody_else() {
 }
 
 #[test]
-fn restore_looks_into_the_trash_first_and_makes_no_folder() {
+fn restore_uses_trash_and_creates_no_folder() {
     let env = TestEnv::new();
     let ws = env.init();
     let copy = env.root().join("project-copy");
@@ -180,7 +180,7 @@ fn restore_looks_into_the_trash_first_and_makes_no_folder() {
 }
 
 #[test]
-fn a_moved_project_is_known_again_as_soon_as_it_is_used() {
+fn moved_project_is_registered_on_use() {
     let env = TestEnv::new();
     let ws = env.init();
     let far = env.root().join("a/b/c/d/e/f/far");
@@ -191,7 +191,7 @@ fn a_moved_project_is_known_again_as_soon_as_it_is_used() {
 }
 
 #[test]
-fn texts_may_begin_with_a_dash_and_hold_any_character() {
+fn text_with_leading_dash_or_control_character_is_accepted() {
     let env = TestEnv::new();
     env.init();
     let made = env.json(&[
@@ -218,7 +218,7 @@ fn texts_may_begin_with_a_dash_and_hold_any_character() {
 }
 
 #[test]
-fn every_error_is_json_where_json_was_asked_for() {
+fn json_option_makes_every_error_json() {
     let env = TestEnv::new();
     env.init();
     for args in [
@@ -234,7 +234,7 @@ fn every_error_is_json_where_json_was_asked_for() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_in_the_home_is_the_owner_s_alone() {
+fn home_store_is_private_to_owner() {
     use std::os::unix::fs::PermissionsExt;
     let env = TestEnv::new();
     let ws = env.init();

@@ -22,7 +22,7 @@ fn plain(env: &TestEnv, text: &str) -> String {
 }
 
 #[test]
-fn what_people_see_of_an_install() {
+fn install_commands_output() {
     let mut out = String::new();
     for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
         let env = TestEnv::with_lang(lang);
@@ -54,7 +54,7 @@ fn what_people_see_of_an_install() {
 
 /// Cursor also runs the hooks of Claude Code's files.
 #[test]
-fn installed_for_two_that_share_a_file_one_speaks() {
+fn claude_code_and_cursor_hooks_inject_once() {
     let env = TestEnv::new();
     let workspace = env.init();
     env.ok(&["install", "--platform", "claude-code,cursor", "--scope", "user", "--yes"]);
@@ -90,7 +90,7 @@ fn shell(env: &TestEnv, command: &str, payload: &Value) -> String {
 }
 
 #[test]
-fn a_program_in_a_folder_with_a_space_is_run() {
+fn program_path_with_space_and_quote_runs() {
     let env = TestEnv::new();
     let program = env.root().join("my 'tools'/tanmi");
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -107,7 +107,7 @@ fn a_program_in_a_folder_with_a_space_is_run() {
 }
 
 #[test]
-fn a_purge_takes_everything_and_asks() {
+fn purge_needs_confirmation_and_deletes_everything() {
     let env = TestEnv::new();
     let other = env.root().join("other");
     std::fs::create_dir_all(&other).unwrap();
@@ -135,7 +135,7 @@ fn a_purge_takes_everything_and_asks() {
 
 /// The home folder has one scope: its files are the user's.
 #[test]
-fn the_home_folder_is_no_project() {
+fn home_folder_has_no_project_scope() {
     let env = TestEnv::new();
     let home = env.root().join("home");
     assert!(env.run_in(&home, &["install", "--platform", "all"]).ok);
@@ -152,7 +152,7 @@ fn the_home_folder_is_no_project() {
 
 /// A purge leaves nothing to give anything back with: it takes everything out, wherever it is.
 #[test]
-fn a_purge_takes_out_what_other_projects_have() {
+fn purge_uninstalls_from_other_projects() {
     let env = TestEnv::new();
     let other = env.root().join("other");
     std::fs::create_dir_all(&other).unwrap();
@@ -165,7 +165,7 @@ fn a_purge_takes_out_what_other_projects_have() {
 }
 
 #[test]
-fn one_file_that_cannot_be_written_costs_that_file() {
+fn unwritable_file_does_not_stop_install() {
     use std::os::unix::fs::symlink;
     let env = TestEnv::new();
     symlink("/proc/nowhere/x", user(&env, ".claude")).unwrap();
@@ -176,7 +176,7 @@ fn one_file_that_cannot_be_written_costs_that_file() {
 
 #[test]
 #[allow(clippy::disallowed_methods)] // a person's copy
-fn a_renamed_program_knows_itself() {
+fn renamed_program_recognizes_its_hooks() {
     let env = TestEnv::new();
     let program = env.root().join("tm2");
     std::fs::hard_link(env!("CARGO_BIN_EXE_tanmi"), &program)
@@ -361,7 +361,7 @@ fn by_hand(env: &TestEnv, what: &str, workspace: &str, node: &str) {
 }
 
 #[test]
-fn the_doctor_names_every_damage_and_mends_what_it_may() {
+fn doctor_reports_every_damage_and_fixes_what_it_can() {
     for (what, damage, words) in DAMAGES {
         let env = TestEnv::new();
         let workspace = env.init();

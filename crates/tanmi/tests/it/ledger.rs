@@ -10,7 +10,7 @@ fn day(env: &TestEnv) -> std::path::PathBuf {
 }
 
 #[test]
-fn every_decision_that_spoke() {
+fn ledger_records_every_injected_text() {
     let env = TestEnv::new();
     let ws = env.init();
     let (one, two) = (Agent::claude(&env, "one"), Agent::claude(&env, "two"));
@@ -53,7 +53,7 @@ fn every_decision_that_spoke() {
 }
 
 #[test]
-fn texts_are_kept_once_without_secrets_and_for_thirty_days() {
+fn ledger_texts_are_deduplicated_masked_and_expire() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["workspace", "update", "--add-rule", "DB_PASSWORD=hunter2!x is for tests"]);
@@ -84,7 +84,7 @@ fn texts_are_kept_once_without_secrets_and_for_thirty_days() {
 }
 
 #[test]
-fn a_pause_silences_everything() {
+fn pause_stops_all_injection() {
     let env = TestEnv::new();
     let agent = Agent::claude(&env, "s");
     assert_eq!(env.json(&["pause"])["paused"], true);

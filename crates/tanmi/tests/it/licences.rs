@@ -83,7 +83,7 @@ fn one(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
 }
 
 #[test]
-fn expressions_are_understood() {
+fn spdx_expressions_are_evaluated() {
     let allowed: BTreeSet<String> = ["MIT", "Zlib"].map(String::from).into();
     for (expression, met) in [
         ("MIT", true),
@@ -103,7 +103,7 @@ fn expressions_are_understood() {
 }
 
 #[test]
-fn every_licence_is_allowed_and_every_allowance_needed() {
+fn licences_are_allowed_and_allow_list_is_minimal() {
     let allowed = allowed();
     let licences: Vec<(String, String)> =
         packages().iter().map(|package| (package["name"].to_string(), licence(package))).collect();
@@ -118,7 +118,7 @@ fn every_licence_is_allowed_and_every_allowance_needed() {
 }
 
 #[test]
-fn everything_comes_from_here_or_from_one_registry() {
+fn dependencies_come_from_one_registry() {
     let packages = packages();
     let sources: BTreeSet<&str> = packages.iter().filter_map(|package| package["source"].as_str()).collect();
     assert!(

@@ -13,7 +13,7 @@ fn global_rules(env: &TestEnv, rules: &Value) {
 }
 
 #[test]
-fn the_context_comes_before_rules_that_talk_much() {
+fn context_has_priority_over_long_custom_rules() {
     let env = TestEnv::new();
     let goal = "a long goal. ".repeat(500);
     let made = env.json(&["workspace", "init", "--name", "Auth", "--goal", &goal]);
@@ -36,7 +36,7 @@ fn the_context_comes_before_rules_that_talk_much() {
 }
 
 #[test]
-fn tools_are_capped_like_hooks() {
+fn tool_texts_respect_byte_budget() {
     let env = TestEnv::new();
     env.init();
     let rule =
@@ -51,7 +51,7 @@ fn tools_are_capped_like_hooks() {
 }
 
 #[test]
-fn what_happens_during_a_pause_is_told_after_it() {
+fn change_during_pause_is_injected_after_resume() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -69,7 +69,7 @@ fn what_happens_during_a_pause_is_told_after_it() {
 }
 
 #[test]
-fn somebody_else_s_change_is_told_even_where_the_agent_s_own_focus_moves() {
+fn external_change_is_injected_despite_own_focus_change() {
     let env = TestEnv::new();
     let ws = env.init();
     let parent = env.node("root", "planning", "Parent");
@@ -87,7 +87,7 @@ fn somebody_else_s_change_is_told_even_where_the_agent_s_own_focus_moves() {
 }
 
 #[test]
-fn after_a_clear_the_node_is_still_one_s_own() {
+fn clear_keeps_claim_on_node() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -102,7 +102,7 @@ fn after_a_clear_the_node_is_still_one_s_own() {
 
 /// Binding prunes what is old; a state that somebody is just making is not.
 #[test]
-fn a_crowd_that_binds_and_starts_is_told_once() {
+fn concurrent_binds_and_starts_inject_once() {
     let env = TestEnv::new();
     let ws = env.init();
     std::thread::scope(|scope| {
@@ -121,7 +121,7 @@ fn a_crowd_that_binds_and_starts_is_told_once() {
 
 /// Of two hooks of one session, the one that read its clock first may speak last.
 #[test]
-fn a_reminder_is_said_once_whatever_the_clocks_say() {
+fn reminder_is_injected_once_despite_clock_skew() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -138,7 +138,7 @@ fn a_reminder_is_said_once_whatever_the_clocks_say() {
 /// What a cloned project may hold: pipes, devices, giants.
 #[cfg(unix)]
 #[test]
-fn odd_files_cost_nobody_their_answer() {
+fn irregular_files_do_not_stop_hook() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -171,7 +171,7 @@ fn odd_files_cost_nobody_their_answer() {
 }
 
 #[test]
-fn a_lock_that_somebody_holds_costs_the_memory_and_not_the_answer() {
+fn locked_session_state_still_answers() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -184,7 +184,7 @@ fn a_lock_that_somebody_holds_costs_the_memory_and_not_the_answer() {
 }
 
 #[test]
-fn a_rule_that_calls_itself_a_context_is_none() {
+fn custom_rule_named_like_context_is_not_context() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -200,7 +200,7 @@ fn a_rule_that_calls_itself_a_context_is_none() {
 }
 
 #[test]
-fn a_damaged_file_is_named_in_the_log() {
+fn damaged_file_is_logged_and_set_aside() {
     let env = TestEnv::new();
     env.init();
     env.write(&env.home_store().join("session-bindings.json"), b"{broken");
@@ -215,7 +215,7 @@ fn a_damaged_file_is_named_in_the_log() {
 }
 
 #[test]
-fn trust_is_of_one_place_and_can_be_taken_back() {
+fn trust_applies_to_one_folder_and_can_be_revoked() {
     let env = TestEnv::new();
     let (a, b) = (env.root().join("a"), env.root().join("b"));
     let rules =

@@ -49,7 +49,7 @@ fn seed_manifest() -> Value {
 }
 
 #[test]
-fn the_specification_s_tree_built_and_provided() {
+fn provision_specification_example_output() {
     let env = TestEnv::with_lang("zh_CN.UTF-8");
     let extensions = env.root().join("extensions");
     seed_tree(&env, &extensions);
@@ -106,7 +106,7 @@ fn tree(dir: &Path, depth: usize) -> String {
 }
 
 #[test]
-fn what_a_user_made_or_changed_stays() {
+fn provision_keeps_files_and_edits_of_user() {
     let env = TestEnv::new();
     let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
     seed_tree(&env, &extensions);
@@ -176,7 +176,7 @@ fn what_a_user_made_or_changed_stays() {
 }
 
 #[test]
-fn hostile_trees_are_refused_item_by_item() {
+fn hostile_folders_are_refused_one_by_one() {
     let env = TestEnv::new();
     let (extensions, root, outside) =
         (env.root().join("ext"), env.root().join("users"), env.root().join("outside"));
@@ -226,7 +226,7 @@ fn hostile_trees_are_refused_item_by_item() {
 
 /// What was built is ours, what stands between the marks is the person's, and nothing of theirs is lost in between.
 #[test]
-fn a_built_file_loses_nobody_s_words() {
+fn build_keeps_text_of_user_or_refuses() {
     let env = TestEnv::new();
     let path = env.project.join(".claude/CLAUDE.md");
     let read = || std::fs::read_to_string(&path).unwrap();
@@ -264,7 +264,7 @@ fn a_built_file_loses_nobody_s_words() {
 }
 
 #[test]
-fn building_stays_inside_of_the_project() {
+fn build_stays_inside_project() {
     let env = TestEnv::new();
     let outside = env.root().join("outside");
     env.make(&outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
@@ -299,7 +299,7 @@ fn building_stays_inside_of_the_project() {
 
 /// One user cannot reach into another's folder, whatever they put into their own.
 #[test]
-fn users_stay_apart() {
+fn users_cannot_reach_each_other() {
     let env = TestEnv::new();
     let (extensions, root) = (env.root().join("ext"), env.root().join("users"));
     seed_tree(&env, &extensions);

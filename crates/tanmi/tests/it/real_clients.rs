@@ -21,7 +21,7 @@ fn client(name: &str) -> Option<PathBuf> {
 
 /// The official MCP Inspector, from its command line.
 #[test]
-fn the_mcp_inspector_lists_and_calls_tools() {
+fn mcp_inspector_lists_and_calls_tools() {
     let Some(inspector) = client("mcp-inspector") else { return };
     let env = TestEnv::new();
     let inspect = |args: &[&str]| -> Value {
@@ -53,7 +53,7 @@ fn the_mcp_inspector_lists_and_calls_tools() {
 }
 /// The same over HTTP.
 #[test]
-fn the_mcp_inspector_over_http() {
+fn mcp_inspector_works_over_http() {
     let Some(inspector) = client("mcp-inspector") else { return };
     let env = TestEnv::new();
     let server = Server::start(&env);
@@ -234,7 +234,7 @@ fn finish(mut command: std::process::Command, id: &str) -> String {
 }
 
 /// Everything that the hooks claim, in a client that people run.
-fn a_real_client(id: &'static str, program: &str) {
+fn check_client(id: &'static str, program: &str) {
     let Some(program) = client(program) else { return };
     let mut agent = Agent::new(id, program);
     let goal = "Replace sessions by tokens";
@@ -328,7 +328,7 @@ fn conversation(agent: &Agent, prompts: &[&str]) -> String {
 /// Declared context: once at the start, once after a compaction, and not again at the next prompt. A subagent gets the part
 /// of its type; its parent does not.
 #[test]
-fn claude_code_gets_what_is_declared_once_and_again_after_a_compaction() {
+fn claude_code_gets_declared_context_once_and_after_compaction() {
     let Some(program) = client("claude") else { return };
     let agent = Agent::new("claude-code", program);
     let write = |path: &str, text: &str| {
@@ -363,7 +363,7 @@ fn claude_code_gets_what_is_declared_once_and_again_after_a_compaction() {
 
 /// The plugin is a second way in; with both, everything is still said once.
 #[test]
-fn claude_code_with_the_plugin_is_told_once_with_an_install_and_without() {
+fn claude_code_with_plugin_gets_each_text_once() {
     let Some(program) = client("claude") else { return };
     let mut agent = Agent::new("claude-code", program);
     agent.env.ok(&["uninstall"]);
@@ -386,21 +386,21 @@ fn claude_code_with_the_plugin_is_told_once_with_an_install_and_without() {
 }
 
 #[test]
-fn claude_code_is_told_and_binds_and_so_are_its_subagents() {
-    a_real_client("claude-code", "claude");
+fn claude_code_binds_and_gets_injected_texts() {
+    check_client("claude-code", "claude");
 }
 
 #[test]
-fn codex_is_told_and_binds_and_so_are_its_subagents() {
-    a_real_client("codex", "codex");
+fn codex_binds_and_gets_injected_texts() {
+    check_client("codex", "codex");
 }
 
 #[test]
-fn gemini_cli_is_told_and_binds_and_so_are_its_subagents() {
-    a_real_client("gemini-cli", "gemini");
+fn gemini_cli_binds_and_gets_injected_texts() {
+    check_client("gemini-cli", "gemini");
 }
 
 #[test]
-fn copilot_cli_is_told_and_binds_and_so_are_its_subagents() {
-    a_real_client("copilot-cli", "copilot");
+fn copilot_cli_binds_and_gets_injected_texts() {
+    check_client("copilot-cli", "copilot");
 }

@@ -37,7 +37,7 @@ fn complete(env: &TestEnv, task: &str, conclusion: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_specification_s_rules_file_unchanged() {
+fn specification_rules_file_works_once_trusted() {
     let env = TestEnv::with_lang("zh_CN.UTF-8");
     env.json(&["workspace", "init", "--name", "认证", "--goal", "JWT", "--rule", "文档同步更新"]);
     project_rules(&env, SEED);
@@ -79,7 +79,7 @@ fn the_specification_s_rules_file_unchanged() {
 }
 
 #[test]
-fn three_places_and_who_is_trusted() {
+fn rule_sources_override_each_other_once_trusted() {
     let env = TestEnv::new();
     let ws = env.init();
     let agent = Agent::claude(&env, "s");
@@ -111,7 +111,7 @@ fn three_places_and_who_is_trusted() {
 }
 
 #[test]
-fn a_project_from_elsewhere_is_not_trusted_and_one_s_own_is() {
+fn created_project_is_trusted_and_cloned_one_is_not() {
     let env = TestEnv::new();
     env.init();
     let trusted = |env: &TestEnv| {
@@ -129,7 +129,7 @@ fn a_project_from_elsewhere_is_not_trusted_and_one_s_own_is() {
 }
 
 #[test]
-fn broken_rules_are_silence_and_a_line_in_the_log() {
+fn malformed_rules_are_silent_and_logged_once() {
     let env = TestEnv::new();
     env.init();
     let agent = Agent::claude(&env, "s");
@@ -161,7 +161,7 @@ fn broken_rules_are_silence_and_a_line_in_the_log() {
 
 /// What `list`, `check` and `explain` show to people, in both languages.
 #[test]
-fn what_people_see() {
+fn rules_commands_output() {
     for (lang, name) in [("en_US.UTF-8", "en"), ("zh_CN.UTF-8", "zh")] {
         let env = TestEnv::with_lang(lang);
         let zh = name == "zh";
@@ -205,7 +205,7 @@ fn what_people_see() {
 }
 
 #[test]
-fn a_recorded_event_is_replayed_against_edited_rules_without_a_trace() {
+fn explain_replays_recorded_payload_without_writing() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -233,7 +233,7 @@ fn a_recorded_event_is_replayed_against_edited_rules_without_a_trace() {
 }
 
 #[test]
-fn a_status_check_can_be_answered_by_a_rule() {
+fn status_check_rule_becomes_reminder() {
     let env = TestEnv::new();
     env.init();
     put(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "status_check", "keep it short"));

@@ -175,7 +175,7 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 #[test]
-fn it_says_where_it_is_and_a_second_one_too() {
+fn second_server_points_to_running_one() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);
@@ -210,7 +210,7 @@ fn it_says_where_it_is_and_a_second_one_too() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn occupied_port_is_reported() {
     let env = TestEnv::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -11,7 +11,7 @@ fn start<'a>(node: &'a str, session: &'a str) -> [&'a str; 7] {
 }
 
 #[test]
-fn a_node_that_is_taken() {
+fn claimed_node_is_refused_until_forced_or_holder_is_inactive() {
     let env = TestEnv::new();
     env.init();
     let node = env.node("root", "execution", "t");
@@ -47,7 +47,7 @@ fn a_node_that_is_taken() {
 
 /// Of many that start one node at once, one wins.
 #[test]
-fn one_of_many_starts_a_node() {
+fn concurrent_starts_have_one_winner() {
     let env = TestEnv::new();
     env.init();
     let node = env.node("root", "execution", "t");
@@ -72,7 +72,7 @@ fn one_of_many_starts_a_node() {
 
 /// Cursor runs its own hooks and those of Claude Code's files: the agent is told once.
 #[test]
-fn one_prompt_through_two_clients_files() {
+fn prompt_through_two_hooks_injects_once() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "c", "--workspace", &ws]);
@@ -99,7 +99,7 @@ fn one_prompt_through_two_clients_files() {
 }
 
 #[test]
-fn cursor_is_told_again_after_a_compaction_and_as_often_as_wanted() {
+fn cursor_context_refresh_follows_compaction_and_setting() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "c", "--workspace", &ws]);
@@ -121,7 +121,7 @@ fn cursor_is_told_again_after_a_compaction_and_as_often_as_wanted() {
 }
 
 #[test]
-fn switches_of_user_and_project() {
+fn settings_of_user_and_project_disable_texts() {
     let env = TestEnv::new();
     let ws = env.init();
     let agent = Agent::claude(&env, "s");
@@ -136,7 +136,7 @@ fn switches_of_user_and_project() {
 }
 
 #[test]
-fn a_session_is_not_told_what_it_did_itself() {
+fn own_changes_are_not_injected() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -156,7 +156,7 @@ fn a_session_is_not_told_what_it_did_itself() {
 }
 
 #[test]
-fn a_client_without_hooks_asks() {
+fn context_check_serves_client_without_hooks() {
     let env = TestEnv::new();
     let ws = env.init();
     let mut client = Client::connect(&env);
@@ -192,7 +192,7 @@ fn a_client_without_hooks_asks() {
 }
 
 #[test]
-fn bindings_of_an_older_layout_are_taken_over_once() {
+fn bindings_of_older_format_are_imported_once() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -215,7 +215,7 @@ fn bindings_of_an_older_layout_are_taken_over_once() {
 }
 
 #[test]
-fn the_status_line_of_a_session() {
+fn status_line_shows_binding_and_tokens() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "Check tokens");
@@ -246,7 +246,7 @@ fn the_status_line_of_a_session() {
 }
 
 #[test]
-fn sessions_are_listed_with_what_they_are_bound_to() {
+fn session_list_shows_bindings() {
     let env = TestEnv::new();
     assert!(env.ok(&["session", "list"]).contains("no sessions"));
     let ws = env.init();
@@ -270,7 +270,7 @@ fn sessions_are_listed_with_what_they_are_bound_to() {
 }
 
 #[test]
-fn an_agent_s_own_shell_is_where_its_session_is() {
+fn agent_shell_uses_binding_of_its_session() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "Check tokens");
@@ -309,7 +309,7 @@ fn an_agent_s_own_shell_is_where_its_session_is() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_answer_that_does_not_get_out_is_a_failure() {
+fn unwritable_stdout_is_a_failure() {
     let env = TestEnv::new();
     env.init();
     env.ok(&["memory", "save-fact", "one"]);

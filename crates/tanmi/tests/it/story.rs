@@ -157,7 +157,7 @@ fn without_ages(screen: &str) -> String {
 }
 
 #[test]
-fn the_story_in_chinese() {
+fn story_chinese_output() {
     let env = TestEnv::with_lang(ZH.lang);
     let screen = play(&env, &ZH);
     insta::assert_snapshot!("screen_zh", without_ages(&env.redact(&screen)));
@@ -165,7 +165,7 @@ fn the_story_in_chinese() {
 }
 
 #[test]
-fn the_story_in_english() {
+fn story_english_output() {
     let env = TestEnv::with_lang(EN.lang);
     let screen = play(&env, &EN);
     insta::assert_snapshot!("screen_en", without_ages(&env.redact(&screen)));
@@ -173,7 +173,7 @@ fn the_story_in_english() {
 }
 
 #[test]
-fn a_workspace_goes_to_the_trash_and_comes_back() {
+fn deleted_workspace_can_be_restored() {
     let env = TestEnv::new();
     let id = env.init();
     let node = env.node("root", "execution", "a");
@@ -185,7 +185,7 @@ fn a_workspace_goes_to_the_trash_and_comes_back() {
 }
 
 #[test]
-fn long_texts_come_from_standard_input() {
+fn requirement_is_read_from_stdin() {
     use std::io::Write;
     let env = TestEnv::new();
     env.init();
@@ -203,7 +203,7 @@ fn long_texts_come_from_standard_input() {
 }
 
 #[test]
-fn an_agent_s_log_lines_are_marked() {
+fn log_entries_of_agents_have_operator_ai() {
     let env = TestEnv::new();
     env.init();
     let by = |variable: Option<(&str, &str)>| {

@@ -3,7 +3,7 @@
 use crate::env::TestEnv;
 
 #[test]
-fn by_id_from_anywhere() {
+fn workspace_is_found_by_id_from_any_folder() {
     let env = TestEnv::new();
     let ws = env.init();
     let elsewhere = env.root().join("elsewhere");
@@ -30,7 +30,7 @@ fn by_id_from_anywhere() {
 }
 
 #[test]
-fn the_only_active_workspace_needs_no_name() {
+fn only_active_workspace_is_default() {
     let env = TestEnv::new();
     assert_eq!(env.error(&["tree"])["code"], "NO_WORKSPACE");
     let first = env.init();
@@ -44,7 +44,7 @@ fn the_only_active_workspace_needs_no_name() {
 }
 
 #[test]
-fn a_subfolder_and_a_linked_worktree_belong_to_the_project() {
+fn subfolder_and_linked_worktree_use_project() {
     let env = TestEnv::new();
     let ws = env.init();
     let deep = env.project.join("src/deep");
@@ -76,7 +76,7 @@ fn a_subfolder_and_a_linked_worktree_belong_to_the_project() {
 }
 
 #[test]
-fn one_folder_may_be_home_and_project() {
+fn home_folder_can_be_project() {
     let env = TestEnv::new();
     let home = env.root().join("home");
     let run = env.run_in(&home, &["workspace", "init", "--name", "n", "--goal", "g"]);

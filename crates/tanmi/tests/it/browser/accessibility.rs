@@ -13,7 +13,7 @@ const LEFT: &str = "\u{e012}";
 const ENTER: &str = "\u{e007}";
 
 #[test]
-fn by_keyboard_alone() {
+fn tree_is_usable_by_keyboard() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
@@ -52,7 +52,7 @@ fn by_keyboard_alone() {
 }
 
 #[test]
-fn in_a_narrow_window() {
+fn narrow_window_shows_one_pane_without_overflow() {
     let env = TestEnv::new();
     env.init();
     env.node("root", "execution", "a task with a rather long title that does not fit into a narrow window");
@@ -93,7 +93,7 @@ fn in_a_narrow_window() {
 
 /// axe-core looks for what a screen reader or a weak eye would stumble over.
 #[test]
-fn for_everybody() {
+fn views_have_no_axe_violations() {
     let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../.clients/node_modules/axe-core/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(root) else {

@@ -8,7 +8,7 @@ use crate::env::TestEnv;
 use crate::serve::Server;
 
 #[test]
-fn what_nobody_touched_stays_byte_for_byte() {
+fn form_save_keeps_untouched_fields_byte_for_byte() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -49,7 +49,7 @@ fn what_nobody_touched_stays_byte_for_byte() {
 }
 
 #[test]
-fn words_that_were_not_saved_are_not_lost_without_a_question() {
+fn unsaved_text_is_kept_until_discard_is_confirmed() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "mine");
@@ -102,7 +102,7 @@ fn words_that_were_not_saved_are_not_lost_without_a_question() {
 
 /// A clone, or a work tree: the same ids in two folders.
 #[test]
-fn two_copies_of_one_workspace_are_two() {
+fn workspace_copies_with_same_id_stay_separate() {
     let env = TestEnv::new();
     let ws = env.init();
     let copy = env.root().join("clone");
@@ -139,7 +139,7 @@ fn two_copies_of_one_workspace_are_two() {
 }
 
 #[test]
-fn archives_and_damage_are_shown_as_what_they_are() {
+fn archived_and_damaged_items_are_marked() {
     let env = TestEnv::new();
     let ws = env.init();
     let (good, bad) = (env.node("root", "execution", "good"), env.node("root", "execution", "bad"));

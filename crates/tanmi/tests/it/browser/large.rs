@@ -11,7 +11,7 @@ use crate::serve::Server;
 const NODES: usize = 10_000;
 
 #[test]
-fn ten_thousand_nodes() {
+fn tree_of_ten_thousand_nodes_keeps_document_small() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");

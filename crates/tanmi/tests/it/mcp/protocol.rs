@@ -9,7 +9,7 @@ fn create(n: usize) -> Value {
 }
 
 #[test]
-fn fifty_pipelined_calls_get_fifty_answers() {
+fn pipelined_calls_are_all_answered() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     client.good("workspace_init", json!({"name": "n", "goal": "g"}));
@@ -31,7 +31,7 @@ fn fifty_pipelined_calls_get_fifty_answers() {
 }
 
 #[test]
-fn four_servers_with_two_hundred_creates_each() {
+fn four_servers_creating_nodes_lose_nothing() {
     let env = TestEnv::new();
     let ws = env.init();
     let created: BTreeSet<String> = std::thread::scope(|scope| {
@@ -64,7 +64,7 @@ fn four_servers_with_two_hundred_creates_each() {
 }
 
 #[test]
-fn bad_messages_get_coded_errors_and_the_connection_lives() {
+fn invalid_messages_get_error_codes_and_keep_connection() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let mut error_of = |bytes: &[u8]| {
@@ -100,7 +100,7 @@ fn bad_messages_get_coded_errors_and_the_connection_lives() {
 }
 
 #[test]
-fn half_a_message_and_then_the_end() {
+fn partial_message_then_eof_changes_nothing() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     client.send_bytes(br#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"workspace_init","#);
@@ -109,14 +109,14 @@ fn half_a_message_and_then_the_end() {
 }
 
 #[test]
-fn a_client_that_leaves_before_hello() {
+fn eof_before_initialize_ends_cleanly() {
     let env = TestEnv::new();
     Client::start(&env).finish();
 }
 
 /// Everything that was asked for before the client left is done or not done, and the server ends.
 #[test]
-fn a_client_that_leaves_in_the_middle_of_calls() {
+fn eof_during_calls_leaves_consistent_store() {
     let env = TestEnv::new();
     let ws = env.init();
     let mut client = Client::connect(&env);
@@ -131,7 +131,7 @@ fn a_client_that_leaves_in_the_middle_of_calls() {
 /// It waits without working: no memory, no processor time, and it ends when the pipe is closed.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_client_that_never_reads() {
+fn client_that_never_reads_causes_no_busy_loop() {
     let env = TestEnv::new();
     env.init();
     let mut client = Client::connect(&env);
@@ -170,7 +170,7 @@ fn a_client_that_never_reads() {
 }
 
 #[test]
-fn old_and_new_protocol_versions() {
+fn protocol_versions_are_negotiated() {
     let env = TestEnv::new();
     for (asked, agreed) in [
         ("2024-11-05", "2024-11-05"),
@@ -191,7 +191,7 @@ fn old_and_new_protocol_versions() {
 }
 
 #[test]
-fn a_discovery_first_does_not_confuse_it() {
+fn discover_before_initialize_is_answered() {
     let env = TestEnv::new();
     let mut client = Client::start(&env);
     let bare = client.request("server/discover", json!({}));
@@ -219,7 +219,7 @@ fn a_discovery_first_does_not_confuse_it() {
 }
 
 #[test]
-fn a_cancelled_call_is_done_or_not_done() {
+fn cancelled_call_leaves_consistent_store() {
     let env = TestEnv::new();
     let ws = env.init();
     let mut client = Client::connect(&env);

@@ -58,7 +58,7 @@ fn tanmi_rules_hash(rule: &str) -> String {
 }
 
 #[test]
-fn a_whole_session_in_english() {
+fn session_english_transcript() {
     let env = TestEnv::new();
     let words = [
         "Rework auth",
@@ -72,7 +72,7 @@ fn a_whole_session_in_english() {
 }
 
 #[test]
-fn a_whole_session_in_chinese() {
+fn session_chinese_transcript() {
     let env = TestEnv::with_lang("zh_CN.UTF-8");
     let words =
         ["重构认证模块", "将 session 认证替换为 JWT", "密钥必须从环境变量读取", "设计", "验证", "完成了"];
@@ -80,7 +80,7 @@ fn a_whole_session_in_chinese() {
 }
 
 #[test]
-fn the_list_of_tools() {
+fn tool_list_output() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let answer = client.request("tools/list", json!({}));
@@ -92,7 +92,7 @@ fn the_list_of_tools() {
 
 /// For every tool of the list: a good call, and every way its schema can be broken.
 #[test]
-fn every_tool_with_good_and_bad_input() {
+fn every_tool_accepts_valid_and_refuses_invalid_input() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
@@ -233,7 +233,7 @@ fn with(arguments: &Value, parameter: &str, value: Value) -> Value {
 }
 
 #[test]
-fn what_people_and_other_processes_change_is_seen_at_once() {
+fn external_changes_are_visible_immediately() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let ws = client.good("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"]
@@ -259,7 +259,7 @@ fn what_people_and_other_processes_change_is_seen_at_once() {
 
 /// Ids left out are the session's: its workspace, its focus. Without hooks the connection is the session.
 #[test]
-fn a_bound_connection_needs_no_ids() {
+fn bound_connection_takes_ids_from_session() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let mut other = Client::connect(&env);

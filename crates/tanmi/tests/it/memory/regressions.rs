@@ -32,7 +32,7 @@ fn tiny_model(env: &TestEnv) -> String {
 }
 
 #[test]
-fn a_model_finds_what_words_do_not() {
+fn embedding_model_finds_related_words() {
     let env = TestEnv::new();
     save(&env, "the automobile needs oil");
     save(&env, "a banana a day");
@@ -60,7 +60,7 @@ fn a_model_finds_what_words_do_not() {
 }
 
 #[test]
-fn an_import_keeps_no_secret_anywhere() {
+fn import_masks_secrets_everywhere() {
     let env = TestEnv::new();
     let key = concat!("gh", "p_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789");
     let lines = [
@@ -80,7 +80,7 @@ fn an_import_keeps_no_secret_anywhere() {
 /// A cloned project cannot make a hook write where it likes.
 #[cfg(unix)]
 #[test]
-fn links_are_not_followed_and_strangers_are_left_alone() {
+fn symlinks_are_not_followed_and_untrusted_memory_is_unchanged() {
     use std::os::unix::fs::symlink;
     let env = TestEnv::new();
     let (profile, day) = (env.root().join("home/.profile"), folder(&env).join("daily/2025-12-11.jsonl"));
@@ -105,7 +105,7 @@ fn links_are_not_followed_and_strangers_are_left_alone() {
 }
 
 #[test]
-fn common_words_and_forgotten_crowds_hide_nothing() {
+fn common_words_and_forgotten_facts_hide_no_results() {
     let env = TestEnv::new();
     let lines: Vec<String> = (0..4000)
         .map(|n| {
@@ -134,7 +134,7 @@ fn common_words_and_forgotten_crowds_hide_nothing() {
 }
 
 #[test]
-fn the_last_word_counts_whatever_the_clock_says() {
+fn last_change_wins_despite_clock_skew() {
     let env = TestEnv::new();
     let id = save(&env, "the port is 80")["id"].as_str().unwrap().to_owned();
     env.tick(10 * DAY);
@@ -156,7 +156,7 @@ fn the_last_word_counts_whatever_the_clock_says() {
 }
 
 #[test]
-fn an_index_made_anew_says_the_same() {
+fn rebuilt_index_gives_same_results() {
     let env = TestEnv::new();
     let id = save(&env, "first words")["id"].as_str().unwrap().to_owned();
     env.tick(2 * DAY);
@@ -187,7 +187,7 @@ fn an_index_made_anew_says_the_same() {
 
 #[cfg(unix)]
 #[test]
-fn odd_files_in_the_folder_cost_themselves_alone() {
+fn irregular_files_are_skipped() {
     let env = TestEnv::new();
     save(&env, "sound");
     assert!(
@@ -208,7 +208,7 @@ fn odd_files_in_the_folder_cost_themselves_alone() {
 }
 
 #[test]
-fn conversations_do_not_get_in_each_other_s_way() {
+fn transcripts_are_ingested_separately() {
     let env = TestEnv::new();
     // What stands beside it in the conversation is found with it.
     let has = |word: &str| found(&env, word).iter().any(|text| text.contains(word));
@@ -244,7 +244,7 @@ fn conversations_do_not_get_in_each_other_s_way() {
 }
 
 #[test]
-fn what_is_hidden_stays_hidden_elsewhere() {
+fn import_keeps_hidden_facts_hidden() {
     let env = TestEnv::new();
     let id = |content: &str| save(&env, content)["id"].as_str().unwrap().to_owned();
     let ids = ["one", "two", "three"].map(id);

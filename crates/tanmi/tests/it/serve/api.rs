@@ -6,7 +6,7 @@ use super::Server;
 use crate::env::TestEnv;
 
 #[test]
-fn a_whole_piece_of_work() {
+fn workspace_lifecycle_works_over_http() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let good = |method: &str, path: &str, body: Value| server.good(method, path, body);
@@ -83,7 +83,7 @@ fn a_whole_piece_of_work() {
 }
 
 #[test]
-fn whoever_comes_second_is_told_and_overwrites_nothing() {
+fn stale_version_is_refused_with_current_state() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -152,7 +152,7 @@ fn whoever_comes_second_is_told_and_overwrites_nothing() {
 }
 
 #[test]
-fn sessions_rules_ledger_and_events() {
+fn events_are_decided_and_recorded() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
@@ -201,7 +201,7 @@ fn sessions_rules_ledger_and_events() {
 }
 
 #[test]
-fn memory_of_this_project_and_of_others() {
+fn memory_is_separate_per_project() {
     let env = TestEnv::new();
     env.init();
     let other = env.root().join("other");
@@ -233,7 +233,7 @@ fn memory_of_this_project_and_of_others() {
 }
 
 #[test]
-fn a_day_that_is_none_is_refused() {
+fn invalid_date_is_refused() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);
@@ -242,7 +242,7 @@ fn a_day_that_is_none_is_refused() {
 }
 
 #[test]
-fn errors_are_said_in_the_language_that_was_asked_for() {
+fn error_language_follows_accept_language() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);

@@ -30,7 +30,7 @@ fn ticket_path(server: &Server) -> String {
 }
 
 #[test]
-fn without_the_token_nobody_learns_anything() {
+fn request_without_token_reveals_nothing() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
@@ -107,7 +107,7 @@ fn without_the_token_nobody_learns_anything() {
 }
 
 #[test]
-fn a_ticket_opens_once_and_the_cookie_is_for_the_page_alone() {
+fn ticket_works_once_and_cookie_only_for_page() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);
@@ -146,7 +146,7 @@ fn a_ticket_opens_once_and_the_cookie_is_for_the_page_alone() {
 }
 
 #[test]
-fn paths_lead_nowhere_else() {
+fn path_traversal_is_refused() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
@@ -183,7 +183,7 @@ fn paths_lead_nowhere_else() {
 }
 
 #[test]
-fn hostile_bodies_and_half_requests() {
+fn hostile_bodies_and_partial_requests_are_survived() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
@@ -243,7 +243,7 @@ fn hostile_bodies_and_half_requests() {
 
 /// A server that dies in the middle has kept what it said it kept, and holds nobody up.
 #[test]
-fn killed_in_the_middle() {
+fn killed_server_keeps_acknowledged_nodes() {
     let env = TestEnv::new();
     let ws = env.init();
     for _ in 0..5 {

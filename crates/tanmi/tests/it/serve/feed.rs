@@ -67,7 +67,7 @@ fn is(kind: &str) -> impl Fn(&Heard) -> bool {
 }
 
 #[test]
-fn whoever_changes_something_is_heard() {
+fn changes_from_every_source_are_sent() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
@@ -122,7 +122,7 @@ fn whoever_changes_something_is_heard() {
 }
 
 #[test]
-fn whoever_comes_back_gets_what_was_missed_or_is_told_of_the_gap() {
+fn reconnect_resumes_or_reports_gap() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
@@ -149,7 +149,7 @@ fn whoever_comes_back_gets_what_was_missed_or_is_told_of_the_gap() {
 }
 
 #[test]
-fn two_hundred_listeners_and_a_thousand_changes() {
+fn two_hundred_listeners_get_every_change() {
     const LISTENERS: usize = 200;
     const WRITERS: u64 = 4;
     const EACH: u64 = 250;

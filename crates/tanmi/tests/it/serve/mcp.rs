@@ -53,7 +53,7 @@ impl Connection<'_> {
 }
 
 #[test]
-fn the_same_tools_as_over_stdio() {
+fn http_has_stdio_tools_and_session_per_connection() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let mut one = Connection::open(&server);

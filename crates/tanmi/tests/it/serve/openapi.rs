@@ -100,7 +100,7 @@ fn encoded(text: &str) -> String {
 }
 
 #[test]
-fn no_request_is_the_server_s_fault() {
+fn generated_requests_cause_no_server_error() {
     let rounds = std::env::var("TANMI_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(40);
     let env = TestEnv::new();
     let mut known = vec![env.init()];
@@ -180,7 +180,7 @@ fn no_request_is_the_server_s_fault() {
 }
 
 #[test]
-fn the_description_is_kept() {
+fn description_lists_every_operation() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let described = server.good("GET", "/openapi.json", Value::Null);
