@@ -1,5 +1,5 @@
 //! What must hold for any bytes. `cargo fuzz run TARGET` looks for some for which it does not; the ones that are worth
-//! keeping are in `corpus/`, and every test run of the project tries those again (`crates/tanmi/tests/it/corpora.rs`).
+//! keeping are in `corpus/`, and every test run of the project tries those again (`crates/tanmi/tests/it/fuzz_corpora.rs`).
 
 // A broken promise is a panic: that is what the fuzzer looks for.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
