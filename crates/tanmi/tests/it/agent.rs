@@ -1,4 +1,4 @@
-//! An agent as its hooks show it: payloads in, and what it is told out.
+//! A simulated agent: sends hook payloads to `tanmi` and returns the injected text.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
-/// A program that a client runs with a payload: it never fails, and never speaks beside its answer.
-pub fn piped(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output {
+/// Runs `tanmi` with a payload on stdin, as a client does. Asserts that it succeeds and writes nothing to stderr.
+pub fn run_with_payload(env: &TestEnv, args: &[&str], payload: &[u8]) -> Output {
     let mut command = env.command(args);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let _ = child.stdin.take().unwrap().write_all(payload);
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "a hook never fails its agent");
+    assert!(output.status.success(), "a hook must always succeed");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-/// Runs a hook and returns what the agent sees; empty for silence. A hook exits 0 whatever happens.
+/// Runs a hook and returns the injected text, or an empty string if there is none.
 pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
-    let output = piped(env, &["hook", platform], payload);
+    let output = run_with_payload(env, &["hook", platform], payload);
     if output.stdout.is_empty() {
         return String::new();
     }
-    // Only for a compaction does Claude Code take plain text.
+    // Claude Code takes plain text only for a compaction.
     let Ok(answer) = serde_json::from_slice::<Value>(&output.stdout) else {
         assert!(String::from_utf8_lossy(payload).contains("PreCompact"), "not JSON");
         return String::from_utf8(output.stdout).unwrap().trim_end().to_owned();
@@ -36,6 +36,7 @@ pub fn hook(env: &TestEnv, platform: &str, payload: &[u8]) -> String {
     std::iter::once(context).chain(others).find_map(|field| field.as_str()).unwrap().to_owned()
 }
 
+/// One session of a simulated agent.
 pub struct Agent<'a> {
     pub env: &'a TestEnv,
     pub platform: &'static str,
@@ -47,6 +48,7 @@ impl<'a> Agent<'a> {
         Agent { env, platform: "claude-code", session: session.into() }
     }
 
+    /// Sends an event under the name that the platform uses, with additional payload fields.
     pub fn send(&self, claude: &str, cursor: &str, extra: Value) -> String {
         let mut payload = match self.platform {
             "cursor" => json!({"conversation_id": self.session, "hook_event_name": cursor,

@@ -1,4 +1,5 @@
-//! The rules of the house that Cargo and a look at the source can tell: who depends on what, and what is read from outside.
+//! Rules of the architecture that can be checked with Cargo metadata and the sources: which crate uses which
+//! dependency, and which environment variables are read.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ fn metadata() -> Value {
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The crates of this workspace that name `dependency` themselves.
+/// Returns the crates of this workspace that depend on `dependency` directly.
 fn users_of(metadata: &Value, dependency: &str) -> BTreeSet<String> {
     let packages = metadata["packages"].as_array().unwrap();
     let ours = packages.iter().filter(|package| package["source"].is_null());
@@ -31,7 +32,7 @@ fn crate_dependencies_match_the_layers() {
     let metadata = metadata();
     let only = |dependency: &str, users: &[&str]| {
         let users: BTreeSet<String> = users.iter().map(|user| (*user).to_owned()).collect();
-        assert_eq!(users_of(&metadata, dependency), users, "who uses {dependency}");
+        assert_eq!(users_of(&metadata, dependency), users, "crates that use {dependency}");
     };
     only("rusqlite", &["tanmi-index"]);
     only("tanmi-index", &["tanmi-app", "tanmi-memory", "tanmi-workspace"]);
@@ -63,27 +64,27 @@ fn dependencies_are_declared_in_the_workspace() {
     }
 }
 
-/// Those that are read by a name that stands there; the others are in tables.
+/// Checks the variables that are read by a literal name; other variables come from tables.
 #[test]
 fn environment_variables_are_in_the_reference() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let reference = std::fs::read_to_string(root.join("docs/reference.md")).unwrap();
-    let mut seen = 0;
+    let mut checked = 0;
     for source in sources(&root.join("crates")) {
         let text = std::fs::read_to_string(&source).unwrap();
-        for asked in text.split("env::var").skip(1) {
-            let asked = asked.strip_prefix("_os").unwrap_or(asked);
-            let Some((name, _)) = asked.strip_prefix("(\"").and_then(|rest| rest.split_once('"')) else {
+        for call in text.split("env::var").skip(1) {
+            let call = call.strip_prefix("_os").unwrap_or(call);
+            let Some((name, _)) = call.strip_prefix("(\"").and_then(|rest| rest.split_once('"')) else {
                 continue;
             };
             assert!(reference.contains(&format!("`{name}`")), "{}: {name}", source.display());
-            seen += 1;
+            checked += 1;
         }
     }
-    assert!(seen > 0, "nothing was looked at");
+    assert!(checked > 0, "no environment variable was found");
 }
 
-/// Source that is shipped, below a folder of crates.
+/// Returns the Rust sources below a folder of crates, without tests.
 fn sources(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {

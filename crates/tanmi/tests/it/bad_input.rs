@@ -1,4 +1,4 @@
-//! Bad input: a coded error that names the field, and nothing changed.
+//! Invalid input: an error code that names the field, and no change.
 
 use crate::env::TestEnv;
 
@@ -72,7 +72,7 @@ fn invalid_arguments_error_names_field_and_changes_nothing() {
         assert!(!error["message"].as_str().unwrap().is_empty());
     }
     let existing = &cases[11].0["details"]["workspaces"];
-    assert_eq!(existing[0]["id"], ws.as_str(), "what exists is named");
+    assert_eq!(existing[0]["id"], ws.as_str(), "the error lists existing workspaces");
     assert_eq!(env.files(&env.project), before);
 }
 
@@ -202,7 +202,7 @@ fn unwritable_project_is_readable() {
     let env = TestEnv::new();
     let ws = env.init();
     let task = env.node("root", "execution", "task");
-    // Root ignores permissions, so the lock is made impossible instead: its folder is a file.
+    // Root ignores permissions, so a file in the place of its folder prevents the lock.
     let local = env.workspace_dir(&ws).join(".local");
     std::fs::rename(&local, env.root().join("aside")).unwrap();
     env.write(&local, b"not a folder");

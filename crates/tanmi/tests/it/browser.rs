@@ -1,4 +1,4 @@
-//! The page in a real browser: what a person does and sees. `TANMI_TEST_SHOTS=DIR` keeps pictures.
+//! The page in a real browser. `TANMI_TEST_SHOTS=DIR` saves screenshots.
 
 use std::time::Instant;
 
@@ -8,21 +8,21 @@ use crate::env::TestEnv;
 use crate::serve::Server;
 use crate::webdriver::Browser;
 
+mod accessibility;
 mod editing;
 mod large;
-mod accessibility;
 
-/// The page, opened by its link.
+/// Opens the page by its link, in English. Returns `None` if there is no browser.
 fn open(server: &Server) -> Option<Browser> {
     let browser = Browser::open()?;
-    // Whatever language the browser prefers.
+    // The expected texts are English.
     browser.cdp("Emulation.setLocaleOverride", json!({"locale": "en-US"}));
-    browser.go(&server.link);
+    browser.navigate(&server.link);
     browser.find("#top nav a", "");
     if !browser.text().contains("Workspaces") {
         browser.click("#language", "");
     }
-    browser.reads("Workspaces");
+    browser.wait_for_text("Workspaces");
     Some(browser)
 }
 
@@ -35,12 +35,12 @@ fn work_planned_and_completed_on_page_is_stored() {
     let env = TestEnv::new();
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
-    page.reads("No workspaces yet");
+    page.wait_for_text("No workspaces yet");
     page.click(".workspaces button", "New workspace");
     page.type_into("dialog [name=name]", "Rework auth");
     page.type_into("dialog [name=goal]", "Replace sessions by JWT");
     page.type_into("dialog [name=rules]", "Keys come from the environment\nNo secrets in logs");
-    page.shoot("new-workspace");
+    page.save_screenshot("new-workspace");
     page.click("dialog button.primary", "");
     page.click(".row", "Rework auth");
 
@@ -56,10 +56,10 @@ fn work_planned_and_completed_on_page_is_stored() {
     page.click("dialog button.primary", "");
     page.find("h2", "Check tokens");
     page.find(".markdown strong", "and");
-    // The way to it is open in the tree.
+    // Its ancestors are expanded in the tree.
     page.find(".row[aria-selected=true]", "Check tokens");
 
-    // Only legal steps are offered; a conclusion is asked for where one is needed.
+    // Only allowed actions are offered, and a conclusion is asked for where it is required.
     let offered = |page: &Browser| {
         page.js(
             "return [...document.querySelectorAll('.node > header [data-action]')].map((e) => e.dataset.action)",
@@ -77,7 +77,7 @@ fn work_planned_and_completed_on_page_is_stored() {
     page.type_into("dialog [name=nextStep]", "Allow 60 s");
     page.click("dialog button.primary", "");
     page.find("section.problem", "Allow 60 s");
-    page.shoot("node");
+    page.save_screenshot("node");
     page.click("section.problem button", "Clear problem");
     page.click("[data-action=complete]", "");
     page.type_into("dialog [name=conclusion]", "It holds");
@@ -86,7 +86,7 @@ fn work_planned_and_completed_on_page_is_stored() {
     page.find(".conclusion", "It holds");
     assert_eq!(offered(&page), json!(["reopen", "edit", "problem", "delete"]));
 
-    // All of it is in the files, as anybody else finds it.
+    // The command line reads the same data.
     let list = env.json(&["node", "list"]);
     let found: Vec<(&str, &str)> = list["nodes"]
         .as_array()
@@ -98,14 +98,14 @@ fn work_planned_and_completed_on_page_is_stored() {
         found,
         [("Rework auth", "monitoring"), ("Design the token", "monitoring"), ("Check tokens", "completed")]
     );
-    // What the page did was done by a person.
+    // Changes made on the page are logged as made by a person.
     let task = list["nodes"][2]["id"].as_str().unwrap();
     let shown = env.json(&["node", "show", task]);
     assert!(
         shown["node"]["log"].as_array().unwrap().iter().all(|line| line["operator"] == "Human"),
         "{shown}"
     );
-    assert_eq!(page.complaints(), [""; 0]);
+    assert_eq!(page.console_errors(), [""; 0]);
 }
 
 #[test]
@@ -118,46 +118,46 @@ fn external_change_appears_by_itself() {
     hash(&page, &format!("#/work/{ws}/{node}"));
     page.find("h2", "before");
 
-    let seen =
-        |what: &str, since: Instant| eprintln!("{what} was seen after {} ms", since.elapsed().as_millis());
+    let print_delay =
+        |what: &str, since: Instant| eprintln!("{what} was visible after {} ms", since.elapsed().as_millis());
     // Another process.
     let since = Instant::now();
     env.ok(&["node", "create", "--type", "execution", "--title", "from elsewhere"]);
     page.find(".row", "from elsewhere");
-    seen("a node of another process", since);
+    print_delay("a node of another process", since);
     let since = Instant::now();
     env.ok(&["node", "transition", &node, "--action", "start"]);
     page.find(".status", "implementing");
-    seen("a step of another process", since);
+    print_delay("a step of another process", since);
     page.find("[data-action=submit]", "");
     // An editor.
     let since = Instant::now();
     env.edit(&env.node_md(&ws, &node), |text| text.replace("title: before", "title: by hand"));
     page.find("h2", "by hand");
     page.find(".row", "by hand");
-    seen("an edit by hand", since);
-    // Deleted, archived, created elsewhere.
+    print_delay("an edit by hand", since);
+    // Another process deletes a node and creates a workspace.
     env.ok(&["node", "delete", &node]);
-    page.reads("This node was deleted");
-    page.until("the row is gone", || (!page.text().contains("by hand")).then_some(()));
+    page.wait_for_text("This node was deleted");
+    page.wait_until("the row is gone", || (!page.text().contains("by hand")).then_some(()));
     env.ok(&["workspace", "init", "--name", "Another one", "--goal", "g"]);
     page.find(".workspace-link", "Another one");
-    // Who is bound where.
+    // Bindings.
     env.ok(&["session", "bind", "--session", "session-7", "--workspace", &ws]);
     page.find(".row .bound", "");
     hash(&page, "#/sessions");
     page.find("td", "session-7");
-    page.shoot("sessions");
+    page.save_screenshot("sessions");
     page.click("td button", "Unbind");
-    page.reads("No bound sessions");
+    page.wait_for_text("No bound sessions");
     assert_eq!(env.json(&["session", "status", "--session", "session-7"])["bound"], false);
 
-    // The server goes: the page says so and does not pretend.
+    // The page shows when the server is gone.
     server.kill();
-    page.reads("disconnected");
+    page.wait_for_text("disconnected");
 }
 
-/// Told of a gap, or back from where nobody saw it, the page looks at all of it again.
+/// The page reloads its data after a gap in the change feed and when it becomes visible again.
 #[test]
 fn change_feed_gap_reloads_page() {
     let env = TestEnv::new();
@@ -172,36 +172,36 @@ fn change_feed_gap_reloads_page() {
          window.fetch = (url, ...rest) => { window.asked.push(String(url)); return real(url, ...rest); }",
         json!([]),
     );
-    let levels = || {
+    let root_level_requests = || {
         let asked =
             page.js("return window.asked.filter((url) => url.includes('parentId=root')).length", json!([]));
         asked.as_u64().unwrap()
     };
-    // A change is fetched by itself.
+    // For a single change, only the changed node is fetched.
     env.node("root", "execution", "second");
     page.find(".row", "second");
-    assert_eq!(levels(), 0);
-    // Its journal and index thrown away, a workspace's numbers begin again.
+    assert_eq!(root_level_requests(), 0);
+    // Without its journal and index, a workspace restarts its sequence numbers, which is a gap.
     for name in ["journal", "index.sqlite"] {
         std::fs::remove_file(env.workspace_dir(&ws).join(".local").join(name)).unwrap();
     }
     env.node("root", "execution", "third");
     page.find(".row", "third");
-    page.until("fetched again", || (levels() > 0).then_some(()));
+    page.wait_until("fetched again", || (root_level_requests() > 0).then_some(()));
 
-    // A page that nobody sees hears nothing, and asks when it is looked at again.
-    let see = |state: &str| {
+    // A hidden page gets no changes, and reloads when it becomes visible.
+    let set_visibility = |state: &str| {
         let script =
             "Object.defineProperty(document, 'visibilityState', {value: arguments[0], configurable: true});
             document.dispatchEvent(new Event('visibilitychange'))";
         page.js(script, json!([state]));
     };
-    see("hidden");
-    let before = levels();
+    set_visibility("hidden");
+    let before = root_level_requests();
     env.node("root", "execution", "unseen");
-    see("visible");
+    set_visibility("visible");
     page.find(".row", "unseen");
-    page.until("fetched again", || (levels() > before).then_some(()));
+    page.wait_until("fetched again", || (root_level_requests() > before).then_some(()));
 }
 
 #[test]
@@ -212,41 +212,41 @@ fn workspace_rule_edited_on_page_reaches_agent() {
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
     let prompt = || {
-        server.good(
+        server.expect_ok(
             "POST",
             "/events",
             json!({"event": "prompt_submit", "sessionId": "s", "payload": {"prompt": "go on"}}),
         )
     };
-    server.good("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
+    server.expect_ok("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
     assert_eq!(prompt()["shouldRespond"], false);
     hash(&page, &format!("#/work/{ws}/workspace"));
     page.type_into("[name=rules]", "Only tested code\n只提交测试过的代码");
-    page.shoot("rules-of-a-workspace");
+    page.save_screenshot("rules-of-a-workspace");
 
-    // Somebody else was quicker: nothing is overwritten, both are shown, and nothing typed is lost.
+    // On a conflict nothing is overwritten, both versions are shown and the typed text is kept.
     env.ok(&["workspace", "update", &ws, "--add-rule", "From elsewhere"]);
     page.click("form.edit button.primary", "");
     page.find(".conflict", "From elsewhere");
     page.find(".conflict", "Only tested code");
-    page.shoot("conflict");
+    page.save_screenshot("conflict");
     assert_eq!(env.json(&["workspace", "show", &ws])["rules"], json!(["From elsewhere"]));
     page.click(".conflict button", "Overwrite with mine");
-    page.until("saved", || {
+    page.wait_until("saved", || {
         let rules = env.json(&["workspace", "show", &ws])["rules"].clone();
         (rules == json!(["Only tested code", "只提交测试过的代码"])).then_some(())
     });
-    let told = prompt();
-    assert!(told["text"].as_str().unwrap().contains("只提交测试过的代码"), "{told}");
+    let decision = prompt();
+    assert!(decision["text"].as_str().unwrap().contains("只提交测试过的代码"), "{decision}");
 
-    // What was said, with its exact text, and what it cost.
+    // The ledger shows the exact injected text and its cost.
     hash(&page, "#/ledger");
     page.click(".ledger-list summary", "prompt_submit");
     page.find("pre.injected", "Only tested code");
     page.find("svg", "");
-    page.shoot("ledger");
+    page.save_screenshot("ledger");
     assert_eq!(
-        page.complaints().into_iter().filter(|line| !line.contains("412")).collect::<Vec<_>>(),
+        page.console_errors().into_iter().filter(|line| !line.contains("412")).collect::<Vec<_>>(),
         [""; 0]
     );
 }
@@ -265,48 +265,48 @@ fn memory_view_works_in_both_languages_and_themes() {
     page.find(".memories li", "Fridays");
     page.type_into("[name=query]", "有效期");
     page.find(".memories li", "令牌的有效期是一天");
-    page.until("only what fits", || (!page.text().contains("Fridays")).then_some(()));
+    page.wait_until("only matching memories", || (!page.text().contains("Fridays")).then_some(()));
     page.click(".memories button", "Edit");
     page.type_into("dialog [name=content]", "令牌的有效期是两天");
     page.click("dialog button.primary", "");
     page.find(".memories li", "令牌的有效期是两天");
     page.click(".memories button", "Forget");
-    page.reads("No memories found");
+    page.wait_for_text("No memories found");
     page.click(".check input", "");
     page.find(".memories li.hidden", "令牌的有效期是两天");
     let hidden = env.json(&["memory", "list", "--all"]);
     assert_eq!(hidden["total"], 4, "{hidden}");
 
-    // The other language, and it stays.
+    // The chosen language is kept after a reload.
     page.click("#language", "中文");
     page.find("#top nav a", "记忆");
-    page.reads("包括已忘记的");
+    page.wait_for_text("包括已忘记的");
     assert_eq!(page.js("return document.documentElement.lang", json!([])), "zh-CN");
     page.js("location.reload()", json!([]));
     page.find("#top nav a", "记忆");
-    page.shoot("memory-zh");
+    page.save_screenshot("memory-zh");
 
-    // Dark where the system is dark; a person's choice overrides it.
-    let ground = || page.js("return getComputedStyle(document.body).backgroundColor", json!([]));
+    // The theme follows the system; the user's choice overrides it.
+    let background = || page.js("return getComputedStyle(document.body).backgroundColor", json!([]));
     let system = |scheme: &str| {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         page.cdp("Emulation.setEmulatedMedia", json!({"features": features}));
     };
     system("light");
-    let light = ground();
+    let light = background();
     system("dark");
-    page.until("dark", || (ground() != light).then_some(()));
-    let dark = ground();
-    page.shoot("memory-zh-dark");
+    page.wait_until("dark", || (background() != light).then_some(()));
+    let dark = background();
+    page.save_screenshot("memory-zh-dark");
     page.click("#theme", "自动");
-    page.until("light by choice", || (ground() == light).then_some(()));
+    page.wait_until("light by choice", || (background() == light).then_some(()));
     system("light");
     page.click("#theme", "浅色");
-    page.until("dark by choice", || (ground() == dark).then_some(()));
+    page.wait_until("dark by choice", || (background() == dark).then_some(()));
     hash(&page, "#/work");
     page.find(".workspace-link", "Auth");
-    page.shoot("work-zh-dark");
-    assert_eq!(page.complaints(), [""; 0]);
+    page.save_screenshot("work-zh-dark");
+    assert_eq!(page.console_errors(), [""; 0]);
 }
 
 #[test]
@@ -326,48 +326,48 @@ fn hostile_text_is_not_executed() {
     env.ok(&["workspace", "update", &ws, "--add-rule", "<script>window.hit=8</script>"]);
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
-    server.good("POST", "/events", json!({"event": "session_start", "sessionId": session}));
-    // Where, and what must be there before it is looked at.
-    let target_files = [
+    server.expect_ok("POST", "/events", json!({"event": "session_start", "sessionId": session}));
+    // (view, text that must be visible before the check)
+    let views = [
         (format!("#/work/{ws}/{node}"), "<img src=x"),
         (format!("#/work/{ws}/workspace"), "<script>window.hit=8"),
         (String::from("#/memory"), "<img src=x"),
         (String::from("#/sessions"), "onerror=window.hit=7"),
         (String::from("#/ledger"), "session_start"),
     ];
-    for (place, shown) in target_files {
-        hash(&page, &place);
-        page.until("shown", || {
+    for (view, shown) in views {
+        hash(&page, &view);
+        page.wait_until("shown", || {
             let script = "return [document.body.innerText, ...[...document.querySelectorAll('input, textarea')].map((e) => e.value)].join(' ')";
             page.js(script, json!([])).as_str().is_some_and(|text| text.contains(shown)).then_some(())
         });
-        if place.ends_with(&node) {
+        if view.ends_with(&node) {
             page.find("h2", "<script>window.hit=5");
             page.find(".markdown", "<img src=x");
             page.js(
                 "document.querySelectorAll('.markdown a, .markdown span').forEach((e) => e.click())",
                 json!([]),
             );
-            page.shoot("hostile");
+            page.save_screenshot("hostile");
         }
-        if place == "#/ledger" {
+        if view == "#/ledger" {
             page.click(".ledger-list summary", "");
             page.find("pre.injected", "window.hit=8");
         }
-        let alien = page.js(
+        let active_elements = page.js(
             "return [...document.querySelectorAll('#main script, #main img, #main iframe, #main object, #main [onerror], #main [onload], #main a[href^=\"javascript\"]')].map((e) => e.outerHTML)",
             json!([]),
         );
-        assert_eq!(alien, json!([]), "{place}");
-        assert_eq!(page.js("return window.hit === undefined", json!([])), true, "{place}");
+        assert_eq!(active_elements, json!([]), "{view}");
+        assert_eq!(page.js("return window.hit === undefined", json!([])), true, "{view}");
     }
-    // Everything came from here.
+    // Every resource comes from the server itself.
     let foreign = page.js(
         "return performance.getEntriesByType('resource').map((e) => e.name).filter((name) => !name.startsWith(location.origin))",
         json!([]),
     );
     assert_eq!(foreign, json!([]));
-    assert_eq!(page.complaints(), [""; 0]);
+    assert_eq!(page.console_errors(), [""; 0]);
 }
 
 fn create_node_with_text(env: &TestEnv, ws: &str, title: &str, text: &str) -> String {
@@ -385,6 +385,6 @@ fn create_node_with_text(env: &TestEnv, ws: &str, title: &str, text: &str) -> St
         "--note",
         text,
     ];
-    let made: Value = env.json(&args);
-    made["nodeId"].as_str().unwrap().to_owned()
+    let created: Value = env.json(&args);
+    created["nodeId"].as_str().unwrap().to_owned()
 }

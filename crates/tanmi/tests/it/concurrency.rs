@@ -1,4 +1,4 @@
-//! Many processes on one workspace: nothing acknowledged is lost, and every file parses.
+//! Many processes in one workspace: no acknowledged change is lost, and every file stays readable.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ fn eight_writing_processes_lose_nothing() {
     let env = TestEnv::new();
     let ws = env.init();
     let shared = env.node("root", "planning", "shared");
-    // What each worker was promised.
-    let promised: Vec<(Vec<String>, Vec<String>, Vec<String>)> = std::thread::scope(|scope| {
+    // Acknowledged changes of each worker.
+    let acknowledged: Vec<(Vec<String>, Vec<String>, Vec<String>)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 let (env, shared) = (&env, shared.as_str());
@@ -86,13 +86,13 @@ fn eight_writing_processes_lose_nothing() {
     let logged: BTreeSet<&str> =
         log["entries"].as_array().unwrap().iter().map(|entry| entry["event"].as_str().unwrap()).collect();
     let mut created = 0;
-    for (nodes, done, lines) in &promised {
+    for (nodes, done, lines) in &acknowledged {
         created += nodes.len();
         assert!(nodes.iter().all(|id| ids.contains(id.as_str())), "a created node is missing");
         assert!(done.iter().all(|id| completed.contains(id.as_str())), "a completed node is not");
         assert!(lines.iter().all(|line| logged.contains(line.as_str())), "a log line is missing");
     }
-    assert_eq!(ids.len(), created + 2, "and nothing else is there");
+    assert_eq!(ids.len(), created + 2, "there are no other nodes");
     let report = env.json(&["workspace", "check", &ws]);
     assert_eq!(report["findings"], Value::Array(vec![]));
     let folders = std::fs::read_dir(env.workspace_dir(&ws).join("nodes")).unwrap().count();
@@ -118,6 +118,6 @@ fn concurrent_start_succeeds_once() {
             .collect();
         let winners =
             children.iter_mut().map(|child| child.wait().unwrap().success()).filter(|ok| *ok).count();
-        assert_eq!(winners, 1, "one wins, the others are told");
+        assert_eq!(winners, 1, "one process succeeds, the others get an error");
     }
 }

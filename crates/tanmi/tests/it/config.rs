@@ -1,4 +1,4 @@
-//! Settings: every key is read, unknown ones warn, a project may only switch off.
+//! Settings: every key has an effect, unknown keys warn, and a project may only disable features.
 
 use crate::env::TestEnv;
 
@@ -65,9 +65,9 @@ fn invalid_settings_warn_and_valid_ones_apply() {
     assert!(run.stdout.contains("没有工作区"), "{}", run.stdout);
     assert_eq!(run.stderr.lines().count(), 3, "{}", run.stderr);
     env.ok(&["config", "set", "autoLog", "true"]);
-    assert!(std::fs::read_to_string(&path).unwrap().contains("\"mine\": 1"), "foreign keys stay");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("\"mine\": 1"), "unknown keys are kept");
     env.write(&path, b"{");
     assert!(env.run(&["workspace", "list"]).stderr.contains("config.json:1"));
     assert_eq!(env.error(&["config", "set", "autoLog", "true"])["code"], "FILE_DAMAGED");
-    assert_eq!(std::fs::read(&path).unwrap(), b"{", "a file that cannot be read is not overwritten");
+    assert_eq!(std::fs::read(&path).unwrap(), b"{", "an unreadable file is not overwritten");
 }

@@ -1,5 +1,5 @@
-//! Death at every step: whatever was acknowledged is there, nothing is half done, nothing is left behind, and a
-//! person's edit made before recovery is kept.
+//! Crash safety: the program is killed before every system call that changes files. Every acknowledged change is there,
+//! changes are atomic, nothing is left behind, and an edit made before recovery is kept.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::env::TestEnv;
 
-/// Every call by which a file system is changed.
+/// The system calls that change the file system.
 const CALLS: &[&str] = &[
     "write",
     "pwrite64",
@@ -23,7 +23,7 @@ const CALLS: &[&str] = &[
     "openat",
 ];
 
-/// `strace` is a test tool, not a part of the product: without it the test says so, and CI counts that as a failure.
+/// Returns whether `strace` is installed. Without it these tests print that they were skipped; in CI they fail.
 fn has_strace() -> bool {
     let found = std::process::Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok();
     if !found {
@@ -33,8 +33,9 @@ fn has_strace() -> bool {
     found
 }
 
-/// Runs `tanmi` and kills it when it is about to make its `nth` call of that name. `None` if it was not killed.
-fn killed_at(env: &TestEnv, call: &str, nth: usize, args: &[&str]) -> Option<String> {
+/// Runs `tanmi` and kills it before its `nth` system call of this name. Returns its output, or `None` if it was not
+/// killed.
+fn kill_at_call(env: &TestEnv, call: &str, nth: usize, args: &[&str]) -> Option<String> {
     let mut command = env.command_in("strace", &env.project);
     command
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])
@@ -45,29 +46,29 @@ fn killed_at(env: &TestEnv, call: &str, nth: usize, args: &[&str]) -> Option<Str
     if output.status.success() { None } else { Some(String::from_utf8_lossy(&output.stdout).into_owned()) }
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_tree(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success());
 }
 
-/// A project as it is before each death, put back for every try.
-struct Stage {
+/// A project that is reset to its initial state before every run.
+struct Fixture {
     env: TestEnv,
     ws: String,
 }
 
-impl Stage {
+impl Fixture {
     fn reset(&self) {
         let kept = self.env.root().join("kept");
         if !kept.exists() {
-            copy(&self.env.project, &kept);
+            copy_tree(&self.env.project, &kept);
         }
         std::process::Command::new("rm").arg("-rf").arg(&self.env.project).status().unwrap();
-        copy(&kept, &self.env.project);
+        copy_tree(&kept, &self.env.project);
     }
 
-    /// Nothing but what belongs there.
-    fn assert_tidy(&self, what: &str) {
+    /// Asserts that folders and listed nodes agree and that no temporary file is left.
+    fn assert_no_leftovers(&self, what: &str) {
         let dir = self.env.workspace_dir(&self.ws);
         assert_eq!(std::fs::read_dir(dir.join(".local/tmp")).unwrap().count(), 0, "{what}: leftovers");
         let page = self.env.json(&["node", "list", "--limit", "1000"]);
@@ -76,7 +77,7 @@ impl Stage {
         let mut count = 0;
         for folder in folders {
             count += 1;
-            assert!(folder.path().join("Node.md").exists(), "{what}: an orphan {:?}", folder.path());
+            assert!(folder.path().join("Node.md").exists(), "{what}: orphaned folder {:?}", folder.path());
         }
         assert_eq!(count, listed, "{what}: folders and nodes differ");
         let mut names: Vec<_> =
@@ -89,27 +90,29 @@ impl Stage {
         assert!(names.is_empty(), "{what}: {names:?}");
     }
 
-    fn assert_sound(&self, what: &str) {
+    /// Asserts that `workspace check` finds nothing and nothing is left behind.
+    fn assert_consistent(&self, what: &str) {
         let report = self.env.json(&["workspace", "check"]);
         assert_eq!(report["findings"], Value::Array(vec![]), "{what}");
-        self.assert_tidy(what);
+        self.assert_no_leftovers(what);
     }
 }
 
-/// Kills `args` at every step of every call and hands the state to `verify` with whether it was acknowledged.
-fn die_everywhere(stage: &Stage, args: &[&str], verify: impl Fn(&str, bool)) -> usize {
-    let mut deaths = 0;
+/// Runs `args` once for every system call and kills it there. Calls `verify` with a description and whether the change
+/// was acknowledged. Returns the number of kills.
+fn kill_at_every_call(fixture: &Fixture, args: &[&str], verify: impl Fn(&str, bool)) -> usize {
+    let mut kills = 0;
     for call in CALLS {
         for nth in 1.. {
-            stage.reset();
+            fixture.reset();
             let what = format!("{} before {call} #{nth}", args.join(" "));
-            let Some(stdout) = killed_at(&stage.env, call, nth, args) else { break };
-            deaths += 1;
+            let Some(stdout) = kill_at_call(&fixture.env, call, nth, args) else { break };
+            kills += 1;
             verify(&what, !stdout.is_empty());
-            assert!(nth < 200, "{what}: does it ever end?");
+            assert!(nth < 200, "{what}: the command does not end");
         }
     }
-    deaths
+    kills
 }
 
 #[test]
@@ -120,19 +123,19 @@ fn create_killed_at_every_call_is_atomic() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
-    let stage = Stage { env, ws };
+    let fixture = Fixture { env, ws };
     let args =
         ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
-    let deaths = die_everywhere(&stage, &args, |what, acknowledged| {
-        stage.assert_sound(what);
-        let page = stage.env.json(&["node", "list"]);
-        let is_there = page["nodes"].as_array().unwrap().iter().any(|row| row["title"] == "new");
-        assert!(is_there || !acknowledged, "{what}: acknowledged and lost");
-        let status = stage.env.status(&plan);
-        assert_eq!(status, if is_there { "monitoring" } else { "pending" }, "{what}: half done");
-        stage.env.node(&plan, "execution", "life goes on");
+    let kills = kill_at_every_call(&fixture, &args, |what, acknowledged| {
+        fixture.assert_consistent(what);
+        let page = fixture.env.json(&["node", "list"]);
+        let was_created = page["nodes"].as_array().unwrap().iter().any(|row| row["title"] == "new");
+        assert!(was_created || !acknowledged, "{what}: acknowledged but lost");
+        let status = fixture.env.status(&plan);
+        assert_eq!(status, if was_created { "monitoring" } else { "pending" }, "{what}: half done");
+        fixture.env.node(&plan, "execution", "after recovery");
     });
-    assert!(deaths > 20, "only {deaths} deaths: is the injection working?");
+    assert!(kills > 20, "only {kills} kills: does the injection work?");
 }
 
 #[test]
@@ -148,19 +151,19 @@ fn transition_killed_at_every_call_is_atomic() {
     env.ok(&["node", "transition", &task, "--action", "complete", "--conclusion", "old"]);
     env.ok(&["node", "transition", &plan, "--action", "complete", "--conclusion", "all"]);
     env.ok(&["node", "transition", "root", "--action", "complete", "--conclusion", "all"]);
-    let stage = Stage { env, ws };
+    let fixture = Fixture { env, ws };
     // A reopen touches four files: the node, both ancestors and the workspace's focus.
     let args = ["node", "transition", &task, "--action", "reopen"];
-    let deaths = die_everywhere(&stage, &args, |what, acknowledged| {
-        stage.assert_sound(what);
-        let statuses = [stage.env.status(&task), stage.env.status(&plan), stage.env.status("root")];
-        let focus = stage.env.json(&["workspace", "show"])["focusedNodeId"].clone();
+    let kills = kill_at_every_call(&fixture, &args, |what, acknowledged| {
+        fixture.assert_consistent(what);
+        let statuses = [fixture.env.status(&task), fixture.env.status(&plan), fixture.env.status("root")];
+        let focus = fixture.env.json(&["workspace", "show"])["focusedNodeId"].clone();
         let old = statuses == ["completed", "completed", "completed"] && focus != task.as_str();
         let new = statuses == ["implementing", "monitoring", "monitoring"] && focus == task.as_str();
         assert!(old || new, "{what}: half done {statuses:?} {focus}");
-        assert!(new || !acknowledged, "{what}: acknowledged and lost");
+        assert!(new || !acknowledged, "{what}: acknowledged but lost");
     });
-    assert!(deaths > 20, "only {deaths} deaths: is the injection working?");
+    assert!(kills > 20, "only {kills} kills: does the injection work?");
 }
 
 #[test]
@@ -171,37 +174,37 @@ fn hand_edit_before_recovery_is_kept() {
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
-    let stage = Stage { env, ws };
+    let fixture = Fixture { env, ws };
     let args =
         ["node", "create", "--parent", &plan, "--type", "execution", "--title", "new", "--requirement", "r"];
-    let path = stage.env.node_md(&stage.ws, &plan);
+    let path = fixture.env.node_md(&fixture.ws, &plan);
     let mut kept_aside = 0;
     for nth in 1.. {
-        stage.reset();
-        if killed_at(&stage.env, "rename", nth, &args).is_none() {
+        fixture.reset();
+        if kill_at_call(&fixture.env, "rename", nth, &args).is_none() {
             break;
         }
-        stage.env.edit(&path, |text| text + "\n## Mine\n\nby hand\n");
-        let page = stage.env.json(&["node", "list"]);
+        fixture.env.edit(&path, |text| text + "\n## Mine\n\nby hand\n");
+        let page = fixture.env.json(&["node", "list"]);
         assert!(
             page["nodes"].as_array().unwrap().iter().any(|row| row["title"] == "new"),
-            "the rest is done"
+            "recovery finished the other writes"
         );
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("## Mine\n\nby hand"), "rename #{nth}: {text}");
-        let findings = stage.env.json(&["workspace", "check"])["findings"].clone();
+        let findings = fixture.env.json(&["workspace", "check"])["findings"].clone();
         for finding in findings.as_array().unwrap() {
             let code = finding["code"].as_str().unwrap();
             assert!(["KEPT_ASIDE", "WRONG_STATUS"].contains(&code), "{finding}");
             kept_aside += usize::from(code == "KEPT_ASIDE");
         }
-        stage.env.ok(&["workspace", "check", "--fix"]);
-        assert_eq!(stage.env.status(&plan), "monitoring", "and what follows from it can be repaired");
+        fixture.env.ok(&["workspace", "check", "--fix"]);
+        assert_eq!(fixture.env.status(&plan), "monitoring", "the derived status can be repaired");
     }
-    assert!(kept_aside > 0, "no death fell between the record and the file");
+    assert!(kept_aside > 0, "no kill happened between the journal record and the file");
 }
 
-/// The last moment there is: the program is held just before it swaps the files, and an editor saves.
+/// The program is delayed just before it swaps the files, and an editor saves in that moment.
 #[test]
 fn hand_edit_during_rename_is_kept() {
     if !has_strace() {
@@ -232,7 +235,7 @@ fn hand_edit_during_rename_is_kept() {
     let findings = env.json(&["workspace", "check"])["findings"].clone();
     assert_eq!(findings.as_array().unwrap().len(), 1, "kept once: {findings}");
     assert_eq!(findings[0]["code"], "KEPT_ASIDE");
-    assert_eq!(env.json(&["node", "list"])["nodes"][1]["title"], "BY HAND", "and the index follows the file");
+    assert_eq!(env.json(&["node", "list"])["nodes"][1]["title"], "BY HAND", "the index follows the file");
 }
 
 #[test]
@@ -243,22 +246,26 @@ fn init_and_delete_killed_at_every_call_are_atomic() {
     let env = TestEnv::new();
     let ws = env.init();
     let task = env.node("root", "execution", "task");
-    let stage = Stage { env, ws };
-    let count = || stage.env.json(&["workspace", "list"])["workspaces"].as_array().unwrap().len();
+    let fixture = Fixture { env, ws };
+    let count = || fixture.env.json(&["workspace", "list"])["workspaces"].as_array().unwrap().len();
     let init = ["workspace", "init", "--name", "second", "--goal", "g"];
-    die_everywhere(&stage, &init, |what, acknowledged| {
-        let there = count();
-        assert!(there == 2 || (there == 1 && !acknowledged), "{what}: {there}");
-        stage.env.json(&init);
-        let left = std::fs::read_dir(stage.env.project.join(".tanmi-workspace/.local")).unwrap().count();
+    kill_at_every_call(&fixture, &init, |what, acknowledged| {
+        let count_now = count();
+        assert!(count_now == 2 || (count_now == 1 && !acknowledged), "{what}: {count_now}");
+        fixture.env.json(&init);
+        let left = std::fs::read_dir(fixture.env.project.join(".tanmi-workspace/.local")).unwrap().count();
         assert_eq!(left, 1, "{what}: only the lock");
-        assert_eq!(count(), there + 1);
+        assert_eq!(count(), count_now + 1);
     });
-    die_everywhere(&stage, &["node", "delete", &task], |what, acknowledged| {
-        stage.assert_sound(what);
-        let there = stage.env.json(&["node", "list"])["nodes"].as_array().unwrap().len();
-        assert!(there == 1 || (there == 2 && !acknowledged), "{what}: {there}");
-        assert_eq!(stage.env.status("root"), if there == 1 { "planning" } else { "monitoring" }, "{what}");
+    kill_at_every_call(&fixture, &["node", "delete", &task], |what, acknowledged| {
+        fixture.assert_consistent(what);
+        let count_now = fixture.env.json(&["node", "list"])["nodes"].as_array().unwrap().len();
+        assert!(count_now == 1 || (count_now == 2 && !acknowledged), "{what}: {count_now}");
+        assert_eq!(
+            fixture.env.status("root"),
+            if count_now == 1 { "planning" } else { "monitoring" },
+            "{what}"
+        );
     });
 }
 
@@ -273,7 +280,7 @@ fn hundred_kills_lose_no_acknowledged_node() {
         let title = format!("n{n}");
         let args = ["node", "create", "--parent", &plan, "--type", "execution", "--title", &title, "--json"];
         let mut child = env.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        // Spread over the life of the process; no randomness needed to hit every part of it.
+        // The delays are spread over the run time of the process.
         std::thread::sleep(std::time::Duration::from_micros(n * 7919 % 9000));
         let _ = child.kill();
         let output = child.wait_with_output().unwrap();
@@ -283,11 +290,11 @@ fn hundred_kills_lose_no_acknowledged_node() {
         }
     }
     assert!(killed > 10, "only {killed} of 100 were killed");
-    let stage = Stage { env, ws };
-    stage.assert_sound("after a hundred deaths");
-    let page = stage.env.json(&["node", "list", "--limit", "1000"]);
+    let fixture = Fixture { env, ws };
+    fixture.assert_consistent("after a hundred kills");
+    let page = fixture.env.json(&["node", "list", "--limit", "1000"]);
     let rows = page["nodes"].as_array().unwrap();
     for id in acknowledged {
-        assert!(rows.iter().any(|row| row["id"] == id.as_str()), "{id} was acknowledged and is lost");
+        assert!(rows.iter().any(|row| row["id"] == id.as_str()), "{id} was acknowledged but is lost");
     }
 }

@@ -1,16 +1,16 @@
-//! The demo: a whole story through the real binary, leaving nothing behind.
+//! `tanmi demo`: its output in both languages, and that it leaves nothing behind.
 
 use crate::env::TestEnv;
 
-fn play(env: &TestEnv) -> String {
+fn run_demo(env: &TestEnv) -> String {
     let temp = env.root().join("temp");
     std::fs::create_dir_all(&temp).unwrap();
     let output = env.command(&["demo"]).env("TMPDIR", &temp).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "nothing is left");
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "no temporary file is left");
     assert!(!env.home_store().exists() && !env.project.join(".tanmi-workspace").exists());
     let text = env.redact(&String::from_utf8(output.stdout).unwrap());
-    // Neither the name of the scratch folder, nor that of a fact, nor a measured time is the same twice.
+    // The scratch folder, fact ids and measured times differ in every run.
     let lines = text.lines().map(|line| match (line.find("tanmi-demo-"), line.rfind("tok  ")) {
         (Some(at), _) => format!("{}tanmi-demo-…", &line[..at]),
         _ if line.contains(" fact-") => {
@@ -24,12 +24,12 @@ fn play(env: &TestEnv) -> String {
 
 #[test]
 fn demo_english_output() {
-    insta::assert_snapshot!(play(&TestEnv::new()));
+    insta::assert_snapshot!(run_demo(&TestEnv::new()));
 }
 
 #[test]
 fn demo_chinese_output() {
-    insta::assert_snapshot!(play(&TestEnv::with_lang("zh_CN.UTF-8")));
+    insta::assert_snapshot!(run_demo(&TestEnv::with_lang("zh_CN.UTF-8")));
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn demo_keep_leaves_usable_project() {
     let env = TestEnv::new();
     let dir = env.root().join("kept");
     let name = dir.display().to_string();
-    let played = env.json(&["demo", "--keep", &name]);
-    let scenes = played["scenes"].as_array().unwrap();
-    let told = |n: usize| scenes[n]["told"].as_str();
-    assert_eq!(played["kept"], name.as_str());
-    assert!(told(0).unwrap().contains("demo-session") && told(1) == Some(""), "{played}");
+    let report = env.json(&["demo", "--keep", &name]);
+    let scenes = report["scenes"].as_array().unwrap();
+    let injected = |n: usize| scenes[n]["told"].as_str();
+    assert_eq!(report["kept"], name.as_str());
+    assert!(injected(0).unwrap().contains("demo-session") && injected(1) == Some(""), "{report}");
     let tree = env.run_in(&dir.join("project"), &["tree"]);
     assert!(tree.ok && tree.stdout.contains("Verify tokens"), "{}{}", tree.stdout, tree.stderr);
-    assert_eq!(env.error(&["demo", "--keep", &name])["code"], "IO", "what somebody has is not written into");
+    assert_eq!(env.error(&["demo", "--keep", &name])["code"], "IO", "an existing folder is not overwritten");
 }

@@ -1,4 +1,4 @@
-//! A scratch home and project, and the real binary run in them with nothing else from outside.
+//! The test environment: a scratch home and project, and the real binary run in them with a cleared environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,6 +8,7 @@ use serde_json::Value;
 /// 2025-12-11 05:48:20 UTC
 pub const NOW: i64 = 1_765_432_100_000;
 
+/// A scratch home and project with a clock that only [`TestEnv::tick`] moves.
 pub struct TestEnv {
     dir: tempfile::TempDir,
     pub project: PathBuf,
@@ -15,6 +16,7 @@ pub struct TestEnv {
     lang: &'static str,
 }
 
+/// The result of a finished process.
 pub struct Run {
     pub stdout: String,
     pub stderr: String,
@@ -43,7 +45,7 @@ impl TestEnv {
         self.root().join("home/.tanmi-workspace")
     }
 
-    /// Lets time pass.
+    /// Advances the clock of later commands.
     pub fn tick(&self, millis: i64) {
         self.now.fetch_add(millis, std::sync::atomic::Ordering::Relaxed);
     }
@@ -76,14 +78,14 @@ impl TestEnv {
         Run::of(command.args(args).output().unwrap())
     }
 
-    /// Must succeed; the text for people.
+    /// Runs a command that must succeed and returns its output.
     pub fn ok(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert!(run.ok, "{args:?}\n{}{}", run.stdout, run.stderr);
         run.stdout
     }
 
-    /// Must succeed; the JSON for programs.
+    /// Runs a command with `--json` that must succeed and returns its output.
     pub fn json(&self, args: &[&str]) -> Value {
         let mut args = args.to_vec();
         args.push("--json");
@@ -91,7 +93,7 @@ impl TestEnv {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}\n{text}"))
     }
 
-    /// Must fail; the JSON error.
+    /// Runs a command with `--json` that must fail and returns its error.
     pub fn error(&self, args: &[&str]) -> Value {
         let mut args = args.to_vec();
         args.push("--json");
@@ -127,18 +129,19 @@ impl TestEnv {
         self.workspace_dir(workspace).join("nodes").join(node).join("Node.md")
     }
 
-    /// As an editor does it: another file in the place of the old one.
+    /// Changes a file as an editor does: by replacing it with a new file.
     pub fn edit(&self, path: &Path, change: impl FnOnce(String) -> String) {
         let text = change(std::fs::read_to_string(path).unwrap());
         self.write(path, text.as_bytes());
     }
 
-    /// A file with whatever folders it needs.
+    /// Writes a file and creates the folders above it.
     pub fn make(&self, path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         self.write(path, text.as_bytes());
     }
 
+    /// Writes a file atomically.
     pub fn write(&self, path: &Path, bytes: &[u8]) {
         use std::io::Write;
         let temp = self.root().join("edited");
@@ -146,7 +149,7 @@ impl TestEnv {
         std::fs::rename(&temp, path).unwrap();
     }
 
-    /// Every file below a folder that is not derived, with its text.
+    /// Returns every file below a folder with its text, except derived files (`.local`).
     pub fn files(&self, dir: &Path) -> String {
         let mut paths = Vec::new();
         collect(dir, &mut paths);
@@ -159,7 +162,7 @@ impl TestEnv {
         self.redact(&out)
     }
 
-    /// Random ids by the order of their appearance, scratch paths by a word.
+    /// Replaces random ids by numbers in order of appearance, and the scratch path by `[ROOT]`.
     pub fn redact(&self, text: &str) -> String {
         let mut out = text.replace(&*self.root().to_string_lossy(), "[ROOT]");
         for prefix in ["ws-", "node-"] {
@@ -170,10 +173,10 @@ impl TestEnv {
                     .find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
                     .map_or(rest.len(), |end| at + prefix.len() + end);
                 let id = rest[at..end].to_owned();
-                // Only what the program made up: base36 time and six characters.
-                let made_up = id.len() == prefix.len() + 8 + 1 + 6;
+                // Generated ids only: base36 time and six characters.
+                let is_generated = id.len() == prefix.len() + 8 + 1 + 6;
                 let known = names.iter().position(|name| *name == id);
-                let shown = match (made_up, known) {
+                let shown = match (is_generated, known) {
                     (false, _) => id,
                     (true, Some(n)) => format!("{prefix}#{}", n + 1),
                     (true, None) => {

@@ -1,4 +1,4 @@
-//! Files of other versions: older ones open, newer ones are left alone.
+//! Files of other format versions: older ones are opened, newer ones are refused and left unchanged.
 
 use serde_json::json;
 
@@ -47,8 +47,8 @@ updatedAt: 1700000000000
 继续工作
 ";
 
-/// As the first version of this program and the tools before it left a project: no format number, a project file of
-/// sessions, facts in one file, a registry and trust without versions.
+/// Creates a project as the first version of this program and earlier tools wrote it: no format number, bindings in a
+/// project file, facts in one file, registry and trust files without versions.
 fn old_project(env: &TestEnv) {
     let store = env.project.join(".tanmi-workspace");
     env.make(&store.join("ws-old1-abcdef/Workspace.md"), WORKSPACE);
@@ -79,8 +79,8 @@ fn older_format_opens_and_can_be_changed() {
     assert_eq!(env.status("node-old1-abcdef"), "implementing");
     assert!(env.ok(&["memory", "search", "端口"]).contains("8080"));
     assert!(env.ok(&["workspace", "list", "--all"]).contains("旧工作区"));
-    let bound = env.json(&["session", "status", "--session", "s-old"]);
-    assert_eq!(bound["focusedNode"]["id"], "node-old1-abcdef");
+    let binding = env.json(&["session", "status", "--session", "s-old"]);
+    assert_eq!(binding["focusedNode"]["id"], "node-old1-abcdef");
     env.ok(&["node", "transition", "node-old1-abcdef", "--action", "submit"]);
     let text = std::fs::read_to_string(env.workspace_dir("ws-old1-abcdef").join("Workspace.md")).unwrap();
     assert!(text.contains("## 规则") && text.contains("- 不要丢数据"), "{text}");
@@ -99,7 +99,7 @@ fn newer_format_is_refused_and_unchanged() {
     let error = env.error(&["node", "create", "--type", "execution", "--title", "t"]);
     assert!(error["message"].as_str().unwrap().contains("upgrade tanmi"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), newer);
-    // A word of a person's own is no number of ours.
+    // A `formatVersion` that is not a number belongs to the user and is ignored.
     env.edit(&path, |text| text.replace("formatVersion: 2", "formatVersion: mine"));
     env.node("root", "execution", "t");
 }

@@ -1,4 +1,4 @@
-//! Hooks as clients run them: a payload on standard input, and what the agent is told.
+//! Hooks as clients run them: a payload on standard input and the injected text on standard output.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ fn session_gets_hint_then_context_then_reminder() {
     for platform in ["claude-code", "cursor"] {
         let env = TestEnv::new();
         let agent = Agent { env: &env, platform, session: "abc123".into() };
-        assert!(agent.start("startup").contains("abc123"), "an unbound session learns its id");
+        assert!(agent.start("startup").contains("abc123"), "an unbound session gets its id");
         assert_eq!(agent.prompt("how do I install node.js?"), "");
         assert!(agent.prompt("continue the workspace").contains("no active workspace"), "{platform}");
         let ws = env.init();
@@ -24,14 +24,14 @@ fn session_gets_hint_then_context_then_reminder() {
         env.ok(&["node", "transition", &task, "--action", "start"]);
         env.ok(&["session", "bind", "--session", "abc123", "--workspace", &ws]);
 
-        let told = agent.prompt("go on");
+        let injected = agent.prompt("go on");
         assert!(
-            told.contains("Auth") && told.contains("Check tokens"),
-            "the first prompt after a bind: {told}"
+            injected.contains("Auth") && injected.contains("Check tokens"),
+            "the first prompt after a bind: {injected}"
         );
-        assert_eq!(agent.prompt("go on"), "", "bound and nothing to say");
+        assert_eq!(agent.prompt("go on"), "", "nothing has changed");
         env.ok(&["workspace", "update", "--add-rule", "Keys come from the environment"]);
-        assert!(agent.prompt("go on").contains("Keys come from"), "a changed rule arrives");
+        assert!(agent.prompt("go on").contains("Keys come from"), "a changed rule is injected");
         assert_eq!(agent.prompt("go on"), "", "once");
         env.tick(61_000);
         let reminder = agent.prompt("go on");
@@ -47,9 +47,13 @@ fn session_gets_hint_then_context_then_reminder() {
         env.ok(&["workspace", "archive"]);
         assert!(agent.start("resume").contains("not bound"), "an archived workspace acts as unbound");
         env.ok(&["workspace", "restore", &ws]);
-        assert!(agent.start("resume").contains("Check tokens"), "and comes back");
+        assert!(agent.start("resume").contains("Check tokens"), "a restored workspace is bound again");
         env.ok(&["session", "unbind", "--session", "abc123"]);
-        assert_eq!(agent.prompt("next 任务"), "", "after an unbind only the plainest words");
+        assert_eq!(
+            agent.prompt("next 任务"),
+            "",
+            "after an unbind only explicit mentions of a workspace give a hint"
+        );
     }
 }
 
@@ -79,7 +83,7 @@ fn sessions_have_separate_focus() {
     assert_eq!(env.error(&["session", "bind", "--session", "s3", "-w", &ws])["code"], "WORKSPACE_ARCHIVED");
 }
 
-/// After `/clear` the same client goes on under another id.
+/// After `/clear` the same client process continues under another session id.
 #[test]
 fn clear_keeps_binding() {
     let env = TestEnv::new();
@@ -88,9 +92,9 @@ fn clear_keeps_binding() {
     first.start("startup");
     env.ok(&["session", "bind", "--session", "before", "--workspace", &ws]);
     let second = Agent { env: &env, platform: "claude-code", session: "after".into() };
-    assert!(second.start("clear").contains(&ws), "this test is the client of both");
+    assert!(second.start("clear").contains(&ws), "both sessions belong to this client process");
     let third = Agent { env: &env, platform: "claude-code", session: "other".into() };
-    assert!(third.start("startup").contains("not bound"), "a new window is not");
+    assert!(third.start("startup").contains("not bound"), "a new session is not bound");
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn invalid_input_produces_no_output() {
     assert!(names.iter().any(|name| name.to_string_lossy().contains("damaged")), "set aside: {names:?}");
 }
 
-/// Running as root no permission stops a write, so something stands in its way.
+/// Root ignores permissions, so files in the place of folders make the writes fail.
 #[test]
 fn unwritable_home_store_still_answers() {
     let env = TestEnv::new();
@@ -130,7 +134,10 @@ fn unwritable_home_store_still_answers() {
     }
     for _ in 0..2 {
         assert!(agent.start("startup").contains(&ws));
-        assert!(agent.prompt("x").contains(&ws), "what was said cannot be remembered");
+        assert!(
+            agent.prompt("x").contains(&ws),
+            "the context is injected again, because no state can be stored"
+        );
     }
     let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
     assert!(log.contains("state") && log.contains("ledger"), "{log}");
@@ -145,8 +152,8 @@ fn session_id_with_newline_stays_on_one_line() {
     for _ in 0..3 {
         agent.prompt("x");
     }
-    let asked = agent.send("Stop", "stop", json!({"status": "completed"}));
-    assert!(asked.contains("[Session Save]") && !asked.contains("rm -rf"), "{asked}");
+    let request = agent.send("Stop", "stop", json!({"status": "completed"}));
+    assert!(request.contains("[Session Save]") && !request.contains("rm -rf"), "{request}");
 }
 
 #[test]
@@ -159,8 +166,8 @@ fn deleted_focus_is_shown_as_none() {
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("Focused node: (none; node_list lists the nodes)"));
     env.ok(&["workspace", "delete", &ws]);
-    let told = agent.start("startup");
-    assert!(told.contains("is missing") && !told.contains("not bound"), "{told}");
+    let injected = agent.start("startup");
+    assert!(injected.contains("is missing") && !injected.contains("not bound"), "{injected}");
 }
 
 #[test]
@@ -189,7 +196,7 @@ fn hook_creates_no_folder_and_can_be_disabled() {
     assert!(child.wait_with_output().unwrap().stdout.is_empty());
 }
 
-/// 64 processes binding, unbinding and prompting at once: the file stays valid and nothing is lost.
+/// 64 processes bind, unbind and prompt at the same time.
 #[test]
 fn concurrent_bind_and_unbind_lose_nothing() {
     let env = TestEnv::new();
@@ -221,26 +228,26 @@ fn missing_workspace_is_reported_once() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains(&ws));
-    // Put away on purpose: as if it were unbound.
+    // An archived workspace counts as unbound.
     env.ok(&["workspace", "archive", &ws]);
     assert_eq!(agent.prompt("go on"), "");
     env.ok(&["workspace", "restore", &ws]);
     let path = env.workspace_dir(&ws).join("Workspace.md");
-    let sound = std::fs::read(&path).unwrap();
+    let intact = std::fs::read(&path).unwrap();
     env.write(&path, b"---\nname: [\n");
-    let told = agent.prompt("go on");
-    assert!(told.contains(&ws) && told.contains("cannot be read"), "{told}");
-    assert_eq!(agent.prompt("and now?"), "", "once in a while");
+    let injected = agent.prompt("go on");
+    assert!(injected.contains(&ws) && injected.contains("cannot be read"), "{injected}");
+    assert_eq!(agent.prompt("and now?"), "", "throttled");
     let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
     assert!(log.contains("cannot be read"), "{log}");
-    env.write(&path, &sound);
+    env.write(&path, &intact);
     env.ok(&["workspace", "update", &ws, "--add-rule", "NEW-RULE"]);
-    assert!(agent.prompt("again").contains("NEW-RULE"), "the binding is back with it");
+    assert!(agent.prompt("again").contains("NEW-RULE"), "the binding works again");
     tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
     env.tick(3_700_000);
     assert!(agent.prompt("go on").contains("is missing"), "deleted");
-    // Who wants no hints still learns its id.
+    // Without binding hints, the session still gets its id.
     env.ok(&["config", "set", "bindingHints", "false"]);
-    let told = agent.start("startup");
-    assert!(told.contains("not bound") && !told.contains("is missing"), "{told}");
+    let injected = agent.start("startup");
+    assert!(injected.contains("not bound") && !injected.contains("is missing"), "{injected}");
 }

@@ -1,5 +1,5 @@
-//! What a cloned repository, a slip of the pen or an odd disk can put in the way: nothing outside the store is touched,
-//! and nothing is guessed.
+//! Hostile or irregular files in a store, such as a cloned repository may contain: nothing outside of the store is
+//! touched, and unreadable data is an error.
 
 use crate::agent::Agent;
 use crate::env::TestEnv;
@@ -19,9 +19,9 @@ fn symlink_in_store_is_refused() {
         let ws = env.init();
         env.node("root", "execution", "a");
         let victim = victim_of(&env);
-        let place = env.workspace_dir(&ws).join(name);
-        tanmi_base::fs::remove_tree(&place).unwrap();
-        symlink(&victim, &place).unwrap();
+        let link = env.workspace_dir(&ws).join(name);
+        tanmi_base::fs::remove_tree(&link).unwrap();
+        symlink(&victim, &link).unwrap();
         for args in [
             &["tree", &ws][..],
             &["workspace", "list"],
@@ -30,9 +30,9 @@ fn symlink_in_store_is_refused() {
             env.run(args);
         }
         assert_eq!(env.error(&["tree", &ws])["code"], "FILE_DAMAGED", "{name}");
-        let left: Vec<_> =
+        let remaining: Vec<_> =
             std::fs::read_dir(&victim).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert_eq!(left, ["2019-taxes"], "{name}");
+        assert_eq!(remaining, ["2019-taxes"], "{name}");
     }
     let env = TestEnv::new();
     let ws = env.init();
@@ -43,7 +43,7 @@ fn symlink_in_store_is_refused() {
     assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1);
 }
 
-/// What every command refuses, no hook tells either.
+/// Hooks refuse the same links as commands.
 #[cfg(unix)]
 #[test]
 fn symlinked_workspace_file_is_not_injected() {
@@ -66,7 +66,7 @@ fn cloned_journal_cannot_write_outside_workspace() {
     let outside = env.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
     env.write(&outside.join("secret"), b"s");
-    let evil = |path: &str| {
+    let forged_journal = |path: &str| {
         let json = format!(r#"{{"seq":1,"time":0,"changes":[{path}],"folders":[9999999999999999999]}}"#);
         let json = json.replace("9999999999999999999", "9223372036854775807");
         format!(
@@ -85,16 +85,16 @@ fn cloned_journal_cannot_write_outside_workspace() {
         String::from(r#"{"move":{"from":"nodes/root","to":"../../../outside/x"}}"#),
         String::from(r#"{"move":{"from":"nodes/root","to":"../.trash/../x"}}"#),
     ] {
-        env.write(&env.workspace_dir(&ws).join(".local/journal"), evil(&change).as_bytes());
+        env.write(&env.workspace_dir(&ws).join(".local/journal"), forged_journal(&change).as_bytes());
         env.ok(&["tree"]);
-        let left: Vec<_> =
+        let remaining: Vec<_> =
             std::fs::read_dir(&outside).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        assert_eq!(left, ["secret"], "{change}");
+        assert_eq!(remaining, ["secret"], "{change}");
         assert_eq!(env.status("root"), "pending");
     }
 }
 
-/// The journal's check sum, so that the record is a valid one.
+/// Computes the checksum of a journal record, so that the forged record is valid.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(
@@ -112,11 +112,15 @@ fn unreadable_workspace_is_not_skipped() {
         text.replace("status: active", "status: acttive")
     });
     let create = ["node", "create", "--type", "execution", "--title", "z"];
-    assert_eq!(env.error(&create)["code"], "AMBIGUOUS_WORKSPACE", "it does not go to the other one");
+    assert_eq!(
+        env.error(&create)["code"],
+        "AMBIGUOUS_WORKSPACE",
+        "the other workspace is not chosen silently"
+    );
 
     let env = TestEnv::new();
-    let only = env.init();
-    env.edit(&env.workspace_dir(&only).join("Workspace.md"), |text| {
+    let workspace = env.init();
+    env.edit(&env.workspace_dir(&workspace).join("Workspace.md"), |text| {
         text.replace("status: active", "status: acttive")
     });
     assert_eq!(env.error(&["tree"])["code"], "FILE_DAMAGED");
@@ -129,9 +133,9 @@ fn irregular_node_file_affects_only_its_node() {
     let env = TestEnv::new();
     let ws = env.init();
     let good = env.node("root", "execution", "good");
-    let odd: Vec<String> =
+    let irregular: Vec<String> =
         ["folder", "pipe", "link", "loop"].iter().map(|kind| env.node("root", "execution", kind)).collect();
-    for (n, node) in odd.iter().enumerate() {
+    for (n, node) in irregular.iter().enumerate() {
         let path = env.node_md(&ws, node);
         std::fs::remove_file(&path).unwrap();
         match n {
@@ -145,7 +149,7 @@ fn irregular_node_file_affects_only_its_node() {
     env.ok(&["node", "transition", &good, "--action", "start"]);
     let report = env.json(&["workspace", "check"]);
     assert_eq!(report["findings"].as_array().unwrap().len(), 4, "{report}");
-    for node in &odd {
+    for node in &irregular {
         assert_eq!(env.error(&["node", "show", node])["code"], "FILE_DAMAGED");
     }
 }
@@ -162,7 +166,7 @@ fn restore_uses_trash_and_creates_no_folder() {
     assert_eq!(
         env.error(&["workspace", "update", &ws, "--name", "x"])["code"],
         "WORKSPACE_NOT_FOUND",
-        "not the copy"
+        "the copy of the project is not used"
     );
     env.ok(&["workspace", "restore", &ws]);
     env.ok(&["tree", &ws]);
@@ -171,7 +175,7 @@ fn restore_uses_trash_and_creates_no_folder() {
     let moved = env.root().join("elsewhere");
     std::fs::rename(&env.project, &moved).unwrap();
     assert!(env.run_in(&moved, &["workspace", "restore", &ws]).ok);
-    assert!(!env.project.exists(), "the old place is not made again");
+    assert!(!env.project.exists(), "the old folder is not created again");
 
     let empty = env.root().join("empty");
     std::fs::create_dir(&empty).unwrap();
@@ -183,10 +187,10 @@ fn restore_uses_trash_and_creates_no_folder() {
 fn moved_project_is_registered_on_use() {
     let env = TestEnv::new();
     let ws = env.init();
-    let far = env.root().join("a/b/c/d/e/f/far");
-    std::fs::create_dir_all(far.parent().unwrap()).unwrap();
-    std::fs::rename(&env.project, &far).unwrap();
-    assert!(env.run_in(&far, &["node", "create", "--type", "execution", "--title", "x"]).ok);
+    let moved = env.root().join("a/b/c/d/e/f/far");
+    std::fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    std::fs::rename(&env.project, &moved).unwrap();
+    assert!(env.run_in(&moved, &["node", "create", "--type", "execution", "--title", "x"]).ok);
     assert!(env.run_in(&env.root(), &["workspace", "show", &ws]).ok);
 }
 
@@ -194,7 +198,7 @@ fn moved_project_is_registered_on_use() {
 fn text_with_leading_dash_or_control_character_is_accepted() {
     let env = TestEnv::new();
     env.init();
-    let made = env.json(&[
+    let created = env.json(&[
         "node",
         "create",
         "--type",
@@ -204,12 +208,12 @@ fn text_with_leading_dash_or_control_character_is_accepted() {
         "--requirement",
         "- do a\n- do b",
     ]);
-    assert_eq!(made["node"]["title"], "-5 degrees \u{7f}");
-    assert_eq!(made["node"]["requirement"], "- do a\n- do b");
-    let id = made["nodeId"].as_str().unwrap();
+    assert_eq!(created["node"]["title"], "-5 degrees \u{7f}");
+    assert_eq!(created["node"]["requirement"], "- do a\n- do b");
+    let id = created["nodeId"].as_str().unwrap();
     env.ok(&["node", "transition", id, "--action", "start"]);
     env.ok(&["log", "- fixed it"]);
-    env.ok(&["problem", "- broken", "--next-step", "- mend"]);
+    env.ok(&["problem", "- broken", "--next-step", "- fix"]);
     env.ok(&["node", "transition", id, "--action", "complete", "--conclusion", "- done"]);
     let esc =
         env.json(&["node", "create", "--type", "execution", "--title", "t", "--requirement", "\u{1b}[2J"]);
@@ -247,5 +251,5 @@ fn home_store_is_private_to_owner() {
     let shared = env.node_md(&ws, "root");
     std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o664)).unwrap();
     env.node("root", "execution", "a");
-    assert_eq!(mode(&shared), 0o664, "a file that a group shares stays so");
+    assert_eq!(mode(&shared), 0o664, "the mode of a file shared with a group is kept");
 }

@@ -1,4 +1,4 @@
-//! `tanmi install`, `uninstall` and `doctor` as a person uses them.
+//! The commands `install`, `uninstall` and `doctor`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::env::{Run, TestEnv};
 
-fn user(env: &TestEnv, path: &str) -> PathBuf {
+fn home_path(env: &TestEnv, path: &str) -> PathBuf {
     env.root().join("home").join(path)
 }
 
@@ -14,8 +14,8 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Paths and versions differ from machine to machine.
-fn plain(env: &TestEnv, text: &str) -> String {
+/// Replaces paths and the version, which differ between machines.
+fn redact_paths(env: &TestEnv, text: &str) -> String {
     let program = env!("CARGO_BIN_EXE_tanmi");
     let text = text.replace(program, "TANMI").replace(&env.root().display().to_string(), "ROOT");
     text.replace(env!("CARGO_PKG_VERSION"), "VERSION")
@@ -27,10 +27,10 @@ fn install_commands_output() {
     for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
         let env = TestEnv::with_lang(lang);
         for folder in [".claude", ".cursor", ".codex", ".gemini", ".copilot"] {
-            std::fs::create_dir_all(user(&env, folder)).unwrap();
+            std::fs::create_dir_all(home_path(&env, folder)).unwrap();
         }
-        env.make(&user(&env, ".claude/settings.json"), "{\n  // mine\n  \"model\": \"opus\"\n}\n");
-        env.make(&user(&env, ".cursor/hooks.json"), "{\n  \"hooks\": []\n}\n");
+        env.make(&home_path(&env, ".claude/settings.json"), "{\n  // mine\n  \"model\": \"opus\"\n}\n");
+        env.make(&home_path(&env, ".cursor/hooks.json"), "{\n  \"hooks\": []\n}\n");
         for args in [
             &["doctor"][..],
             &["install", "--platform", "claude-code", "--no-mcp", "--dry-run"],
@@ -47,20 +47,20 @@ fn install_commands_output() {
             let run = env.run(args);
             out.push_str(&format!("$ tanmi {}\n{}{}\n", args.join(" "), run.stdout, run.stderr));
         }
-        out = plain(&env, &out);
+        out = redact_paths(&env, &out);
     }
     insta::assert_snapshot!(out);
 }
 
-/// Cursor also runs the hooks of Claude Code's files.
+/// Cursor also runs the hooks in the files of Claude Code.
 #[test]
 fn claude_code_and_cursor_hooks_inject_once() {
     let env = TestEnv::new();
     let workspace = env.init();
     env.ok(&["install", "--platform", "claude-code,cursor", "--scope", "user", "--yes"]);
     env.ok(&["session", "bind", "-w", &workspace, "--session", "c1"]);
-    let claude = read(&user(&env, ".claude/settings.json"));
-    let cursor = read(&user(&env, ".cursor/hooks.json"));
+    let claude = read(&home_path(&env, ".claude/settings.json"));
+    let cursor = read(&home_path(&env, ".cursor/hooks.json"));
     let command = |value: &Value| value["command"].as_str().unwrap().to_owned();
     for (claude_event, cursor_event, extra) in [
         ("SessionStart", "sessionStart", json!({})),
@@ -74,12 +74,12 @@ fn claude_code_and_cursor_hooks_inject_once() {
             command(&cursor["hooks"][cursor_event][0]),
         ];
         let answers: Vec<String> = commands.iter().map(|command| shell(&env, command, &payload)).collect();
-        let spoke = answers.iter().filter(|answer| answer.contains("JWT")).count();
-        assert_eq!(spoke, 1, "{cursor_event}: {answers:?}");
+        let injected = answers.iter().filter(|answer| answer.contains("JWT")).count();
+        assert_eq!(injected, 1, "{cursor_event}: {answers:?}");
     }
 }
 
-/// As an agent runs a hook.
+/// Runs a hook command as a client does.
 fn shell(env: &TestEnv, command: &str, payload: &Value) -> String {
     use std::io::Write;
     let mut shell = env.command_in("sh", &env.project);
@@ -99,9 +99,9 @@ fn program_path_with_space_and_quote_runs() {
     command.env("PATH", format!("{}:/usr/bin:/bin", program.parent().unwrap().display()));
     let run = Run::of(command.args(["install", "--platform", "claude-code"]).output().unwrap());
     assert!(run.ok, "{}", run.stderr);
-    let settings = read(&user(&env, ".claude/settings.json"));
+    let settings = read(&home_path(&env, ".claude/settings.json"));
     let hook = settings["hooks"]["SessionStart"][0]["hooks"][0]["command"].as_str().unwrap();
-    assert!(hook.contains("my "), "the link outlives an upgrade: {hook}");
+    assert!(hook.contains("my "), "the hook uses the link, which survives an upgrade: {hook}");
     let payload = json!({"session_id": "s-1", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
     assert!(shell(&env, hook, &payload).contains("s-1"));
 }
@@ -115,25 +115,28 @@ fn purge_needs_confirmation_and_deletes_everything() {
     env.init();
     env.ok(&["memory", "save-fact", "a fact"]);
     env.ok(&["install", "--platform", "cursor"]);
-    let asked = env.error(&["uninstall", "--purge"]);
-    assert_eq!(asked["code"], "CONFIRMATION_REQUIRED");
-    assert!(asked["details"]["delete"].to_string().contains("other"), "what there is to agree to: {asked}");
+    let refusal = env.error(&["uninstall", "--purge"]);
+    assert_eq!(refusal["code"], "CONFIRMATION_REQUIRED");
     assert!(
-        env.home_store().exists() && user(&env, ".cursor/hooks.json").exists(),
-        "nobody was asked, nothing is done"
+        refusal["details"]["delete"].to_string().contains("other"),
+        "the error lists the folders to delete: {refusal}"
+    );
+    assert!(
+        env.home_store().exists() && home_path(&env, ".cursor/hooks.json").exists(),
+        "nothing is deleted without confirmation"
     );
     env.ok(&["uninstall", "--purge", "--yes"]);
-    for gone in [
+    for deleted in [
         env.home_store(),
         env.project.join(".tanmi-workspace"),
         other.join(".tanmi-workspace"),
-        user(&env, ".cursor"),
+        home_path(&env, ".cursor"),
     ] {
-        assert!(!gone.exists(), "{}", gone.display());
+        assert!(!deleted.exists(), "{}", deleted.display());
     }
 }
 
-/// The home folder has one scope: its files are the user's.
+/// In the home folder, user scope and project scope would be the same files.
 #[test]
 fn home_folder_has_no_project_scope() {
     let env = TestEnv::new();
@@ -150,7 +153,7 @@ fn home_folder_has_no_project_scope() {
     assert!(!home.join(".claude").exists() && !home.join(".codex").exists());
 }
 
-/// A purge leaves nothing to give anything back with: it takes everything out, wherever it is.
+/// A purge deletes the install receipts, so it uninstalls from every project.
 #[test]
 fn purge_uninstalls_from_other_projects() {
     let env = TestEnv::new();
@@ -160,7 +163,7 @@ fn purge_uninstalls_from_other_projects() {
     env.ok(&["install", "--platform", "claude-code"]);
     assert!(env.ok(&["uninstall", "--purge", "--dry-run"]).contains("would delete"));
     env.ok(&["uninstall", "--purge", "--yes", "--platform", "codex"]);
-    assert!(!other.join(".cursor").exists() && !user(&env, ".claude/settings.json").exists());
+    assert!(!other.join(".cursor").exists() && !home_path(&env, ".claude/settings.json").exists());
     assert!(!env.home_store().exists());
 }
 
@@ -168,14 +171,14 @@ fn purge_uninstalls_from_other_projects() {
 fn unwritable_file_does_not_stop_install() {
     use std::os::unix::fs::symlink;
     let env = TestEnv::new();
-    symlink("/proc/nowhere/x", user(&env, ".claude")).unwrap();
+    symlink("/proc/nowhere/x", home_path(&env, ".claude")).unwrap();
     let run = env.run(&["install", "--platform", "claude-code,cursor"]);
     assert!(!run.ok && run.stdout.contains("not changed"), "{}{}", run.stdout, run.stderr);
-    assert!(user(&env, ".cursor/hooks.json").exists(), "the rest is done");
+    assert!(home_path(&env, ".cursor/hooks.json").exists(), "other files are installed");
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // a person's copy
+#[allow(clippy::disallowed_methods)] // stands for a copy made by the user
 fn renamed_program_recognizes_its_hooks() {
     let env = TestEnv::new();
     let program = env.root().join("tm2");
@@ -188,40 +191,36 @@ fn renamed_program_recognizes_its_hooks() {
     assert!(run(&["install", "--platform", "cursor"]).ok);
     let doctor = run(&["doctor"]);
     assert!(doctor.ok && doctor.stdout.contains("the hook test passed"), "{}", doctor.stdout);
-    assert!(run(&["uninstall"]).ok && !user(&env, ".cursor").exists());
+    assert!(run(&["uninstall"]).ok && !home_path(&env, ".cursor").exists());
 }
 
 type Damage = (&'static str, fn(&TestEnv, &str, &str), &'static str);
 
-/// What can go wrong, and what of the doctor's words must name it.
+/// Damages with a name, the code that causes it, and the text by which the doctor reports it.
 const DAMAGES: &[Damage] = &[
+    ("a missing program", |env, _, _| edit(env, "/tanmi hook", "/gone/tanmi hook"), "program not found"),
+    ("a missing hook", |env, _, _| remove_key(env, "Stop"), "missing hooks: Stop"),
+    ("a duplicate hook", |env, _, _| duplicate_hook(env), "duplicate hooks: Stop"),
     (
-        "a program that went away",
-        |env, _, _| edit(env, "/tanmi hook", "/gone/tanmi hook"),
-        "program not found",
-    ),
-    ("an event without a hook", |env, _, _| remove_key(env, "Stop"), "missing hooks: Stop"),
-    ("a hook twice", |env, _, _| twice(env), "duplicate hooks: Stop"),
-    (
-        "no server",
-        |env, _, _| std::fs::remove_file(user(env, ".claude.json")).unwrap(),
+        "a missing MCP server",
+        |env, _, _| std::fs::remove_file(home_path(env, ".claude.json")).unwrap(),
         "the MCP server is not installed",
     ),
     (
         "hooks for user and project",
         |env, _, _| {
-            let settings = std::fs::read_to_string(user(env, ".claude/settings.json")).unwrap();
+            let settings = std::fs::read_to_string(home_path(env, ".claude/settings.json")).unwrap();
             env.make(&env.project.join(".claude/settings.json"), &settings);
         },
         "run twice",
     ),
     (
-        "bindings that cannot be read",
+        "unreadable bindings",
         |env, _, _| env.write(&env.home_store().join("session-bindings.json"), b"{"),
         "session-bindings.json is damaged",
     ),
     (
-        "a binding to a workspace that is gone",
+        "a binding to a missing workspace",
         |env, workspace, _| {
             env.ok(&["session", "bind", "-w", workspace, "--session", "old"]);
             env.edit(&env.home_store().join("session-bindings.json"), |text| {
@@ -231,7 +230,7 @@ const DAMAGES: &[Damage] = &[
         "bound to workspaces that no longer exist",
     ),
     (
-        "a home store that others can read",
+        "a home store readable by other users",
         |env, _, _| {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(env.home_store(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -239,32 +238,32 @@ const DAMAGES: &[Damage] = &[
         "accessible to other users",
     ),
     (
-        "a broken index of nodes",
+        "a damaged node index",
         |env, workspace, _| env.write(&env.workspace_dir(workspace).join(".local/index.sqlite"), &[7; 9000]),
         ": the index is damaged",
     ),
     (
-        "a broken index of memory",
+        "a damaged memory index",
         |env, _, _| env.write(&env.project.join(".tanmi-workspace/memory/index.sqlite"), &[7; 9000]),
         "memory: the index is damaged",
     ),
     (
-        "a file that a dead process left",
+        "a leftover temporary file",
         |env, _, _| env.write(&env.home_store().join("tmp-4194304-0-abcdef"), b"x"),
         "left by interrupted processes",
     ),
     (
-        "a state that cannot be read",
+        "an unreadable session state",
         |env, _, _| {
             let path = env.home_store().join("state/torn.json");
             env.make(&path, "{");
-            let hour_ago = std::time::SystemTime::UNIX_EPOCH;
-            std::fs::File::options().write(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
+            let long_ago = std::time::SystemTime::UNIX_EPOCH;
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         },
         "state files cannot be read",
     ),
     (
-        "a node whose status is none",
+        "a node with an invalid status",
         |env, workspace, node| {
             env.edit(&env.node_md(workspace, node), |text| {
                 text.replace("status: pending", "status: nonsense")
@@ -273,42 +272,42 @@ const DAMAGES: &[Damage] = &[
         "nonsense",
     ),
     (
-        "settings of an agent that cannot be read",
-        |env, _, _| env.write(&user(env, ".claude/settings.json"), b"{\n  \"hooks\": {,}\n}"),
+        "unreadable client settings",
+        |env, _, _| env.write(&home_path(env, ".claude/settings.json"), b"{\n  \"hooks\": {,}\n}"),
         "settings.json:2",
     ),
     (
-        "settings of ours that cannot be read",
+        "unreadable tanmi settings",
         |env, _, _| env.write(&env.home_store().join("config.json"), b"{"),
         "config.json",
     ),
     (
-        "rules that nobody agreed to",
+        "untrusted rules",
         |env, _, _| env.make(&env.project.join(".tanmi/rules.json"), "{\"customRules\": []}"),
         "is not trusted",
     ),
     (
-        "hooks switched off",
+        "disabled hooks",
         |env, _, _| edit(env, "{\n  \"hooks\"", "{\n  \"disableAllHooks\": true,\n  \"hooks\""),
         "disableAllHooks = true disables Tanmi",
     ),
     (
-        "a hook that answers for another event",
+        "a hook with the wrong event",
         |env, _, _| edit(env, "claude-code Stop", "claude-code SessionStart"),
         "modified hooks: Stop",
     ),
     (
-        "a hook without any time",
+        "a hook with a timeout of zero",
         |env, _, _| edit(env, "\"timeout\": 30", "\"timeout\": 0"),
         "modified hooks: SessionEnd",
     ),
     (
-        "settings that went away",
-        |env, _, _| std::fs::remove_file(user(env, ".claude/settings.json")).unwrap(),
+        "missing client settings",
+        |env, _, _| std::fs::remove_file(home_path(env, ".claude/settings.json")).unwrap(),
         "missing hooks: SessionStart",
     ),
     (
-        "a pipe in the place of bindings",
+        "a pipe in place of the bindings",
         |env, _, _| {
             let path = env.home_store().join("session-bindings.json");
             let _ = std::fs::remove_file(&path);
@@ -320,68 +319,69 @@ const DAMAGES: &[Damage] = &[
 ];
 
 fn edit(env: &TestEnv, from: &str, to: &str) {
-    env.edit(&user(env, ".claude/settings.json"), |text| text.replace(from, to));
+    env.edit(&home_path(env, ".claude/settings.json"), |text| text.replace(from, to));
 }
 
 fn remove_key(env: &TestEnv, event: &str) {
-    let path = user(env, ".claude/settings.json");
+    let path = home_path(env, ".claude/settings.json");
     let mut settings = read(&path);
     settings["hooks"].as_object_mut().unwrap().remove(event);
     env.write(&path, settings.to_string().as_bytes());
 }
 
-fn twice(env: &TestEnv) {
-    let path = user(env, ".claude/settings.json");
+fn duplicate_hook(env: &TestEnv) {
+    let path = home_path(env, ".claude/settings.json");
     let mut settings = read(&path);
     let hook = settings["hooks"]["Stop"][0].clone();
     settings["hooks"]["Stop"].as_array_mut().unwrap().push(hook);
     env.write(&path, settings.to_string().as_bytes());
 }
 
-/// What only a person can mend, mended by a person.
-fn by_hand(env: &TestEnv, what: &str, workspace: &str, node: &str) {
+/// Fixes a damage that `doctor --fix` leaves to the user.
+fn fix_by_hand(env: &TestEnv, what: &str, workspace: &str, node: &str) {
     match what {
-        "settings of an agent that cannot be read" => env.write(&user(env, ".claude/settings.json"), b"{}"),
-        "settings of ours that cannot be read" => {
+        "unreadable client settings" => env.write(&home_path(env, ".claude/settings.json"), b"{}"),
+        "unreadable tanmi settings" => {
             std::fs::remove_file(env.home_store().join("config.json")).unwrap();
         }
-        "rules that nobody agreed to" => drop(env.ok(&["rules", "trust", "--yes"])),
-        "a node whose status is none" => {
+        "untrusted rules" => drop(env.ok(&["rules", "trust", "--yes"])),
+        "a node with an invalid status" => {
             env.edit(&env.node_md(workspace, node), |text| {
                 text.replace("status: nonsense", "status: pending")
             });
         }
-        "hooks switched off" => edit(env, "\n  \"disableAllHooks\": true,", ""),
-        "a pipe in the place of bindings" => {
+        "disabled hooks" => edit(env, "\n  \"disableAllHooks\": true,", ""),
+        "a pipe in place of the bindings" => {
             std::fs::remove_file(env.home_store().join("session-bindings.json")).unwrap();
         }
         "a pause" => drop(env.ok(&["resume"])),
-        other => panic!("{other} should have been mended"),
+        other => panic!("{other}: `doctor --fix` should have fixed this"),
     }
 }
 
 #[test]
 fn doctor_reports_every_damage_and_fixes_what_it_can() {
-    for (what, damage, words) in DAMAGES {
+    for (what, damage, message) in DAMAGES {
         let env = TestEnv::new();
         let workspace = env.init();
         let node = env.node("root", "execution", "t");
         env.ok(&["memory", "save-fact", "a fact"]);
         env.ok(&["install", "--platform", "claude-code"]);
-        let well = env.run(&["doctor", "--json"]);
-        assert!(well.ok, "{what}: well before: {}", well.stdout);
+        let healthy = env.run(&["doctor", "--json"]);
+        assert!(healthy.ok, "{what}: not healthy before the damage: {}", healthy.stdout);
         damage(&env, &workspace, &node);
-        let ill = env.run(&["doctor"]);
-        assert!(!ill.ok && ill.stdout.contains(words), "{what}: {}", ill.stdout);
-        let line = ill.stdout.lines().skip_while(|line| !line.contains(words)).nth(1).unwrap_or_default();
-        assert!(line.trim_start().starts_with('→'), "{what} says what to do: {}", ill.stdout);
-        let mended = env.run(&["doctor", "--fix"]);
-        if !mended.ok {
-            by_hand(&env, what, &workspace, &node);
+        let damaged = env.run(&["doctor"]);
+        assert!(!damaged.ok && damaged.stdout.contains(message), "{what}: {}", damaged.stdout);
+        let line =
+            damaged.stdout.lines().skip_while(|line| !line.contains(message)).nth(1).unwrap_or_default();
+        assert!(line.trim_start().starts_with('→'), "{what}: no advice: {}", damaged.stdout);
+        let fixed = env.run(&["doctor", "--fix"]);
+        if !fixed.ok {
+            fix_by_hand(&env, what, &workspace, &node);
             env.ok(&["doctor", "--fix"]);
         }
         let again = env.run(&["doctor"]);
-        assert!(again.ok, "{what}: {}\n---\n{}", mended.stdout, again.stdout);
+        assert!(again.ok, "{what}: {}\n---\n{}", fixed.stdout, again.stdout);
         assert_eq!(env.status(&node), "pending", "{what}");
         assert_eq!(env.json(&["memory", "search", "fact"])["results"].as_array().unwrap().len(), 1, "{what}");
     }

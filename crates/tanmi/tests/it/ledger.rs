@@ -1,11 +1,11 @@
-//! What was said is on record, and everything can be silenced.
+//! The ledger of injected texts, and `pause`.
 
 use serde_json::json;
 
 use crate::agent::Agent;
 use crate::env::TestEnv;
 
-fn day(env: &TestEnv) -> std::path::PathBuf {
+fn day_file(env: &TestEnv) -> std::path::PathBuf {
     env.home_store().join("ledger/2025-12-11.jsonl")
 }
 
@@ -16,7 +16,7 @@ fn ledger_records_every_injected_text() {
     let (one, two) = (Agent::claude(&env, "one"), Agent::claude(&env, "two"));
     one.start("startup");
     env.ok(&["session", "bind", "--session", "one", "--workspace", &ws]);
-    let told = one.prompt("go");
+    let injected = one.prompt("go");
     assert_eq!(one.prompt("go"), "");
     two.start("startup");
     let view = env.json(&["ledger"]);
@@ -33,13 +33,13 @@ fn ledger_records_every_injected_text() {
             r#""one" "prompt_submit" ["context-refresh"]"#,
             r#""two" "session_start" ["session-info"]"#,
         ],
-        "silence leaves no line"
+        "a hook without injected text writes no entry"
     );
-    assert_eq!(view["entries"][1]["bytes"], told.len());
+    assert_eq!(view["entries"][1]["bytes"], injected.len());
     assert_eq!((&view["total"]["decisions"], &view["sessions"]["one"]["decisions"]), (&json!(3), &json!(2)));
     assert_eq!(view["days"]["2025-12-11"]["decisions"], 3);
     let one_line = env.json(&["ledger", "--session", "one", "--event", "prompt_submit", "--text"]);
-    assert_eq!(one_line["entries"][0]["content"], told.as_str(), "the exact text");
+    assert_eq!(one_line["entries"][0]["content"], injected.as_str(), "the exact text");
     assert_eq!(
         env.json(&["ledger", "--rule", "session-info", "--limit", "1"])["entries"][0]["session"],
         "two"
@@ -48,7 +48,7 @@ fn ledger_records_every_injected_text() {
     assert_eq!(env.error(&["ledger", "--day", "yesterday"])["code"], "INVALID_ARGUMENT");
     let shown = env.ok(&["ledger", "--text", "--session", "one"]);
     assert!(shown.contains("context-refresh") && shown.contains("│ Workspace: Auth"), "{shown}");
-    // Only what every run has in common.
+    // Only the parts that are the same in every run.
     assert!(shown.contains("2025-12-11") && shown.contains("total"), "{shown}");
 }
 
@@ -60,20 +60,20 @@ fn ledger_texts_are_deduplicated_masked_and_expire() {
     let agent = Agent::claude(&env, "s");
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     for _ in 0..3 {
-        assert!(agent.start("resume").contains("hunter2"), "the workspace's own rules are its own");
+        assert!(agent.start("resume").contains("hunter2"), "workspace rules are injected unmasked");
     }
     let texts = || std::fs::read_dir(env.home_store().join("ledger/texts")).unwrap().flatten();
     assert_eq!(texts().count(), 1);
     assert!(texts().all(|file| !std::fs::read_to_string(file.path()).unwrap().contains("hunter2")));
-    assert!(day(&env).exists());
+    assert!(day_file(&env).exists());
     env.tick(31 * 86_400_000);
     env.ok(&["ledger"]);
-    assert!(!day(&env).exists());
+    assert!(!day_file(&env).exists());
     agent.start("resume");
     assert_eq!(env.json(&["ledger"])["total"]["decisions"], 1);
     env.ok(&["config", "set", "ledger", "false"]);
     agent.start("resume");
-    assert_eq!(env.json(&["ledger"])["total"]["decisions"], 1, "switched off");
+    assert_eq!(env.json(&["ledger"])["total"]["decisions"], 1, "the ledger is disabled");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -96,7 +96,7 @@ fn pause_stops_all_injection() {
     env.ok(&["pause", "--for", "30m"]);
     assert_eq!(agent.start("startup"), "");
     env.tick(30 * 60_000);
-    assert!(!agent.start("startup").is_empty(), "it ends by itself");
+    assert!(!agent.start("startup").is_empty(), "the pause ends after its duration");
     for bad in ["", "5", "m", "-1h", "2w", "时"] {
         assert_eq!(env.error(&["pause", &format!("--for={bad}")])["code"], "INVALID_ARGUMENT", "{bad:?}");
     }

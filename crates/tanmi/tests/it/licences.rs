@@ -1,11 +1,10 @@
-//! Everything that is linked into the program may be: its licence is one that `deny.toml` allows, and it comes from the
-//! registry. For where cargo-deny is not installed; it knows more than this.
+//! Licences and sources of dependencies against `deny.toml`. Needs no cargo-deny, which checks more.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Every package that is built here, those of other systems left out: they may not have been downloaded.
+/// Returns the packages built for this system. Packages of other systems may not have been downloaded.
 fn packages() -> Vec<Value> {
     let output = std::process::Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", "host-tuple"])
@@ -17,13 +16,14 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
+/// Returns the licences that `deny.toml` allows.
 fn allowed() -> BTreeSet<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deny.toml")).unwrap();
     let list = text.split_once("\nallow = [").unwrap().1.split_once(']').unwrap().0;
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// What a package says of itself; a licence that is only a file is known by its first line.
+/// Returns the licence of a package. A licence that is only a file is recognized by its first line.
 fn licence(package: &Value) -> String {
     if let Some(expression) = package["license"].as_str() {
         return expression.to_owned();
@@ -33,11 +33,11 @@ fn licence(package: &Value) -> String {
         package["license_file"].as_str().map(|file| std::fs::read_to_string(folder.join(file)).unwrap());
     match file.as_deref().and_then(|text| text.lines().next()) {
         Some("MIT License") => String::from("MIT"),
-        other => panic!("{}: what is the licence {other:?}?", package["name"]),
+        other => panic!("{}: unknown licence {other:?}", package["name"]),
     }
 }
 
-/// Whether an SPDX expression can be met; an older way to write `OR` is a slash.
+/// Returns whether the allowed licences satisfy an SPDX expression. A slash is an older spelling of `OR`.
 fn is_met(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -108,12 +108,12 @@ fn licences_are_allowed_and_allow_list_is_minimal() {
     let licences: Vec<(String, String)> =
         packages().iter().map(|package| (package["name"].to_string(), licence(package))).collect();
     for (name, expression) in &licences {
-        assert!(is_met(expression, &allowed), "{name}: {expression} is not what deny.toml allows");
+        assert!(is_met(expression, &allowed), "{name}: {expression} is not allowed by deny.toml");
     }
     for licence in &allowed {
         let others: BTreeSet<String> = allowed.iter().filter(|other| *other != licence).cloned().collect();
         let is_needed = licences.iter().any(|(_, expression)| !is_met(expression, &others));
-        assert!(is_needed, "{licence}: nothing needs this allowance");
+        assert!(is_needed, "{licence}: no dependency needs this entry");
     }
 }
 

@@ -1,6 +1,6 @@
-//! One integration binary: the real `tanmi` in a hermetic home, with a fixed clock.
+//! The integration tests, in one binary. They run the real `tanmi` in a scratch home with a fixed clock.
 
-// A test that cannot go on panics; the lint knows `#[test]` functions and not their helpers.
+// Tests panic when they cannot continue. Clippy exempts `#[test]` functions from these lints, but not their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod agent;

@@ -1,4 +1,4 @@
-//! The MCP server as a client meets it: over pipes, with good and bad manners.
+//! The MCP server over pipes. This module has the client; submodules test the protocol and the tools.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -10,7 +10,7 @@ use crate::env::TestEnv;
 mod protocol;
 mod tools;
 
-/// A client that speaks line by line.
+/// An MCP client that exchanges one message per line.
 pub struct Client {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -28,14 +28,14 @@ impl Client {
         Client { child, stdin, stdout, next_id: 0 }
     }
 
-    /// Started and greeted.
+    /// Starts a server and initializes the connection.
     pub fn connect(env: &TestEnv) -> Client {
         let mut client = Client::start(env);
-        client.hello("2025-11-25");
+        client.initialize("2025-11-25");
         client
     }
 
-    fn hello(&mut self, version: &str) -> Value {
+    fn initialize(&mut self, version: &str) -> Value {
         let params = json!({
             "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
         });
@@ -60,6 +60,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
+    /// Sends a request without waiting for the response, and returns its id.
     fn post(&mut self, method: &str, params: Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -78,25 +79,25 @@ impl Client {
         self.post("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The result of a tool, whether good or bad.
+    /// Calls a tool and returns its result, success or error.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         assert!(answer.get("result").is_some(), "{tool}: {answer}");
         answer["result"].clone()
     }
 
-    /// Must succeed.
-    pub fn good(&mut self, tool: &str, arguments: Value) -> Value {
+    /// Calls a tool that must succeed and returns its structured content.
+    pub fn expect_ok(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{tool}: {result}");
-        // Old clients read the text, new ones the structure: both are there, and the same.
+        // Old clients read the text, new ones the structured content; both have the same data.
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(text, result["structuredContent"]);
         result["structuredContent"].clone()
     }
 
-    /// Must fail as a tool, not as a protocol: the error.
-    pub fn bad(&mut self, tool: &str, arguments: Value) -> Value {
+    /// Calls a tool that must fail with a tool error, not a protocol error, and returns the error.
+    pub fn expect_error(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], true, "{tool}: {result}");
         let error = result["structuredContent"]["error"].clone();
@@ -104,7 +105,7 @@ impl Client {
         error
     }
 
-    /// Closes the input and waits for a clean end.
+    /// Closes the input and waits for a successful exit.
     pub fn finish(mut self) {
         self.stdin.take();
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! What went wrong once on the line between event and agent.
+//! Regression tests of the pipeline from event to injected text.
 
 use serde_json::{Value, json};
 
@@ -24,13 +24,13 @@ fn context_has_priority_over_long_custom_rules() {
         &json!([{"id": "talk", "priority": 1, "match": {"events": ["prompt_submit"]}, "action": {"content": "x".repeat(3900)}}]),
     );
     let agent = Agent::claude(&env, "s");
-    let told = agent.prompt("a");
+    let injected = agent.prompt("a");
     assert!(
-        told.contains("Workspace: Auth") && !told.contains("xxx") && told.len() <= 10_000,
+        injected.contains("Workspace: Auth") && !injected.contains("xxx") && injected.len() <= 10_000,
         "{}",
-        told.len()
+        injected.len()
     );
-    assert!(agent.prompt("b").contains("xxx"), "what was left out is not taken for said");
+    assert!(agent.prompt("b").contains("xxx"), "a text that was left out is injected later");
     let explained = env.json(&["rules", "explain", "--session", "s", "--event", "session_start"]);
     assert!(explained["bytes"].as_u64().unwrap() <= 10_000);
 }
@@ -43,9 +43,9 @@ fn tool_texts_respect_byte_budget() {
         |n: usize| json!({"id": format!("r{n}"), "action": {"content": format!("{n}{}", "y".repeat(1200))}});
     global_rules(&env, &json!((0..100).map(rule).collect::<Vec<_>>()));
     let mut client = Client::connect(&env);
-    let checked = client.good("context_check", json!({"sessionId": "w", "trigger": "before_response"}));
+    let checked = client.expect_ok("context_check", json!({"sessionId": "w", "trigger": "before_response"}));
     assert!(checked["reminder"].as_str().unwrap().len() <= 10_000);
-    let status = client.good("session_status", json!({"sessionId": "w"}));
+    let status = client.expect_ok("session_status", json!({"sessionId": "w"}));
     assert!(status["reminders"].to_string().len() <= 11_000);
     client.finish();
 }
@@ -65,7 +65,7 @@ fn change_during_pause_is_injected_after_resume() {
     env.ok(&["workspace", "archive"]);
     assert!(agent.start("resume").contains("not bound"));
     env.ok(&["workspace", "restore", &ws]);
-    assert!(agent.prompt("x").contains(&ws), "the same for an archive");
+    assert!(agent.prompt("x").contains(&ws), "the same after an archived workspace is restored");
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn external_change_is_injected_despite_own_focus_change() {
     let agent = Agent::claude(&env, "s");
     assert!(agent.prompt("x").contains("Parent"));
     let mut client = Client::connect(&env);
-    client.good("node_transition", json!({"workspaceId": ws, "nodeId": child, "action": "start"}));
-    assert_eq!(agent.prompt("x"), "", "its own step");
+    client.expect_ok("node_transition", json!({"workspaceId": ws, "nodeId": child, "action": "start"}));
+    assert_eq!(agent.prompt("x"), "", "the session made this change itself");
     env.ok(&["node", "update", &parent, "--requirement", "changed by a person"]);
-    client.good("node_transition", json!({"action": "complete", "conclusion": "c"}));
+    client.expect_ok("node_transition", json!({"action": "complete", "conclusion": "c"}));
     client.finish();
     assert!(agent.prompt("x").contains("changed by a person"));
 }
@@ -100,7 +100,7 @@ fn clear_keeps_claim_on_node() {
     assert_eq!(env.json(&["node", "show", &node])["node"]["startedBy"], "after");
 }
 
-/// Binding prunes what is old; a state that somebody is just making is not.
+/// Binding prunes old session states, but not one that another process is just creating.
 #[test]
 fn concurrent_binds_and_starts_inject_once() {
     let env = TestEnv::new();
@@ -113,13 +113,13 @@ fn concurrent_binds_and_starts_inject_once() {
                 env.ok(&["session", "bind", "--session", &session, "--workspace", ws]);
                 let agent = Agent::claude(env, &session);
                 assert!(agent.start("startup").contains(ws));
-                assert_eq!(agent.prompt("x"), "", "{session} was told at its start");
+                assert_eq!(agent.prompt("x"), "", "{session} got the context at its start");
             });
         }
     });
 }
 
-/// Of two hooks of one session, the one that read its clock first may speak last.
+/// Of two hooks of one session, the one that read the clock first may run last.
 #[test]
 fn reminder_is_injected_once_despite_clock_skew() {
     let env = TestEnv::new();
@@ -135,7 +135,7 @@ fn reminder_is_injected_once_despite_clock_skew() {
     assert_eq!(agent.prompt("x"), "");
 }
 
-/// What a cloned project may hold: pipes, devices, giants.
+/// A cloned project may contain pipes and links to devices.
 #[cfg(unix)]
 #[test]
 fn irregular_files_do_not_stop_hook() {
@@ -145,18 +145,18 @@ fn irregular_files_do_not_stop_hook() {
     std::fs::create_dir_all(env.project.join(".tanmi")).unwrap();
     let agent = Agent::claude(&env, "s");
     let store = env.project.join(".tanmi-workspace");
-    let target_files = [
+    let paths = [
         env.project.join(".tanmi/rules.json"),
         env.project.join(".tanmi/config.json"),
         store.join("sessions.json"),
         store.join(&ws).join("rules.json"),
         env.home_store().join("config.json"),
     ];
-    for path in &target_files {
+    for path in &paths {
         std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     }
     assert!(agent.start("startup").contains(&ws));
-    for path in &target_files {
+    for path in &paths {
         std::fs::remove_file(path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
         assert!(made.success());
@@ -224,14 +224,14 @@ fn trust_applies_to_one_folder_and_can_be_revoked() {
         std::fs::create_dir_all(dir.join(".tanmi")).unwrap();
         env.write(&dir.join(".tanmi/rules.json"), rules.to_string().as_bytes());
     }
-    let speaks = |dir: &std::path::Path| {
+    let injects = |dir: &std::path::Path| {
         let payload = json!({"session_id": "s", "hook_event_name": "SessionStart", "cwd": dir});
         hook(&env, "claude-code", payload.to_string().as_bytes()).contains("from the rules")
     };
     env.init();
     assert!(env.run_in(&a, &["rules", "trust", "--yes"]).ok);
-    assert!(speaks(&a) && !speaks(&b), "the same words elsewhere are not agreed to");
-    assert!(env.run_in(&b, &["trust", "--yes"]).ok && speaks(&b));
+    assert!(injects(&a) && !injects(&b), "the same rules in another folder are not trusted");
+    assert!(env.run_in(&b, &["trust", "--yes"]).ok && injects(&b));
     assert!(env.run_in(&a, &["trust", "--revoke"]).ok);
-    assert!(!speaks(&a) && speaks(&b));
+    assert!(!injects(&a) && injects(&b));
 }

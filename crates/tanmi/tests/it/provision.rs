@@ -1,13 +1,13 @@
-//! The declared file, built from what is there, and provided to users of containers.
+//! `context build` and `context provision`: building the declared file and provisioning container users.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::declared_context::{declare, plain};
+use crate::declared_context::{declare, redact_root};
 use crate::env::TestEnv;
 
-/// The specification's own example.
+/// Creates the extensions folder of the specification's example.
 fn seed_tree(env: &TestEnv, dir: &Path) {
     let matter =
         |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n\n# {name}\n");
@@ -68,24 +68,24 @@ fn provision_specification_example_output() {
         "--manifest",
         manifest.to_str().unwrap(),
     ];
-    let mut out = plain(&env, &env.ok(&args));
+    let mut out = redact_root(&env, &env.ok(&args));
     let data = root.join("user_42/data");
     out.push_str(&tree(&data, 0));
     for file in [".claude/CLAUDE.md", ".claude/settings.json", ".mcp.json"] {
         out.push_str(&format!("\n== {file}\n{}", std::fs::read_to_string(data.join(file)).unwrap()));
     }
-    out.push_str(&format!("\n== again\n{}", plain(&env, &env.ok(&args))));
+    out.push_str(&format!("\n== again\n{}", redact_root(&env, &env.ok(&args))));
     insta::assert_snapshot!(out);
     let mut args =
         vec!["context", "show", "--root", root.to_str().unwrap(), "--user", "42", "--platform", "codex"];
     let shown = env.json(&args);
     assert_eq!(shown["declared"][0]["whose"], "container", "{shown}");
     assert!(shown["declared"].as_array().unwrap().iter().any(|file| file["told"] == true), "{shown}");
-    // Marks for the builder say nothing to a model.
+    // The markers of the builder are not shown to a model.
     args.push("--text");
-    let told = env.ok(&args);
-    assert!(told.contains("generate-docs-agent") && !told.contains("<!--"), "{told}");
-    // Built by itself it is the same file.
+    let injected = env.ok(&args);
+    assert!(injected.contains("generate-docs-agent") && !injected.contains("<!--"), "{injected}");
+    // `context build` produces the same file as `context provision`.
     let built = env.run_in(&data, &["context", "build", "--check", "--project", data.to_str().unwrap()]);
     assert!(built.ok, "{}{}", built.stdout, built.stderr);
 }
@@ -144,7 +144,7 @@ fn provision_keeps_files_and_edits_of_user() {
         read(".claude/CLAUDE.md").contains("# Written by hand")
             && read(".claude/CLAUDE.md").contains("**mine**: my own")
     );
-    // The user changes one file of ours; the host changes it too, drops another, and adds one.
+    // The user changes a provisioned file; the host changes the same file, removes another and adds one.
     env.write(
         &data.join(".claude/skills/patent/patent-writing/SKILL.md"),
         b"---\nname: patent-writing\ndescription: better\n---\n",
@@ -215,16 +215,20 @@ fn hostile_folders_are_refused_one_by_one() {
     for part in ["settings.json", "line 2", "passwd.md", "broken.md", "bare.md", "is already used by"] {
         assert!(bad.contains(part), "{part}: {bad}");
     }
-    assert!(root.join("user_bad/data/.claude/agents/generate-docs-agent.md").exists(), "the rest is done");
+    assert!(
+        root.join("user_bad/data/.claude/agents/generate-docs-agent.md").exists(),
+        "other files are still provisioned"
+    );
     assert_eq!(
         std::fs::read_to_string(root.join("user_bad/data/.claude/settings.json")).unwrap(),
         "{\n\"a\": 1\n\"b\": 2}"
     );
-    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing outside");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing is written outside");
     assert!(!env.root().join("x").exists() && !env.root().join("user_").exists());
 }
 
-/// What was built is ours, what stands between the marks is the person's, and nothing of theirs is lost in between.
+/// Text between the `tanmi:keep` markers belongs to the user and is kept. A file with damaged markers, or with edits
+/// outside of them, is refused.
 #[test]
 fn build_keeps_text_of_user_or_refuses() {
     let env = TestEnv::new();
@@ -247,19 +251,19 @@ fn build_keeps_text_of_user_or_refuses() {
     env.make(&env.project.join(".claude/agents/b.md"), "---\nname: b\ndescription: new\n---\n");
     env.ok(&["context", "build"]);
     assert!(read().contains("TOP\n\nMORE") && read().contains("| b | new |"));
-    let good = read();
+    let built_text = read();
     for damage in [
-        good.replace("<!-- tanmi:keep -->", ""),
-        good.replace("<!-- /tanmi:keep -->", ""),
-        good.replace("<!-- tanmi:keep -->", "").replace("<!-- /tanmi:keep -->", ""),
-        good.replace("| b | new |", "| b | MINE |"),
-        format!("{good}APPENDED\n"),
-        good.replace("MORE", "<!-- tanmi:keep -->"),
+        built_text.replace("<!-- tanmi:keep -->", ""),
+        built_text.replace("<!-- /tanmi:keep -->", ""),
+        built_text.replace("<!-- tanmi:keep -->", "").replace("<!-- /tanmi:keep -->", ""),
+        built_text.replace("| b | new |", "| b | MINE |"),
+        format!("{built_text}APPENDED\n"),
+        built_text.replace("MORE", "<!-- tanmi:keep -->"),
         String::from("# Never built\n<!-- tanmi:keep -->\nx\n<!-- /tanmi:keep -->\n"),
     ] {
         env.write(&path, damage.as_bytes());
         assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED", "{damage}");
-        assert_eq!(read(), damage, "and stays as it is");
+        assert_eq!(read(), damage, "the file is unchanged");
     }
 }
 
@@ -297,7 +301,7 @@ fn build_stays_inside_project() {
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
 }
 
-/// One user cannot reach into another's folder, whatever they put into their own.
+/// No manifest and no link in a user's folder gives access to another user's folder.
 #[test]
 fn users_cannot_reach_each_other() {
     let env = TestEnv::new();
@@ -333,8 +337,8 @@ fn users_cannot_reach_each_other() {
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &std::fs::metadata(one.join(".claude/skills/s/run.sh")).unwrap().permissions(),
     );
-    assert_eq!(mode & 0o111, 0o111, "a script stays one");
-    // A user's own file that happened to be the same is not ours to take away.
+    assert_eq!(mode & 0o111, 0o111, "a script stays executable");
+    // A file that the user already had with the same content is not removed.
     std::fs::remove_file(extensions.join("commands/generate-docs.md")).unwrap();
     assert!(provision().ok);
     assert!(
@@ -360,5 +364,5 @@ fn users_cannot_reach_each_other() {
     std::fs::remove_file(two.join("s.md")).unwrap();
     std::fs::remove_file(two.join(".claude/agents/own.md")).unwrap();
     assert!(!provision().ok);
-    assert_eq!(env.files(&two), of_two, "nothing of the other's changed");
+    assert_eq!(env.files(&two), of_two, "the other user's files are unchanged");
 }

@@ -1,5 +1,5 @@
-//! Programs people really run, from their registries at pinned versions. `scripts/install-clients` puts them into
-//! `.clients/`; without them these tests say that they were skipped, and CI counts that as a failure.
+//! Real clients from npm, at pinned versions. `scripts/install-clients` installs them into `.clients/`. Without them
+//! these tests print that they were skipped; in CI they fail.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use crate::env::TestEnv;
 use crate::scripted_model::Model;
 use crate::serve::Server;
 
+/// Returns the program of an installed client.
 fn client(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.clients/node_modules/.bin");
     let found = root.join(name).canonicalize().ok();
@@ -19,7 +20,7 @@ fn client(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The official MCP Inspector, from its command line.
+/// Uses the command line of the official MCP Inspector.
 #[test]
 fn mcp_inspector_lists_and_calls_tools() {
     let Some(inspector) = client("mcp-inspector") else { return };
@@ -51,7 +52,7 @@ fn mcp_inspector_lists_and_calls_tools() {
     assert_eq!(refused["structuredContent"]["error"]["code"], "INVALID_TRANSITION");
     assert_eq!(env.status(&id), "implementing");
 }
-/// The same over HTTP.
+
 #[test]
 fn mcp_inspector_works_over_http() {
     let Some(inspector) = client("mcp-inspector") else { return };
@@ -75,19 +76,19 @@ fn mcp_inspector_works_over_http() {
     assert_eq!(env.json(&["workspace", "list"])["total"], 1);
 }
 
-/// Claude Code, Codex, Gemini CLI and Copilot CLI, each in a scratch home, set up by `tanmi install` alone, with a
-/// scripted model of ours.
+/// A real client (Claude Code, Codex, Gemini CLI or Copilot CLI) in a scratch home, set up only by `tanmi install`, with
+/// a scripted model.
 struct Agent {
     env: TestEnv,
     model: Model,
     id: &'static str,
     program: PathBuf,
     session: Option<String>,
-    /// More arguments for the client.
+    /// Additional arguments for the client.
     extra: Vec<String>,
 }
 
-/// What a person has in their files before us.
+/// Returns the client's settings file as it is before the installation.
 fn settings(id: &str, port: u16, project: &str) -> Option<(&'static str, String)> {
     match id {
         "codex" => Some((
@@ -116,7 +117,7 @@ fn settings(id: &str, port: u16, project: &str) -> Option<(&'static str, String)
 impl Agent {
     fn new(id: &'static str, program: PathBuf) -> Agent {
         let env = TestEnv::new();
-        // Clients live now.
+        // Clients use the system clock.
         env.tick(tanmi_base::clock::now() - crate::env::NOW);
         let model = Model::start();
         let project = env.project.display().to_string();
@@ -130,8 +131,8 @@ impl Agent {
         Agent { env, model, id, program, session, extra: Vec::new() }
     }
 
-    /// One prompt in a process of its own; the second goes on with the session of the first.
-    fn turn(&mut self, prompt: &str, goes_on: bool) -> String {
+    /// Runs one prompt in a new process, in a new session or in that of the previous prompt. Returns the output.
+    fn turn(&mut self, prompt: &str, resumes: bool) -> String {
         let mut command = self.env.command_in(self.program.to_str().unwrap(), &self.env.project);
         let own = PathBuf::from(env!("CARGO_BIN_EXE_tanmi"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -143,7 +144,7 @@ impl Agent {
         match self.id {
             "claude-code" => {
                 command.args(["-p", "--dangerously-skip-permissions"]).args(&self.extra);
-                command.args([if goes_on { "--resume" } else { "--session-id" }, &session, "--", prompt]);
+                command.args([if resumes { "--resume" } else { "--session-id" }, &session, "--", prompt]);
                 command
                     .env("ANTHROPIC_BASE_URL", base)
                     .env("ANTHROPIC_API_KEY", "none")
@@ -156,18 +157,18 @@ impl Agent {
             }
             "codex" => {
                 command.args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]);
-                command.args(if goes_on { vec!["resume", &session, prompt] } else { vec![prompt] });
+                command.args(if resumes { vec!["resume", &session, prompt] } else { vec![prompt] });
                 command.env("SCRIPTED_KEY", "none");
             }
             "gemini-cli" => {
-                command.arg("--yolo").args(if goes_on { vec!["--resume", "latest"] } else { vec![] });
+                command.arg("--yolo").args(if resumes { vec!["--resume", "latest"] } else { vec![] });
                 command.args(["-p", prompt]);
                 command.env("GEMINI_API_KEY", "none").env("GOOGLE_GEMINI_BASE_URL", base);
                 command.env("GEMINI_TELEMETRY_ENABLED", "false").env("GEMINI_CLI_NO_RELAUNCH", "true");
             }
             _ => {
                 command.args(["-p", prompt, "--allow-all-tools", "--disable-builtin-mcps"]);
-                if goes_on {
+                if resumes {
                     command.arg(format!("--resume={session}"));
                 }
                 command.env("COPILOT_OFFLINE", "true").env("COPILOT_AUTO_UPDATE", "false");
@@ -180,23 +181,23 @@ impl Agent {
         finish(command, self.id)
     }
 
-    /// For a failure: of what the model saw, the lines that matter.
-    fn context(&self, said: &str, seen: &[String]) -> String {
+    /// Returns the relevant lines of the requests, for failure messages.
+    fn context(&self, output: &str, requests: &[String]) -> String {
         let is_ours = |line: &&str| {
             let words =
                 ["anmi", "SUBTASK", "Go on", "ubagent", "DONE", "ession", "roblem", "oal", "node-", "[["];
             words.iter().any(|word| line.contains(word)) && line.len() < 2000
         };
-        let mut out = format!("{}: told {:?}\nsaid {said}\n", self.id, self.told());
-        for text in seen {
+        let mut out = format!("{}: injected {:?}\noutput {output}\n", self.id, self.injections());
+        for text in requests {
             let lines: Vec<&str> = text.lines().filter(is_ours).collect();
             out.push_str(&format!("=== request\n{}\n", lines.join("\n")));
         }
         out
     }
 
-    /// What our hooks said, as the ledger has it: event and session.
-    fn told(&self) -> Vec<(String, String)> {
+    /// Returns event and session of every text that hooks injected, from the ledger.
+    fn injections(&self) -> Vec<(String, String)> {
         let entries = self.env.json(&["ledger"])["entries"].as_array().cloned().unwrap_or_default();
         let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         let hooks = entries.iter().filter(|entry| entry["source"] == "hook");
@@ -204,7 +205,7 @@ impl Agent {
     }
 }
 
-/// Runs a client to its end; one that hangs is killed, and that is a failure.
+/// Runs a client to its end and returns its output. A client that hangs is killed, which fails the test.
 fn finish(mut command: std::process::Command, id: &str) -> String {
     use std::io::Read;
     let piped = || std::process::Stdio::piped();
@@ -233,7 +234,7 @@ fn finish(mut command: std::process::Command, id: &str) -> String {
     text
 }
 
-/// Everything that the hooks claim, in a client that people run.
+/// Checks binding, context, reminders and subagents in a real client, and the uninstallation.
 fn check_client(id: &'static str, program: &str) {
     let Some(program) = client(program) else { return };
     let mut agent = Agent::new(id, program);
@@ -243,16 +244,16 @@ fn check_client(id: &'static str, program: &str) {
     let node = agent.env.node("root", "execution", "Check tokens");
 
     let bind = json!({"workspaceId": workspace, "nodeId": node});
-    let said = agent.turn(&format!("How do I install node.js? [[tool session_bind {bind}]]"), false);
-    let seen = agent.model.seen();
-    let told = agent.told();
-    let context = agent.context(&said, &seen);
-    // Unbound: its id at the start, and nothing at an ordinary prompt.
-    let events: Vec<&str> = told.iter().map(|(event, _)| event.as_str()).collect();
+    let output = agent.turn(&format!("How do I install node.js? [[tool session_bind {bind}]]"), false);
+    let requests = agent.model.request_texts();
+    let injections = agent.injections();
+    let context = agent.context(&output, &requests);
+    // An unbound session gets its id at the start, and nothing at an unrelated prompt.
+    let events: Vec<&str> = injections.iter().map(|(event, _)| event.as_str()).collect();
     assert_eq!(events, ["session_start"], "{context}");
-    let session = told[0].1.clone();
-    assert!(seen[0].contains(&session), "{context}");
-    // The tool was called without an id, and bound the session that the hooks know.
+    let session = injections[0].1.clone();
+    assert!(requests[0].contains(&session), "{context}");
+    // The tool call without a session id bound the session that the hooks know.
     let status = agent.env.json(&["session", "status", "--session", &session]);
     assert_eq!(
         (&status["bound"], &status["workspace"]["id"]),
@@ -263,22 +264,22 @@ fn check_client(id: &'static str, program: &str) {
     assert_eq!(*known, session, "{context}");
 
     agent.env.ok(&["problem", "--node", &node, "The tests time out"]);
-    agent.model.forget();
-    let said = agent.turn("Go on. [[agent SUBTASK: look around]]", true);
-    let seen = agent.model.seen();
-    let context = agent.context(&said, &seen);
+    agent.model.clear_requests();
+    let output = agent.turn("Go on. [[agent SUBTASK: look around]]", true);
+    let requests = agent.model.request_texts();
+    let context = agent.context(&output, &requests);
     let is_subagent = |text: &&String| text.contains("SUBTASK") && text.contains("You are a subagent");
-    let subagent = seen.iter().find(|text| is_subagent(text) && !text.contains("Go on."));
+    let subagent = requests.iter().find(|text| is_subagent(text) && !text.contains("Go on."));
     assert!(
         subagent.is_some_and(|text| text.contains(goal) && text.contains(&node)),
-        "a subagent is told: {context}"
+        "the subagent gets the context: {context}"
     );
-    let main = seen.iter().find(|text| text.contains("Go on.")).unwrap();
+    let main = requests.iter().find(|text| text.contains("Go on.")).unwrap();
     assert!(main.contains(goal), "bound context: {context}");
     assert!(main.contains("The tests time out") && main.contains("problem_clear"), "a reminder: {context}");
     assert!(!main.contains("You are a subagent"), "{context}");
 
-    // And out again: what the person had is what is left.
+    // The uninstallation leaves the original settings.
     agent.env.ok(&["uninstall"]);
     if let Some((path, text)) = settings(id, agent.model.port, &agent.env.project.display().to_string()) {
         let left = std::fs::read_to_string(agent.env.root().join("home").join(path)).unwrap();
@@ -286,7 +287,7 @@ fn check_client(id: &'static str, program: &str) {
     }
 }
 
-/// Several prompts in one process, so that there is something to compact.
+/// Sends several prompts to one process, so that the conversation can be compacted.
 fn conversation(agent: &Agent, prompts: &[&str]) -> String {
     use std::io::{BufRead, BufReader, Write};
     let mut command = agent.env.command_in(agent.program.to_str().unwrap(), &agent.env.project);
@@ -325,8 +326,8 @@ fn conversation(agent: &Agent, prompts: &[&str]) -> String {
     out
 }
 
-/// Declared context: once at the start, once after a compaction, and not again at the next prompt. A subagent gets the part
-/// of its type; its parent does not.
+/// Declared context is injected once at the start and once after a compaction. A subagent gets the part of its type; its
+/// parent does not.
 #[test]
 fn claude_code_gets_declared_context_once_and_after_compaction() {
     let Some(program) = client("claude") else { return };
@@ -343,11 +344,11 @@ fn claude_code_gets_declared_context_once_and_after_compaction() {
     let workspace = agent.env.init();
     agent.env.ok(&["workspace", "update", "--add-rule", "RULE-OF-THE-WORKSPACE"]);
     agent.env.ok(&["session", "bind", "-w", &workspace, "--session", agent.session.as_ref().unwrap()]);
-    let said = conversation(&agent, &["ALPHA", "BRAVO", "/compact", "CHARLIE", "DELTA [[agent SUBTASK]]"]);
-    let seen = agent.model.seen();
-    let context = agent.context(&said, &seen);
+    let output = conversation(&agent, &["ALPHA", "BRAVO", "/compact", "CHARLIE", "DELTA [[agent SUBTASK]]"]);
+    let requests = agent.model.request_texts();
+    let context = agent.context(&output, &requests);
     let last = |word: &str| {
-        seen.iter().rfind(|text| text.contains(word) && !text.contains("You are a subagent")).unwrap()
+        requests.iter().rfind(|text| text.contains(word) && !text.contains("You are a subagent")).unwrap()
     };
     let count = |text: &str| text.matches("DECLARED-FOR-ALL").count();
     assert_eq!(count(last("BRAVO")), 1, "once at the start, not again at the next prompt: {context}");
@@ -355,13 +356,13 @@ fn claude_code_gets_declared_context_once_and_after_compaction() {
     assert!(!after.contains("ALPHA"), "it was compacted: {context}");
     assert_eq!(count(after), 1, "once after the compaction: {context}");
     assert!(!after.contains("ONLY-FOR-THIS-TYPE"), "the parent does not have it: {context}");
-    let subagent = seen.iter().find(|text| text.contains("You are a subagent")).unwrap();
+    let subagent = requests.iter().find(|text| text.contains("You are a subagent")).unwrap();
     for part in ["RULE-OF-THE-WORKSPACE", "ONLY-FOR-THIS-TYPE", "DECLARED-FOR-ALL"] {
         assert!(subagent.contains(part), "{part}: {context}");
     }
 }
 
-/// The plugin is a second way in; with both, everything is still said once.
+/// With the plugin, and with plugin and installation together, every text is injected once.
 #[test]
 fn claude_code_with_plugin_gets_each_text_once() {
     let Some(program) = client("claude") else { return };
@@ -371,18 +372,23 @@ fn claude_code_with_plugin_gets_each_text_once() {
     agent.extra = vec![String::from("--plugin-dir"), plugin.display().to_string()];
     let workspace = agent.env.init();
     let bind = json!({"workspaceId": workspace});
-    let said = agent.turn(&format!("Hello. [[tool session_bind {bind}]]"), false);
-    let seen = agent.model.seen();
-    assert_eq!(agent.told().len(), 1, "{}", agent.context(&said, &seen));
+    let output = agent.turn(&format!("Hello. [[tool session_bind {bind}]]"), false);
+    let requests = agent.model.request_texts();
+    assert_eq!(agent.injections().len(), 1, "{}", agent.context(&output, &requests));
     let bound = agent.env.json(&["session", "status", "--session", agent.session.as_ref().unwrap()]);
-    assert_eq!(bound["bound"], true, "{}", agent.context(&said, &seen));
+    assert_eq!(bound["bound"], true, "{}", agent.context(&output, &requests));
 
     agent.env.ok(&["install", "--platform", "claude-code"]);
-    agent.model.forget();
-    let said = agent.turn("Go on.", true);
-    let seen = agent.model.seen();
-    let count = seen[0].matches("<tanmi-workspace-context>").count();
-    assert_eq!((count, agent.told().len()), (2, 2), "once in each turn: {}", agent.context(&said, &seen));
+    agent.model.clear_requests();
+    let output = agent.turn("Go on.", true);
+    let requests = agent.model.request_texts();
+    let count = requests[0].matches("<tanmi-workspace-context>").count();
+    assert_eq!(
+        (count, agent.injections().len()),
+        (2, 2),
+        "once in each turn: {}",
+        agent.context(&output, &requests)
+    );
 }
 
 #[test]

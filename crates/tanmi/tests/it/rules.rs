@@ -1,4 +1,4 @@
-//! Custom rules from file to agent: where they are looked for, trust, `rules list|check|explain`.
+//! Custom rules: their sources, trust, and `rules list|check|explain`.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::mcp::Client;
 
 const SEED: &str = include_str!("../../../engine/src/custom/seed-rules.json");
 
-fn put(env: &TestEnv, path: &std::path::Path, text: &str) {
+fn write_file(env: &TestEnv, path: &std::path::Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     env.write(path, text.as_bytes());
 }
 
 fn project_rules(env: &TestEnv, text: &str) {
-    put(env, &env.project.join(".tanmi/rules.json"), text);
+    write_file(env, &env.project.join(".tanmi/rules.json"), text);
 }
 
 fn rule(id: &str, event: &str, content: &str) -> String {
@@ -22,15 +22,15 @@ fn rule(id: &str, event: &str, content: &str) -> String {
         .to_string()
 }
 
-/// A task that is ready to complete.
-fn task(env: &TestEnv, title: &str) -> String {
-    let task = env.node("root", "execution", title);
-    env.ok(&["node", "transition", &task, "--action", "start"]);
-    task
+/// Creates and starts a node.
+fn started_node(env: &TestEnv, title: &str) -> String {
+    let started_node = env.node("root", "execution", title);
+    env.ok(&["node", "transition", &started_node, "--action", "start"]);
+    started_node
 }
 
-fn complete(env: &TestEnv, task: &str, conclusion: &str) -> Vec<String> {
-    let args = ["node", "transition", task, "--action", "complete", "--conclusion", conclusion];
+fn complete(env: &TestEnv, started_node: &str, conclusion: &str) -> Vec<String> {
+    let args = ["node", "transition", started_node, "--action", "complete", "--conclusion", conclusion];
     let done = env.json(&args);
     let reminders = done["reminders"].as_array().cloned().unwrap_or_default();
     reminders.iter().map(|text| text.as_str().unwrap().to_owned()).collect()
@@ -42,7 +42,11 @@ fn specification_rules_file_works_once_trusted() {
     env.json(&["workspace", "init", "--name", "认证", "--goal", "JWT", "--rule", "文档同步更新"]);
     project_rules(&env, SEED);
     env.node("root", "execution", "还没做");
-    assert_eq!(complete(&env, &task(&env, "实现甲"), "写完了"), [""; 0], "untrusted rules say nothing");
+    assert_eq!(
+        complete(&env, &started_node(&env, "实现甲"), "写完了"),
+        [""; 0],
+        "untrusted rules are ignored"
+    );
     let explain = |node: &str| {
         let args = ["rules", "explain", "--event", "task_complete", "--workspace"];
         let ws = env.json(&["workspace", "show"])["workspaceId"].as_str().unwrap().to_owned();
@@ -52,7 +56,7 @@ fn specification_rules_file_works_once_trusted() {
         let rules = explained["rules"].as_array().unwrap();
         rules.iter().find(|rule| rule["id"] == id).unwrap()["verdict"].as_str().unwrap().to_owned()
     };
-    let node = task(&env, "实现乙");
+    let node = started_node(&env, "实现乙");
     assert_eq!(verdict(&explain(&node), "user/require-test"), "untrusted");
     let refused = env.error(&["rules", "trust"]);
     assert_eq!(refused["code"], "CONFIRMATION_REQUIRED");
@@ -62,20 +66,24 @@ fn specification_rules_file_works_once_trusted() {
     assert_eq!(verdict(&explained, "smart-reminder"), "other-event");
     let (test, docs) = ("请确保已运行测试后再标记完成", "根据工作区规则，请检查是否需要更新相关文档");
     assert_eq!(complete(&env, &node, "写完了"), [test, docs]);
-    assert_eq!(complete(&env, &task(&env, "实现丙"), "测试通过"), [docs]);
+    assert_eq!(complete(&env, &started_node(&env, "实现丙"), "测试通过"), [docs]);
 
     let mut client = Client::connect(&env);
-    let node = task(&env, "实现丁");
-    let done =
-        client.good("node_transition", json!({"nodeId": node, "action": "complete", "conclusion": "好"}));
-    assert_eq!(done["reminders"], json!([test, docs]), "the same through MCP");
+    let node = started_node(&env, "实现丁");
+    let done = client
+        .expect_ok("node_transition", json!({"nodeId": node, "action": "complete", "conclusion": "好"}));
+    assert_eq!(done["reminders"], json!([test, docs]), "the same over MCP");
     client.finish();
 
     project_rules(&env, &SEED.replace("请确保", "务必"));
-    assert_eq!(complete(&env, &task(&env, "实现戊"), "写完了"), [""; 0], "another content is not agreed to");
+    assert_eq!(
+        complete(&env, &started_node(&env, "实现戊"), "写完了"),
+        [""; 0],
+        "changed content is not trusted"
+    );
     project_rules(&env, SEED);
     env.ok(&["config", "set", "customRules", "false"]);
-    assert_eq!(complete(&env, &task(&env, "实现己"), "写完了"), [""; 0], "switched off");
+    assert_eq!(complete(&env, &started_node(&env, "实现己"), "写完了"), [""; 0], "disabled by the setting");
 }
 
 #[test]
@@ -83,26 +91,34 @@ fn rule_sources_override_each_other_once_trusted() {
     let env = TestEnv::new();
     let ws = env.init();
     let agent = Agent::claude(&env, "s");
-    put(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "prompt_submit", "from the user"));
+    write_file(
+        &env,
+        &env.root().join("home/.tanmi/rules.json"),
+        &rule("r", "prompt_submit", "from the user"),
+    );
     assert!(
         agent.prompt("x").contains("from the user"),
-        "an unbound session too; the user's own need no trust"
+        "the user's own rules need no trust and apply to unbound sessions"
     );
     assert_eq!(agent.prompt("x"), "", "throttled for three minutes");
     project_rules(&env, &rule("r", "prompt_submit", "from the project"));
-    put(&env, &env.workspace_dir(&ws).join("rules.json"), &rule("r", "prompt_submit", "from the workspace"));
+    write_file(
+        &env,
+        &env.workspace_dir(&ws).join("rules.json"),
+        &rule("r", "prompt_submit", "from the workspace"),
+    );
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     let next = || {
         env.tick(180_000);
         agent.prompt("x")
     };
-    assert!(next().contains("from the user"), "what is not trusted hides nothing");
+    assert!(next().contains("from the user"), "an untrusted rule does not override another");
     let listed = env.json(&["rules", "list", "--source", "project"]);
     assert_eq!((&listed["rules"][0]["state"], &listed["total"]), (&json!("untrusted"), &json!(1)));
     env.ok(&["trust", "--yes"]);
-    let told = next();
-    assert!(told.contains("from the workspace") && !told.contains("from the project"), "{told}");
-    assert!(told.contains("<tanmi-smart-reminder>"), "{told}");
+    let injected = next();
+    assert!(injected.contains("from the workspace") && !injected.contains("from the project"), "{injected}");
+    assert!(injected.contains("<tanmi-smart-reminder>"), "{injected}");
     std::fs::remove_file(env.workspace_dir(&ws).join("rules.json")).unwrap();
     assert!(next().contains("from the project"));
     env.ok(&["trust", "--revoke"]);
@@ -119,11 +135,11 @@ fn created_project_is_trusted_and_cloned_one_is_not() {
         let file: Value = serde_json::from_slice(&file).unwrap_or_default();
         file["projects"].as_object().map_or(0, |projects| projects.len())
     };
-    assert_eq!(trusted(&env), 1, "created here");
+    assert_eq!(trusted(&env), 1, "a created project is trusted");
     let other = TestEnv::new();
     project_rules(&other, SEED);
     other.init();
-    assert_eq!(trusted(&other), 0, "something was there before");
+    assert_eq!(trusted(&other), 0, "a project with existing files is not trusted");
     other.ok(&["trust", "--yes"]);
     assert_eq!(trusted(&other), 1);
 }
@@ -146,7 +162,7 @@ fn malformed_rules_are_silent_and_logged_once() {
             "rule b:",
         ),
     ] {
-        put(&env, &global, text);
+        write_file(&env, &global, text);
         for _ in 0..3 {
             assert_eq!(agent.prompt("x"), "", "{text}");
         }
@@ -159,7 +175,7 @@ fn malformed_rules_are_silent_and_logged_once() {
     assert_eq!(agent.prompt("x"), "", "a folder where a file should be");
 }
 
-/// What `list`, `check` and `explain` show to people, in both languages.
+/// Output of `list`, `check` and `explain` in both languages.
 #[test]
 fn rules_commands_output() {
     for (lang, name) in [("en_US.UTF-8", "en"), ("zh_CN.UTF-8", "zh")] {
@@ -168,8 +184,8 @@ fn rules_commands_output() {
         let pick = |zh_text: &'static str, en: &'static str| if zh { zh_text } else { en };
         let made = env.json(&["workspace", "init", "--name", pick("认证", "Auth"), "--goal", "JWT"]);
         let ws = made["workspaceId"].as_str().unwrap().to_owned();
-        let task = task(&env, pick("实现", "Build"));
-        env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+        let started_node = started_node(&env, pick("实现", "Build"));
+        env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &started_node]);
         let agent = Agent::claude(&env, "s");
         agent.prompt("x");
         let text = json!({"customRules": [
@@ -236,7 +252,7 @@ fn explain_replays_recorded_payload_without_writing() {
 fn status_check_rule_becomes_reminder() {
     let env = TestEnv::new();
     env.init();
-    put(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "status_check", "keep it short"));
+    write_file(&env, &env.root().join("home/.tanmi/rules.json"), &rule("r", "status_check", "keep it short"));
     let status = env.json(&["session", "status", "--session", "s"]);
     assert_eq!(status["reminders"], json!(["keep it short"]));
 }

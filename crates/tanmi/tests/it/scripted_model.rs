@@ -1,13 +1,13 @@
-//! A scripted model on the loopback interface that speaks what agents speak to theirs: Anthropic's messages, OpenAI's
-//! responses and chat completions, Gemini's generateContent. It does what the prompt says, one step per request:
+//! A scripted model on the loopback interface that implements the APIs which clients use: Anthropic messages, OpenAI
+//! responses and chat completions, and Gemini generateContent. The prompt contains the steps, one per request:
 //!
 //! ```text
-//! [[tool NAME {json}]]   calls the tool whose name ends like this
-//! [[agent PROMPT]]       starts a subagent
+//! [[tool NAME {json}]]   call the tool whose name ends with NAME
+//! [[agent PROMPT]]       start a subagent
 //! ```
 //!
-//! and answers `DONE` when nothing is left. Which step is next is read off the conversation itself, so nothing has to be
-//! remembered between requests. Everything it is sent is kept.
+//! The model answers `DONE` after the last step. The next step follows from the conversation in the request, so the model
+//! keeps no state between requests. Every request is recorded.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+/// A running scripted model.
 pub struct Model {
     pub port: u16,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -34,20 +35,20 @@ enum Wire {
     Gemini,
 }
 
-/// One thing that was said in a conversation, whatever the wire.
-enum Said {
-    /// By the person, the client or a hook.
+/// One entry of a conversation, independent of the wire format.
+enum Entry {
+    /// A text of the user, the client or a hook.
     Text(String),
-    /// A tool that the model called.
+    /// A tool call of the model.
     Call(String),
-    /// What a tool answered.
-    Answer(String),
+    /// The result of a tool.
+    ToolResult(String),
 }
 
 enum Step {
     Tool(String, Value),
     Agent(String),
-    /// Clients that start agents in the background have to be asked for their end.
+    /// Wait for a subagent, in clients that run subagents in the background.
     Wait,
     Done,
 }
@@ -57,39 +58,39 @@ impl Model {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let kept = requests.clone();
+        let recorded = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let kept = kept.clone();
-                std::thread::spawn(move || serve(stream, &kept));
+                let recorded = recorded.clone();
+                std::thread::spawn(move || serve(stream, &recorded));
             }
         });
         Model { port, requests }
     }
 
-    /// What each request of an agent's loop carried, tool calls left out: one text per request.
-    pub fn seen(&self) -> Vec<String> {
+    /// Returns the text of each request that offered tools, without tool calls.
+    pub fn request_texts(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap().clone();
         requests
             .iter()
             .filter(|request| !tools(request).is_empty())
             .map(|request| {
-                let said = conversation(request).into_iter().filter_map(|said| match said {
-                    Said::Text(text) | Said::Answer(text) => Some(text),
-                    Said::Call(_) => None,
+                let entries = conversation(request).into_iter().filter_map(|entry| match entry {
+                    Entry::Text(text) | Entry::ToolResult(text) => Some(text),
+                    Entry::Call(_) => None,
                 });
                 let system = texts(&request.body["system"]).join("\n");
-                format!("{system}\n{}", said.collect::<Vec<_>>().join("\n"))
+                format!("{system}\n{}", entries.collect::<Vec<_>>().join("\n"))
             })
             .collect()
     }
 
-    pub fn forget(&self) {
+    pub fn clear_requests(&self) {
         self.requests.lock().unwrap().clear();
     }
 }
 
-fn serve(stream: TcpStream, kept: &Mutex<Vec<Request>>) {
+fn serve(stream: TcpStream, recorded: &Mutex<Vec<Request>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     loop {
@@ -109,13 +110,13 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<Request>>) {
             _ => None,
         };
         let (Some(wire), "POST") = (wire, method.as_str()) else {
-            send(&mut stream, "application/json", &other(&path).to_string());
+            send(&mut stream, "application/json", &other_response(&path).to_string());
             continue;
         };
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let request = Request { wire, body };
         let step = next_step(&request);
-        kept.lock().unwrap().push(request.clone());
+        recorded.lock().unwrap().push(request.clone());
         let streams = path.contains("stream") || request.body["stream"] == true;
         let (kind, text) = answer(&request, &step, streams);
         send(&mut stream, kind, &text);
@@ -160,8 +161,8 @@ fn send(stream: &mut TcpStream, kind: &str, body: &str) {
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
 }
 
-/// Lists of models, counts of tokens, and whatever else clients ask for.
-fn other(path: &str) -> Value {
+/// Returns the response to requests other than generation: model lists, token counts and anything else.
+fn other_response(path: &str) -> Value {
     match path {
         path if path.contains("count_tokens") => json!({"input_tokens": 100}),
         path if path.contains("countTokens") => json!({"totalTokens": 100}),
@@ -172,7 +173,7 @@ fn other(path: &str) -> Value {
     }
 }
 
-/// All texts inside a value, in order.
+/// Returns all texts inside a value, in order.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -197,57 +198,57 @@ fn name(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn conversation(request: &Request) -> Vec<Said> {
+fn conversation(request: &Request) -> Vec<Entry> {
     let body = &request.body;
-    let mut said = Vec::new();
+    let mut entries = Vec::new();
     match request.wire {
         Wire::Messages => {
             for message in list(&body["messages"]) {
                 for block in list(&message["content"]) {
-                    said.push(match block["type"].as_str() {
-                        Some("tool_use") => Said::Call(name(&block["name"])),
-                        Some("tool_result") => Said::Answer(joined(&block["content"])),
-                        _ => Said::Text(joined(block)),
+                    entries.push(match block["type"].as_str() {
+                        Some("tool_use") => Entry::Call(name(&block["name"])),
+                        Some("tool_result") => Entry::ToolResult(joined(&block["content"])),
+                        _ => Entry::Text(joined(block)),
                     });
                 }
-                said.extend(message["content"].as_str().map(|text| Said::Text(text.to_owned())));
+                entries.extend(message["content"].as_str().map(|text| Entry::Text(text.to_owned())));
             }
         }
         Wire::Responses => {
-            said.extend(list(&body["input"]).iter().map(|item| match item["type"].as_str() {
-                Some("function_call") => Said::Call(name(&item["name"])),
-                Some("function_call_output") => Said::Answer(joined(&item["output"])),
-                _ => Said::Text(joined(&item["content"])),
+            entries.extend(list(&body["input"]).iter().map(|item| match item["type"].as_str() {
+                Some("function_call") => Entry::Call(name(&item["name"])),
+                Some("function_call_output") => Entry::ToolResult(joined(&item["output"])),
+                _ => Entry::Text(joined(&item["content"])),
             }));
         }
         Wire::Chat => {
             for message in list(&body["messages"]) {
-                said.push(match message["role"].as_str() {
-                    Some("tool") => Said::Answer(joined(&message["content"])),
-                    _ => Said::Text(joined(&message["content"])),
+                entries.push(match message["role"].as_str() {
+                    Some("tool") => Entry::ToolResult(joined(&message["content"])),
+                    _ => Entry::Text(joined(&message["content"])),
                 });
                 let calls = list(&message["tool_calls"]).iter();
-                said.extend(calls.map(|call| Said::Call(name(&call["function"]["name"]))));
+                entries.extend(calls.map(|call| Entry::Call(name(&call["function"]["name"]))));
             }
         }
         Wire::Gemini => {
             for part in list(&body["contents"]).iter().flat_map(|content| list(&content["parts"])) {
-                said.push(match part {
+                entries.push(match part {
                     part if part.get("functionCall").is_some() => {
-                        Said::Call(name(&part["functionCall"]["name"]))
+                        Entry::Call(name(&part["functionCall"]["name"]))
                     }
                     part if part.get("functionResponse").is_some() => {
-                        Said::Answer(part["functionResponse"]["response"].to_string())
+                        Entry::ToolResult(part["functionResponse"]["response"].to_string())
                     }
-                    part => Said::Text(joined(part)),
+                    part => Entry::Text(joined(part)),
                 });
             }
         }
     }
-    said
+    entries
 }
 
-/// Names of the tools the client offers; of a group of them as `group|tool`.
+/// Returns the names of the tools that the client offers; tools of a namespace as `group|tool`.
 fn tools(request: &Request) -> Vec<String> {
     let listed = list(&request.body["tools"]).iter();
     match request.wire {
@@ -271,8 +272,8 @@ fn tools(request: &Request) -> Vec<String> {
     }
 }
 
-/// The steps that a prompt asks for.
-fn script(text: &str) -> Vec<Step> {
+/// Parses the steps of a prompt.
+fn parse_steps(text: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("[[") {
@@ -290,42 +291,44 @@ fn script(text: &str) -> Vec<Step> {
     steps
 }
 
-/// The one after those that were done since the latest prompt that asks for some.
+/// Returns the first step of the latest prompt with steps that the conversation does not contain yet.
 fn next_step(request: &Request) -> Step {
     let offered = tools(request);
     if offered.is_empty() {
         return Step::Done;
     }
-    let said = conversation(request);
-    let asks = |said: &Said| matches!(said, Said::Text(text) if !script(text).is_empty());
-    let Some(at) = said.iter().rposition(asks) else { return Step::Done };
-    let Said::Text(prompt) = &said[at] else { return Step::Done };
+    let entries = conversation(request);
+    let has_steps = |entry: &Entry| matches!(entry, Entry::Text(text) if !parse_steps(text).is_empty());
+    let Some(at) = entries.iter().rposition(has_steps) else { return Step::Done };
+    let Entry::Text(prompt) = &entries[at] else { return Step::Done };
     let waits = offered.iter().any(|tool| tool.ends_with("wait_agent"));
-    let done =
-        said[at..].iter().filter(|said| matches!(said, Said::Call(name) if name != "ToolSearch")).count();
-    let steps = script(prompt).into_iter().filter(|step| waits || !matches!(step, Step::Wait));
+    let done = entries[at..]
+        .iter()
+        .filter(|entry| matches!(entry, Entry::Call(name) if name != "ToolSearch"))
+        .count();
+    let steps = parse_steps(prompt).into_iter().filter(|step| waits || !matches!(step, Step::Wait));
     steps.into_iter().nth(done).unwrap_or(Step::Done)
 }
 
-/// The call a client understands: the tool's name as it offers it, and its input.
+/// Returns the tool call for a step: the tool's name as the client offers it, and its input.
 fn call(request: &Request, step: &Step) -> Option<(String, Value)> {
     let offered = tools(request);
     let find = |wanted: &str| {
-        let is_it = |tool: &&String| {
+        let has_name = |tool: &&String| {
             tool.strip_suffix(wanted).is_some_and(|head| head.is_empty() || head.ends_with(['_', '-', '|']))
         };
-        offered.iter().find(is_it).cloned()
+        offered.iter().find(has_name).cloned()
     };
     match step {
         Step::Done => None,
         Step::Tool(tool, input) => Some(match find(tool) {
             Some(name) => (name, input.clone()),
-            // Only named so far: what it takes is fetched when it is asked for.
+            // The client has only named this tool; `ToolSearch` loads its schema.
             None => {
                 let tail = format!("__{tool}");
-                let said = conversation(request);
-                let texts = said.iter().filter_map(|said| match said {
-                    Said::Text(text) => Some(text.as_str()),
+                let entries = conversation(request);
+                let texts = entries.iter().filter_map(|entry| match entry {
+                    Entry::Text(text) => Some(text.as_str()),
                     _ => None,
                 });
                 let name = texts.flat_map(str::split_whitespace).find(|word| word.ends_with(&tail));
@@ -334,9 +337,9 @@ fn call(request: &Request, step: &Step) -> Option<(String, Value)> {
             }
         }),
         Step::Wait => {
-            let said = conversation(request);
-            let ids = said.iter().rev().filter_map(|said| match said {
-                Said::Answer(text) => {
+            let entries = conversation(request);
+            let ids = entries.iter().rev().filter_map(|entry| match entry {
+                Entry::ToolResult(text) => {
                     serde_json::from_str::<Value>(text).ok()?["agent_id"].as_str().map(String::from)
                 }
                 _ => None,
@@ -389,10 +392,10 @@ fn messages(model: &Value, call: Option<(String, Value)>, streams: bool) -> (&'s
     let (block, reason) = match &call {
         None => (json!({"type": "text", "text": "DONE"}), "end_turn"),
         Some((tool, input)) => {
-            (json!({"type": "tool_use", "id": unique("toolu"), "name": tool, "input": input}), "tool_use")
+            (json!({"type": "tool_use", "id": unique_id("toolu"), "name": tool, "input": input}), "tool_use")
         }
     };
-    let mut message = json!({"id": unique("msg"), "type": "message", "role": "assistant", "model": model, "content": [block], "stop_reason": reason, "stop_sequence": null, "usage": usage});
+    let mut message = json!({"id": unique_id("msg"), "type": "message", "role": "assistant", "model": model, "content": [block], "stop_reason": reason, "stop_sequence": null, "usage": usage});
     if !streams {
         return (JSON, message.to_string());
     }
@@ -419,19 +422,19 @@ fn messages(model: &Value, call: Option<(String, Value)>, streams: bool) -> (&'s
 fn responses(call: Option<(String, Value)>) -> (&'static str, String) {
     let item = match &call {
         None => {
-            json!({"type": "message", "role": "assistant", "id": unique("msg"), "content": [{"type": "output_text", "text": "DONE", "annotations": []}]})
+            json!({"type": "message", "role": "assistant", "id": unique_id("msg"), "content": [{"type": "output_text", "text": "DONE", "annotations": []}]})
         }
         Some((tool, input)) => {
             let (group, tool) =
                 tool.split_once('|').map_or((None, tool.as_str()), |(group, tool)| (Some(group), tool));
-            let mut item = json!({"type": "function_call", "id": unique("fc"), "call_id": unique("call"), "name": tool, "arguments": input.to_string()});
+            let mut item = json!({"type": "function_call", "id": unique_id("fc"), "call_id": unique_id("call"), "name": tool, "arguments": input.to_string()});
             if let Some(group) = group {
                 item["namespace"] = group.into();
             }
             item
         }
     };
-    let id = unique("resp");
+    let id = unique_id("resp");
     let usage = json!({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 10, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 110});
     let stream = [
         json!({"type": "response.created", "response": {"id": id, "object": "response", "status": "in_progress", "output": []}}),
@@ -443,13 +446,13 @@ fn responses(call: Option<(String, Value)>) -> (&'static str, String) {
 }
 
 fn chat(model: &Value, call: Option<(String, Value)>, streams: bool) -> (&'static str, String) {
-    let id = unique("chatcmpl");
+    let id = unique_id("chatcmpl");
     let usage = json!({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110});
     let (message, reason) = match &call {
         None => (json!({"role": "assistant", "content": "DONE"}), "stop"),
         Some((tool, input)) => {
             let function = json!({"name": tool, "arguments": input.to_string()});
-            let call = json!({"index": 0, "id": unique("call"), "type": "function", "function": function});
+            let call = json!({"index": 0, "id": unique_id("call"), "type": "function", "function": function});
             (json!({"role": "assistant", "content": "", "tool_calls": [call]}), "tool_calls")
         }
     };
@@ -473,7 +476,7 @@ fn gemini(request: &Request, call: Option<(String, Value)>, streams: bool) -> (&
     let is_json =
         wants["responseMimeType"] == "application/json" || wants.get("responseJsonSchema").is_some();
     let part = match call {
-        // Questions that the client asks for itself: who speaks next, which model will do.
+        // Internal questions of the client: the next speaker and the choice of a model.
         _ if is_json => {
             let choice = json!({"reasoning": "x", "next_speaker": "user", "model_choice": "flash", "complexity_reasoning": "x", "complexity_score": 1});
             json!({"text": choice.to_string()})
@@ -485,7 +488,7 @@ fn gemini(request: &Request, call: Option<(String, Value)>, streams: bool) -> (&
     if streams { (EVENTS, events(&[body])) } else { (JSON, body.to_string()) }
 }
 
-fn unique(kind: &str) -> String {
+fn unique_id(kind: &str) -> String {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     format!("{kind}_{:012}", COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }

@@ -1,4 +1,4 @@
-//! `tanmi serve` as its clients meet it: over a socket, with and without the token, one and two hundred of them.
+//! `tanmi serve` over a socket. This module starts the server and sends requests; submodules test the interfaces.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,11 @@ use crate::env::TestEnv;
 
 mod api;
 mod attacks;
-mod openapi;
 mod feed;
 mod mcp;
+mod openapi;
 
+/// A running `tanmi serve`; killed when dropped.
 pub struct Server {
     child: Child,
     pub port: u16,
@@ -22,7 +23,8 @@ pub struct Server {
     pub link: String,
 }
 
-pub struct Answer {
+/// An HTTP response.
+pub struct Response {
     pub status: u16,
     pub head: String,
     pub body: String,
@@ -36,21 +38,21 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut said = String::new();
+        let mut output = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let told: Value = loop {
-            assert!(stdout.read_line(&mut said).unwrap() > 0, "{said}");
-            if let Ok(told) = serde_json::from_str(&said) {
-                break told;
+        let report: Value = loop {
+            assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
+            if let Ok(report) = serde_json::from_str(&output) {
+                break report;
             }
         };
-        let kept = std::fs::read_to_string(env.home_store().join("serve.json")).unwrap();
-        let kept: Value = serde_json::from_str(&kept).unwrap();
+        let address = std::fs::read_to_string(env.home_store().join("serve.json")).unwrap();
+        let address: Value = serde_json::from_str(&address).unwrap();
         Server {
             child,
-            port: u16::try_from(kept["port"].as_u64().unwrap()).unwrap(),
-            token: kept["token"].as_str().unwrap().to_owned(),
-            link: told["link"].as_str().unwrap().to_owned(),
+            port: u16::try_from(address["port"].as_u64().unwrap()).unwrap(),
+            token: address["token"].as_str().unwrap().to_owned(),
+            link: report["link"].as_str().unwrap().to_owned(),
         }
     }
 
@@ -64,14 +66,13 @@ impl Server {
         stream
     }
 
-    /// Sends these bytes and reads to the end.
-    pub fn raw(&self, request: &[u8]) -> Answer {
-        // Status 0: nobody is there.
+    /// Sends these bytes and reads to the end of the response. The status is 0 if the server cannot be reached.
+    pub fn send_bytes(&self, request: &[u8]) -> Response {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else {
-            return Answer { status: 0, head: String::new(), body: String::new() };
+            return Response { status: 0, head: String::new(), body: String::new() };
         };
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // A server that refuses early may not read it all.
+        // A server that refuses early may not read the whole request.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -79,15 +80,21 @@ impl Server {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         let body = if head.to_lowercase().contains("transfer-encoding: chunked") {
-            unchunked(body)
+            decode_chunks(body)
         } else {
             body.to_owned()
         };
-        Answer { status, head: head.to_owned(), body }
+        Response { status, head: head.to_owned(), body }
     }
 
-    /// A request with exactly these headers.
-    pub fn bare(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    /// Sends a request with exactly these headers.
+    pub fn send_with_headers(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
@@ -98,33 +105,38 @@ impl Server {
         }
         request.push_str("\r\n");
         request.push_str(body);
-        self.raw(request.as_bytes())
+        self.send_bytes(request.as_bytes())
     }
 
-    /// A request with the token, and further headers.
-    pub fn ask(&self, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Answer {
+    /// Sends a request to the API with the token and further headers.
+    pub fn send_request(&self, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Response {
         let (host, token) = (format!("127.0.0.1:{}", self.port), format!("Bearer {}", self.token));
         let mut headers = vec![("Host", host.as_str()), ("Authorization", token.as_str())];
         headers.extend(more);
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.bare(method, &format!("/api/v1{path}"), &headers, &body)
+        self.send_with_headers(method, &format!("/api/v1{path}"), &headers, &body)
     }
 
-    /// Must succeed.
-    pub fn good(&self, method: &str, path: &str, body: Value) -> Value {
-        let answer = self.ask(method, path, &[], &body);
-        assert!((200..300).contains(&answer.status), "{method} {path}: {}\n{}", answer.head, answer.body);
-        answer.json()
+    /// Sends a request that must succeed and returns its JSON.
+    pub fn expect_ok(&self, method: &str, path: &str, body: Value) -> Value {
+        let response = self.send_request(method, path, &[], &body);
+        assert!(
+            (200..300).contains(&response.status),
+            "{method} {path}: {}\n{}",
+            response.head,
+            response.body
+        );
+        response.json()
     }
 
-    /// Must fail with this status: the error.
-    pub fn bad(&self, method: &str, path: &str, body: Value, status: u16) -> Value {
-        let answer = self.ask(method, path, &[], &body);
-        assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
-        answer.json()["error"].clone()
+    /// Sends a request that must fail with this status and returns its error.
+    pub fn expect_error(&self, method: &str, path: &str, body: Value, status: u16) -> Value {
+        let response = self.send_request(method, path, &[], &body);
+        assert_eq!(response.status, status, "{method} {path}: {}", response.body);
+        response.json()["error"].clone()
     }
 
-    /// Ends it as Ctrl-C does, and says whether that was clean.
+    /// Stops the server as Ctrl-C does and returns whether it exited successfully.
     pub fn stop(mut self) -> bool {
         signal(self.pid(), "INT");
         self.child.wait().unwrap().success()
@@ -143,7 +155,7 @@ impl Drop for Server {
     }
 }
 
-impl Answer {
+impl Response {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.head, self.body))
@@ -155,17 +167,17 @@ impl Answer {
     }
 }
 
-fn unchunked(body: &str) -> String {
-    let (mut rest, mut whole) = (body, String::new());
+fn decode_chunks(body: &str) -> String {
+    let (mut rest, mut decoded) = (body, String::new());
     while let Some((size, more)) = rest.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).unwrap_or(0);
         if size == 0 {
             break;
         }
-        whole.push_str(&more[..size]);
+        decoded.push_str(&more[..size]);
         rest = more[size..].trim_start_matches("\r\n");
     }
-    whole
+    decoded
 }
 
 pub fn signal(pid: u32, name: &str) {
@@ -179,13 +191,13 @@ fn second_server_points_to_running_one() {
     let env = TestEnv::new();
     env.init();
     let server = Server::start(&env);
-    let first = env.home_store().join("serve.json");
+    let address_file = env.home_store().join("serve.json");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&address_file).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // The second one, from another project, names the first, brings a link that works, and ends.
+    // A second server, started in another project, points to the first with a working link and exits.
     let other = env.root().join("other");
     std::fs::create_dir(&other).unwrap();
     let second = env.run_in(&other, &["serve", "--no-open"]);
@@ -194,26 +206,26 @@ fn second_server_points_to_running_one() {
     assert!(second.stdout.contains("already running"), "{}", second.stdout);
     let link = second.stdout.lines().find_map(|line| line.trim().split_once("/?ticket=")).unwrap().1;
     let host = format!("127.0.0.1:{}", server.port);
-    let entry = server.bare("GET", &format!("/?ticket={link}"), &[("Host", &host)], "");
+    let entry = server.send_with_headers("GET", &format!("/?ticket={link}"), &[("Host", &host)], "");
     assert_eq!(entry.status, 200, "{}", entry.body);
-    let projects = server.good("GET", "/projects", Value::Null);
+    let projects = server.expect_ok("GET", "/projects", Value::Null);
     assert!(projects["projects"].as_array().unwrap().iter().any(|path| path == &json!(other)), "{projects}");
 
-    assert!(server.stop(), "Ctrl-C is a clean end");
-    assert!(!first.exists(), "nobody is sent to a place where nobody is");
-    // Killed, it leaves its note, and the next one is not misled by it.
+    assert!(server.stop(), "Ctrl-C ends the server cleanly");
+    assert!(!address_file.exists(), "the address of a stopped server is removed");
+    // A killed server leaves its address file, and the next server ignores it.
     let server = Server::start(&env);
     server.kill();
-    assert!(first.exists());
+    assert!(address_file.exists());
     let server = Server::start(&env);
-    assert_eq!(server.good("GET", "/projects", Value::Null)["projects"][0], json!(env.project));
+    assert_eq!(server.expect_ok("GET", "/projects", Value::Null)["projects"][0], json!(env.project));
 }
 
 #[test]
 fn occupied_port_is_reported() {
     let env = TestEnv::new();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
     let run = env.run(&["serve", "--no-open", "--port", &port]);
     assert!(!run.ok);
     assert!(run.stderr.contains(&format!("port {port} is already in use")), "{}", run.stderr);

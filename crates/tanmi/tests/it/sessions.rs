@@ -1,8 +1,8 @@
-//! Sessions that meet: at one node, in one client, in an older layout; and clients that have no hooks.
+//! Sessions: claims, bindings, focus, several sessions at once, and clients without hooks.
 
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, hook, piped};
+use crate::agent::{Agent, hook, run_with_payload};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
@@ -31,21 +31,20 @@ fn claimed_node_is_refused_until_forced_or_holder_is_inactive() {
     env.tick(31 * 60_000);
     env.ok(&start(&node, "one"));
     let now = env.json(&["node", "show", &node])["node"]["startedBy"].clone();
-    assert_eq!(now, "one", "two was not heard of for long");
+    assert_eq!(now, "one", "the claim of an inactive session is taken over");
     assert!(env.ok(&["log", "--node", &node]).contains("taken over"));
 
     let mut client = Client::connect(&env);
     let other = env.node("root", "execution", "u");
     env.ok(&start(&other, "one"));
     assert_eq!(
-        client.bad("node_transition", json!({"nodeId": other, "action": "start"}))["code"],
+        client.expect_error("node_transition", json!({"nodeId": other, "action": "start"}))["code"],
         "NODE_TAKEN"
     );
-    client.good("node_transition", json!({"nodeId": other, "action": "start", "force": true}));
+    client.expect_ok("node_transition", json!({"nodeId": other, "action": "start", "force": true}));
     client.finish();
 }
 
-/// Of many that start one node at once, one wins.
 #[test]
 fn concurrent_starts_have_one_winner() {
     let env = TestEnv::new();
@@ -70,7 +69,7 @@ fn concurrent_starts_have_one_winner() {
     assert!(outcomes.iter().all(|outcome| outcome == "won" || outcome == "NODE_TAKEN"), "{outcomes:?}");
 }
 
-/// Cursor runs its own hooks and those of Claude Code's files: the agent is told once.
+/// Cursor runs its own hooks and those in the files of Claude Code; the text is injected once.
 #[test]
 fn prompt_through_two_hooks_injects_once() {
     let env = TestEnv::new();
@@ -93,7 +92,7 @@ fn prompt_through_two_hooks_injects_once() {
     }
     let (again, state) = (payload("sessionStart", "g3"), env.home_store().join("state/c.json"));
     env.tick(11_000);
-    assert!(!hook(&env, "cursor", again.as_bytes()).is_empty(), "a later start is another one");
+    assert!(!hook(&env, "cursor", again.as_bytes()).is_empty(), "a later session start is a new event");
     let state: Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
     assert_eq!((&state["platform"], &state["prompts"]), (&json!("cursor"), &json!(0)));
 }
@@ -107,7 +106,7 @@ fn cursor_context_refresh_follows_compaction_and_setting() {
     assert!(agent.prompt("a").contains(&ws));
     assert_eq!(agent.prompt("b"), "");
     assert!(agent.send("PreCompact", "preCompact", json!({})).contains("[Memory Flush]"));
-    assert!(agent.prompt("c").contains(&ws), "after a compaction");
+    assert!(agent.prompt("c").contains(&ws), "the context is injected again after a compaction");
     assert_eq!(agent.prompt("d"), "");
     env.ok(&["config", "set", "contextRefresh", "always"]);
     for _ in 0..3 {
@@ -144,9 +143,9 @@ fn own_changes_are_not_injected() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     assert!(agent.prompt("x").contains(&ws));
     let mut client = Client::connect(&env);
-    client.good("workspace_update", json!({"workspaceId": ws, "addRules": ["by the agent"]}));
-    client.good("node_transition", json!({"workspaceId": ws, "nodeId": node, "action": "start"}));
-    assert_eq!(agent.prompt("x"), "", "it knows what it did");
+    client.expect_ok("workspace_update", json!({"workspaceId": ws, "addRules": ["by the agent"]}));
+    client.expect_ok("node_transition", json!({"workspaceId": ws, "nodeId": node, "action": "start"}));
+    assert_eq!(agent.prompt("x"), "", "the session made these changes itself");
     env.ok(&["workspace", "update", "--add-rule", "by a person"]);
     assert!(agent.prompt("x").contains("by a person"));
     let mut own = env.command(&["workspace", "update", "--add-rule", "from its shell"]);
@@ -161,7 +160,7 @@ fn context_check_serves_client_without_hooks() {
     let ws = env.init();
     let mut client = Client::connect(&env);
     let check = |client: &mut Client, trigger: &str, prompt: &str| {
-        client.good("context_check", json!({"sessionId": "web", "trigger": trigger, "prompt": prompt}))
+        client.expect_ok("context_check", json!({"sessionId": "web", "trigger": trigger, "prompt": prompt}))
     };
     let unbound = check(&mut client, "session_start", "");
     assert_eq!((&unbound["bound"], &unbound["sessionId"]), (&json!(false), &json!("web")));
@@ -172,10 +171,10 @@ fn context_check_serves_client_without_hooks() {
     );
     let hint = check(&mut client, "before_response", "continue the workspace");
     assert!(hint["hint"].as_str().unwrap().contains("session_bind"), "{hint}");
-    client.good("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
+    client.expect_ok("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
     let bound = check(&mut client, "session_start", "");
     assert!(bound["context"].as_str().unwrap().contains(&ws) && bound["bound"] == true, "{bound}");
-    assert!(!bound["context"].as_str().unwrap().contains('<'), "no tags where nothing else is around");
+    assert!(!bound["context"].as_str().unwrap().contains('<'), "a tool result needs no tags");
     env.ok(&["problem", "--node", "root", "stuck"]);
     env.ok(&["workspace", "focus", "root"]);
     let reminded = check(&mut client, "before_response", "x");
@@ -183,11 +182,21 @@ fn context_check_serves_client_without_hooks() {
 
     let agent = Agent { env: &env, platform: "cursor", session: "web".into() };
     agent.start("startup");
-    let told = check(&mut client, "session_start", "");
-    assert_eq!(told, json!({"bound": true, "sessionId": "web", "suppressed": true}), "a hook was seen");
-    assert!(check(&mut client, "before_response", "x").get("suppressed").is_none(), "but not that one");
-    client.good("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
-    assert!(check(&mut client, "session_start", "").get("context").is_some(), "and not since the last bind");
+    let suppressed = check(&mut client, "session_start", "");
+    assert_eq!(
+        suppressed,
+        json!({"bound": true, "sessionId": "web", "suppressed": true}),
+        "a hook has injected the context already"
+    );
+    assert!(
+        check(&mut client, "before_response", "x").get("suppressed").is_none(),
+        "no hook has handled this event"
+    );
+    client.expect_ok("session_bind", json!({"sessionId": "web", "workspaceId": ws}));
+    assert!(
+        check(&mut client, "session_start", "").get("context").is_some(),
+        "a new bind needs the context again"
+    );
     client.finish();
 }
 
@@ -205,7 +214,7 @@ fn bindings_of_older_format_are_imported_once() {
     };
     let path = env.project.join(".tanmi-workspace/sessions.json");
     env.write(&path, old("old").as_bytes());
-    assert!(Agent::claude(&env, "old").start("resume").contains(&node), "the session goes on where it was");
+    assert!(Agent::claude(&env, "old").start("resume").contains(&node), "the session keeps its focus");
     assert!(Agent::claude(&env, "bad").start("resume").contains("not bound"));
     env.ok(&["session", "unbind", "--session", "old"]);
     assert!(Agent::claude(&env, "old").start("resume").contains("not bound"), "a later unbind wins");
@@ -220,7 +229,7 @@ fn status_line_shows_binding_and_tokens() {
     let ws = env.init();
     let node = env.node("root", "execution", "Check tokens");
     let line = |payload: &str| {
-        let output = piped(&env, &["statusline"], payload.as_bytes());
+        let output = run_with_payload(&env, &["statusline"], payload.as_bytes());
         String::from_utf8(output.stdout).unwrap()
     };
     let payload = r#"{"session_id": "s-1", "model": {"id": "x"}, "workspace": {"current_dir": "/"}}"#;
@@ -228,21 +237,21 @@ fn status_line_shows_binding_and_tokens() {
     env.ok(&["session", "bind", "--session", "s-1", "--workspace", &ws, "--node", &node]);
     env.ok(&["node", "transition", &node, "--action", "start"]);
     assert_eq!(line(payload), "Auth · Check tokens (implementing) · 0/1\n");
-    // What a hook says today is counted.
+    // Tokens injected today are counted.
     Agent::claude(&env, "s-1").start("startup");
-    let told = env.json(&["ledger"])["total"]["tokens"].as_u64().unwrap();
-    assert!(told > 0);
+    let tokens = env.json(&["ledger"])["total"]["tokens"].as_u64().unwrap();
+    assert!(tokens > 0);
     assert_eq!(
         line(payload),
-        format!("Auth · Check tokens (implementing) · 0/1 · {told} tokens injected today\n")
+        format!("Auth · Check tokens (implementing) · 0/1 · {tokens} tokens injected today\n")
     );
-    // Whatever comes in, a line comes out.
+    // Invalid input still produces a line.
     for odd in ["", "{", "[]", "null", r#"{"session_id": 7}"#] {
         assert!(line(odd).starts_with("tanmi: not bound"), "{odd}");
     }
-    // Where there is nothing to be bound to, that is nothing to be told.
+    // A folder without a workspace shows no binding state.
     let elsewhere = json!({"session_id": "s-9", "cwd": env.root()}).to_string();
-    assert_eq!(line(&elsewhere), format!("tanmi · {told} tokens injected today\n"));
+    assert_eq!(line(&elsewhere), format!("tanmi · {tokens} tokens injected today\n"));
 }
 
 #[test]
@@ -252,7 +261,7 @@ fn session_list_shows_bindings() {
     let ws = env.init();
     Agent::claude(&env, "s-1").start("startup");
     Agent::claude(&env, "s-2").start("startup");
-    // The only workspace need not be named.
+    // The only workspace is the default.
     let bound = env.json(&["session", "bind", "--session", "s-2"]);
     assert_eq!(bound["binding"]["workspaceId"], ws.as_str());
     assert!(bound["hint"].as_str().unwrap().contains("context_get"));
@@ -282,7 +291,7 @@ fn agent_shell_uses_binding_of_its_session() {
         assert!(output.status.success(), "{args:?} {out}{}", String::from_utf8_lossy(&output.stderr));
         out
     };
-    // Of two workspaces it is the one the session is bound to, and the session's focus, not the workspace's.
+    // The session's workspace and focus are used, not the focus of the workspace.
     let started = own(&["node", "transition", &node, "--action", "start"]);
     assert!(started.contains(&format!("focus: {node}")), "{started}");
     own(&["log", "signature done"]);
@@ -292,7 +301,7 @@ fn agent_shell_uses_binding_of_its_session() {
     let done = own(&["node", "transition", &node, "--action", "complete", "--conclusion", "c"]);
     assert!(done.contains("the problem is still open: Clock skew"), "{done}");
     assert!(done.contains("focus: root"), "{done}");
-    // A focus that was deleted is none, and what it is bound to counts in its own project alone.
+    // A deleted focus counts as none, and the binding applies only in its own project.
     let gone = env.json(&["node", "create", "-w", &ws, "--type", "execution", "--title", "gone"]);
     let gone = gone["nodeId"].as_str().unwrap().to_owned();
     own(&["node", "transition", &gone, "--action", "start"]);
@@ -302,7 +311,7 @@ fn agent_shell_uses_binding_of_its_session() {
     std::fs::create_dir_all(&other).unwrap();
     assert!(env.run_in(&other, &["workspace", "init", "--name", "Elsewhere", "--goal", "g"]).ok);
     assert!(own(&["--project", other.to_str().unwrap(), "tree"]).contains("Elsewhere"));
-    // Somebody else's terminal has no session.
+    // A terminal outside of an agent has no session.
     assert_eq!(env.error(&["log", "x"])["code"], "AMBIGUOUS_WORKSPACE");
     assert_eq!(env.error(&["log", "-w", &ws, "x"])["code"], "NO_FOCUS");
 }

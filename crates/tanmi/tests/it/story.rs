@@ -1,4 +1,4 @@
-//! A small story in both languages: every text a person sees, and the files it leaves, byte for byte.
+//! A complete piece of work in both languages: the output of every command, and the resulting files byte for byte.
 
 use crate::env::TestEnv;
 
@@ -50,10 +50,10 @@ const EN: Words = Words {
     done: "It holds",
 };
 
-/// Plays the story and returns what was typed and answered.
-fn play(env: &TestEnv, w: &Words) -> String {
+/// Runs the story and returns the commands with their output.
+fn run_story(env: &TestEnv, w: &Words) -> String {
     let mut screen = String::new();
-    let mut say = |args: &[&str]| {
+    let mut run = |args: &[&str]| {
         env.tick(60_000);
         let run = env.run(args);
         let args: Vec<String> = args
@@ -62,16 +62,16 @@ fn play(env: &TestEnv, w: &Words) -> String {
             .collect();
         screen.push_str(&format!("$ tanmi {}\n{}{}", args.join(" "), run.stdout, run.stderr));
     };
-    say(&["workspace", "list"]);
-    say(&["workspace", "init", "--name", w.name, "--goal", w.goal, "--rule", w.rule]);
-    say(&["node", "create", "--type", "planning", "--title", w.plan]);
-    let ids = |title: &str| {
+    run(&["workspace", "list"]);
+    run(&["workspace", "init", "--name", w.name, "--goal", w.goal, "--rule", w.rule]);
+    run(&["node", "create", "--type", "planning", "--title", w.plan]);
+    let node_id = |title: &str| {
         let page = env.json(&["node", "list"]);
         let row = page["nodes"].as_array().unwrap().iter().find(|row| row["title"] == title).unwrap().clone();
         row["id"].as_str().unwrap().to_owned()
     };
-    let plan = ids(w.plan);
-    say(&[
+    let plan = node_id(w.plan);
+    run(&[
         "node",
         "create",
         "--parent",
@@ -83,7 +83,7 @@ fn play(env: &TestEnv, w: &Words) -> String {
         "--role",
         "info_collection",
     ]);
-    say(&[
+    run(&[
         "node",
         "create",
         "--parent",
@@ -95,34 +95,34 @@ fn play(env: &TestEnv, w: &Words) -> String {
         "--requirement",
         w.requirement,
     ]);
-    let (collect, build) = (ids(w.collect), ids(w.build));
-    say(&["node", "transition", "--node", &collect, "--action", "start"]);
-    say(&["node", "transition", "--node", &collect, "--action", "complete", "--conclusion", w.conclusion]);
-    say(&["node", "reference", &build, "--target", &collect, "--description", w.collect]);
-    say(&["node", "reference", &build, "--target", "docs/old.md", "--description", w.plan]);
-    say(&["node", "reference", &build, "--target", "docs/old.md", "--expire"]);
-    say(&["node", "transition", &build, "--action", "start"]);
-    say(&["log", w.log]);
-    say(&["problem", w.problem, "--next-step", w.next]);
-    say(&["problem"]);
-    say(&["tree"]);
-    say(&["node", "show", &build]);
-    say(&["node", "context"]);
-    say(&["problem", "--clear"]);
-    say(&["node", "transition", &build, "--action", "retry"]);
-    say(&["node", "transition", &build, "--action", "complete"]);
-    say(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
-    say(&["node", "transition", &build, "--action", "submit"]);
-    say(&["node", "transition", &build, "--action", "complete", "--conclusion", w.done]);
-    say(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
-    say(&["node", "transition", "root", "--action", "complete", "--conclusion", w.done]);
-    say(&["node", "transition", &build, "--action", "reopen"]);
-    say(&["tree", "--status", "implementing,monitoring"]);
-    say(&["node", "list", "--limit", "2"]);
-    say(&["node", "move", &build, "--parent", "root"]);
-    say(&["node", "delete", &plan]);
-    say(&["log", "--limit", "2"]);
-    say(&[
+    let (collect, build) = (node_id(w.collect), node_id(w.build));
+    run(&["node", "transition", "--node", &collect, "--action", "start"]);
+    run(&["node", "transition", "--node", &collect, "--action", "complete", "--conclusion", w.conclusion]);
+    run(&["node", "reference", &build, "--target", &collect, "--description", w.collect]);
+    run(&["node", "reference", &build, "--target", "docs/old.md", "--description", w.plan]);
+    run(&["node", "reference", &build, "--target", "docs/old.md", "--expire"]);
+    run(&["node", "transition", &build, "--action", "start"]);
+    run(&["log", w.log]);
+    run(&["problem", w.problem, "--next-step", w.next]);
+    run(&["problem"]);
+    run(&["tree"]);
+    run(&["node", "show", &build]);
+    run(&["node", "context"]);
+    run(&["problem", "--clear"]);
+    run(&["node", "transition", &build, "--action", "retry"]);
+    run(&["node", "transition", &build, "--action", "complete"]);
+    run(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
+    run(&["node", "transition", &build, "--action", "submit"]);
+    run(&["node", "transition", &build, "--action", "complete", "--conclusion", w.done]);
+    run(&["node", "transition", &plan, "--action", "complete", "--conclusion", w.done]);
+    run(&["node", "transition", "root", "--action", "complete", "--conclusion", w.done]);
+    run(&["node", "transition", &build, "--action", "reopen"]);
+    run(&["tree", "--status", "implementing,monitoring"]);
+    run(&["node", "list", "--limit", "2"]);
+    run(&["node", "move", &build, "--parent", "root"]);
+    run(&["node", "delete", &plan]);
+    run(&["log", "--limit", "2"]);
+    run(&[
         "workspace",
         "update",
         "--add-rule",
@@ -132,18 +132,18 @@ fn play(env: &TestEnv, w: &Words) -> String {
         "--remove-doc",
         "docs/jwt.md",
     ]);
-    say(&["workspace", "show"]);
-    say(&["workspace", "check"]);
-    say(&["workspace", "archive"]);
-    say(&["workspace", "list"]);
+    run(&["workspace", "show"]);
+    run(&["workspace", "check"]);
+    run(&["workspace", "archive"]);
+    run(&["workspace", "list"]);
     let id = env.json(&["workspace", "list"])["workspaces"][0]["workspaceId"].as_str().unwrap().to_owned();
-    say(&["log", "--workspace", &id, "--node", "workspace", w.log]);
-    say(&["workspace", "restore", &id]);
-    say(&["workspace", "focus", "--clear", "--workspace", &id]);
+    run(&["log", "--workspace", &id, "--node", "workspace", w.log]);
+    run(&["workspace", "restore", &id]);
+    run(&["workspace", "focus", "--clear", "--workspace", &id]);
     screen
 }
 
-/// Times of last activity come from the file system's clock, not from the fixed one.
+/// Removes the times of last activity, because they come from the file system's clock and not from the fixed one.
 fn without_ages(screen: &str) -> String {
     let keep = |line: &str| {
         let is_list = line.starts_with("ws-") && line.trim_end().ends_with('.');
@@ -159,7 +159,7 @@ fn without_ages(screen: &str) -> String {
 #[test]
 fn story_chinese_output() {
     let env = TestEnv::with_lang(ZH.lang);
-    let screen = play(&env, &ZH);
+    let screen = run_story(&env, &ZH);
     insta::assert_snapshot!("screen_zh", without_ages(&env.redact(&screen)));
     insta::assert_snapshot!("files_zh", env.files(&env.project));
 }
@@ -167,7 +167,7 @@ fn story_chinese_output() {
 #[test]
 fn story_english_output() {
     let env = TestEnv::with_lang(EN.lang);
-    let screen = play(&env, &EN);
+    let screen = run_story(&env, &EN);
     insta::assert_snapshot!("screen_en", without_ages(&env.redact(&screen)));
     insta::assert_snapshot!("files_en", env.files(&env.project));
 }

@@ -1,6 +1,6 @@
-//! A browser, driven over the WebDriver protocol: Debian's chromium through its chromedriver.
+//! A browser controlled over the WebDriver protocol: Debian's chromium with its chromedriver.
 //!
-//! Without them these tests say that they were skipped, and CI counts that as a failure.
+//! Without them, browser tests print that they were skipped; in CI they fail.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+/// A browser session; ended when dropped.
 pub struct Browser {
     driver: Child,
     port: u16,
@@ -29,7 +30,7 @@ const FLAGS: &[&str] = &[
 ];
 
 impl Browser {
-    /// `None` where there is no browser.
+    /// Starts a browser. Returns `None` if none is installed.
     pub fn open() -> Option<Browser> {
         let started =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -46,18 +47,19 @@ impl Browser {
                 break port;
             }
         };
-        // Whatever else it has to say must not fill the pipe.
+        // Further output must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().unwrap();
         let mut flags: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
         flags.push(format!("--user-data-dir={}", profile.path().display()));
         let mut browser = Browser { driver, port, session: String::new(), _profile: profile };
-        let wanted = json!({"capabilities": {"alwaysMatch": {
+        let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": flags},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
-        let made = browser.send("POST", "/session", &wanted).unwrap_or_else(|error| panic!("{error}"));
-        browser.session = made["sessionId"].as_str().unwrap().to_owned();
+        let created =
+            browser.send("POST", "/session", &capabilities).unwrap_or_else(|error| panic!("{error}"));
+        browser.session = created["sessionId"].as_str().unwrap().to_owned();
         Some(browser)
     }
 
@@ -70,7 +72,7 @@ impl Browser {
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
-        let body = answer(stream).map_err(|error| error.to_string())?;
+        let body = read_response(stream).map_err(|error| error.to_string())?;
         let value = serde_json::from_str::<Value>(&body).map_err(|error| format!("{error}: {body}"))?;
         let value = value["value"].clone();
         match value.get("error").and_then(Value::as_str) {
@@ -84,27 +86,27 @@ impl Browser {
         self.send(method, &path, &body).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    pub fn go(&self, url: &str) {
+    pub fn navigate(&self, url: &str) {
         self.command("POST", "/url", json!({"url": url}));
     }
 
-    /// Runs a function body in the page.
+    /// Runs a JavaScript function body in the page.
     pub fn js(&self, script: &str, arguments: Value) -> Value {
         self.command("POST", "/execute/sync", json!({"script": script, "args": arguments}))
     }
 
-    /// As [`Browser::js`], for a body that awaits.
+    /// Runs a JavaScript function body that awaits.
     pub fn js_async(&self, script: &str, arguments: Value) -> Value {
         let script = format!(
             "const done = arguments[arguments.length - 1]; (async () => {{ {script} }})()\
              .then((value) => done({{value}}), (error) => done({{error: String(error)}}));"
         );
-        let answer = self.command("POST", "/execute/async", json!({"script": script, "args": arguments}));
-        assert!(answer.get("error").is_none(), "{answer}");
-        answer["value"].clone()
+        let result = self.command("POST", "/execute/async", json!({"script": script, "args": arguments}));
+        assert!(result.get("error").is_none(), "{result}");
+        result["value"].clone()
     }
 
-    /// DevTools: what WebDriver has no words for.
+    /// Runs a DevTools command, for features that WebDriver does not have.
     pub fn cdp(&self, command: &str, params: Value) -> Value {
         self.command("POST", "/goog/cdp/execute", json!({"cmd": command, "params": params}))
     }
@@ -113,43 +115,43 @@ impl Browser {
         self.command("POST", "/window/rect", json!({"width": width, "height": height}));
     }
 
-    /// What is written on the page, as a person reads it.
+    /// Returns the visible text of the page.
     pub fn text(&self) -> String {
         self.js("return document.body.innerText", json!([])).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits for an element that fits; of several, the one with this text.
+    /// Waits for a visible element that matches the selector and contains the text.
     pub fn find(&self, selector: &str, text: &str) -> String {
         let script = "const [selector, text] = arguments;
             return [...document.querySelectorAll(selector)].find((e) => e.checkVisibility() && (e.innerText ?? e.textContent).includes(text)) || null";
         let what = format!("{selector} with {text:?}");
-        self.until(&what, || {
+        self.wait_until(&what, || {
             let found = self.js(script, json!([selector, text]));
             found.as_object()?.values().next()?.as_str().map(String::from)
         })
     }
 
-    /// Clicks as a mouse does: what is not in sight, or covered, is an error.
+    /// Clicks as a mouse does: an invisible or covered element is an error.
     pub fn click(&self, selector: &str, text: &str) {
-        // The page may be drawn anew between the look and the click.
-        self.until(&format!("click {selector} {text:?}"), || {
+        // The page may be rendered again between the search and the click.
+        self.wait_until(&format!("click {selector} {text:?}"), || {
             let element = self.find(selector, text);
             let path = format!("/session/{}/element/{element}/click", self.session);
             self.send("POST", &path, &json!({})).ok()
         });
     }
 
-    /// Types into a field, in place of what is there.
+    /// Replaces the content of a field.
     pub fn type_into(&self, selector: &str, text: &str) {
-        // As with a click.
-        self.until(&format!("type into {selector}"), || {
+        // Retried for the same reason as a click.
+        self.wait_until(&format!("type into {selector}"), || {
             let path = format!("/session/{}/element/{}", self.session, self.find(selector, ""));
             self.send("POST", &format!("{path}/clear"), &json!({})).ok()?;
             self.send("POST", &format!("{path}/value"), &json!({"text": text})).ok()
         });
     }
 
-    /// Keys for whatever has the focus. `\u{e015}` and so on are WebDriver's names for keys.
+    /// Sends keys to the focused element. WebDriver encodes special keys as `\u{e015}` and similar characters.
     pub fn keys(&self, keys: &str) {
         let press =
             |key: char| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
@@ -161,20 +163,20 @@ impl Browser {
         );
     }
 
-    /// Waits until the page says this.
-    pub fn reads(&self, text: &str) {
-        let found = self.until_or(|| self.text().contains(text).then_some(()));
-        assert!(found.is_some(), "the page never said {text:?}:\n{}", self.text());
+    /// Waits until the page shows this text.
+    pub fn wait_for_text(&self, text: &str) {
+        let found = self.poll(|| self.text().contains(text).then_some(()));
+        assert!(found.is_some(), "the page never showed {text:?}:\n{}", self.text());
     }
 
-    pub fn until<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
-        self.until_or(look).unwrap_or_else(|| panic!("{what}: not to be seen in:\n{}", self.text()))
+    pub fn wait_until<T>(&self, what: &str, check: impl FnMut() -> Option<T>) -> T {
+        self.poll(check).unwrap_or_else(|| panic!("{what}: not found in:\n{}", self.text()))
     }
 
-    fn until_or<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(30) {
-            if let Some(found) = look() {
+    fn poll<T>(&self, mut check: impl FnMut() -> Option<T>) -> Option<T> {
+        let started_at = Instant::now();
+        while started_at.elapsed() < Duration::from_secs(30) {
+            if let Some(found) = check() {
                 return Some(found);
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -182,16 +184,16 @@ impl Browser {
         None
     }
 
-    /// What the console complains of.
-    pub fn complaints(&self) -> Vec<String> {
+    /// Returns the errors in the browser console.
+    pub fn console_errors(&self) -> Vec<String> {
         let entries = self.command("POST", "/se/log", json!({"type": "browser"}));
         let entries = entries.as_array().cloned().unwrap_or_default().into_iter();
         let severe = entries.filter(|entry| entry["level"] == "SEVERE");
         severe.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Kept where `TANMI_TEST_SHOTS` says, for a person to look at.
-    pub fn shoot(&self, name: &str) {
+    /// Saves a screenshot in the folder `TANMI_TEST_SHOTS`, if it is set.
+    pub fn save_screenshot(&self, name: &str) {
         let Some(dir) = std::env::var_os("TANMI_TEST_SHOTS") else { return };
         let shot = self.command("GET", "/screenshot", Value::Null);
         let dir = std::path::PathBuf::from(dir);
@@ -209,8 +211,8 @@ impl Drop for Browser {
     }
 }
 
-/// The body of an answer, as long as it says it is: the driver keeps the connection open.
-fn answer(stream: TcpStream) -> std::io::Result<String> {
+/// Reads the body of a response by its content length, because the driver keeps the connection open.
+fn read_response(stream: TcpStream) -> std::io::Result<String> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut reader = BufReader::new(stream);
     let (mut length, mut line) = (0, String::new());

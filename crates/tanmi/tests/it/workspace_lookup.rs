@@ -1,4 +1,4 @@
-//! Finding a workspace by its id from anywhere, also after its project was moved or the registry was lost.
+//! Looking up a workspace: by id from any folder, by default, and after its project moved or the registry was lost.
 
 use crate::env::TestEnv;
 
@@ -10,7 +10,7 @@ fn workspace_is_found_by_id_from_any_folder() {
     std::fs::create_dir(&elsewhere).unwrap();
     let show = |dir: &std::path::Path| env.run_in(dir, &["workspace", "show", &ws]);
     assert!(show(&elsewhere).ok);
-    assert!(!env.run_in(&elsewhere, &["tree"]).ok, "but never by guessing");
+    assert!(!env.run_in(&elsewhere, &["tree"]).ok, "a workspace of another folder is not the default");
 
     let moved = env.root().join("renamed");
     std::fs::rename(&env.project, &moved).unwrap();
@@ -26,7 +26,7 @@ fn workspace_is_found_by_id_from_any_folder() {
 
     env.write(&env.home_store().join("registry.json"), b"garbage");
     assert!(env.run_in(&moved, &["workspace", "list"]).ok);
-    assert!(show(&elsewhere).ok, "using the project put it back");
+    assert!(show(&elsewhere).ok, "using the project registers it again");
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn subfolder_and_linked_worktree_use_project() {
     git(&["add", "."]);
     git(&["commit", "-qm", "y"]);
     git(&["checkout", "-q", "HEAD~1"]);
-    assert_eq!(env.error(&["node", "show", &task])["code"], "NODE_NOT_FOUND", "git took it away");
+    assert_eq!(env.error(&["node", "show", &task])["code"], "NODE_NOT_FOUND", "git removed the node");
     git(&["checkout", "-q", "-"]);
-    assert_eq!(env.status(&task), "pending", "and brought it back");
+    assert_eq!(env.status(&task), "pending", "git restored the node");
 }
 
 #[test]
@@ -84,5 +84,5 @@ fn home_folder_can_be_project() {
     assert!(env.run_in(&home, &["tree"]).ok);
     let below = home.join("code");
     std::fs::create_dir(&below).unwrap();
-    assert!(!env.run_in(&below, &["tree"]).ok, "the home store is no project for what lies below");
+    assert!(!env.run_in(&below, &["tree"]).ok, "the home store is not the project of folders below it");
 }

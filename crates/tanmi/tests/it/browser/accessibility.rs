@@ -1,4 +1,4 @@
-//! Who can use the page: by keyboard, in a narrow window, with a screen reader.
+//! Accessibility of the page: keyboard, narrow windows and the checks of axe-core.
 
 use serde_json::json;
 
@@ -30,24 +30,24 @@ fn tree_is_usable_by_keyboard() {
         page.js(script, json!([])).as_str().unwrap_or_default().to_owned()
     };
     page.keys(DOWN);
-    page.until("plan", || active().contains("plan").then_some(()));
+    page.wait_until("plan", || active().contains("plan").then_some(()));
     page.keys(RIGHT);
     page.find(".row", "first task");
     page.keys(DOWN);
-    page.until("task", || active().contains("first task").then_some(()));
+    page.wait_until("task", || active().contains("first task").then_some(()));
     page.keys(ENTER);
     page.find("h2", "first task");
     page.js("document.querySelector('.tree').focus()", json!([]));
     page.keys(LEFT);
-    page.until("back to its parent", || active().contains("plan").then_some(()));
+    page.wait_until("back to its parent", || active().contains("plan").then_some(()));
     page.keys(LEFT);
     let rows = || page.js("return document.querySelectorAll('.row').length", json!([]));
-    page.until("closed", || (rows() == 3).then_some(()));
-    // `/` goes to the search, which finds what is not open.
+    page.wait_until("closed", || (rows() == 3).then_some(()));
+    // `/` focuses the search, which also finds nodes of collapsed levels.
     page.keys("/");
     assert_eq!(page.js("return document.activeElement.id", json!([])), "search");
     page.keys("FIRST");
-    page.reads("1 found");
+    page.wait_for_text("1 found");
     page.find(".row", "first task");
 }
 
@@ -59,7 +59,7 @@ fn narrow_window_shows_one_pane_without_overflow() {
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
     page.resize(500, 800);
-    let fits = || {
+    let assert_fits_width = || {
         let script = "return [document.documentElement.scrollWidth, innerWidth]";
         let widths = page.js(script, json!([]));
         assert!(widths[0].as_u64() <= widths[1].as_u64(), "wider than the window: {widths}");
@@ -73,13 +73,13 @@ fn narrow_window_shows_one_pane_without_overflow() {
     page.click(".workspace-link", "Auth");
     page.find(".row", "a task");
     assert_eq!(panes(), 1);
-    fits();
-    page.shoot("narrow-tree");
+    assert_fits_width();
+    page.save_screenshot("narrow-tree");
     page.click(".row", "a task");
     page.find("h2", "a task");
     assert_eq!(panes(), 1);
-    fits();
-    page.shoot("narrow-node");
+    assert_fits_width();
+    page.save_screenshot("narrow-node");
     page.click(".detail-pane .back", "");
     page.find(".row", "a task");
     page.click(".tree-pane .back", "");
@@ -87,11 +87,11 @@ fn narrow_window_shows_one_pane_without_overflow() {
     for view in ["ledger", "memory", "sessions", "rules"] {
         hash(&page, &format!("#/{view}"));
         page.find("#main h2", "");
-        fits();
+        assert_fits_width();
     }
 }
 
-/// axe-core looks for what a screen reader or a weak eye would stumble over.
+/// Runs axe-core on every view in both themes.
 #[test]
 fn views_have_no_axe_violations() {
     let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -110,25 +110,25 @@ fn views_have_no_axe_violations() {
     env.ok(&["memory", "save-fact", "a fact", "--type", "O", "--confidence", "0.5"]);
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     let server = Server::start(&env);
-    server.good("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
+    server.expect_ok("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
     let Some(page) = open(&server) else { return };
     let node = format!("#/work/{ws}/{task}");
     let workspace = format!("#/work/{ws}/workspace");
     for theme in ["light", "dark"] {
         page.js("localStorage.setItem('tanmi-theme', arguments[0]); location.reload()", json!([theme]));
         page.find("#top nav a", "");
-        for place in ["#/work", &node, &workspace, "#/sessions", "#/ledger", "#/memory", "#/rules"] {
-            hash(&page, place);
-            page.until("shown", || settled(&page));
+        for view in ["#/work", &node, &workspace, "#/sessions", "#/ledger", "#/memory", "#/rules"] {
+            hash(&page, view);
+            page.wait_until("shown", || loaded(&page));
             page.js(&axe, json!([]));
             let found = page.js_async("return (await axe.run()).violations.map((v) => [v.id, v.impact, v.nodes.map((n) => n.html + ' ' + n.failureSummary)])", json!([]));
-            assert_eq!(found, json!([]), "{theme} {place}");
+            assert_eq!(found, json!([]), "{theme} {view}");
         }
     }
 }
 
-/// Nothing is loading, and something is there.
-fn settled(page: &Browser) -> Option<()> {
+/// Returns `Some` when nothing is loading and the view has content.
+fn loaded(page: &Browser) -> Option<()> {
     let script = "return !document.body.innerText.includes('Loading') && document.querySelectorAll('#main *').length > 8";
     (page.js(script, json!([])) == true).then_some(())
 }

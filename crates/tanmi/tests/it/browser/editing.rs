@@ -1,5 +1,5 @@
-//! What a page can spoil without anybody noticing: texts that nobody touched, words that were not saved yet, the other
-//! copy of a workspace, a second click.
+//! Editing on the page: untouched fields stay unchanged, unsaved text is not lost, copies of a workspace stay separate,
+//! and a double click submits once.
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,9 @@ fn form_save_keeps_untouched_fields_byte_for_byte() {
         {"path": "https://example.com/spec", "description": "the: spec", "status": "active"},
         {"path": "C:\\x\\y.md", "description": "two\nlines", "status": "expired"},
     ]);
-    server.good("PATCH", &path, json!({"requirement": "one\r\ntwo", "docs": docs}));
+    server.expect_ok("PATCH", &path, json!({"requirement": "one\r\ntwo", "docs": docs}));
     let rules = json!(["first", "second\nof two lines", "third: with a colon"]);
-    server.good("PATCH", &format!("/workspaces/{ws}"), json!({"rules": rules, "docs": docs}));
+    server.expect_ok("PATCH", &format!("/workspaces/{ws}"), json!({"rules": rules, "docs": docs}));
     let Some(page) = open(&server) else { return };
 
     hash(&page, &format!("#/work/{ws}/{node}"));
@@ -42,7 +42,7 @@ fn form_save_keeps_untouched_fields_byte_for_byte() {
     page.find("[name=rules]", "");
     page.js("document.querySelector('[name=rules]').value += '\\nfourth'", json!([]));
     page.click("form.edit button.primary", "");
-    page.reads("Saved");
+    page.wait_for_text("Saved");
     let now = env.json(&["workspace", "show", &ws]);
     assert_eq!(now["rules"], json!(["first", "second\nof two lines", "third: with a colon", "fourth"]));
     assert_eq!(now["docs"], docs);
@@ -57,7 +57,7 @@ fn unsaved_text_is_kept_until_discard_is_confirmed() {
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
     hash(&page, &format!("#/work/{ws}/{node}"));
-    // A line that is being written outlives news, with its caret, whoever has the focus.
+    // An unfinished log entry and its caret survive updates, with and without the focus.
     page.type_into(".log input", "half a line");
     page.js("document.querySelector('.log input').setSelectionRange(2, 4)", json!([]));
     env.ok(&["log", "--node", &node, "news"]);
@@ -77,19 +77,19 @@ fn unsaved_text_is_kept_until_discard_is_confirmed() {
         "window.asked = []; window.confirm = (text) => { window.asked.push(text); return false; }",
         json!([]),
     );
-    // Away by the tree, by a tab, by the language: asked, and still there.
+    // Leaving by the tree, by a tab or by the language switch asks for confirmation and keeps the text.
     page.click(".row", "other");
-    page.until("asked", || (page.js("return window.asked.length", json!([])) == 1).then_some(()));
+    page.wait_until("asked", || (page.js("return window.asked.length", json!([])) == 1).then_some(()));
     page.click("#top nav a", "Ledger");
-    page.until("asked", || (page.js("return window.asked.length", json!([])) == 2).then_some(()));
+    page.wait_until("asked", || (page.js("return window.asked.length", json!([])) == 2).then_some(()));
     page.click("#language", "");
-    page.until("asked", || (page.js("return window.asked.length", json!([])) == 3).then_some(()));
+    page.wait_until("asked", || (page.js("return window.asked.length", json!([])) == 3).then_some(()));
     assert_eq!(page.js("return document.querySelector('[name=note]').value", json!([])), "not saved yet");
     page.js("window.confirm = () => true", json!([]));
     page.click(".row", "other");
     page.find("h2", "other");
 
-    // A second click does nothing while the first is under way.
+    // A second submit does nothing while the first is in progress.
     page.js(
         "const real = window.fetch; window.fetch = async (...given) => { await new Promise((done) => setTimeout(done, 300)); return real(...given); };
          const form = document.querySelector('.log form'); form.log.value = 'once'; form.requestSubmit(); form.requestSubmit();",
@@ -100,7 +100,7 @@ fn unsaved_text_is_kept_until_discard_is_confirmed() {
     assert_eq!(count, 1);
 }
 
-/// A clone, or a work tree: the same ids in two folders.
+/// A clone or a work tree has the same ids in two folders.
 #[test]
 fn workspace_copies_with_same_id_stay_separate() {
     let env = TestEnv::new();
@@ -112,8 +112,8 @@ fn workspace_copies_with_same_id_stay_separate() {
     let server = Server::start(&env);
     let named = |path: &str| format!("{path}?project={}", copy.display());
     let at = format!("/workspaces/{ws}");
-    assert_eq!(server.good("GET", &at, Value::Null)["name"], "Auth");
-    assert_eq!(server.good("GET", &named(&at), Value::Null)["name"], "The clone");
+    assert_eq!(server.expect_ok("GET", &at, Value::Null)["name"], "Auth");
+    assert_eq!(server.expect_ok("GET", &named(&at), Value::Null)["name"], "The clone");
     let Some(page) = open(&server) else { return };
     page.click(".workspace-link", "The clone");
     page.find(".tree-pane h2", "The clone");
@@ -125,11 +125,11 @@ fn workspace_copies_with_same_id_stay_separate() {
     page.find(".row", "only here");
     let list = |dir: &std::path::Path| env.run_in(dir, &["node", "list"]).stdout;
     assert!(list(&copy).contains("only here") && !list(&env.project).contains("only here"));
-    // News of one is not news of the other, and each has its own.
+    // A change of one copy updates only the view of that copy.
     assert!(env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "new in the clone"]).ok);
     page.find(".row", "new in the clone");
     page.click(".workspace-link", "Auth");
-    page.until("the other one", || (!page.text().contains("only here")).then_some(()));
+    page.wait_until("the other one", || (!page.text().contains("only here")).then_some(()));
     assert!(
         env.run_in(&copy, &["node", "create", "--type", "execution", "--title", "again in the clone"]).ok
     );
@@ -147,16 +147,16 @@ fn archived_and_damaged_items_are_marked() {
     let server = Server::start(&env);
     let Some(page) = open(&server) else { return };
     hash(&page, &format!("#/work/{ws}/{bad}"));
-    page.reads("cannot parse");
+    page.wait_for_text("cannot parse");
     hash(&page, &format!("#/work/{ws}/{good}"));
     page.find("[data-action=start]", "");
     env.ok(&["workspace", "archive", &ws]);
-    page.reads("archived: read-only");
-    page.until("nothing to click", || {
+    page.wait_for_text("archived: read-only");
+    page.wait_until("nothing to click", || {
         (page.js("return document.querySelectorAll('.node [data-action]').length", json!([])) == 0)
             .then_some(())
     });
-    // A refusal is said where it can be read: in the dialog.
+    // An error is shown in the dialog.
     env.ok(&["workspace", "restore", &ws]);
     page.click("[data-action=problem]", "");
     page.type_into("dialog [name=description]", " ");

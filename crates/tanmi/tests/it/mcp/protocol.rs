@@ -1,4 +1,4 @@
-//! Many calls at once, several servers, and clients with bad manners.
+//! The protocol: concurrent calls, several servers, invalid messages, and clients that leave or do not read.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn create(n: usize) -> Value {
 fn pipelined_calls_are_all_answered() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
-    client.good("workspace_init", json!({"name": "n", "goal": "g"}));
+    client.expect_ok("workspace_init", json!({"name": "n", "goal": "g"}));
     let asked: BTreeSet<u64> = (0..50).map(|n| client.post_call("node_create", create(n))).collect();
     let mut nodes = BTreeSet::new();
     let answered: BTreeSet<u64> = (0..50)
@@ -26,7 +26,7 @@ fn pipelined_calls_are_all_answered() {
         .collect();
     assert_eq!(asked, answered);
     assert_eq!(nodes.len(), 50);
-    assert_eq!(client.good("workspace_get", json!({}))["progress"]["total"], 50);
+    assert_eq!(client.expect_ok("workspace_get", json!({}))["progress"]["total"], 50);
     client.finish();
 }
 
@@ -41,7 +41,9 @@ fn four_servers_creating_nodes_lose_nothing() {
                 scope.spawn(move || {
                     let mut client = Client::connect(env);
                     let ids: Vec<String> = (0..200)
-                        .map(|n| client.good("node_create", create(n))["nodeId"].as_str().unwrap().to_owned())
+                        .map(|n| {
+                            client.expect_ok("node_create", create(n))["nodeId"].as_str().unwrap().to_owned()
+                        })
                         .collect();
                     client.finish();
                     ids
@@ -95,7 +97,7 @@ fn invalid_messages_get_error_codes_and_keep_connection() {
     assert_eq!(unknown["error"]["data"]["code"], "UNKNOWN_TOOL");
     let unknown = client.request("tools/call", json!({"name": "nodecreate", "arguments": {}}));
     assert_eq!(unknown["error"]["data"]["near"], "node_create");
-    client.good("workspace_list", json!({}));
+    client.expect_ok("workspace_list", json!({}));
     client.finish();
 }
 
@@ -105,7 +107,7 @@ fn partial_message_then_eof_changes_nothing() {
     let mut client = Client::connect(&env);
     client.send_bytes(br#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"workspace_init","#);
     client.finish();
-    assert!(!env.project.join(".tanmi-workspace").exists(), "nothing changed");
+    assert!(!env.project.join(".tanmi-workspace").exists(), "nothing was created");
 }
 
 #[test]
@@ -114,7 +116,7 @@ fn eof_before_initialize_ends_cleanly() {
     Client::start(&env).finish();
 }
 
-/// Everything that was asked for before the client left is done or not done, and the server ends.
+/// Every call sent before the client left is done completely or not at all, and the server exits.
 #[test]
 fn eof_during_calls_leaves_consistent_store() {
     let env = TestEnv::new();
@@ -128,7 +130,7 @@ fn eof_during_calls_leaves_consistent_store() {
     assert_eq!(report["findings"], json!([]));
 }
 
-/// It waits without working: no memory, no processor time, and it ends when the pipe is closed.
+/// The server waits without using processor time, and exits when the pipe is closed.
 #[cfg(target_os = "linux")]
 #[test]
 fn client_that_never_reads_causes_no_busy_loop() {
@@ -144,7 +146,7 @@ fn client_that_never_reads_causes_no_busy_loop() {
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     };
-    // Until it has worked off what it was sent and waits for its reader, the ticks may grow; then they must not.
+    // The processor time may grow until the pending calls are done; after that it must not.
     let pid = client.child.id();
     let mut last = ticks(pid);
     let mut quiet = 0;
@@ -157,7 +159,7 @@ fn client_that_never_reads_causes_no_busy_loop() {
             break;
         }
     }
-    assert_eq!(quiet, 10, "a busy loop: {last} ticks and growing");
+    assert_eq!(quiet, 10, "busy loop: {last} ticks and growing");
     drop(client.stdin.take());
     let stdout = std::mem::replace(&mut client.stdout, {
         let mut other = env.command(&["workspace", "list"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -179,14 +181,14 @@ fn protocol_versions_are_negotiated() {
         ("2025-11-25", "2025-11-25"),
     ] {
         let mut client = Client::start(&env);
-        let answer = client.hello(asked);
+        let answer = client.initialize(asked);
         assert_eq!(answer["result"]["protocolVersion"], agreed);
         assert!(answer["result"]["instructions"].as_str().unwrap().contains("session_bind"));
-        client.good("workspace_list", json!({}));
+        client.expect_ok("workspace_list", json!({}));
         client.finish();
     }
     let mut client = Client::start(&env);
-    assert!(client.hello("1999-01-01")["result"]["protocolVersion"].is_string());
+    assert!(client.initialize("1999-01-01")["result"]["protocolVersion"].is_string());
     client.finish();
 }
 
@@ -203,11 +205,11 @@ fn discover_before_initialize_is_answered() {
     }});
     let found = client.request("server/discover", meta.clone());
     assert_eq!(found["result"]["capabilities"]["tools"], json!({}), "{found}");
-    // Either way on: the old handshake …
-    client.hello("2025-11-25");
-    client.good("workspace_list", json!({}));
+    // The old handshake may follow …
+    client.initialize("2025-11-25");
+    client.expect_ok("workspace_list", json!({}));
     client.finish();
-    // … or none at all.
+    // … or no handshake at all.
     let mut client = Client::start(&env);
     client.request("server/discover", meta.clone());
     let mut call = meta;
@@ -230,7 +232,7 @@ fn cancelled_call_leaves_consistent_store() {
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
         );
     }
-    // The connection goes on; cancelled calls are not answered, others are.
+    // The connection still works. Cancelled calls may stay unanswered; others are answered.
     let id = client.post_call("workspace_get", json!({}));
     loop {
         let answer = client.receive();

@@ -1,56 +1,56 @@
-//! Every tool: a whole session as a snapshot, good input, bad input.
+//! The tools: a session as a snapshot, valid input and invalid input.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Plays a session and writes down every call and answer.
-fn session(env: &TestEnv, words: [&str; 6]) -> String {
+/// Runs a session and returns every call with its result.
+fn run_session(env: &TestEnv, words: [&str; 6]) -> String {
     let [name, goal, rule, plan, task, log] = words;
     let mut client = Client::connect(env);
-    let mut told = String::new();
+    let mut transcript = String::new();
     let mut ids: Vec<String> = Vec::new();
-    let mut say = |tool: &str, arguments: Value, ids: &mut Vec<String>| {
+    let mut call = |tool: &str, arguments: Value, ids: &mut Vec<String>| {
         env.tick(1000);
         let result = client.call(tool, arguments.clone());
         let answer = &result["structuredContent"];
         if let Some(id) = answer["nodeId"].as_str().filter(|_| tool == "node_create") {
             ids.push(id.to_owned());
         }
-        told.push_str(&format!("> {tool} {arguments}\n{answer:#}\n"));
+        transcript.push_str(&format!("> {tool} {arguments}\n{answer:#}\n"));
         if result["isError"] == true {
-            told.push_str(&format!("{}\n", result["content"][0]["text"].as_str().unwrap()));
+            transcript.push_str(&format!("{}\n", result["content"][0]["text"].as_str().unwrap()));
         }
     };
-    say("workspace_list", json!({}), &mut ids);
-    say("context_get", json!({}), &mut ids);
-    say("workspace_init", json!({"name": name, "goal": goal, "rules": [rule]}), &mut ids);
+    call("workspace_list", json!({}), &mut ids);
+    call("context_get", json!({}), &mut ids);
+    call("workspace_init", json!({"name": name, "goal": goal, "rules": [rule]}), &mut ids);
     let node = |parent: &str, kind: &str, title: &str, hash: &str| json!({"parentId": parent, "type": kind, "title": title, "requirement": title, "rulesHash": hash});
-    say("node_create", node("root", "planning", plan, "wrong"), &mut ids);
-    let hash = tanmi_rules_hash(rule);
-    say("node_create", node("root", "planning", plan, &hash), &mut ids);
+    call("node_create", node("root", "planning", plan, "wrong"), &mut ids);
+    let hash = rules_hash(rule);
+    call("node_create", node("root", "planning", plan, &hash), &mut ids);
     let parent = ids[0].clone();
-    say("node_create", node(&parent, "execution", task, &hash), &mut ids);
-    say("node_create", node(&parent, "execution", log, &hash), &mut ids);
-    say("node_transition", json!({"nodeId": ids[1], "action": "start"}), &mut ids);
-    say("log_append", json!({"log": log}), &mut ids);
-    say("problem_update", json!({"description": log, "nextStep": task}), &mut ids);
-    say("context_get", json!({}), &mut ids);
-    say("problem_clear", json!({}), &mut ids);
-    say("node_transition", json!({"action": "complete"}), &mut ids);
-    say("node_transition", json!({"action": "complete", "conclusion": log}), &mut ids);
-    say("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
-    say("node_delete", json!({"nodeId": ids[2]}), &mut ids);
-    say("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
-    say("node_transition", json!({"nodeId": "root", "action": "complete", "conclusion": log}), &mut ids);
-    say("node_list", json!({}), &mut ids);
-    say("workspace_get", json!({}), &mut ids);
+    call("node_create", node(&parent, "execution", task, &hash), &mut ids);
+    call("node_create", node(&parent, "execution", log, &hash), &mut ids);
+    call("node_transition", json!({"nodeId": ids[1], "action": "start"}), &mut ids);
+    call("log_append", json!({"log": log}), &mut ids);
+    call("problem_update", json!({"description": log, "nextStep": task}), &mut ids);
+    call("context_get", json!({}), &mut ids);
+    call("problem_clear", json!({}), &mut ids);
+    call("node_transition", json!({"action": "complete"}), &mut ids);
+    call("node_transition", json!({"action": "complete", "conclusion": log}), &mut ids);
+    call("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
+    call("node_delete", json!({"nodeId": ids[2]}), &mut ids);
+    call("node_transition", json!({"nodeId": parent, "action": "complete", "conclusion": log}), &mut ids);
+    call("node_transition", json!({"nodeId": "root", "action": "complete", "conclusion": log}), &mut ids);
+    call("node_list", json!({}), &mut ids);
+    call("workspace_get", json!({}), &mut ids);
     client.finish();
-    env.redact(&told)
+    env.redact(&transcript)
 }
 
-fn tanmi_rules_hash(rule: &str) -> String {
-    // md5 of one rule, first 8 digits: printf '%s' RULE | md5sum
+fn rules_hash(rule: &str) -> String {
+    // The first 8 digits of the rule's MD5: printf '%s' RULE | md5sum
     match rule {
         "密钥必须从环境变量读取" => "a9d2b29f".into(),
         _ => "3628171e".into(),
@@ -68,7 +68,7 @@ fn session_english_transcript() {
         "Check",
         "done",
     ];
-    insta::assert_snapshot!(session(&env, words));
+    insta::assert_snapshot!(run_session(&env, words));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn session_chinese_transcript() {
     let env = TestEnv::with_lang("zh_CN.UTF-8");
     let words =
         ["重构认证模块", "将 session 认证替换为 JWT", "密钥必须从环境变量读取", "设计", "验证", "完成了"];
-    insta::assert_snapshot!(session(&env, words));
+    insta::assert_snapshot!(run_session(&env, words));
 }
 
 #[test]
@@ -90,19 +90,19 @@ fn tool_list_output() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer["result"]["tools"]).unwrap());
 }
 
-/// For every tool of the list: a good call, and every way its schema can be broken.
+/// Sends every tool a valid call, and calls that violate its schema in every way.
 #[test]
 fn every_tool_accepts_valid_and_refuses_invalid_input() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
-    let ws = client.good("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"].clone();
+    let ws = client.expect_ok("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"].clone();
     let create = json!({"parentId": "root", "type": "planning", "title": "plan", "requirement": "r"});
-    let plan = client.good("node_create", create)["nodeId"].clone();
+    let plan = client.expect_ok("node_create", create)["nodeId"].clone();
     let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
-    let task = client.good("node_create", create)["nodeId"].clone();
+    let task = client.expect_ok("node_create", create)["nodeId"].clone();
 
-    let good: Vec<(&str, Value)> = vec![
+    let valid_calls: Vec<(&str, Value)> = vec![
         (
             "workspace_init",
             json!({"name": "second", "goal": "g", "rules": ["a"], "docs": [{"path": "x.md", "description": "d", "status": "expired"}]}),
@@ -161,47 +161,48 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("workspace_restore", json!({"workspaceId": ws})),
         ("workspace_delete", json!({"workspaceId": ws})),
     ];
-    let named: BTreeSet<&str> = good.iter().map(|(name, _)| *name).collect();
+    let named: BTreeSet<&str> = valid_calls.iter().map(|(name, _)| *name).collect();
     let listed: BTreeSet<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(named, listed, "every tool has its good call");
+    assert_eq!(named, listed, "every tool has a valid call");
 
-    // Bad input first, while everything is still there.
-    for (name, arguments) in &good {
+    // Invalid input first, because the valid calls delete data.
+    for (name, arguments) in &valid_calls {
         let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == *name).unwrap();
         let schema = &tool["inputSchema"];
         for (parameter, shape) in schema["properties"].as_object().unwrap() {
-            assert!(arguments.get(parameter).is_some(), "{name}: no good value for {parameter}");
+            assert!(arguments.get(parameter).is_some(), "{name}: no valid value for {parameter}");
             let wrong = if shape["type"] == "string" { json!(7) } else { json!("seven") };
-            let error = client.bad(name, with(arguments, parameter, wrong));
+            let error = client.expect_error(name, with(arguments, parameter, wrong));
             assert_eq!(
                 (&error["code"], &error["field"]),
                 (&json!("INVALID_ARGUMENT"), &json!(parameter)),
                 "{name}"
             );
             if shape.get("enum").is_some() {
-                let error = client.bad(name, with(arguments, parameter, json!("nonsense")));
+                let error = client.expect_error(name, with(arguments, parameter, json!("nonsense")));
                 assert!(
                     error["hint"].as_str().unwrap().contains(shape["enum"][0].as_str().unwrap()),
                     "{error}"
                 );
             }
             if let Some(max) = shape["maxLength"].as_u64() {
-                let error = client.bad(name, with(arguments, parameter, json!("x".repeat(max as usize + 1))));
+                let error = client
+                    .expect_error(name, with(arguments, parameter, json!("x".repeat(max as usize + 1))));
                 assert_eq!(error["field"], *parameter);
             }
             if let Some(max) = shape["maximum"].as_u64() {
-                client.bad(name, with(arguments, parameter, json!(max + 1)));
-                client.bad(name, with(arguments, parameter, json!(-1)));
-                client.bad(name, with(arguments, parameter, json!(1.5)));
+                client.expect_error(name, with(arguments, parameter, json!(max + 1)));
+                client.expect_error(name, with(arguments, parameter, json!(-1)));
+                client.expect_error(name, with(arguments, parameter, json!(1.5)));
             }
             if shape["type"] == "array" {
-                client.bad(name, with(arguments, parameter, json!([7])));
-                client.bad(name, with(arguments, parameter, json!({"0": "x"})));
+                client.expect_error(name, with(arguments, parameter, json!([7])));
+                client.expect_error(name, with(arguments, parameter, json!({"0": "x"})));
             }
             if parameter.ends_with("Id") && parameter != "targetId" && parameter != "sessionId" {
                 for id in ["../../x", "__proto__", ""] {
-                    let error = client.bad(name, with(arguments, parameter, json!(id)));
+                    let error = client.expect_error(name, with(arguments, parameter, json!(id)));
                     assert_eq!(error["field"], *parameter, "{name}: {error}");
                 }
             }
@@ -209,19 +210,19 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         for required in schema["required"].as_array().into_iter().flatten() {
             let mut less = arguments.clone();
             less.as_object_mut().unwrap().remove(required.as_str().unwrap());
-            assert_eq!(client.bad(name, less)["field"], *required, "{name}");
+            assert_eq!(client.expect_error(name, less)["field"], *required, "{name}");
         }
-        let error = client.bad(name, with(arguments, "workspace_ID", json!("x")));
+        let error = client.expect_error(name, with(arguments, "workspace_ID", json!("x")));
         assert_eq!(error["code"], "UNKNOWN_PARAMETER", "{name}");
         if schema["properties"].get("workspaceId").is_some() {
             assert_eq!(error["hint"], "did you mean workspaceId?", "{name}");
-            let error = client.bad(name, with(arguments, "workspaceId", json!("ws-none")));
+            let error = client.expect_error(name, with(arguments, "workspaceId", json!("ws-none")));
             assert!(error["code"] == "WORKSPACE_NOT_FOUND", "{name}: {error}");
             assert!(!error["details"]["workspaces"].as_array().unwrap().is_empty(), "{error}");
         }
     }
-    for (name, arguments) in &good {
-        client.good(name, arguments.clone());
+    for (name, arguments) in &valid_calls {
+        client.expect_ok(name, arguments.clone());
     }
     client.finish();
 }
@@ -236,69 +237,69 @@ fn with(arguments: &Value, parameter: &str, value: Value) -> Value {
 fn external_changes_are_visible_immediately() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
-    let ws = client.good("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"]
+    let ws = client.expect_ok("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"]
         .as_str()
         .unwrap()
         .to_owned();
     let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
-    let task = client.good("node_create", create)["nodeId"].as_str().unwrap().to_owned();
+    let task = client.expect_ok("node_create", create)["nodeId"].as_str().unwrap().to_owned();
     env.ok(&["node", "update", &task, "--title", "by the command line"]);
-    assert_eq!(client.good("node_get", json!({"nodeId": task}))["node"]["title"], "by the command line");
+    assert_eq!(client.expect_ok("node_get", json!({"nodeId": task}))["node"]["title"], "by the command line");
     env.edit(&env.node_md(&ws, &task), |text| text.replace("by the command line", "by hand"));
-    assert_eq!(client.good("node_list", json!({}))["nodes"][1]["title"], "by hand");
+    assert_eq!(client.expect_ok("node_list", json!({}))["nodes"][1]["title"], "by hand");
     env.edit(&env.workspace_dir(&ws).join("Workspace.md"), |text| text + "\n## Rules\n\n- new rule\n");
     let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
-    let error = client.bad("node_create", create);
+    let error = client.expect_error("node_create", create);
     assert_eq!(error["details"]["rules"][0], "new rule");
     tanmi_base::fs::remove_tree(&env.workspace_dir(&ws).join(".local")).unwrap();
-    assert_eq!(client.good("node_list", json!({}))["nodes"].as_array().unwrap().len(), 2);
+    assert_eq!(client.expect_ok("node_list", json!({}))["nodes"].as_array().unwrap().len(), 2);
     env.ok(&["workspace", "delete", &ws]);
-    assert_eq!(client.bad("node_list", json!({"workspaceId": ws}))["code"], "WORKSPACE_NOT_FOUND");
+    assert_eq!(client.expect_error("node_list", json!({"workspaceId": ws}))["code"], "WORKSPACE_NOT_FOUND");
     client.finish();
 }
 
-/// Ids left out are the session's: its workspace, its focus. Without hooks the connection is the session.
+/// Omitted ids default to the workspace and focus of the session. Without hooks, the connection is the session.
 #[test]
 fn bound_connection_takes_ids_from_session() {
     let env = TestEnv::new();
     let mut client = Client::connect(&env);
     let mut other = Client::connect(&env);
     let init = |client: &mut Client, name: &str| {
-        client.good("workspace_init", json!({"name": name, "goal": "g"}))["workspaceId"]
+        client.expect_ok("workspace_init", json!({"name": name, "goal": "g"}))["workspaceId"]
             .as_str()
             .unwrap()
             .to_owned()
     };
     let (first, second) = (init(&mut client, "first"), init(&mut client, "second"));
-    assert_eq!(client.bad("node_list", json!({}))["code"], "AMBIGUOUS_WORKSPACE");
-    let status = client.good("session_status", json!({}));
+    assert_eq!(client.expect_error("node_list", json!({}))["code"], "AMBIGUOUS_WORKSPACE");
+    let status = client.expect_ok("session_status", json!({}));
     assert_eq!(status["bound"], false);
     assert_eq!(status["availableWorkspaces"].as_array().unwrap().len(), 2);
-    client.good("session_bind", json!({"workspaceId": second}));
-    other.good("session_bind", json!({"workspaceId": first}));
+    client.expect_ok("session_bind", json!({"workspaceId": second}));
+    other.expect_ok("session_bind", json!({"workspaceId": first}));
     let create = json!({"parentId": "root", "type": "execution", "title": "t", "requirement": "r"});
-    let node = client.good("node_create", create.clone());
+    let node = client.expect_ok("node_create", create.clone());
     assert_eq!(node["workspaceId"], second.as_str());
-    assert_eq!(other.good("node_create", create)["workspaceId"], first.as_str());
-    client.good("node_transition", json!({"nodeId": node["nodeId"], "action": "start"}));
-    assert_eq!(client.good("session_status", json!({}))["focusedNode"]["id"], node["nodeId"]);
-    client.good("log_append", json!({"log": "on the focused node"}));
-    let done = client.good("node_transition", json!({"action": "complete", "conclusion": "c"}));
+    assert_eq!(other.expect_ok("node_create", create)["workspaceId"], first.as_str());
+    client.expect_ok("node_transition", json!({"nodeId": node["nodeId"], "action": "start"}));
+    assert_eq!(client.expect_ok("session_status", json!({}))["focusedNode"]["id"], node["nodeId"]);
+    client.expect_ok("log_append", json!({"log": "on the focused node"}));
+    let done = client.expect_ok("node_transition", json!({"action": "complete", "conclusion": "c"}));
     assert_eq!(done["nodeId"], node["nodeId"]);
     assert_eq!(
-        client.good("session_status", json!({}))["focusedNode"]["id"],
+        client.expect_ok("session_status", json!({}))["focusedNode"]["id"],
         "root",
-        "the focus goes to the parent"
+        "the focus moves to the parent"
     );
-    client.good("context_focus", json!({"nodeId": node["nodeId"]}));
-    client.good("node_delete", json!({"nodeId": node["nodeId"]}));
+    client.expect_ok("context_focus", json!({"nodeId": node["nodeId"]}));
+    client.expect_ok("node_delete", json!({"nodeId": node["nodeId"]}));
     assert_eq!(
-        client.good("session_status", json!({}))["focusedNode"]["id"],
+        client.expect_ok("session_status", json!({}))["focusedNode"]["id"],
         "root",
-        "also when it is deleted"
+        "the focus moves to the parent of a deleted node"
     );
-    client.good("session_unbind", json!({}));
-    assert_eq!(client.good("session_status", json!({}))["bound"], false);
+    client.expect_ok("session_unbind", json!({}));
+    assert_eq!(client.expect_ok("session_status", json!({}))["bound"], false);
     client.finish();
     other.finish();
 }

@@ -1,12 +1,12 @@
-//! A model somebody brings, and what went wrong with memory once.
+//! Regression tests of memory, and search with an embedding model.
 
 use serde_json::{Value, json};
 
-use super::{DAY, folder, found, save};
+use super::{DAY, memory_dir, save, search};
 use crate::agent::Agent;
 use crate::env::TestEnv;
 
-/// A model of six words in two dimensions, as small as one can be.
+/// Writes a minimal embedding model, six words in two dimensions, and returns its folder.
 fn tiny_model(env: &TestEnv) -> String {
     let dir = env.root().join("model");
     std::fs::create_dir_all(&dir).unwrap();
@@ -36,25 +36,25 @@ fn embedding_model_finds_related_words() {
     let env = TestEnv::new();
     save(&env, "the automobile needs oil");
     save(&env, "a banana a day");
-    assert_eq!(found(&env, "car"), [""; 0], "no word in common");
+    assert_eq!(search(&env, "car"), [""; 0], "no word in common");
     assert_eq!(env.json(&["memory", "model", "show"]), Value::Null);
     assert_eq!(env.error(&["memory", "model", "add", &env.root().display().to_string()])["code"], "IO");
     let dir = tiny_model(&env);
     assert_eq!(env.json(&["memory", "model", "add", &dir])["dimensions"], 2);
-    assert_eq!(found(&env, "car")[0], "the automobile needs oil");
-    save(&env, "fruit for everybody");
-    assert_eq!(found(&env, "banana")[0], "a banana a day", "words count for more than meaning");
-    assert!(found(&env, "banana").contains(&"fruit for everybody".to_owned()));
+    assert_eq!(search(&env, "car")[0], "the automobile needs oil");
+    save(&env, "fruit for all");
+    assert_eq!(search(&env, "banana")[0], "a banana a day", "words count for more than meaning");
+    assert!(search(&env, "banana").contains(&"fruit for all".to_owned()));
     let id = env.json(&["memory", "search", "car"])["results"][0]["id"].as_str().unwrap().to_owned();
     env.ok(&["memory", "forget", &id]);
-    assert!(!found(&env, "car").contains(&"the automobile needs oil".to_owned()));
+    assert!(!search(&env, "car").contains(&"the automobile needs oil".to_owned()));
     std::fs::rename(&dir, env.root().join("gone")).unwrap();
-    assert_eq!(found(&env, "banana"), ["a banana a day"], "a model that is gone costs nothing");
+    assert_eq!(search(&env, "banana"), ["a banana a day"], "search works without the model");
     assert_eq!(env.json(&["memory", "model", "remove"])["removed"], true);
-    // One that went away is missed by the doctor, and search goes on.
+    // The doctor reports a missing model, and search still works.
     env.ok(&["memory", "model", "add", &tiny_model(&env)]);
     tanmi_base::fs::remove_tree(&env.root().join("model")).unwrap();
-    assert_eq!(found(&env, "banana").len(), 1);
+    assert_eq!(search(&env, "banana").len(), 1);
     let doctor = env.run(&["doctor"]);
     assert!(!doctor.ok && doctor.stdout.contains("search uses keywords only"), "{}", doctor.stdout);
 }
@@ -73,34 +73,34 @@ fn import_masks_secrets_everywhere() {
     env.ok(&["memory", "stats"]);
     let text = format!("{}{}", env.ok(&["memory", "export"]), env.ok(&["memory", "list", "--json"]));
     assert!(!text.contains(key) && text.contains("masked"), "{text}");
-    let index = std::fs::read(folder(&env).join("index.sqlite")).unwrap();
+    let index = std::fs::read(memory_dir(&env).join("index.sqlite")).unwrap();
     assert!(!String::from_utf8_lossy(&index).contains(key));
 }
 
-/// A cloned project cannot make a hook write where it likes.
+/// A cloned project cannot make a hook write outside of the project.
 #[cfg(unix)]
 #[test]
 fn symlinks_are_not_followed_and_untrusted_memory_is_unchanged() {
     use std::os::unix::fs::symlink;
     let env = TestEnv::new();
-    let (profile, day) = (env.root().join("home/.profile"), folder(&env).join("daily/2025-12-11.jsonl"));
+    let (profile, day) = (env.root().join("home/.profile"), memory_dir(&env).join("daily/2025-12-11.jsonl"));
     env.write(&profile, b"mine\n");
-    std::fs::create_dir_all(folder(&env).join("daily")).unwrap();
+    std::fs::create_dir_all(memory_dir(&env).join("daily")).unwrap();
     symlink(&profile, &day).unwrap();
     let agent = Agent::claude(&env, "s");
     env.init();
     agent.start("startup");
     agent.send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
     assert!(
-        !folder(&env).join("index.sqlite").exists() && !folder(&env).join(".lock").exists(),
-        "not ours: left alone"
+        !memory_dir(&env).join("index.sqlite").exists() && !memory_dir(&env).join(".lock").exists(),
+        "an untrusted memory folder is left unchanged"
     );
     env.ok(&["trust", "--yes"]);
     agent.start("startup");
     assert_eq!(env.error(&["memory", "save-fact", "x"])["code"], "IO");
     assert_eq!(std::fs::read(&profile).unwrap(), b"mine\n");
     std::fs::remove_file(&day).unwrap();
-    symlink("/etc/passwd", folder(&env).join("MEMORY.md")).unwrap();
+    symlink("/etc/passwd", memory_dir(&env).join("MEMORY.md")).unwrap();
     assert!(!agent.start("startup").contains("root:"));
 }
 
@@ -122,15 +122,15 @@ fn common_words_and_forgotten_facts_hide_no_results() {
     let count = |args: &[&str]| {
         env.json(&[&["memory", "search"], args].concat())["results"].as_array().unwrap().len()
     };
-    assert_eq!(count(&["alpha beta"]), 10, "words that never meet");
-    assert_eq!(count(&["project", "--session", "s3"]), 10, "a filter on a word that is everywhere");
+    assert_eq!(count(&["alpha beta"]), 10, "words that never occur together");
+    assert_eq!(count(&["project", "--session", "s3"]), 10, "a filter on a word that occurs in every fact");
     assert_eq!(count(&["project", "--type", "B"]), 8);
     let forgotten: Vec<String> = (0..300).map(|n| format!("a{n}")).collect();
     let mut args = vec!["memory", "forget"];
     args.extend(forgotten.iter().map(String::as_str));
     env.ok(&args);
     save(&env, "alpha module project item of a special kind");
-    assert!(found(&env, "alpha module project special")[0].ends_with("special kind"));
+    assert!(search(&env, "alpha module project special")[0].ends_with("special kind"));
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn last_change_wins_despite_clock_skew() {
     env.ok(&["memory", "forget", &id]);
     env.tick(-5 * DAY);
     env.ok(&["memory", "restore", &id]);
-    assert_eq!(found(&env, "port").len(), 1);
-    let _ = std::fs::remove_file(folder(&env).join("index.sqlite"));
-    assert_eq!(found(&env, "port").len(), 1, "a new index says the same");
+    assert_eq!(search(&env, "port").len(), 1);
+    let _ = std::fs::remove_file(memory_dir(&env).join("index.sqlite"));
+    assert_eq!(search(&env, "port").len(), 1, "the same with a rebuilt index");
     let other = save(&env, "the port is 81")["id"].as_str().unwrap().to_owned();
     let edited = env.json(&["memory", "edit", &id, "the port is 81"]);
     assert_eq!((&edited["duplicate"], &edited["id"]), (&json!(true), &json!(other)));
-    assert_eq!(found(&env, "port"), ["the port is 81"], "replaced by the one that was there");
+    assert_eq!(search(&env, "port"), ["the port is 81"], "replaced by the existing fact");
     assert_eq!(env.error(&["memory", "edit", &id, "the port is 82"])["code"], "NOT_CURRENT");
     for (one, two) in [("timeout > 5", "timeout < 5"), ("limit 1,5", "limit 15")] {
         save(&env, one);
@@ -164,25 +164,25 @@ fn rebuilt_index_gives_same_results() {
     env.tick(DAY);
     env.ok(&["memory", "restore", &id]);
     env.ok(&["memory", "sync"]);
-    let days = |name: &str| folder(&env).join("daily").join(name);
-    let both = |env: &TestEnv| {
-        let before = found(env, "first words");
-        let _ = std::fs::remove_file(folder(env).join("index.sqlite"));
-        assert_eq!(found(env, "first words"), before);
+    let days = |name: &str| memory_dir(&env).join("daily").join(name);
+    let check_with_rebuilt_index = |env: &TestEnv| {
+        let before = search(env, "first words");
+        let _ = std::fs::remove_file(memory_dir(env).join("index.sqlite"));
+        assert_eq!(search(env, "first words"), before);
         before.len()
     };
-    assert_eq!(both(&env), 1);
+    assert_eq!(check_with_rebuilt_index(&env), 1);
     std::fs::remove_file(days("2025-12-14.jsonl")).unwrap();
-    assert_eq!(both(&env), 0, "without the restore");
+    assert_eq!(check_with_rebuilt_index(&env), 0, "without the restore");
     std::fs::remove_file(days("2025-12-13.jsonl")).unwrap();
-    assert_eq!(both(&env), 1, "without the forgetting");
+    assert_eq!(check_with_rebuilt_index(&env), 1, "without the forget");
     let text = std::fs::read_to_string(days("2025-12-11.jsonl")).unwrap();
     std::io::Write::write_all(
         &mut std::fs::OpenOptions::new().write(true).open(days("2025-12-11.jsonl")).unwrap(),
         text.replace("first", "other").as_bytes(),
     )
     .unwrap();
-    assert_eq!(found(&env, "other words"), ["other words"], "an edit in place is seen");
+    assert_eq!(search(&env, "other words"), ["other words"], "an edit in place is seen");
 }
 
 #[cfg(unix)]
@@ -192,16 +192,16 @@ fn irregular_files_are_skipped() {
     save(&env, "sound");
     assert!(
         std::process::Command::new("mkfifo")
-            .arg(folder(&env).join("daily/2020-01-01.jsonl"))
+            .arg(memory_dir(&env).join("daily/2020-01-01.jsonl"))
             .status()
             .unwrap()
             .success()
     );
-    std::fs::create_dir(folder(&env).join("daily/2020-01-02.jsonl")).unwrap();
-    env.write(&folder(&env).join("facts.jsonl"), b"{\"content\":\"a\"}\n{\"content\":\"penguin\"}");
-    assert_eq!(found(&env, "sound"), ["sound"]);
-    assert_eq!(found(&env, "penguin"), ["penguin"], "a last line without its end");
-    env.write(&folder(&env).join("MEMORY.md"), "core words\n".repeat(200_000).as_bytes());
+    std::fs::create_dir(memory_dir(&env).join("daily/2020-01-02.jsonl")).unwrap();
+    env.write(&memory_dir(&env).join("facts.jsonl"), b"{\"content\":\"a\"}\n{\"content\":\"penguin\"}");
+    assert_eq!(search(&env, "sound"), ["sound"]);
+    assert_eq!(search(&env, "penguin"), ["penguin"], "a last line without a line break");
+    env.write(&memory_dir(&env).join("MEMORY.md"), "core words\n".repeat(200_000).as_bytes());
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("core words"));
     agent.send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
@@ -210,25 +210,25 @@ fn irregular_files_are_skipped() {
 #[test]
 fn transcripts_are_ingested_separately() {
     let env = TestEnv::new();
-    // What stands beside it in the conversation is found with it.
-    let has = |word: &str| found(&env, word).iter().any(|text| text.contains(word));
+    // Search also returns neighbouring turns, so any of the results may contain the word.
+    let has = |word: &str| search(&env, word).iter().any(|text| text.contains(word));
     let turn = |text: &str, cwd: &str| {
         json!({"type": "user", "cwd": cwd, "message": {"role": "user", "content": text}}).to_string()
     };
-    let put = |path: &std::path::Path, lines: &[String]| {
+    let write_transcript = |path: &std::path::Path, lines: &[String]| {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         env.write(path, lines.join("\n").as_bytes());
     };
     let (a, b) = (env.root().join("a/x.jsonl"), env.root().join("b/x.jsonl"));
-    put(&a, &[turn("redis it is", "/a"), turn("continue", "/a"), turn("continue", "/a")]);
-    put(&b, &[turn("<div> is not centred", "/b")]);
+    write_transcript(&a, &[turn("redis it is", "/a"), turn("continue", "/a"), turn("continue", "/a")]);
+    write_transcript(&b, &[turn("<div> is not centred", "/b")]);
     for path in [&a, &b] {
         env.ok(&["memory", "ingest", &path.display().to_string()]);
     }
     assert!(has("redis") && has("centred"));
-    put(&a, &[turn("a badger, and a longer text than what was there before it", "/a")]);
+    write_transcript(&a, &[turn("a badger, and a longer text than what was there before it", "/a")]);
     env.ok(&["memory", "ingest", &a.display().to_string()]);
-    assert!(has("redis") && has("badger"), "what was taken stays");
+    assert!(has("redis") && has("badger"), "ingested turns are kept");
     let slug: String = env
         .project
         .display()
@@ -237,8 +237,8 @@ fn transcripts_are_ingested_separately() {
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
     let own = env.root().join("home/.claude/projects").join(slug);
-    put(&own.join("mine.jsonl"), &[turn("an otter", &env.project.display().to_string())]);
-    put(&own.join("other.jsonl"), &[turn("a giraffe", "/somewhere/else")]);
+    write_transcript(&own.join("mine.jsonl"), &[turn("an otter", &env.project.display().to_string())]);
+    write_transcript(&own.join("other.jsonl"), &[turn("a giraffe", "/somewhere/else")]);
     env.ok(&["memory", "ingest"]);
     assert!(has("otter") && !has("giraffe"));
 }
@@ -264,21 +264,21 @@ fn import_keeps_hidden_facts_hidden() {
         other.write(&file, text.as_bytes());
         other.json(&["memory", "import", &file.display().to_string()])
     };
-    let came = import(&exported);
-    assert_eq!((&came["added"], &came["badLines"]), (&json!(5), &json!(0)), "{exported}");
+    let imported = import(&exported);
+    assert_eq!((&imported["added"], &imported["badLines"]), (&json!(5), &json!(0)), "{exported}");
     assert_eq!(seen(&other), seen(&env));
-    // And it can be brought back, a summary too.
+    // A hidden summary can be restored.
     let summary = summary["id"].as_str().unwrap();
     other.ok(&["memory", "restore", summary]);
     assert_eq!(other.json(&["memory", "show", summary]).get("hidden"), None);
     other.ok(&["memory", "forget", summary]);
-    // Somebody there thinks otherwise: what is known stays as it is, unless something new replaces it.
+    // The other project restored a fact: an import does not hide it again, unless a new fact replaces it.
     other.ok(&["memory", "restore", &ids[0]]);
     env.ok(&["memory", "edit", &ids[2], "three, and a half"]);
     assert_eq!(import(&env.ok(&["memory", "export", "--all"]))["added"], 1);
     let hidden = |id: &str| seen(&other).iter().find(|row| row[0] == id).unwrap()[2] == true;
     assert!(!hidden(&ids[0]) && hidden(&ids[2]));
-    // Words are heard in their order, a replacement among them.
+    // Marks and replacements apply in file order.
     let fact = |id: &str, more: Value| {
         let mut line = json!({"id": id, "content": id, "timestamp": "2025-11-01"});
         line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

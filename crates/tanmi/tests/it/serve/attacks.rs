@@ -1,23 +1,23 @@
-//! What must not get in, get out, or bring it down.
+//! Attacks on the server: missing authentication, cross-origin requests, path traversal, hostile bodies and kills.
 
 use serde_json::{Value, json};
 
 use super::Server;
 use crate::env::TestEnv;
 
-/// Paths that exist, for whoever may ask.
-fn target_files(server: &Server, ws: &str) -> Vec<String> {
-    let entry = server.bare("GET", &ticket_path(server), &[("Host", &host(server))], "");
-    let door = entry.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
+/// Returns paths that exist and need authentication.
+fn protected_paths(server: &Server, ws: &str) -> Vec<String> {
+    let entry = server.send_with_headers("GET", &ticket_path(server), &[("Host", &host(server))], "");
+    let page_path = entry.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
     vec![
         String::from("/api/v1/workspaces?all=true"),
         format!("/api/v1/workspaces/{ws}"),
         String::from("/api/v1/openapi.json"),
         String::from("/api/v1/changes"),
         String::from("/mcp"),
-        format!("{door}main.js"),
-        format!("{door}api/v1/workspaces"),
-        door,
+        format!("{page_path}main.js"),
+        format!("{page_path}api/v1/workspaces"),
+        page_path,
     ]
 }
 
@@ -39,8 +39,8 @@ fn request_without_token_reveals_nothing() {
     let evil = format!("evil.example:{}", server.port);
     let ours = format!("http://{host}");
     let short = format!("Bearer {}", &server.token[..39]);
-    for path in target_files(&server, &ws) {
-        // (what is tried, headers, status)
+    for path in protected_paths(&server, &ws) {
+        // (attack, headers, status)
         type Headers<'a> = Vec<(&'a str, &'a str)>;
         let attacks: Vec<(&str, Headers<'_>, u16)> = vec![
             ("no token", vec![("Host", &host)], 401),
@@ -85,18 +85,22 @@ fn request_without_token_reveals_nothing() {
                 403,
             ),
         ];
-        for (what, headers, expected) in attacks {
-            let answer = server.bare("GET", &path, &headers, "");
-            let refused = answer.status == expected || (expected == 400 && answer.status == 403);
-            assert!(refused, "{what}, {path}: {}\n{}", answer.head, answer.body);
+        for (attack, headers, expected) in attacks {
+            let response = server.send_with_headers("GET", &path, &headers, "");
+            let refused = response.status == expected || (expected == 400 && response.status == 403);
+            assert!(refused, "{attack}, {path}: {}\n{}", response.head, response.body);
             for secret in [ws.as_str(), "JWT", server.token.as_str(), "workspaces/{"] {
-                assert!(!answer.body.contains(secret), "{what}, {path} tells {secret}: {}", answer.body);
+                assert!(
+                    !response.body.contains(secret),
+                    "{attack}, {path} tells {secret}: {}",
+                    response.body
+                );
             }
-            assert!(answer.header("access-control-allow-origin").is_none(), "{what}");
+            assert!(response.header("access-control-allow-origin").is_none(), "{attack}");
         }
     }
-    // A preflight is answered like anything else that nobody may ask, and changes nothing.
-    let preflight = server.bare(
+    // A preflight request is refused like other cross-origin requests.
+    let preflight = server.send_with_headers(
         "OPTIONS",
         "/api/v1/workspaces",
         &[("Host", &host), ("Origin", "http://evil.example"), ("Access-Control-Request-Method", "POST")],
@@ -112,36 +116,50 @@ fn ticket_works_once_and_cookie_only_for_page() {
     env.init();
     let server = Server::start(&env);
     let host = host(&server);
-    let open = || {
-        server.bare("GET", &ticket_path(&server), &[("Host", &host), ("Sec-Fetch-Site", "cross-site")], "")
+    let open_ticket = || {
+        server.send_with_headers(
+            "GET",
+            &ticket_path(&server),
+            &[("Host", &host), ("Sec-Fetch-Site", "cross-site")],
+            "",
+        )
     };
-    let entry = open();
+    let entry = open_ticket();
     assert_eq!(entry.status, 200);
     let cookie = entry.header("set-cookie").unwrap().to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
-    let door = cookie.split("Path=").nth(1).unwrap().split(';').next().unwrap().to_owned();
-    assert_eq!(open().status, 401, "a second time");
-    assert_eq!(server.bare("GET", "/?ticket=", &[("Host", &host)], "").status, 401);
-    assert_eq!(server.bare("GET", "/", &[("Host", &host)], "").status, 401);
+    let page_path = cookie.split("Path=").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    assert_eq!(open_ticket().status, 401, "a ticket works once");
+    assert_eq!(server.send_with_headers("GET", "/?ticket=", &[("Host", &host)], "").status, 401);
+    assert_eq!(server.send_with_headers("GET", "/", &[("Host", &host)], "").status, 401);
 
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    let with = |method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+    let send_with_cookie = |method: &str, path: &str, more: &[(&str, &str)], body: &str| {
         let mut headers = vec![("Host", host.as_str()), ("Cookie", cookie.as_str())];
         headers.extend(more);
-        server.bare(method, path, &headers, body)
+        server.send_with_headers(method, path, &headers, body)
     };
-    let page = with("GET", &door, &[], "");
+    let page = send_with_cookie("GET", &page_path, &[], "");
     assert_eq!(page.status, 200);
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
-    assert_eq!(with("GET", &format!("{door}api/v1/workspaces"), &[], "").status, 200);
-    assert_eq!(with("GET", "/api/v1/workspaces", &[], "").status, 401, "the cookie is not for programs");
-    // A page cannot make links for others, and a foreign page cannot use its cookie.
-    assert_eq!(with("POST", &format!("{door}api/v1/tickets"), &[], "{}").status, 403);
+    assert_eq!(send_with_cookie("GET", &format!("{page_path}api/v1/workspaces"), &[], "").status, 200);
+    assert_eq!(
+        send_with_cookie("GET", "/api/v1/workspaces", &[], "").status,
+        401,
+        "the cookie is valid only below the path of the page"
+    );
+    // A page cannot create tickets, and a page of another origin cannot use its cookie.
+    assert_eq!(send_with_cookie("POST", &format!("{page_path}api/v1/tickets"), &[], "{}").status, 403);
     let foreign = [("Origin", "http://127.0.0.1:1"), ("Sec-Fetch-Site", "same-site")];
-    let made = with("POST", &format!("{door}api/v1/workspaces"), &foreign, r#"{"name":"x","goal":"y"}"#);
-    assert_eq!(made.status, 403);
+    let created = send_with_cookie(
+        "POST",
+        &format!("{page_path}api/v1/workspaces"),
+        &foreign,
+        r#"{"name":"x","goal":"y"}"#,
+    );
+    assert_eq!(created.status, 403);
     assert_eq!(env.json(&["workspace", "list"])["total"], 1);
 }
 
@@ -166,19 +184,24 @@ fn path_traversal_is_refused() {
         String::from("/workspaces/ws-%ff"),
         String::from("/nothing/of/the/kind"),
     ] {
-        let answer = server.ask("GET", &path, &[], &Value::Null);
-        assert!((400..500).contains(&answer.status), "{path}: {}\n{}", answer.head, answer.body);
-        assert!(!answer.body.contains("SECRET") && !answer.body.contains("root:"), "{path}: {}", answer.body);
-        assert!(answer.json()["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{path}");
+        let response = server.send_request("GET", &path, &[], &Value::Null);
+        assert!((400..500).contains(&response.status), "{path}: {}\n{}", response.head, response.body);
+        assert!(
+            !response.body.contains("SECRET") && !response.body.contains("root:"),
+            "{path}: {}",
+            response.body
+        );
+        assert!(response.json()["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{path}");
     }
-    // Nor do ids in bodies, nor projects that nobody here has opened.
+    // Paths in bodies and unknown projects are handled the same way.
     let doc = json!({"docs": [{"path": "../../../etc/passwd"}]});
     assert_eq!(
-        server.ask("PATCH", &format!("/workspaces/{ws}"), &[], &doc).status,
+        server.send_request("PATCH", &format!("/workspaces/{ws}"), &[], &doc).status,
         200,
-        "a doc is only named"
+        "the path of a doc is stored, not read"
     );
-    let bad = server.ask("POST", "/workspaces?project=/etc", &[], &json!({"name": "x", "goal": "y"}));
+    let bad =
+        server.send_request("POST", "/workspaces?project=/etc", &[], &json!({"name": "x", "goal": "y"}));
     assert_eq!(bad.status, 404);
 }
 
@@ -195,13 +218,13 @@ fn hostile_bodies_and_partial_requests_are_survived() {
         )
         .into_bytes();
         request.extend(body);
-        server.raw(&request)
+        server.send_bytes(&request)
     };
     let large = vec![b'x'; 3 << 20];
     assert_eq!(post("application/json", &large, large.len()).status, 413);
     assert_eq!(post("application/json", b"", 9_999_999_999).status, 413);
-    let fine = br#"{"name":"x","goal":"y"}"#;
-    assert_eq!(post("text/plain", fine, fine.len()).status, 415);
+    let valid = br#"{"name":"x","goal":"y"}"#;
+    assert_eq!(post("text/plain", valid, valid.len()).status, 415);
     for (body, code) in [
         (&b"{"[..], "INVALID_ARGUMENT"),
         (b"[]", "INVALID_ARGUMENT"),
@@ -211,13 +234,13 @@ fn hostile_bodies_and_partial_requests_are_survived() {
         (br#"{"name":"x","goal":"y","colour":1}"#, "UNKNOWN_PARAMETER"),
         (br#"{"name":7,"goal":"y"}"#, "INVALID_ARGUMENT"),
     ] {
-        let answer = post("application/json", body, body.len());
-        assert_eq!(answer.status, 400, "{}", answer.body);
-        assert_eq!(answer.json()["error"]["code"], code, "{}", answer.body);
+        let response = post("application/json", body, body.len());
+        assert_eq!(response.status, 400, "{}", response.body);
+        assert_eq!(response.json()["error"]["code"], code, "{}", response.body);
     }
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(post("application/json", nested.as_bytes(), nested.len()).status, 400);
-    // Two hundred who send half a request and stay: the others are served.
+    // Two hundred connections that send half a request do not block other clients.
     let idle: Vec<_> = (0..200)
         .map(|_| {
             use std::io::Write;
@@ -226,42 +249,43 @@ fn hostile_bodies_and_partial_requests_are_survived() {
             stream
         })
         .collect();
-    // Titles that would be markup, or would turn the page around, come back as they are: characters.
+    // Titles with markup or bidirectional controls are returned unchanged.
     for title in
         ["<script>alert(1)</script>", "\u{202e}evil\u{2066}", "\"><img src=x onerror=alert(1)>", "a\tb"]
     {
-        let made = json!({"type": "execution", "title": title, "requirement": title, "parentId": "root"});
-        let answer = server.ask("POST", &format!("/workspaces/{ws}/nodes"), &[], &made);
-        assert_eq!(answer.status, 201, "{}", answer.body);
-        assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-        assert_eq!(answer.json()["title"], title);
+        let created = json!({"type": "execution", "title": title, "requirement": title, "parentId": "root"});
+        let response = server.send_request("POST", &format!("/workspaces/{ws}/nodes"), &[], &created);
+        assert_eq!(response.status, 201, "{}", response.body);
+        assert_eq!(response.header("content-type"), Some("application/json"));
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(response.json()["title"], title);
     }
     drop(idle);
     assert!(server.stop());
 }
 
-/// A server that dies in the middle has kept what it said it kept, and holds nobody up.
+/// A server killed during requests has stored every acknowledged node and leaves no lock behind.
 #[test]
 fn killed_server_keeps_acknowledged_nodes() {
     let env = TestEnv::new();
     let ws = env.init();
     for _ in 0..5 {
         let server = Server::start(&env);
-        let made: Vec<String> = std::thread::scope(|scope| {
+        let created: Vec<String> = std::thread::scope(|scope| {
             let (server, ws) = (&server, &ws);
             let work = move || {
-                let mut made = Vec::new();
+                let mut created = Vec::new();
                 loop {
                     let body =
                         json!({"type": "execution", "title": "t", "requirement": "r", "parentId": "root"});
-                    let answer = server.ask("POST", &format!("/workspaces/{ws}/nodes"), &[], &body);
-                    if answer.status != 201 {
-                        return made;
+                    let response =
+                        server.send_request("POST", &format!("/workspaces/{ws}/nodes"), &[], &body);
+                    if response.status != 201 {
+                        return created;
                     }
-                    let Ok(node) = serde_json::from_str::<Value>(&answer.body) else { return made };
-                    made.push(node["nodeId"].as_str().unwrap().to_owned());
-                    if made.len() == 10 {
+                    let Ok(node) = serde_json::from_str::<Value>(&response.body) else { return created };
+                    created.push(node["nodeId"].as_str().unwrap().to_owned());
+                    if created.len() == 10 {
                         let _ = std::process::Command::new("kill")
                             .arg("-9")
                             .arg(server.pid().to_string())
@@ -272,11 +296,11 @@ fn killed_server_keeps_acknowledged_nodes() {
             let handles: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
             handles.into_iter().flat_map(|handle| handle.join().unwrap()).collect()
         });
-        assert!(made.len() >= 10);
+        assert!(created.len() >= 10);
         drop(server);
-        let there = env.json(&["node", "list", "--limit", "10000"]).to_string();
-        for id in &made {
-            assert!(there.contains(id), "{id} was acknowledged");
+        let listed = env.json(&["node", "list", "--limit", "10000"]).to_string();
+        for id in &created {
+            assert!(listed.contains(id), "{id} was acknowledged");
         }
         assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
     }

@@ -1,4 +1,4 @@
-//! The feed of changes: everybody hears of everything, whoever made it.
+//! The change feed: every subscriber gets every change, from any source.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -9,13 +9,14 @@ use super::Server;
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+/// A subscriber of the change feed.
 struct Listener {
     lines: BufReader<TcpStream>,
     last: String,
 }
 
 /// One event: its name and its data.
-type Heard = (String, Value);
+type FeedEvent = (String, Value);
 
 impl Listener {
     fn open(server: &Server, last: Option<&str>) -> Listener {
@@ -29,8 +30,8 @@ impl Listener {
         Listener { lines: BufReader::with_capacity(4096, stream), last: String::new() }
     }
 
-    /// The next event; what is not part of one (headers, sizes of chunks, comments) is passed over.
-    fn next(&mut self) -> Option<Heard> {
+    /// Returns the next event. Headers, chunk sizes and comments are skipped.
+    fn next(&mut self) -> Option<FeedEvent> {
         let (mut name, mut data) = (String::new(), None);
         let mut line = String::new();
         loop {
@@ -41,8 +42,8 @@ impl Listener {
             let text = line.trim_end();
             if let Some(id) = text.strip_prefix("id: ") {
                 id.clone_into(&mut self.last);
-            } else if let Some(word) = text.strip_prefix("event: ") {
-                word.clone_into(&mut name);
+            } else if let Some(event_name) = text.strip_prefix("event: ") {
+                event_name.clone_into(&mut name);
             } else if let Some(text) = text.strip_prefix("data: ") {
                 data = serde_json::from_str(text).ok();
             } else if let Some(data) = data.take().filter(|_| text.is_empty()) {
@@ -51,18 +52,18 @@ impl Listener {
         }
     }
 
-    /// Past everything else, to what is wanted.
-    fn until(&mut self, what: &str, wanted: impl Fn(&Heard) -> bool) -> Heard {
+    /// Skips events until one matches, and returns it.
+    fn wait_for(&mut self, what: &str, matches: impl Fn(&FeedEvent) -> bool) -> FeedEvent {
         loop {
-            let heard = self.next().unwrap_or_else(|| panic!("{what}: the feed has ended"));
-            if wanted(&heard) {
-                return heard;
+            let received = self.next().unwrap_or_else(|| panic!("{what}: the feed ended"));
+            if matches(&received) {
+                return received;
             }
         }
     }
 }
 
-fn is(kind: &str) -> impl Fn(&Heard) -> bool {
+fn is_change_of(kind: &str) -> impl Fn(&FeedEvent) -> bool {
     move |(name, data)| name == "change" && data["kind"] == kind
 }
 
@@ -74,49 +75,49 @@ fn changes_from_every_source_are_sent() {
     let server = Server::start(&env);
     let mut listener = Listener::open(&server, None);
     assert_eq!(listener.next().unwrap().0, "hello");
-    let about = |node: &str| {
+    let changes_node = |node: &str| {
         let node = node.to_owned();
-        move |(_, data): &Heard| data["nodes"].as_array().is_some_and(|ids| ids.contains(&json!(node)))
+        move |(_, data): &FeedEvent| data["nodes"].as_array().is_some_and(|ids| ids.contains(&json!(node)))
     };
-    // Another process, this server, and an editor.
+    // Changes by another process, by this server and by an editor.
     env.ok(&["node", "transition", &node, "--action", "start"]);
-    let (_, change) = listener.until("a command", about(&node));
+    let (_, change) = listener.wait_for("a command", changes_node(&node));
     assert_eq!((&change["workspaceId"], change["change"].as_u64().is_some()), (&json!(ws), true));
-    server.good("POST", &format!("/workspaces/{ws}/nodes/{node}/log"), json!({"log": "x"}));
-    let (_, next) = listener.until("the server itself", about(&node));
+    server.expect_ok("POST", &format!("/workspaces/{ws}/nodes/{node}/log"), json!({"log": "x"}));
+    let (_, next) = listener.wait_for("the server itself", changes_node(&node));
     assert_eq!(next["change"].as_u64(), change["change"].as_u64().map(|number| number + 1));
     env.edit(&env.node_md(&ws, &node), |text| text.replace("title: t", "title: by hand"));
-    let (_, edit) = listener.until("an editor", about(&node));
+    let (_, edit) = listener.wait_for("an editor", changes_node(&node));
     assert_eq!(edit.get("change"), None, "{edit}");
     assert_eq!(
-        server.good("GET", &format!("/workspaces/{ws}/nodes/{node}"), Value::Null)["node"]["title"],
+        server.expect_ok("GET", &format!("/workspaces/{ws}/nodes/{node}"), Value::Null)["node"]["title"],
         "by hand"
     );
     let folder = env.workspace_dir(&ws).join("nodes").join(&node);
     std::fs::rename(&folder, env.root().join("gone")).unwrap();
-    listener.until("a folder that went", about(&node));
+    listener.wait_for("a removed folder", changes_node(&node));
 
-    // A workspace that goes and comes back changed, as with another branch.
-    let (place, away) = (env.workspace_dir(&ws), env.root().join("away"));
+    // A workspace that disappears and comes back changed, as with another Git branch.
+    let (original, away) = (env.workspace_dir(&ws), env.root().join("away"));
     let other = env.node("root", "execution", "other");
-    listener.until("another node", about(&other));
-    std::fs::rename(&place, &away).unwrap();
-    listener.until("it went", is("workspaces"));
+    listener.wait_for("another node", changes_node(&other));
+    std::fs::rename(&original, &away).unwrap();
+    listener.wait_for("a removed workspace", is_change_of("workspaces"));
     env.edit(&away.join("nodes").join(&other).join("Node.md"), |text| {
         text.replace("title: other", "title: elsewhere")
     });
-    std::fs::rename(&away, &place).unwrap();
-    listener.until("it came back", is("workspaces"));
-    listener.until("what was changed meanwhile", about(&other));
+    std::fs::rename(&away, &original).unwrap();
+    listener.wait_for("a workspace that came back", is_change_of("workspaces"));
+    listener.wait_for("a change made meanwhile", changes_node(&other));
 
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
-    listener.until("a binding", is("bindings"));
+    listener.wait_for("a binding", is_change_of("bindings"));
     env.ok(&["memory", "save-fact", "something", "--type", "W"]);
-    listener.until("a memory", is("memory"));
+    listener.wait_for("a memory", is_change_of("memory"));
     env.ok(&["workspace", "init", "--name", "Second", "--goal", "g"]);
-    listener.until("a workspace", is("workspaces"));
+    listener.wait_for("a workspace", is_change_of("workspaces"));
     env.make(&env.project.join(".tanmi/rules.json"), "{}");
-    listener.until("rules", is("rules"));
+    listener.wait_for("rules", is_change_of("rules"));
     assert!(server.stop());
     assert!(listener.next().is_none(), "the feed ends with the server");
 }
@@ -126,22 +127,23 @@ fn reconnect_resumes_or_reports_gap() {
     let env = TestEnv::new();
     let ws = env.init();
     let server = Server::start(&env);
-    let log =
-        |text: &str| server.good("POST", &format!("/workspaces/{ws}/nodes/root/log"), json!({"log": text}));
+    let log = |text: &str| {
+        server.expect_ok("POST", &format!("/workspaces/{ws}/nodes/root/log"), json!({"log": text}))
+    };
     let mut listener = Listener::open(&server, None);
-    listener.until("hello", |(name, _)| name == "hello");
+    listener.wait_for("hello", |(name, _)| name == "hello");
     log("one");
-    let first = listener.until("one", is("workspace")).1["change"].as_u64().unwrap();
+    let first = listener.wait_for("one", is_change_of("workspace")).1["change"].as_u64().unwrap();
     let last = listener.last.clone();
     drop(listener);
-    // Nobody listens now; what happens is heard all the same when somebody comes back.
+    // Changes without a subscriber are delivered when it reconnects.
     log("two");
     log("three");
     let mut again = Listener::open(&server, Some(&last));
     for number in [first + 1, first + 2] {
-        assert_eq!(again.until("missed", is("workspace")).1["change"], number);
+        assert_eq!(again.wait_for("missed", is_change_of("workspace")).1["change"], number);
     }
-    // Numbers of another run, or of nobody, are a gap.
+    // Unknown event ids, or those of another run, are reported as a gap.
     for last in ["elsewhere-3", "nonsense", "", &format!("{}9", again.last)] {
         let (name, _) = Listener::open(&server, Some(last)).next().unwrap();
         assert_eq!(name, "gap", "{last}");
@@ -159,47 +161,50 @@ fn two_hundred_listeners_get_every_change() {
     let server = Server::start(&env);
     let first = {
         let mut probe = Listener::open(&server, None);
-        probe.until("hello", |(name, _)| name == "hello");
-        server.good("POST", &format!("/workspaces/{ws}/nodes/root/log"), json!({"log": "first"}));
-        probe.until("the first", is("workspace")).1["change"].as_u64().unwrap()
+        probe.wait_for("hello", |(name, _)| name == "hello");
+        server.expect_ok("POST", &format!("/workspaces/{ws}/nodes/root/log"), json!({"log": "first"}));
+        probe.wait_for("the first", is_change_of("workspace")).1["change"].as_u64().unwrap()
     };
     let mut listeners: Vec<Listener> = (0..LISTENERS).map(|_| Listener::open(&server, None)).collect();
     for listener in &mut listeners {
         assert_eq!(listener.next().unwrap().0, "hello");
     }
     let last = first + WRITERS * EACH;
-    let heard: Vec<Vec<u64>> = std::thread::scope(|scope| {
+    let received: Vec<Vec<u64>> = std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (env, ws) = (&env, &ws);
             scope.spawn(move || {
                 let mut client = Client::connect(env);
                 for n in 0..EACH {
                     let line = json!({"workspaceId": ws, "nodeId": "root", "log": format!("{writer} {n}")});
-                    client.good("log_append", line);
+                    client.expect_ok("log_append", line);
                 }
                 client.finish();
             });
         }
-        let follow = |mut listener: Listener| {
+        let collect_numbers = |mut listener: Listener| {
             move || {
                 let mut numbers = Vec::new();
                 while numbers.last() != Some(&last) {
-                    let (name, data) = listener.next().expect("the feed has ended");
-                    assert_eq!(name, "change", "nobody here is too slow: {data}");
+                    let (name, data) = listener.next().expect("the feed ended");
+                    assert_eq!(name, "change", "no subscriber is too slow: {data}");
                     numbers.extend(data["change"].as_u64());
                 }
                 numbers
             }
         };
         let spawn = |listener| {
-            std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, follow(listener)).unwrap()
+            std::thread::Builder::new()
+                .stack_size(256 << 10)
+                .spawn_scoped(scope, collect_numbers(listener))
+                .unwrap()
         };
         let handles: Vec<_> = listeners.into_iter().map(spawn).collect();
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
-    let every: Vec<u64> = (first + 1..=last).collect();
-    for numbers in heard {
-        assert_eq!(numbers, every);
+    let expected: Vec<u64> = (first + 1..=last).collect();
+    for numbers in received {
+        assert_eq!(numbers, expected);
     }
     assert_eq!(env.json(&["log", "--node", "root", "--limit", "1"])["total"], json!(WRITERS * EACH + 1));
 }
