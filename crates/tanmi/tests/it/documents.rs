@@ -223,9 +223,15 @@ impl DocumentRunner {
             self.env.make(&home.join("context.json"), &block.text);
             let shown = self.env.json(&["context", "show"]);
             let declared = shown["declared"].as_array().unwrap();
-            let told: Vec<&Value> =
+            let injected: Vec<&Value> =
                 declared.iter().filter(|file| file["told"] == true).map(|file| &file["name"]).collect();
-            assert_eq!(told, files.iter().collect::<Vec<_>>(), "{}:{}: {shown}", document.name, block.line);
+            assert_eq!(
+                injected,
+                files.iter().collect::<Vec<_>>(),
+                "{}:{}: {shown}",
+                document.name,
+                block.line
+            );
         } else if value["mcpServers"].is_object() {
             // The file of a client. The tests of real clients read it.
         } else {
