@@ -25,6 +25,7 @@ mod licences;
 mod mcp;
 mod memory;
 mod pipeline;
+mod plain_words;
 mod provision;
 mod real_clients;
 mod rules;
