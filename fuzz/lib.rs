@@ -1,7 +1,9 @@
-//! What must hold for any bytes. `cargo fuzz run TARGET` looks for some for which it does not; the ones that are worth
-//! keeping are in `corpus/`, and every test run of the project tries those again (`crates/tanmi/tests/it/fuzz_corpora.rs`).
+//! Fuzz targets: each checks properties that must hold for any input bytes.
+//!
+//! `cargo fuzz run TARGET` searches for inputs that violate them. Interesting inputs are kept in `corpus/`; the tests in
+//! `crates/tanmi/tests/it/fuzz_corpora.rs` run every target on them.
 
-// A broken promise is a panic: that is what the fuzzer looks for.
+// A violated property must panic, because the fuzzer looks for panics.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::cell::RefCell;
@@ -17,7 +19,7 @@ use tanmi_memory::{dates, record, search, segment, sync};
 use tanmi_workspace::codec::{self, Document};
 use tanmi_workspace::model::{NodeId, WorkspaceId};
 
-/// A name, and what must hold.
+/// The name of a fuzz target and the function that checks an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 pub const TARGETS: &[Target] = &[
@@ -31,40 +33,40 @@ pub const TARGETS: &[Target] = &[
     ("secrets", secrets),
 ];
 
-/// 2025-12-11
+/// 2025-12-11, in milliseconds since 1970.
 const NOW: i64 = 1_765_432_100_000;
 
-/// Front matter and sections: what was read is written as it was.
+/// Checks that a rendered document parses and renders to the same text, and that a workspace survives a rewrite.
 pub fn document(data: &[u8]) {
     let Ok(doc) = Document::parse(data) else { return };
     let text = doc.render();
-    let again = Document::parse(text.as_bytes()).expect("what was written can be read");
-    assert_eq!(again.render(), text);
-    let id = WorkspaceId::parse("ws-fuzz").expect("an id");
+    let reparsed = Document::parse(text.as_bytes()).expect("a rendered document parses");
+    assert_eq!(reparsed.render(), text);
+    let id = WorkspaceId::parse("ws-fuzz").expect("valid id");
     if let Ok(workspace) = codec::read_workspace(&doc, &id) {
         let written = codec::write_workspace(Some((&doc, &workspace)), &workspace);
-        let doc = Document::parse(written.as_bytes()).expect("what was written can be read");
-        assert_eq!(codec::read_workspace(&doc, &id).expect("and is a workspace"), workspace);
+        let doc = Document::parse(written.as_bytes()).expect("a written workspace parses");
+        assert_eq!(codec::read_workspace(&doc, &id).expect("a written workspace is readable"), workspace);
     }
 }
 
-/// A node that a person wrote survives being written by us, and takes any text.
+/// Checks that a node from a file survives a rewrite, unchanged and with arbitrary texts in its fields.
 pub fn node(data: &[u8]) {
     let Ok(doc) = Document::parse(data) else { return };
-    let id = NodeId::parse("node-fuzz").expect("an id");
-    let Ok(was) = codec::read_node(&doc, &id) else { return };
-    let mut now = was.clone();
+    let id = NodeId::parse("node-fuzz").expect("valid id");
+    let Ok(original) = codec::read_node(&doc, &id) else { return };
+    let mut edited = original.clone();
     let texts: Vec<&str> = std::str::from_utf8(data).unwrap_or_default().splitn(3, "---").collect();
-    now.requirement = texts.first().copied().unwrap_or_default().replace('\0', "");
-    now.note = texts.last().copied().unwrap_or_default().replace('\0', "");
-    for node in [&was, &now] {
-        let written = codec::write_node(Some((&doc, &was)), node);
-        let doc = Document::parse(written.as_bytes()).expect("what was written can be read");
-        assert_eq!(&codec::read_node(&doc, &id).expect("and is a node"), node);
+    edited.requirement = texts.first().copied().unwrap_or_default().replace('\0', "");
+    edited.note = texts.last().copied().unwrap_or_default().replace('\0', "");
+    for node in [&original, &edited] {
+        let written = codec::write_node(Some((&doc, &original)), node);
+        let doc = Document::parse(written.as_bytes()).expect("a written node parses");
+        assert_eq!(&codec::read_node(&doc, &id).expect("a written node is readable"), node);
     }
 }
 
-/// Whatever a client sends, under whatever name.
+/// Checks that no payload of any client, under any event name, causes a panic.
 pub fn payload(data: &[u8]) {
     for platform in PLATFORMS {
         for name in [None, Some("SessionStart"), Some("stop"), Some("preToolUse"), Some("BeforeAgent")] {
@@ -75,7 +77,7 @@ pub fn payload(data: &[u8]) {
     }
 }
 
-/// Rules files, and what they decide.
+/// Checks that no rules file causes a panic when it is parsed or evaluated.
 pub fn rules(data: &[u8]) {
     let (rules, _) = parse_rules(data, RuleSource::Project, true);
     let payload = Payload { prompt: Some(String::from("继续 go on")), ..Payload::default() };
@@ -106,6 +108,7 @@ fn facts() -> Facts {
     }
 }
 
+/// Checks that no condition causes a panic when it is compiled.
 pub fn condition(data: &[u8]) {
     let _ = check_condition(&String::from_utf8_lossy(data));
 }
@@ -114,7 +117,7 @@ thread_local! {
     static INDEX: RefCell<Option<MemoryIndex>> = const { RefCell::new(None) };
 }
 
-/// Any question gets an answer.
+/// Checks that any query can be parsed and searched for.
 pub fn query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     segment::terms(&text);
@@ -125,15 +128,16 @@ pub fn query(data: &[u8]) {
     }
     let _ = dates::day_start(&text, NOW);
     INDEX.with_borrow_mut(|index| {
-        let index = index.get_or_insert_with(collection);
-        search::search(index, &text, &MemoryFilter::default(), 5, NOW).expect("any question gets an answer");
+        let index = index.get_or_insert_with(sample_index);
+        search::search(index, &text, &MemoryFilter::default(), 5, NOW).expect("a search succeeds");
     });
 }
 
-fn collection() -> MemoryIndex {
-    let index = MemoryIndex::in_memory().expect("memory");
+/// Returns an in-memory index of a few facts.
+fn sample_index() -> MemoryIndex {
+    let index = MemoryIndex::in_memory().expect("create an in-memory index");
     let dir = std::env::temp_dir().join(format!("tanmi-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder");
+    std::fs::create_dir_all(&dir).expect("create a temporary folder");
     let path = dir.join("2025-12-10.jsonl");
     let texts = [
         "JWT it is, valid for 24 hours",
@@ -146,15 +150,16 @@ fn collection() -> MemoryIndex {
         .enumerate()
         .map(|(n, text)| format!("{{\"id\":\"f{n}\",\"content\":\"{text}\",\"type\":\"W\",\"timestamp\":\"2025-12-10T0{n}:00:00Z\"}}"))
         .collect();
-    #[allow(clippy::disallowed_methods)] // a scratch file
-    std::fs::write(&path, lines.join("\n") + "\n").expect("a file");
-    sync::sync(&index, &[(String::from("daily/2025-12-10.jsonl"), path)], None, |_, _| {}).expect("an index");
+    #[allow(clippy::disallowed_methods)] // temporary file
+    std::fs::write(&path, lines.join("\n") + "\n").expect("write the facts");
+    sync::sync(&index, &[(String::from("daily/2025-12-10.jsonl"), path)], None, |_, _| {})
+        .expect("index the facts");
     let _ = std::fs::remove_file(dir.join("2025-12-10.jsonl"));
     let _ = std::fs::remove_dir(dir);
     index
 }
 
-/// Lines of memory files, of ours and of others.
+/// Checks that no line of a memory file, ours or another tool's, causes a panic.
 pub fn record(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
         record::read_line(line, "daily/2025-12-10.jsonl");
@@ -162,10 +167,10 @@ pub fn record(data: &[u8]) {
     }
 }
 
-/// What was masked has nothing left to mask.
+/// Checks that masking is idempotent: a masked text contains no further secrets.
 pub fn secrets(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (masked, _) = tanmi_base::secrets::mask(&text);
-    let (again, found) = tanmi_base::secrets::mask(&masked);
-    assert_eq!((again.as_ref(), found.len()), (masked.as_ref(), 0), "{text:?}");
+    let (remasked, found) = tanmi_base::secrets::mask(&masked);
+    assert_eq!((remasked.as_ref(), found.len()), (masked.as_ref(), 0), "{text:?}");
 }
