@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: every number the documents name comes from here.
+//! `cargo xtask bench`: measures the release build. Every number in the documents comes from here.
 //!
-//! A ratio is the median of interleaved runs with a warm cache, of the release build, against `/bin/true` started in
-//! the same run, or against an fsynced append to the same disk. Nothing here is a test: machines differ.
+//! A ratio is the median of interleaved runs with a warm cache. It compares the release build with `/bin/true` started
+//! in the same run, or with an fsynced append to the same disk. These are not tests, because machines differ.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,63 +21,63 @@ use report::Report;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Print JSON
+    /// Print the results as JSON
     #[arg(long)]
     json: bool,
-    /// Write the JSON to this file as well
+    /// Save the results to this file as JSON, for a later --compare
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Compare with what was saved before; fails if something got worse
+    /// Compare with saved results and fail if a measurement got worse
     #[arg(long, value_name = "OLD.json")]
     compare: Option<PathBuf>,
-    /// How much worse is worse, in per cent
+    /// Fail only if a measurement got worse by more than this, in percent of the saved value
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     threshold: f64,
-    /// Runs per measurement
-    #[arg(long, default_value_t = 200)]
+    /// Number of runs per measurement
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
     runs: usize,
-    /// Numbers of nodes
-    #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
+    /// Workspace sizes to measure, in nodes (comma-separated)
+    #[arg(long, value_name = "NODES", value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
     sizes: Vec<usize>,
-    /// Numbers of facts
-    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
+    /// Memory sizes to measure, in facts (comma-separated)
+    #[arg(long, value_name = "FACTS", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
     facts: Vec<usize>,
-    /// Folder on the disk to be measured
-    #[arg(long)]
+    /// Folder for temporary files; its disk is measured [default: the build folder]
+    #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Only these parts: hook, workspace, memory, mcp
-    #[arg(long, value_parser = ["hook", "workspace", "memory", "mcp"], value_delimiter = ',')]
+    /// Run only these parts (comma-separated) [default: all]
+    #[arg(long, value_name = "PART", value_parser = ["hook", "workspace", "memory", "mcp"], value_delimiter = ',')]
     only: Vec<String>,
 }
 
 impl Options {
-    fn is_wanted(&self, part: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|wanted| wanted == part)
+    fn includes(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == part)
     }
 }
 
 pub fn run(options: &Options) -> ExitCode {
-    // First, so that a file that cannot be used costs nobody minutes.
+    // Read first, so that an unusable file fails before the measurements, which take minutes.
     let old = options.compare.as_deref().map(read_saved);
     let built = build();
     let scratch = match &options.dir {
         Some(dir) => tempfile::tempdir_in(dir),
-        // The temporary folder may be memory; the build folder is a disk.
+        // The system's temporary folder may be in memory; the build folder is on a disk.
         None => tempfile::tempdir_in(built.parent().unwrap_or(Path::new("."))),
     };
-    let scratch = scratch.expect("a scratch folder");
-    let tanmi = installed(&built, scratch.path());
+    let scratch = scratch.expect("create a temporary folder");
+    let tanmi = copy_program(&built, scratch.path());
     let mut report = Report::new();
-    if options.is_wanted("hook") {
+    if options.includes("hook") {
         hook::run(&tanmi, scratch.path(), options, &mut report);
     }
-    if options.is_wanted("workspace") {
+    if options.includes("workspace") {
         workspace::run(&tanmi, scratch.path(), options, &mut report);
     }
-    if options.is_wanted("memory") {
+    if options.includes("memory") {
         memory::run(&tanmi, scratch.path(), options, &mut report);
     }
-    if options.is_wanted("mcp") {
+    if options.includes("mcp") {
         mcp::run(&tanmi, scratch.path(), options, &mut report);
     }
     if options.json {
@@ -88,13 +88,13 @@ pub fn run(options: &Options) -> ExitCode {
     if let Some(path) = &options.save {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let text = format!("{:#}\n", report.to_json());
-        fs::write_atomic(path, text.as_bytes(), dir, fs::Durability::Synced).expect("saved");
+        fs::write_atomic(path, text.as_bytes(), dir, fs::Durability::Synced).expect("save the results");
     }
     let Some(old) = old else { return ExitCode::SUCCESS };
     let changes = compare::compare(&old, &report.rows(), options.threshold);
     let text = compare::to_text(&changes, options.threshold);
     if options.json {
-        // The output is one JSON value.
+        // Standard output must stay one JSON value.
         eprintln!("\n{text}");
     } else {
         println!("\n{text}");
@@ -107,28 +107,30 @@ fn read_saved(path: &Path) -> Vec<compare::Row> {
     compare::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A copy, as installing makes one. What a linker has just written lies in the page cache in single pages, which take
-/// longer to map at every start than the large ones of a file that was copied or read from the disk.
-#[allow(clippy::disallowed_methods)] // nobody's data
-fn installed(built: &Path, scratch: &Path) -> PathBuf {
+/// Copies the program to the scratch folder, as an installation does, and returns the path of the copy.
+///
+/// A file that the linker has just written is in the page cache as single pages. At every start they take longer to map
+/// than the large pages of a file that was copied or read from the disk.
+#[allow(clippy::disallowed_methods)] // temporary file
+fn copy_program(built: &Path, scratch: &Path) -> PathBuf {
     let tanmi = scratch.join("tanmi");
-    std::fs::copy(built, &tanmi).expect("copied");
+    std::fs::copy(built, &tanmi).expect("copy the program");
     tanmi
 }
 
-/// The release build, as it is shipped.
+/// Builds the program with the release profile and returns its path.
 pub fn build() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let output = std::process::Command::new(cargo)
         .args(["build", "--release", "--package", "tanmi", "--message-format", "json-render-diagnostics"])
         .stderr(std::process::Stdio::inherit())
         .output()
-        .expect("cargo runs");
+        .expect("run cargo");
     assert!(output.status.success(), "the release build failed");
     let messages = String::from_utf8_lossy(&output.stdout);
     let mut executable = messages.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().map(PathBuf::from)
     });
-    executable.next_back().expect("cargo names the executable")
+    executable.next_back().expect("cargo prints the path of the executable")
 }

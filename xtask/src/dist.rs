@@ -1,29 +1,33 @@
-//! `cargo xtask dist`: a small static program, its man pages and completions, packed with a digest beside it.
+//! `cargo xtask dist`: builds a release archive with a small static program, its man pages and shell completions, and
+//! writes the SHA-256 digest of the archive next to it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// For which system. musl needs its compiler (Debian: musl-tools)
-    #[arg(long, default_value = "x86_64-unknown-linux-musl")]
+    /// Target triple to build for; a musl target needs the musl compiler (Debian: musl-tools)
+    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-unknown-linux-musl")]
     target: String,
 }
 
-fn run_in(root: &Path, command: &mut Command) -> bool {
+/// Prints and runs a command; returns whether it succeeded.
+fn run_in(dir: &Path, command: &mut Command) -> bool {
     println!("{command:?}");
-    command.current_dir(root).status().is_ok_and(|status| status.success())
+    command.current_dir(dir).status().is_ok_and(|status| status.success())
 }
 
-#[allow(clippy::disallowed_methods)] // a build folder, made anew each time
+#[allow(clippy::disallowed_methods)] // build output, created anew by every run
 pub fn run(options: &Options) -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("find the repository");
     let target = options.target.as_str();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let mut build = Command::new(cargo);
     build.args(["build", "--locked", "--package", "tanmi", "--profile", "dist", "--target", target]);
     if !run_in(&root, &mut build) {
-        eprintln!("the build for {target} failed; --target x86_64-unknown-linux-gnu is static too");
+        eprintln!(
+            "the build for {target} failed; without musl, try --target x86_64-unknown-linux-gnu (also static)"
+        );
         return ExitCode::FAILURE;
     }
     let name = format!("tanmi-{}-{target}", env!("CARGO_PKG_VERSION"));
@@ -31,7 +35,7 @@ pub fn run(options: &Options) -> ExitCode {
     let folder = dist.join(&name);
     let _ = std::fs::remove_dir_all(&folder);
     for sub in ["man", "completions"] {
-        std::fs::create_dir_all(folder.join(sub)).expect("a folder");
+        std::fs::create_dir_all(folder.join(sub)).expect("create a folder");
     }
     for (from, to) in [
         (program.clone(), "tanmi"),
@@ -39,25 +43,25 @@ pub fn run(options: &Options) -> ExitCode {
         (root.join("LICENSE-MIT"), "LICENSE-MIT"),
         (root.join("LICENSE-APACHE"), "LICENSE-APACHE"),
     ] {
-        std::fs::copy(from, folder.join(to)).expect("copied");
+        std::fs::copy(from, folder.join(to)).expect("copy a file");
     }
     let man = folder.join("man");
-    let mut made = run_in(&root, Command::new(&program).args(["man", "--dir"]).arg(&man));
+    let mut is_complete = run_in(&root, Command::new(&program).args(["man", "--dir"]).arg(&man));
     for (shell, file) in [("bash", "tanmi.bash"), ("zsh", "_tanmi"), ("fish", "tanmi.fish")] {
-        let out = Command::new(&program).args(["completions", shell]).output().expect("it runs");
-        made &= out.status.success() && !out.stdout.is_empty();
-        std::fs::write(folder.join("completions").join(file), out.stdout).expect("written");
+        let output = Command::new(&program).args(["completions", shell]).output().expect("run the program");
+        is_complete &= output.status.success() && !output.stdout.is_empty();
+        std::fs::write(folder.join("completions").join(file), output.stdout).expect("write the completions");
     }
     let archive: PathBuf = dist.join(format!("{name}.tar.gz"));
-    made &= run_in(&dist, Command::new("tar").arg("-czf").arg(&archive).arg(&name));
-    if !made {
+    is_complete &= run_in(&dist, Command::new("tar").arg("-czf").arg(&archive).arg(&name));
+    if !is_complete {
         return ExitCode::FAILURE;
     }
-    let bytes = std::fs::read(&archive).expect("the archive");
+    let bytes = std::fs::read(&archive).expect("read the archive");
     let digest = tanmi_base::hash::sha256_hex(&bytes);
     std::fs::write(dist.join(format!("{name}.tar.gz.sha256")), format!("{digest}  {name}.tar.gz\n"))
-        .expect("written");
+        .expect("write the digest");
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len()) as f64 / 1e6;
-    println!("{} ({:.1} MB, the program {:.1} MB)", archive.display(), size(&archive), size(&program));
+    println!("{} ({:.1} MB; program: {:.1} MB)", archive.display(), size(&archive), size(&program));
     ExitCode::SUCCESS
 }

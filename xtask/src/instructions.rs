@@ -1,5 +1,6 @@
-//! `cargo xtask instructions`: how many instructions the hook lane executes, counted by callgrind on a fixed payload and
-//! home. Unlike a time, the count is nearly the same on every machine, so CI can hold the lane to it.
+//! `cargo xtask instructions`: counts the CPU instructions of the hook lane with callgrind, on fixed payloads and homes.
+//!
+//! Unlike a time, the count is nearly the same on every machine, so CI can enforce a limit.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -7,58 +8,64 @@ use std::process::{Command, ExitCode, Stdio};
 use serde_json::{Value, json};
 use tanmi_base::fs;
 
-use crate::bench::hook::{Stage, VARIANTS};
+use crate::bench::hook::{HookFixture, VARIANTS};
 use crate::bench::{build, measure};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Write the present counts into the repository
+    /// Save the current counts to xtask/instructions.json instead of comparing with it
     #[arg(long)]
     update: bool,
 }
 
-/// Beside this program, so that a change of it shows in the same commit.
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.json");
-/// Percent.
+/// The accepted counts. The file is in the repository, so that a commit that changes them shows it.
+const COUNTS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.json");
+/// In percent.
 const ALLOWED_GROWTH: f64 = 5.0;
 
 pub fn run(options: &Options) -> ExitCode {
     let tanmi = build();
-    let scratch = tempfile::Builder::new().prefix("tanmi-count-").rand_bytes(8).tempdir().expect("a folder");
-    let stage = Stage::new(&tanmi, scratch.path(), 10, 1);
+    let scratch = tempfile::Builder::new()
+        .prefix("tanmi-count-")
+        .rand_bytes(8)
+        .tempdir()
+        .expect("create a temporary folder");
+    let fixture = HookFixture::new(&tanmi, scratch.path(), 10, 1);
     let mut counts = serde_json::Map::new();
     for variant in VARIANTS {
-        // The first run of a session writes more than the ones after it.
-        measure::run(&mut stage.hook(variant));
-        counts.insert(variant.name.to_owned(), json!(count(&stage.hook(variant))));
+        // The first run of a session writes more than the later ones, so it is not counted.
+        measure::run(&mut fixture.hook(variant));
+        counts.insert(variant.name.to_owned(), json!(count(&fixture.hook(variant))));
     }
     if options.update {
         let text = format!("{:#}\n", Value::Object(counts));
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        fs::write_atomic(Path::new(KEPT), text.as_bytes(), here, fs::Durability::Synced).expect("written");
-        println!("written to {KEPT}");
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+        fs::write_atomic(Path::new(COUNTS_FILE), text.as_bytes(), dir, fs::Durability::Synced)
+            .expect("save the counts");
+        println!("wrote {COUNTS_FILE}");
         return ExitCode::SUCCESS;
     }
-    let kept: Value =
-        std::fs::read(KEPT).ok().and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or_default();
-    let mut is_over = false;
+    let accepted: Value =
+        std::fs::read(COUNTS_FILE).ok().and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or_default();
+    let mut is_any_over = false;
     for (name, count) in &counts {
-        let (now, then) = (count.as_f64().unwrap_or(0.0), kept[name].as_f64().unwrap_or(0.0));
-        let growth = (now / then - 1.0) * 100.0;
-        let over = !growth.is_finite() || growth > ALLOWED_GROWTH;
-        is_over |= over;
-        println!("{name:<32} {now:>12} {growth:>+7.1} %{}", if over { "  OVER" } else { "" });
+        let (new, old) = (count.as_f64().unwrap_or(0.0), accepted[name].as_f64().unwrap_or(0.0));
+        let growth = (new / old - 1.0) * 100.0;
+        let is_over = !growth.is_finite() || growth > ALLOWED_GROWTH;
+        is_any_over |= is_over;
+        println!("{name:<32} {new:>12} {growth:>+7.1} %{}", if is_over { "  OVER" } else { "" });
     }
-    if is_over {
+    if is_any_over {
         eprintln!(
-            "the hook lane grew by more than {ALLOWED_GROWTH} %: make it smaller, or say why and run with --update"
+            "the hook lane executes over {ALLOWED_GROWTH} % more instructions: reduce them, or accept the counts with \
+             --update and explain why in the commit"
         );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-/// What callgrind says it collected.
+/// Returns the number of instructions that a hook command executes.
 fn count(hook: &Command) -> u64 {
     let mut command = Command::new("valgrind");
     command
@@ -71,10 +78,12 @@ fn count(hook: &Command) -> u64 {
         command.current_dir(dir);
     }
     let payload = hook.get_envs().find(|(name, _)| *name == "PAYLOAD").and_then(|(_, path)| path);
-    let payload = std::fs::File::open(Path::new(payload.expect("a payload"))).expect("a payload");
+    let payload = std::fs::File::open(Path::new(payload.expect("PAYLOAD is set"))).expect("open the payload");
     let output =
-        command.stdin(payload).stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("valgrind runs");
+        command.stdin(payload).stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("run valgrind");
     let text = String::from_utf8_lossy(&output.stderr);
     let collected = text.lines().find_map(|line| line.split("Collected :").nth(1));
-    collected.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("no count in\n{text}"))
+    collected
+        .and_then(|number| number.trim().parse().ok())
+        .unwrap_or_else(|| panic!("no instruction count in the output of valgrind:\n{text}"))
 }

@@ -1,20 +1,20 @@
-//! Tasks of the repository, run as `cargo xtask …`.
+//! Tasks for contributors, run as `cargo xtask TASK`.
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 mod bench;
-mod dice;
 mod dist;
 mod instructions;
 mod plugin;
 mod recall;
 mod reference;
+mod rng;
 mod torture;
 
 #[derive(Parser)]
-#[command(about = "Tasks of the repository")]
+#[command(bin_name = "cargo xtask", about = "Tasks for contributors to this repository")]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -22,21 +22,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure, as ratios to /bin/true and to an fsynced append in the same run
+    /// Measure the speed and memory use of the release build
     Bench(bench::Options),
-    /// Count the hook lane's instructions and compare them with the counts kept in the repository
+    /// Count the CPU instructions of the hook lane and fail if they grew by more than 5 %
     Instructions(instructions::Options),
-    /// Write the Claude Code plugin from the recipe of the install
+    /// Regenerate the files of the Claude Code plugin
     Plugin,
-    /// Write docs/reference.md from the tables of the program
+    /// Regenerate docs/reference.md
     Reference,
-    /// Build what is handed out: a small static program with its man page and completions, packed
+    /// Build a release archive: static program, man pages and shell completions
     Dist(dist::Options),
-    /// Many processes of every kind on one project, killed at any moment; then every promise is checked
+    /// Run and kill many processes on one project, then check that no acknowledged write is lost
     Torture(torture::Options),
-    /// Recall of the ranking on labelled sets
+    /// Measure the recall of the memory ranking on labelled data sets
     Recall(recall::Options),
-    /// Run a command and print the peak of its resident memory in kilobytes (used by bench)
+    /// Run a command and print its peak resident memory in kilobytes (used by bench)
     #[command(hide = true)]
     Peak {
         #[arg(trailing_var_arg = true)]

@@ -1,14 +1,14 @@
-//! `cargo xtask plugin`: the files of the Claude Code plugin, written from the recipe of the install.
+//! `cargo xtask plugin`: writes the files of the Claude Code plugin, which `tanmi_install` generates.
 
 use std::path::Path;
 
-#[allow(clippy::disallowed_methods)] // files of the repository, which has them all
+#[allow(clippy::disallowed_methods)] // generated files; Git has the old versions
 pub fn run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (path, text) in tanmi_install::plugin::files(env!("CARGO_PKG_VERSION")) {
-        let to = root.join(path);
-        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
-        std::fs::write(&to, text).expect("written");
-        println!("{path}");
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().expect("path has a folder")).expect("create a folder");
+        std::fs::write(&file, text).expect("write the file");
+        println!("wrote {path}");
     }
 }

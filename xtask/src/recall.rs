@@ -1,5 +1,7 @@
-//! `cargo xtask recall DIR…`: recall of the ranking alone on labelled sets (`docs.jsonl`, `queries.jsonl`), in one process,
-//! for tuning. What users get is measured through the command line.
+//! `cargo xtask recall DIR…`: measures the recall of the memory ranking on labelled data sets, for tuning its weights.
+//!
+//! A data set is a folder with `docs.jsonl` and `queries.jsonl`. Only the ranking is measured, in one process; the recall
+//! that users get is measured through the command line.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,22 +12,24 @@ use tanmi_memory::rank::{self, Collection, Doc, DocInContext, SearchQuestion, Te
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Folders of sets
+    /// Folders of data sets, each with docs.jsonl and queries.jsonl
+    #[arg(value_name = "DIR")]
     sets: Vec<PathBuf>,
-    /// Other weights, as name=value
+    /// Use another value for a weight of the ranking
     #[arg(long = "weight", value_name = "NAME=VALUE")]
     weights: Vec<String>,
-    /// One weight with several values, as name=value,value
-    #[arg(long)]
+    /// Measure once for each of several values of a weight
+    #[arg(long, value_name = "NAME=VALUE,VALUE")]
     sweep: Vec<String>,
-    /// Show what was not found
+    /// Print queries without a correct result among the first ten
     #[arg(long)]
     misses: bool,
-    /// Per category
+    /// Print the recall of each category too
     #[arg(long)]
     categories: bool,
 }
 
+/// One document of a data set.
 struct Memory {
     id: String,
     content: String,
@@ -41,14 +45,15 @@ impl Memory {
     }
 }
 
-fn lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).expect("a set");
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+/// Reads a JSON Lines file.
+fn read_lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
 }
 
 pub fn run(options: &Options) {
     for sweep in &options.sweep {
-        let (name, values) = sweep.split_once('=').expect("name=values");
+        let (name, values) = sweep.split_once('=').expect("--sweep takes NAME=VALUE,VALUE");
         for value in values.split(',') {
             let mut weights = options.weights.clone();
             weights.push(format!("{name}={value}"));
@@ -61,15 +66,16 @@ pub fn run(options: &Options) {
     }
 }
 
+/// Prints the recall on every data set with changed weights.
 fn measure(options: &Options, changes: &[String]) {
     let mut weights = WEIGHTS;
     for change in changes {
-        let (name, value) = change.split_once('=').expect("name=value");
-        set(&mut weights, name, value.parse().expect("a number"));
+        let (name, value) = change.split_once('=').expect("--weight takes NAME=VALUE");
+        set_weight(&mut weights, name, value.parse().expect("a weight is a number"));
     }
     for set in &options.sets {
-        let mut spaces: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
-        for doc in lines(&set.join("docs.jsonl")) {
+        let mut namespaces: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
+        for doc in read_lines(&set.join("docs.jsonl")) {
             let text = |key: &str| doc[key].as_str().unwrap_or_default().to_owned();
             let mut memory = Memory {
                 terms: String::new(),
@@ -80,19 +86,23 @@ fn measure(options: &Options, changes: &[String]) {
                 at: dates::parse(&text("ts")),
             };
             memory.terms = rank::joined(&rank::body_terms(&memory.doc()));
-            spaces.entry(text("ns")).or_default().push(memory);
+            namespaces.entry(text("ns")).or_default().push(memory);
         }
         let mut ranks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        let indexed: HashMap<&str, Space<'_>> =
-            spaces.iter().map(|(name, memories)| (name.as_str(), Space::new(memories))).collect();
-        for query in lines(&set.join("queries.jsonl")) {
-            let space = &indexed[query["ns"].as_str().expect("a space")];
-            let gold: Vec<&str> =
-                query["gold"].as_array().expect("gold").iter().filter_map(Value::as_str).collect();
-            let found = space.search(query["query"].as_str().expect("a query"), &weights);
+        let indexed: HashMap<&str, Namespace<'_>> =
+            namespaces.iter().map(|(name, memories)| (name.as_str(), Namespace::new(memories))).collect();
+        for query in read_lines(&set.join("queries.jsonl")) {
+            let namespace = &indexed[query["ns"].as_str().expect("a query has an ns")];
+            let gold: Vec<&str> = query["gold"]
+                .as_array()
+                .expect("a query has gold ids")
+                .iter()
+                .filter_map(Value::as_str)
+                .collect();
+            let found = namespace.search(query["query"].as_str().expect("a query has a text"), &weights);
             let rank = found.iter().position(|id| gold.contains(id)).unwrap_or(usize::MAX);
             if options.misses && rank >= 10 {
-                let texts: Vec<&str> = space
+                let texts: Vec<&str> = namespace
                     .memories
                     .iter()
                     .filter(|m| gold.contains(&m.id.as_str()))
@@ -105,21 +115,21 @@ fn measure(options: &Options, changes: &[String]) {
             }
         }
         for (name, ranks) in ranks.iter().filter(|(name, _)| options.categories || *name == "all") {
-            let at =
+            let recall_at =
                 |k: usize| 100.0 * ranks.iter().filter(|rank| **rank < k).count() as f64 / ranks.len() as f64;
             let set = set.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             println!(
-                "{set:<20} {name:<14} {:5} questions  {:5.1} {:5.1} {:5.1}",
+                "{set:<20} {name:<14} {:5} queries  recall@1 {:5.1}  @5 {:5.1}  @10 {:5.1}",
                 ranks.len(),
-                at(1),
-                at(5),
-                at(10)
+                recall_at(1),
+                recall_at(5),
+                recall_at(10)
             );
         }
     }
 }
 
-fn set(weights: &mut Weights, name: &str, value: f32) {
+fn set_weight(weights: &mut Weights, name: &str, value: f32) {
     match name {
         "k1" => weights.k1 = value,
         "b" => weights.b = value,
@@ -130,19 +140,22 @@ fn set(weights: &mut Weights, name: &str, value: f32) {
         "day" => weights.day = value,
         "session" => weights.session = value,
         "pair" => weights.pair = value,
-        _ => panic!("no weight {name}"),
+        _ => panic!("unknown weight: {name}"),
     }
 }
 
-struct Space<'a> {
+/// The documents of one namespace (`ns`), prepared for ranking.
+struct Namespace<'a> {
     memories: &'a [Memory],
     docs: Vec<Terms<'a>>,
+    /// The number of documents that contain a term.
     frequencies: HashMap<String, u64>,
+    /// The average number of terms per document.
     length: f32,
 }
 
-impl<'a> Space<'a> {
-    fn new(memories: &'a [Memory]) -> Space<'a> {
+impl<'a> Namespace<'a> {
+    fn new(memories: &'a [Memory]) -> Namespace<'a> {
         let docs: Vec<Terms<'a>> = memories
             .iter()
             .map(|m| Terms::of(&m.terms, &m.speaker, rank::asks(&m.content), m.at, &m.session))
@@ -157,10 +170,11 @@ impl<'a> Space<'a> {
             }
         }
         let length = length as f32 / docs.len().max(1) as f32;
-        Space { memories, docs, frequencies, length }
+        Namespace { memories, docs, frequencies, length }
     }
 
-    fn placed(&self, at: usize) -> DocInContext<'_> {
+    /// Returns a document together with its neighbours in the same session.
+    fn in_context(&self, at: usize) -> DocInContext<'_> {
         let terms = &self.docs[at];
         let from = at.saturating_sub(rank::REACH);
         let near = (from..=at + rank::REACH).filter(|other| *other != at).filter_map(|other| {
@@ -171,13 +185,14 @@ impl<'a> Space<'a> {
         DocInContext { terms, near: near.collect() }
     }
 
+    /// Returns the ids of the ten best documents.
     fn search(&self, query: &str, weights: &Weights) -> Vec<&'a str> {
         let question = SearchQuestion::new(query, 0);
         let frequencies =
             question.terms.iter().map(|term| self.frequencies.get(term).copied().unwrap_or(0)).collect();
         let collection = Collection { docs: self.docs.len() as u64, length: self.length, frequencies };
-        let placed: Vec<DocInContext<'_>> = (0..self.docs.len()).map(|at| self.placed(at)).collect();
-        let scores = rank::scores(&question, &collection, &placed, weights);
+        let docs: Vec<DocInContext<'_>> = (0..self.docs.len()).map(|at| self.in_context(at)).collect();
+        let scores = rank::scores(&question, &collection, &docs, weights);
         let mut order: Vec<usize> = (0..self.docs.len()).collect();
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         order.into_iter().take(10).map(|at| self.memories[at].id.as_str()).collect()

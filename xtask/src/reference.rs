@@ -1,4 +1,4 @@
-//! `cargo xtask reference`: `docs/reference.md`, as the program itself prints it.
+//! `cargo xtask reference`: writes the output of `tanmi reference` to `docs/reference.md`.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,17 +7,17 @@ use tanmi_base::fs;
 
 pub fn run() {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
-    // Whatever this machine has set is no part of it.
-    let home = tempfile::tempdir().expect("a scratch folder");
+    // An empty home store, so that the user's configuration does not change the output.
+    let home = tempfile::tempdir().expect("create a temporary folder");
     let output = Command::new(cargo)
         .env("TANMI_HOME", home.path())
         .args(["run", "--quiet", "--package", "tanmi", "--", "reference"])
         .stderr(std::process::Stdio::inherit())
         .output()
-        .expect("cargo runs");
+        .expect("run cargo");
     assert!(output.status.success(), "tanmi reference failed");
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     fs::write_atomic(&docs.join("reference.md"), &output.stdout, &docs, fs::Durability::Synced)
-        .expect("written");
-    println!("docs/reference.md");
+        .expect("write docs/reference.md");
+    println!("wrote docs/reference.md");
 }

@@ -1,5 +1,7 @@
-//! `cargo xtask torture`: many processes of every kind on one home and one project, killed at any moment, with editors and
-//! deleted indexes in between; then every promise is checked. What was acknowledged must be there, once.
+//! `cargo xtask torture`: runs many processes of every kind on one home and one project and kills them at random moments.
+//!
+//! Simulated editors change files, and indexes are deleted, at the same time. At the end, [`check`] looks for violations.
+//! Invariant: every acknowledged write exists exactly once.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::bench;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 mod check;
 mod disk;
@@ -19,90 +21,95 @@ mod http;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// For how long
-    #[arg(long, default_value_t = 20)]
+    /// Duration of the test
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     seconds: u64,
-    /// Workers side by side
-    #[arg(long, default_value_t = 8)]
+    /// Number of parallel workers
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
     workers: usize,
-    /// Makes the same choices again, as far as the system lets it
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the random choices; timing still differs between runs
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// On a disk of so many megabytes that is full again and again; takes the right to mount one
+    /// Run on a disk of this size that repeatedly fills up (needs permission to mount)
     #[arg(long, value_name = "MB")]
     small_disk: Option<u64>,
 }
 
-/// What was acknowledged.
+/// Writes that a process acknowledged. Each must exist exactly once at the end.
 #[derive(Default)]
-struct Promises {
+struct AcknowledgedWrites {
+    /// Ids.
     nodes: Vec<String>,
-    /// Node and text.
+    /// Node id and log entry.
     logs: Vec<(String, String)>,
     facts: Vec<String>,
+    /// Topics.
     summaries: Vec<String>,
-    /// Node and note, written by an editor.
-    notes: Vec<(String, String)>,
+    /// Node id and the line that an editor added to its file.
+    edits: Vec<(String, String)>,
+    /// Session ids.
     bindings: Vec<String>,
 }
 
-struct World {
+/// A home and a project with one workspace, shared by all workers.
+struct TestEnv {
     tanmi: PathBuf,
     root: PathBuf,
     workspace: String,
-    promises: Mutex<Promises>,
+    acknowledged: Mutex<AcknowledgedWrites>,
     stop: AtomicBool,
-    done: AtomicU64,
+    /// How many processes ran and how many requests were sent.
+    calls: AtomicU64,
     killed: AtomicU64,
     /// How often the disk was full.
-    full: AtomicU64,
-    edits: Mutex<()>,
+    full_disk_count: AtomicU64,
+    edit_lock: Mutex<()>,
 }
 
-impl World {
-    /// A home and a project with a workspace, and nobody there yet.
-    fn begin(tanmi: PathBuf, root: PathBuf) -> World {
+impl TestEnv {
+    /// Creates the home, the project and its workspace.
+    fn create(tanmi: PathBuf, root: PathBuf) -> TestEnv {
         for dir in ["home", "project"] {
-            std::fs::create_dir_all(root.join(dir)).expect("a folder");
+            std::fs::create_dir_all(root.join(dir)).expect("create a folder");
         }
-        let mut world = World {
+        let mut env = TestEnv {
             tanmi,
             root,
             workspace: String::new(),
-            promises: Mutex::default(),
+            acknowledged: Mutex::default(),
             stop: AtomicBool::new(false),
-            done: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
             killed: AtomicU64::new(0),
-            full: AtomicU64::new(0),
-            edits: Mutex::new(()),
+            full_disk_count: AtomicU64::new(0),
+            edit_lock: Mutex::new(()),
         };
-        // Named, because the build folder is inside a repository.
-        let project = world.project().display().to_string();
+        // Given explicitly, because the build folder is inside a Git repository, which would be the project.
+        let project = env.project().display().to_string();
         let args =
             ["workspace", "init", "--name", "Torture", "--goal", "survive", "--project", &project, "--json"];
-        let mut dice = Dice(7);
-        // The dice may kill this one too.
-        let made = loop {
-            if let Some(made) = world.run(&mut dice, &args) {
-                break made;
+        let mut rng = Rng(7);
+        // Retried, because `run` may kill this process too.
+        let created = loop {
+            if let Some(created) = env.run(&mut rng, &args) {
+                break created;
             }
         };
-        world.workspace = made["workspaceId"].as_str().expect("an id").to_owned();
-        world
+        env.workspace = created["workspaceId"].as_str().expect("a workspaceId is printed").to_owned();
+        env
     }
 
     fn summary(&self) -> String {
-        let promises = self.promises.lock().expect("promises");
+        let acknowledged = self.acknowledged.lock().expect("no worker panicked");
         format!(
-            "{} processes and calls, {} killed: {} nodes, {} log lines, {} facts, {} summaries, {} edits, {} bindings",
-            self.done.load(Ordering::Relaxed),
+            "{} processes and requests, {} killed; acknowledged: {} nodes, {} log entries, {} facts, {} summaries, {} edits, {} bindings",
+            self.calls.load(Ordering::Relaxed),
             self.killed.load(Ordering::Relaxed),
-            promises.nodes.len(),
-            promises.logs.len(),
-            promises.facts.len(),
-            promises.summaries.len(),
-            promises.notes.len(),
-            promises.bindings.len(),
+            acknowledged.nodes.len(),
+            acknowledged.logs.len(),
+            acknowledged.facts.len(),
+            acknowledged.summaries.len(),
+            acknowledged.edits.len(),
+            acknowledged.bindings.len(),
         )
     }
 
@@ -122,25 +129,26 @@ impl World {
         command
     }
 
-    /// What it printed, if it lived to its end and succeeded.
-    fn run(&self, dice: &mut Dice, args: &[&str]) -> Option<Value> {
+    /// Runs a command, which may be killed at random. Returns its JSON output if it succeeded.
+    fn run(&self, rng: &mut Rng, args: &[&str]) -> Option<Value> {
         let mut child = self.command(args).spawn().ok()?;
-        if dice.roll(6) == 0 {
-            std::thread::sleep(Duration::from_micros(dice.roll(12_000)));
+        if rng.below(6) == 0 {
+            std::thread::sleep(Duration::from_micros(rng.below(12_000)));
             let _ = child.kill();
             self.killed.fetch_add(1, Ordering::Relaxed);
         }
         let output = child.wait_with_output().ok()?;
-        self.done.fetch_add(1, Ordering::Relaxed);
-        // Killed or refused: nothing was promised.
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        // A killed or failed process acknowledged nothing.
         output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
     }
 
-    fn some_node(&self, dice: &mut Dice) -> String {
-        let promises = self.promises.lock().expect("promises");
-        match promises.nodes.len() as u64 {
+    /// Returns the id of a random acknowledged node, or of the root.
+    fn random_node(&self, rng: &mut Rng) -> String {
+        let acknowledged = self.acknowledged.lock().expect("no worker panicked");
+        match acknowledged.nodes.len() as u64 {
             0 => String::from("root"),
-            count => promises.nodes[dice.roll(count) as usize].clone(),
+            count => acknowledged.nodes[rng.below(count) as usize].clone(),
         }
     }
 
@@ -149,27 +157,28 @@ impl World {
     }
 }
 
-fn worker(world: &World, number: u64, seed: u64) {
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15 ^ (seed * 1_000_003 + number + 1));
+/// Runs random operations until `env.stop` is set.
+fn run_worker(env: &TestEnv, number: u64, seed: u64) {
+    let mut rng = Rng(0x9E37_79B9_7F4A_7C15 ^ (seed * 1_000_003 + number + 1));
     let mut count = 0;
-    while !world.stop.load(Ordering::Relaxed) {
+    while !env.stop.load(Ordering::Relaxed) {
         count += 1;
-        let mark = format!("w{number}-{count}");
-        match dice.roll(13) {
-            0..3 => create(world, &mut dice, &mark),
-            3..5 => log(world, &mut dice, &mark),
-            5..7 => remember(world, &mut dice, &mark),
-            7 => hook(world, &mut dice, &mark),
-            8 => edit(world, &mut dice, &mark),
-            9 => lose_indexes(world, &mut dice),
-            10 => session(world, &mut dice, &mark),
-            11 => http::serve(world, &mut dice, &mark),
-            _ => serve(world, &mut dice, &mark),
+        let marker = format!("w{number}-{count}");
+        match rng.below(13) {
+            0..3 => create_node(env, &mut rng, &marker),
+            3..5 => append_log(env, &mut rng, &marker),
+            5..7 => save_memory(env, &mut rng, &marker),
+            7 => run_hook(env, &mut rng, &marker),
+            8 => edit_node_file(env, &mut rng, &marker),
+            9 => delete_index(env, &mut rng),
+            10 => bind_session(env, &mut rng, &marker),
+            11 => http::run_server(env, &mut rng, &marker),
+            _ => run_mcp_server(env, &mut rng, &marker),
         }
     }
 }
 
-fn create(world: &World, dice: &mut Dice, mark: &str) {
+fn create_node(env: &TestEnv, rng: &mut Rng, marker: &str) {
     let args = [
         "node",
         "create",
@@ -178,70 +187,72 @@ fn create(world: &World, dice: &mut Dice, mark: &str) {
         "--type",
         "execution",
         "--title",
-        mark,
+        marker,
         "--requirement",
         "r",
         "--json",
     ];
-    if let Some(made) = world.run(dice, &args) {
-        let id = made["nodeId"].as_str().expect("an id").to_owned();
-        world.promises.lock().expect("promises").nodes.push(id);
+    if let Some(created) = env.run(rng, &args) {
+        let id = created["nodeId"].as_str().expect("a nodeId is printed").to_owned();
+        env.acknowledged.lock().expect("no worker panicked").nodes.push(id);
     }
 }
 
-fn log(world: &World, dice: &mut Dice, mark: &str) {
-    let node = world.some_node(dice);
-    if world.run(dice, &["log", "--node", &node, mark, "--json"]).is_some() {
-        world.promises.lock().expect("promises").logs.push((node, mark.to_owned()));
+fn append_log(env: &TestEnv, rng: &mut Rng, marker: &str) {
+    let node = env.random_node(rng);
+    if env.run(rng, &["log", "--node", &node, marker, "--json"]).is_some() {
+        env.acknowledged.lock().expect("no worker panicked").logs.push((node, marker.to_owned()));
     }
 }
 
-fn remember(world: &World, dice: &mut Dice, mark: &str) {
-    let text = format!("fact {mark} about caches");
-    if dice.roll(4) == 0 {
-        let args = ["memory", "save-summary", "--topic", mark, "--summary", &text, "--json"];
-        if world.run(dice, &args).is_some() {
-            world.promises.lock().expect("promises").summaries.push(mark.to_owned());
+fn save_memory(env: &TestEnv, rng: &mut Rng, marker: &str) {
+    let text = format!("fact {marker} about caches");
+    if rng.below(4) == 0 {
+        let args = ["memory", "save-summary", "--topic", marker, "--summary", &text, "--json"];
+        if env.run(rng, &args).is_some() {
+            env.acknowledged.lock().expect("no worker panicked").summaries.push(marker.to_owned());
         }
-    } else if world.run(dice, &["memory", "save-fact", &text, "--json"]).is_some() {
-        world.promises.lock().expect("promises").facts.push(text);
+    } else if env.run(rng, &["memory", "save-fact", &text, "--json"]).is_some() {
+        env.acknowledged.lock().expect("no worker panicked").facts.push(text);
     }
-    if dice.roll(3) == 0 {
-        world.run(dice, &["memory", "search", "caches", "--json"]);
+    if rng.below(3) == 0 {
+        env.run(rng, &["memory", "search", "caches", "--json"]);
     }
 }
 
-/// A hook answers with JSON or nothing, whatever happens around it.
-fn hook(world: &World, dice: &mut Dice, mark: &str) {
+/// Runs a hook, which must succeed and print JSON or nothing. Only the output of PreCompact is plain text.
+fn run_hook(env: &TestEnv, rng: &mut Rng, marker: &str) {
     let events = ["SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd", "SubagentStart"];
-    let event = events[dice.roll(6) as usize];
-    let mut payload = json!({"session_id": format!("s{}", dice.roll(20)), "hook_event_name": event, "cwd": world.project(),
-        "prompt": mark, "source": "startup", "agent_id": (event == "SubagentStart").then_some(mark), "agent_type": "x"});
+    let event = events[rng.below(6) as usize];
+    let mut payload = json!({"session_id": format!("s{}", rng.below(20)), "hook_event_name": event, "cwd": env.project(),
+        "prompt": marker, "source": "startup", "agent_id": (event == "SubagentStart").then_some(marker), "agent_type": "x"});
     if event != "SubagentStart" {
-        payload.as_object_mut().expect("an object").retain(|key, _| !key.starts_with("agent"));
+        payload.as_object_mut().expect("the payload is an object").retain(|key, _| !key.starts_with("agent"));
     }
-    let mut command = world.command(&["hook", "claude-code", event]);
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("a hook");
-    let _ = child.stdin.take().expect("stdin").write_all(payload.to_string().as_bytes());
-    let output = child.wait_with_output().expect("a hook");
-    world.done.fetch_add(1, Ordering::Relaxed);
-    assert!(output.status.success(), "a hook failed its agent: {event}");
+    let mut command = env.command(&["hook", "claude-code", event]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("start a hook");
+    let _ = child.stdin.take().expect("stdin is piped").write_all(payload.to_string().as_bytes());
+    let output = child.wait_with_output().expect("wait for the hook");
+    env.calls.fetch_add(1, Ordering::Relaxed);
+    assert!(output.status.success(), "the hook failed: {event}");
     let is_plain = event == "PreCompact" || output.stdout.is_empty();
     assert!(
         is_plain || serde_json::from_slice::<Value>(&output.stdout).is_ok(),
-        "a hook answered no JSON: {event}"
+        "the output of the hook is not JSON: {event}"
     );
 }
 
-/// As editors save: another file in the place of the old one. Two people do not edit one file at once.
+/// Edits a node's file as an editor does: writes a new file and renames it over the old one.
+///
+/// The lock prevents two edits at once, because two editors would overwrite each other's changes.
 #[allow(clippy::disallowed_methods)]
-fn edit(world: &World, dice: &mut Dice, mark: &str) {
-    let _one = world.edits.lock().expect("edits");
-    let node = world.some_node(dice);
-    let path = world.node_file(&node);
+fn edit_node_file(env: &TestEnv, rng: &mut Rng, marker: &str) {
+    let _lock = env.edit_lock.lock().expect("no worker panicked");
+    let node = env.random_node(rng);
+    let path = env.node_file(&node);
     let Ok(text) = std::fs::read_to_string(&path) else { return };
-    let temp = path.with_file_name(format!(".{mark}.swp"));
-    let edited = format!("{}\n\n## Aside\n\n{mark}\n", text.trim_end());
+    let temp = path.with_file_name(format!(".{marker}.swp"));
+    let edited = format!("{}\n\n## Aside\n\n{marker}\n", text.trim_end());
     if text.contains("## Aside") {
         return;
     }
@@ -249,81 +260,85 @@ fn edit(world: &World, dice: &mut Dice, mark: &str) {
         let _ = std::fs::remove_file(&temp);
         return;
     }
-    // What somebody wrote in the moment between is lost by the editor, not by us: then it does not count.
-    let is_same = std::fs::read_to_string(&path).is_ok_and(|now| now == text);
-    if is_same && std::fs::rename(&temp, &path).is_ok() {
-        let is_there = std::fs::read_to_string(&path).is_ok_and(|now| now.contains(mark));
-        if is_there {
-            world.promises.lock().expect("promises").notes.push((node, mark.to_owned()));
+    // If a process changed the file in the meantime, the edit would overwrite that change. That would be the editor's
+    // fault, so the edit is dropped.
+    let is_unchanged = std::fs::read_to_string(&path).is_ok_and(|now| now == text);
+    if is_unchanged && std::fs::rename(&temp, &path).is_ok() {
+        let is_written = std::fs::read_to_string(&path).is_ok_and(|now| now.contains(marker));
+        if is_written {
+            env.acknowledged.lock().expect("no worker panicked").edits.push((node, marker.to_owned()));
         }
     } else {
         let _ = std::fs::remove_file(&temp);
     }
 }
 
-fn lose_indexes(world: &World, dice: &mut Dice) {
-    let store = world.project().join(".tanmi-workspace");
-    let index = match dice.roll(2) {
-        0 => store.join(&world.workspace).join(".local/index.sqlite"),
+/// Sometimes deletes an index; then runs a command that needs one.
+fn delete_index(env: &TestEnv, rng: &mut Rng) {
+    let store = env.project().join(".tanmi-workspace");
+    let index = match rng.below(2) {
+        0 => store.join(&env.workspace).join(".local/index.sqlite"),
         _ => store.join("memory/index.sqlite"),
     };
-    if dice.roll(3) == 0 {
+    if rng.below(3) == 0 {
         let _ = std::fs::remove_file(index);
     }
-    world.run(dice, &["tree", "--json"]);
+    env.run(rng, &["tree", "--json"]);
 }
 
-fn session(world: &World, dice: &mut Dice, mark: &str) {
-    let args = ["session", "bind", "--workspace", &world.workspace, "--session", mark, "--json"];
-    if world.run(dice, &args).is_some() {
-        world.promises.lock().expect("promises").bindings.push(mark.to_owned());
+fn bind_session(env: &TestEnv, rng: &mut Rng, marker: &str) {
+    let args = ["session", "bind", "--workspace", &env.workspace, "--session", marker, "--json"];
+    if env.run(rng, &args).is_some() {
+        env.acknowledged.lock().expect("no worker panicked").bindings.push(marker.to_owned());
     }
-    world.run(dice, &["doctor", "--fix", "--json"]);
+    env.run(rng, &["doctor", "--fix", "--json"]);
 }
 
-/// A server with some calls; half of them are killed.
-fn serve(world: &World, dice: &mut Dice, mark: &str) {
-    let mut child = world.command(&["mcp"]).stdin(Stdio::piped()).spawn().expect("a server");
-    let mut stdin = child.stdin.take().expect("stdin");
-    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-    let mut ask = |id: u64, method: &str, params: Value| -> Option<Value> {
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        writeln!(stdin, "{request}").ok()?;
+/// Starts an MCP server and calls tools. Half of the servers are killed, the others end when stdin closes.
+fn run_mcp_server(env: &TestEnv, rng: &mut Rng, marker: &str) {
+    let mut child = env.command(&["mcp"]).stdin(Stdio::piped()).spawn().expect("start the server");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+    let mut request = |id: u64, method: &str, params: Value| -> Option<Value> {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(stdin, "{message}").ok()?;
         let line = lines.next()?.ok()?;
         serde_json::from_str(&line).ok()
     };
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "torture", "version": "1"}});
-    if ask(0, "initialize", hello).is_none() {
-        return reap(child);
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "torture", "version": "1"}});
+    if request(0, "initialize", params).is_none() {
+        return wait_for_exit(child);
     }
-    for id in 1..=1 + dice.roll(8) {
-        let text = format!("fact {mark}-{id} by a server");
-        let node = world.some_node(dice);
-        let (name, arguments) = match dice.roll(2) {
+    for id in 1..=1 + rng.below(8) {
+        let text = format!("fact {marker}-{id} by a server");
+        let node = env.random_node(rng);
+        let (name, arguments) = match rng.below(2) {
             0 => ("memory_save", json!({"content": text})),
-            _ => ("log_append", json!({"nodeId": node, "log": text, "workspaceId": world.workspace})),
+            _ => ("log_append", json!({"nodeId": node, "log": text, "workspaceId": env.workspace})),
         };
-        let answer = ask(id, "tools/call", json!({"name": name, "arguments": arguments}));
-        world.done.fetch_add(1, Ordering::Relaxed);
-        let is_good = |answer: Value| answer["result"]["isError"] != true && answer.get("result").is_some();
-        if !answer.is_some_and(is_good) {
+        let response = request(id, "tools/call", json!({"name": name, "arguments": arguments}));
+        env.calls.fetch_add(1, Ordering::Relaxed);
+        let is_success =
+            |response: Value| response["result"]["isError"] != true && response.get("result").is_some();
+        if !response.is_some_and(is_success) {
             continue;
         }
-        let mut promises = world.promises.lock().expect("promises");
+        let mut acknowledged = env.acknowledged.lock().expect("no worker panicked");
         match name {
-            "memory_save" => promises.facts.push(text),
-            _ => promises.logs.push((node, text)),
+            "memory_save" => acknowledged.facts.push(text),
+            _ => acknowledged.logs.push((node, text)),
         }
     }
-    if dice.roll(2) == 0 {
+    if rng.below(2) == 0 {
         let _ = child.kill();
-        world.killed.fetch_add(1, Ordering::Relaxed);
+        env.killed.fetch_add(1, Ordering::Relaxed);
     }
     drop(stdin);
-    reap(child);
+    wait_for_exit(child);
 }
 
-fn reap(mut child: Child) {
+/// Closes the stdin of a server and waits for its exit. Panics if it still runs after 20 seconds.
+fn wait_for_exit(mut child: Child) {
     drop(child.stdin.take());
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(20) {
@@ -334,46 +349,47 @@ fn reap(mut child: Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
-    panic!("a server outlived its client");
+    panic!("the server did not exit after its client disconnected");
 }
 
 pub fn run(options: &Options) -> ExitCode {
     let tanmi = bench::build();
-    let scratch = tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))).expect("a scratch folder");
-    let root = scratch.path().canonicalize().expect("a folder");
-    let small = match options.small_disk.map(|size| disk::SmallDisk::mount(&root, size)) {
+    let scratch =
+        tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))).expect("create a temporary folder");
+    let root = scratch.path().canonicalize().expect("path of the temporary folder");
+    let small_disk = match options.small_disk.map(|size| disk::SmallDisk::mount(&root, size)) {
         Some(Err(reason)) => {
-            eprintln!("no small disk here: {reason}");
+            eprintln!("cannot mount a small disk: {reason}");
             return ExitCode::FAILURE;
         }
         Some(Ok(disk)) => Some(disk),
         None => None,
     };
-    let world = World::begin(tanmi, root);
+    let env = TestEnv::create(tanmi, root);
     let end = Instant::now() + Duration::from_secs(options.seconds);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.workers as u64)
             .map(|number| {
-                let world = &world;
-                scope.spawn(move || worker(world, number, options.seed))
+                let env = &env;
+                scope.spawn(move || run_worker(env, number, options.seed))
             })
             .collect();
-        if small.is_some() {
-            scope.spawn(|| disk::fill(&world));
+        if small_disk.is_some() {
+            scope.spawn(|| disk::fill_repeatedly(&env));
         }
         while Instant::now() < end && !workers.iter().any(|worker| worker.is_finished()) {
             std::thread::sleep(Duration::from_millis(50));
         }
-        world.stop.store(true, Ordering::Relaxed);
+        env.stop.store(true, Ordering::Relaxed);
     });
-    let broken = check::everything(&world);
-    println!("{} s, {}", options.seconds, world.summary());
-    if small.is_some() {
-        println!("the disk was full {} times", world.full.load(Ordering::Relaxed));
+    let violations = check::find_violations(&env);
+    println!("{} s, {}", options.seconds, env.summary());
+    if small_disk.is_some() {
+        println!("the disk was full {} times", env.full_disk_count.load(Ordering::Relaxed));
     }
-    for line in broken.iter().take(20) {
-        println!("BROKEN: {line}");
+    for line in violations.iter().take(20) {
+        println!("VIOLATION: {line}");
     }
-    println!("{} broken promises", broken.len());
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{} violations", violations.len());
+    if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

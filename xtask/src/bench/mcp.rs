@@ -1,4 +1,4 @@
-//! The MCP server: from a cold start to the list of tools, calls on one connection, memory.
+//! Measures the MCP server: cold start until the list of tools, calls on one connection, peak memory.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Options;
 use super::measure::{medians, process, ratio, run as run_once};
 use super::others;
 use super::report::Report;
-use super::workspace::{Growing, Shape};
+use super::workspace::{GrowingWorkspace, Shape};
 
 struct Client {
     child: Child,
@@ -24,34 +24,34 @@ impl Client {
     fn start(tanmi: &Path, project: &Path, home: &Path) -> Client {
         let mut command = process(tanmi, &["mcp"], project, home);
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start the server");
         let stdin = child.stdin.take().expect("a pipe");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut client = Client { child, stdin, stdout, id: 0 };
-        let hello = json!({
+        let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"},
         });
-        client.request("initialize", hello);
+        client.request("initialize", params);
         writeln!(client.stdin, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)
-            .expect("a line");
+            .expect("send a notification");
         client
     }
 
     fn request(&mut self, method: &str, params: Value) -> Value {
         self.id += 1;
         let message = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        writeln!(self.stdin, "{message}").expect("a line");
+        writeln!(self.stdin, "{message}").expect("send a request");
         let mut line = String::new();
-        self.stdout.read_line(&mut line).expect("an answer");
-        serde_json::from_str(&line).expect("JSON")
+        self.stdout.read_line(&mut line).expect("read the response");
+        serde_json::from_str(&line).expect("the response is JSON")
     }
 
     fn call(&mut self, tool: &str, arguments: Value) {
-        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
-        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        let response = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
+        assert_eq!(response["result"]["isError"], false, "{response}");
     }
 
-    /// The peak of resident memory so far, in kilobytes.
+    /// Returns the peak resident memory of the server so far, in kilobytes.
     fn peak_kb(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
@@ -60,7 +60,7 @@ impl Client {
 
     fn stop(mut self) {
         drop(self.stdin);
-        self.child.wait().expect("it ends");
+        self.child.wait().expect("the server exits");
     }
 }
 
@@ -68,22 +68,22 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     let home = scratch.join("home");
     for size in [10, 10_000] {
         let project = scratch.join(format!("mcp-{size}"));
-        let mut growing = Growing::new(&project, Shape::Star);
+        let mut growing = GrowingWorkspace::new(&project, Shape::Star);
         while growing.len() < size {
             growing.create();
         }
-        let mut nothing = process(Path::new("/bin/true"), &[], &project, &home);
-        let mut cold = || {
+        let mut baseline = process(Path::new("/bin/true"), &[], &project, &home);
+        let mut cold_start = || {
             let mut client = Client::start(tanmi, &project, &home);
             client.request("tools/list", json!({}));
-            // The end of the process is not part of the answer, but it must not overlap with the next start.
+            // Included in the time, because the exit must not overlap with the next start.
             client.stop();
         };
-        let times = medians(options.runs, &mut [&mut cold, &mut || run_once(&mut nothing)]);
-        let what = format!("mcp {size}: cold start to the tools/list answer, and end");
-        report.add(format!("{what} / true"), ratio(times[0], times[1]), "×", Some(5.0));
+        let times = medians(options.runs, &mut [&mut cold_start, &mut || run_once(&mut baseline)]);
+        let name = format!("mcp {size}: cold start to the tools/list answer, and end");
+        report.add(format!("{name} / true"), ratio(times[0], times[1]), "×", Some(5.0));
         if size == 10 {
-            others::compare(&what, cold, &project, &home, options.runs, report);
+            others::compare(&name, cold_start, &project, &home, options.runs, report);
         }
 
         let mut client = Client::start(tanmi, &project, &home);

@@ -1,10 +1,10 @@
-//! Medians of interleaved runs, and peaks of memory.
+//! Measures times and peak memory of processes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The median time of each job, all of them taken in turns so that whatever the machine does hits them alike.
+/// Returns the median time of each job. The jobs take turns, so that other load on the machine affects all of them alike.
 pub fn medians(runs: usize, jobs: &mut [&mut dyn FnMut()]) -> Vec<Duration> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(runs); jobs.len()];
     for _ in 0..runs {
@@ -22,11 +22,11 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-pub fn ratio(of: Duration, to: Duration) -> f64 {
-    of.as_secs_f64() / to.as_secs_f64()
+pub fn ratio(time: Duration, baseline: Duration) -> f64 {
+    time.as_secs_f64() / baseline.as_secs_f64()
 }
 
-/// A process with the scratch home, its output thrown away.
+/// Returns a command with the given home as its only state; its output is discarded.
 pub fn process(program: &Path, args: &[&str], dir: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -41,27 +41,32 @@ pub fn process(program: &Path, args: &[&str], dir: &Path, home: &Path) -> Comman
     command
 }
 
+/// Runs a command and panics if it fails.
 pub fn run(command: &mut Command) {
-    let status = command.status().expect("the command starts");
+    let status = command.status().expect("start the command");
     assert!(status.success(), "{command:?} failed");
 }
 
-/// The peak of resident memory of one process, in kilobytes, measured by a helper that has no other child.
+/// Returns the peak resident memory of one process in kilobytes.
+///
+/// A separate `xtask peak` process measures it, because the operating system reports the maximum of all children.
 pub fn peak_kb(program: &Path, args: &[&str], dir: &Path, home: &Path) -> u64 {
-    let helper = std::env::current_exe().expect("this program has a path");
+    let helper = std::env::current_exe().expect("path of this program");
     let program = program.to_string_lossy();
-    let mut all = vec!["peak", program.as_ref()];
-    all.extend(args);
-    let output = process(&helper, &all, dir, home).stdout(Stdio::piped()).output().expect("the helper runs");
-    assert!(output.status.success(), "{program} {args:?} failed: there is nothing to measure");
-    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+    let mut helper_args = vec!["peak", program.as_ref()];
+    helper_args.extend(args);
+    let output =
+        process(&helper, &helper_args, dir, home).stdout(Stdio::piped()).output().expect("run the helper");
+    assert!(output.status.success(), "{program} {args:?} failed");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("the helper prints a number")
 }
 
+/// Runs a command and prints its peak resident memory in kilobytes.
 #[cfg(unix)]
 pub fn print_peak(command: &[String]) {
     use nix::sys::resource::{UsageWho, getrusage};
-    let (program, args) = command.split_first().expect("a command");
-    let status = Command::new(program).args(args).stdout(Stdio::null()).status().expect("the command starts");
+    let (program, args) = command.split_first().expect("usage: xtask peak COMMAND");
+    let status = Command::new(program).args(args).stdout(Stdio::null()).status().expect("start the command");
     assert!(status.success());
     println!("{}", getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0, |usage| usage.max_rss()));
 }

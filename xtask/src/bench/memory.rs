@@ -1,4 +1,4 @@
-//! Memory at several sizes: taking facts in, searching them, and a session that starts among them.
+//! Measures memory at several sizes: import, search and session start.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -11,25 +11,27 @@ use serde_json::json;
 use super::Options;
 use super::measure::{self, medians, process, ratio, run as run_once};
 use super::report::Report;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 const DAY: i64 = 86_400_000;
-/// Now, for everybody: the newest fact is as old as this run.
+/// The time of every process; the newest fact is from the same time.
 const NOW: i64 = 1_765_432_100_000;
 
-/// As words are used: the second half as often as the first, the third a third as often.
-fn word(dice: &mut Dice) -> u64 {
-    let share = dice.roll(1_000_000) as f64 / 1_000_000.0;
+/// Returns the rank of a random word. Ranks are distributed as in natural language (Zipf): the second word is half as
+/// frequent as the first, the third a third as frequent.
+fn random_rank(rng: &mut Rng) -> u64 {
+    let share = rng.below(1_000_000) as f64 / 1_000_000.0;
     (share * 40_000f64.ln()).exp() as u64
 }
 
-fn spelt(word: u64) -> String {
+/// Returns a made-up Latin word for a rank.
+fn latin_word(rank: u64) -> String {
     const PARTS: [&str; 20] = [
         "ta", "ri", "mo", "ken", "sul", "ve", "pra", "dol", "nim", "qua", "fer", "zo", "lis", "cha", "bu",
         "tor", "wen", "gi", "hal", "xy",
     ];
     let mut out = String::new();
-    let mut left = word + 20;
+    let mut left = rank + 20;
     while left > 0 {
         out.push_str(PARTS[(left % 20) as usize]);
         left /= 20;
@@ -37,25 +39,28 @@ fn spelt(word: u64) -> String {
     out
 }
 
-fn han(word: u64) -> char {
-    char::from_u32(0x4E00 + (word * 7 % 3000) as u32).unwrap_or('一')
+/// Returns a Han character for a rank.
+fn han(rank: u64) -> char {
+    char::from_u32(0x4E00 + (rank * 7 % 3000) as u32).unwrap_or('一')
 }
 
-fn fact(n: usize, total: usize, dice: &mut Dice) -> String {
+/// Returns the nth fact as a line of JSON. Facts are spread over 200 days.
+fn fact(n: usize, total: usize, rng: &mut Rng) -> String {
     let mut text = String::new();
-    for _ in 0..12 + dice.roll(8) {
-        let _ = write!(text, "{} ", spelt(word(dice)));
+    for _ in 0..12 + rng.below(8) {
+        let _ = write!(text, "{} ", latin_word(random_rank(rng)));
     }
-    for _ in 0..dice.roll(12) {
-        text.push(han(word(dice)));
+    for _ in 0..rng.below(12) {
+        text.push(han(random_rank(rng)));
     }
     let at = NOW - 200 * DAY + (n as i64 * 200 * DAY / total as i64);
     json!({"id": format!("f{n}"), "content": text, "timestamp": at.to_string(), "type": "fact", "session": format!("s{}", n / 30)})
         .to_string()
 }
 
+/// Returns three queries with rare and frequent words, in Latin and Han script.
 fn questions() -> Vec<String> {
-    let word = |rank: u64| spelt(rank);
+    let word = latin_word;
     vec![
         format!("{} {} {}", word(300), word(4_000), word(20)),
         format!("{} {}", word(15_000), word(900)),
@@ -67,16 +72,16 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     for size in &options.facts {
         let (project, home) =
             (scratch.join(format!("memory-{size}")), scratch.join(format!("memory-home-{size}")));
-        // A store of its own, or the project would be the repository around the scratch folder.
-        std::fs::create_dir_all(project.join(".tanmi-workspace")).expect("a project");
-        std::fs::create_dir_all(&home).expect("a home");
+        // With its own store; otherwise Tanmi would take the repository around the scratch folder as the project.
+        std::fs::create_dir_all(project.join(".tanmi-workspace")).expect("create the project");
+        std::fs::create_dir_all(&home).expect("create the home");
         let file = scratch.join(format!("{size}.jsonl"));
-        let mut dice = Dice(88_172_645_463_325_252);
-        let mut out = std::io::BufWriter::new(std::fs::File::create(&file).expect("a file"));
+        let mut rng = Rng(88_172_645_463_325_252);
+        let mut out = std::io::BufWriter::new(std::fs::File::create(&file).expect("create the import file"));
         for n in 0..*size {
-            writeln!(out, "{}", fact(n, *size, &mut dice)).expect("written");
+            writeln!(out, "{}", fact(n, *size, &mut rng)).expect("write a fact");
         }
-        out.flush().expect("written");
+        out.flush().expect("write the facts");
         let cli = |args: &[&str]| {
             let mut command = process(tanmi, args, &project, &home);
             command.env("TANMI_NOW", NOW.to_string());
@@ -90,22 +95,22 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
         let payload = scratch.join(format!("start-{size}.json"));
         let text = json!({"session_id": "bench", "hook_event_name": "SessionStart", "cwd": project, "source": "startup"});
         std::fs::File::create(&payload)
-            .expect("a file")
+            .expect("create the payload")
             .write_all(text.to_string().as_bytes())
-            .expect("written");
+            .expect("write the payload");
         let questions = questions();
         let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
         for question in &questions {
             let args = ["memory", "search", question.as_str(), "--limit", "10", "--json"].map(String::from);
-            let (cli, project, home) = (tanmi.to_owned(), project.clone(), home.clone());
+            let (tanmi, project, home) = (tanmi.to_owned(), project.clone(), home.clone());
             jobs.push(Box::new(move || {
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();
-                run_once(process(&cli, &args, &project, &home).env("TANMI_NOW", NOW.to_string()));
+                run_once(process(&tanmi, &args, &project, &home).env("TANMI_NOW", NOW.to_string()));
             }));
         }
         jobs.push(Box::new(|| run_once(&mut hook(tanmi, &project, &home, &payload))));
-        let mut nothing = process(Path::new("/bin/true"), &[], &project, &home);
-        jobs.push(Box::new(move || run_once(&mut nothing)));
+        let mut baseline = process(Path::new("/bin/true"), &[], &project, &home);
+        jobs.push(Box::new(move || run_once(&mut baseline)));
         let mut borrowed: Vec<&mut dyn FnMut()> =
             jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
         let times = medians(options.runs, &mut borrowed);
@@ -137,6 +142,6 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
 
 fn hook(tanmi: &Path, project: &Path, home: &Path, payload: &PathBuf) -> Command {
     let mut command = process(tanmi, &["hook", "claude-code"], project, home);
-    command.env("TANMI_NOW", NOW.to_string()).stdin(std::fs::File::open(payload).expect("a payload"));
+    command.env("TANMI_NOW", NOW.to_string()).stdin(std::fs::File::open(payload).expect("open the payload"));
     command
 }

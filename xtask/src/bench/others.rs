@@ -1,5 +1,7 @@
-//! The interpreters that hooks and servers of other tools are written for, doing nothing: the least that such a tool
-//! costs. What those tools do then is not measured here.
+//! Compares with the start of interpreters in which hooks and servers of other tools are written.
+//!
+//! The interpreter runs an empty program, which is the lower bound of the cost of such a tool. The work of the tool itself
+//! is not measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,58 +11,61 @@ use super::report::Report;
 
 struct Interpreter {
     name: &'static str,
-    /// Doing nothing.
-    nothing: &'static [&'static str],
-    /// What prints the path of the program itself: the one on the PATH may be a script that looks for it.
-    own_path: [&'static str; 2],
+    /// Arguments that run an empty program.
+    noop_args: &'static [&'static str],
+    /// Arguments that print the path of the interpreter itself. The program on the PATH may be a wrapper script.
+    path_args: [&'static str; 2],
 }
 
 const NODE: Interpreter =
-    Interpreter { name: "node", nothing: &["-e", "0"], own_path: ["-p", "process.execPath"] };
+    Interpreter { name: "node", noop_args: &["-e", "0"], path_args: ["-p", "process.execPath"] };
 const PYTHON: Interpreter = Interpreter {
     name: "python3",
-    nothing: &["-c", "0"],
-    own_path: ["-c", "import sys; print(sys.executable)"],
+    noop_args: &["-c", "0"],
+    path_args: ["-c", "import sys; print(sys.executable)"],
 };
-/// Installed packages may load code at every start of Python; this is without them.
-const BARE_PYTHON: Interpreter = Interpreter { nothing: &["-S", "-c", "0"], ..PYTHON };
+/// Python without installed packages, which may load code at every start.
+const BARE_PYTHON: Interpreter = Interpreter { noop_args: &["-S", "-c", "0"], ..PYTHON };
 const INTERPRETERS: &[Interpreter] = &[NODE, PYTHON, BARE_PYTHON];
 
-/// Adds a line for each interpreter that is here. They take turns with `ours` in a loop of their own: what they leave
-/// in the caches would disturb the ratios to /bin/true.
+/// Adds a line for each installed interpreter.
+///
+/// The interpreters take turns with `ours` in a separate loop, because they would disturb the CPU caches and with them
+/// the ratios to /bin/true.
 pub fn compare(
-    what: &str,
+    name: &str,
     mut ours: impl FnMut(),
     dir: &Path,
     home: &Path,
     runs: usize,
     report: &mut Report,
 ) {
-    let here: Vec<(&Interpreter, PathBuf)> =
+    let found: Vec<(&Interpreter, PathBuf)> =
         INTERPRETERS.iter().filter_map(|interpreter| Some((interpreter, find(interpreter)?))).collect();
     let mut jobs: Vec<Box<dyn FnMut() + '_>> = vec![Box::new(&mut ours)];
-    for (interpreter, program) in &here {
-        let mut command = process(program, interpreter.nothing, dir, home);
+    for (interpreter, program) in &found {
+        let mut command = process(program, interpreter.noop_args, dir, home);
         jobs.push(Box::new(move || run_once(&mut command)));
     }
     let mut borrowed: Vec<&mut dyn FnMut()> =
         jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
     let times = medians(runs, &mut borrowed);
-    for ((interpreter, _), time) in here.iter().zip(&times[1..]) {
-        let what = format!("{what} / {} {}", interpreter.name, interpreter.nothing.join(" "));
-        report.add_against_other(what, ratio(times[0], *time));
+    for ((interpreter, _), time) in found.iter().zip(&times[1..]) {
+        let name = format!("{name} / {} {}", interpreter.name, interpreter.noop_args.join(" "));
+        report.add_against_other(name, ratio(times[0], *time));
     }
 }
 
+/// Returns the path of an interpreter, if it is installed.
 fn find(interpreter: &Interpreter) -> Option<PathBuf> {
-    let found = Command::new(interpreter.name).args(interpreter.own_path).output().ok();
-    let path = found
+    let output = Command::new(interpreter.name).args(interpreter.path_args).output().ok();
+    let path = output
         .filter(|output| output.status.success())
         .and_then(|output| String::from_utf8(output.stdout).ok())
         .map(|text| PathBuf::from(text.trim()))
         .filter(|path| path.is_file());
     if path.is_none() {
-        eprintln!("({} is not here: not compared with it)", interpreter.name);
+        eprintln!("({} is not installed: comparison skipped)", interpreter.name);
     }
     path
 }

@@ -1,4 +1,4 @@
-//! The table that comes out.
+//! The results of a benchmark, as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ pub struct Report {
 struct Line {
     row: Row,
     budget: Option<f64>,
-    /// The value is our time over that of another program, of which people ask how many times faster.
+    /// The value is our time divided by the time of another program; the line then also shows how many times faster we
+    /// are.
     is_against_other: bool,
 }
 
@@ -21,18 +22,18 @@ impl Report {
         Report::default()
     }
 
-    pub fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, budget: Option<f64>) {
-        let row = Row { what: what.into(), value, unit: unit.to_owned() };
+    pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str, budget: Option<f64>) {
+        let row = Row { name: name.into(), value, unit: unit.to_owned() };
         self.push(Line { row, budget, is_against_other: false });
     }
 
-    /// Our time over that of another program.
-    pub fn add_against_other(&mut self, what: String, value: f64) {
-        let row = Row { what, value, unit: String::from("×") };
+    /// Adds a ratio: our time divided by the time of another program.
+    pub fn add_against_other(&mut self, name: String, value: f64) {
+        let row = Row { name, value, unit: String::from("×") };
         self.push(Line { row, budget: None, is_against_other: true });
     }
 
-    /// Adds a line and says it at once: a benchmark takes minutes.
+    /// Adds a line and prints it to standard error at once, because a benchmark takes minutes.
     fn push(&mut self, line: Line) {
         eprintln!("{}", line.to_text());
         self.lines.push(line);
@@ -44,8 +45,8 @@ impl Report {
 
     pub fn to_text(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(Line::to_text).collect();
-        let missed = self.lines.iter().filter(|line| line.is_missed()).count();
-        format!("{}\n\n{} measurements, {missed} over their budget", lines.join("\n"), self.lines.len())
+        let over = self.lines.iter().filter(|line| line.is_over_budget()).count();
+        format!("{}\n\n{} measurements, {over} over budget", lines.join("\n"), self.lines.len())
     }
 
     pub fn to_json(&self) -> Value {
@@ -54,11 +55,11 @@ impl Report {
 }
 
 impl Line {
-    fn is_missed(&self) -> bool {
+    fn is_over_budget(&self) -> bool {
         self.budget.is_some_and(|budget| self.row.value > budget)
     }
 
-    /// `faster` or `slower`, and how many times.
+    /// Returns `faster` or `slower` and how many times, if the line compares with another program.
     fn speed(&self) -> Option<(&'static str, f64)> {
         let value = self.row.value;
         let speed = if value < 1.0 { ("faster", 1.0 / value) } else { ("slower", value) };
@@ -66,10 +67,10 @@ impl Line {
     }
 
     fn to_text(&self) -> String {
-        let Row { what, value, unit } = &self.row;
-        let mut text = format!("{what:<58} {value:>9.*} {unit}", if *value < 0.1 { 3 } else { 2 });
+        let Row { name, value, unit } = &self.row;
+        let mut text = format!("{name:<58} {value:>9.*} {unit}", if *value < 0.1 { 3 } else { 2 });
         if let Some(budget) = self.budget {
-            text.push_str(&format!("  budget {budget}{}", if self.is_missed() { "  OVER" } else { "" }));
+            text.push_str(&format!("  budget {budget}{}", if self.is_over_budget() { "  OVER" } else { "" }));
         }
         if let Some((word, times)) = self.speed() {
             text.push_str(&format!("  {times:.1} times {word}"));
@@ -78,8 +79,8 @@ impl Line {
     }
 
     fn to_json(&self) -> Value {
-        let Row { what, value, unit } = &self.row;
-        let mut line = json!({"what": what, "value": value, "unit": unit, "budget": self.budget});
+        let Row { name, value, unit } = &self.row;
+        let mut line = json!({"what": name, "value": value, "unit": unit, "budget": self.budget});
         if let Some((word, times)) = self.speed() {
             line[word] = json!(times);
         }
@@ -93,7 +94,7 @@ mod tests {
     use crate::bench::compare;
 
     #[test]
-    fn a_line_says_how_many_times_faster_or_slower() {
+    fn line_against_other_shows_speed() {
         let mut report = Report::new();
         report.add("hook / true", 1.5, "×", Some(2.0));
         report.add_against_other("hook / node".into(), 0.05);
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_read_again() {
+    fn saved_json_reads_back_as_same_rows() {
         let mut report = Report::new();
         report.add("hook / true", 1.5, "×", Some(2.0));
         report.add_against_other("hook / node".into(), 0.05);

@@ -1,4 +1,4 @@
-//! Workspaces of 10, 1,000 and 10,000 nodes, as a star and as a tree of fan-out 10.
+//! Measures workspaces of several sizes, shaped as a star and as a tree with ten children per node.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,9 @@ use super::report::Report;
 
 #[derive(Clone, Copy)]
 pub enum Shape {
+    /// All nodes are children of the root.
     Star,
+    /// Every node has ten children.
     Tree,
 }
 
@@ -25,17 +27,17 @@ fn op() -> OpContext {
     OpContext { now: NOW, operator: Operator::Ai, auto_log: true, moves_focus: true }
 }
 
-/// A workspace that grows.
-pub struct Growing {
+/// A workspace to which nodes are added one at a time.
+pub struct GrowingWorkspace {
     store: FileStore,
     id: WorkspaceId,
     shape: Shape,
     nodes: Vec<NodeId>,
 }
 
-impl Growing {
-    pub fn new(project: &Path, shape: Shape) -> Growing {
-        std::fs::create_dir_all(project).expect("a project folder");
+impl GrowingWorkspace {
+    pub fn new(project: &Path, shape: Shape) -> GrowingWorkspace {
+        std::fs::create_dir_all(project).expect("create the project folder");
         let store = FileStore::new(project);
         let new = NewWorkspace {
             name: "bench".into(),
@@ -43,24 +45,25 @@ impl Growing {
             rules: vec!["a rule".into()],
             docs: Vec::new(),
         };
-        let (workspace, _) = ops::init(&store, new, &op()).expect("init");
-        Growing { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
+        let (workspace, _) = ops::init(&store, new, &op()).expect("create the workspace");
+        GrowingWorkspace { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
     }
 
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The workspace's id, and that of the nth node.
+    /// Returns the id of the workspace and of the nth node.
     pub fn ids(&self, n: usize) -> (String, String) {
         (self.id.to_string(), self.nodes[n].to_string())
     }
 
     pub fn rules_hash(&self) -> String {
         let hash = store::view(&self.store, &self.id, NOW, |tx| Ok(tx.workspace()?.rules_hash()));
-        hash.expect("a workspace")
+        hash.expect("read the workspace")
     }
 
+    /// Adds one node.
     pub fn create(&mut self) {
         let n = self.nodes.len();
         let (parent, kind) = match self.shape {
@@ -71,7 +74,7 @@ impl Growing {
             parent_id: self.nodes[parent].clone(),
             kind,
             title: format!("任务 {n}: a step of the work"),
-            requirement: "What has to be done, in a sentence or two, as an agent would write it down.".into(),
+            requirement: "Change the parser so that it accepts both formats; add a test for each one.".into(),
             role: None,
             note: String::new(),
             docs: Vec::new(),
@@ -79,7 +82,7 @@ impl Growing {
             rules_check: RulesCheck::IfGiven(None),
         };
         let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &op()));
-        self.nodes.push(node.expect("create").0.id);
+        self.nodes.push(node.expect("create a node").0.id);
     }
 }
 
@@ -87,8 +90,8 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     let home = scratch.join("home");
     for (shape, name) in [(Shape::Tree, "tree"), (Shape::Star, "star")] {
         let project = scratch.join(name);
-        let mut growing = Growing::new(&project, shape);
-        let mut first: Option<[Duration; 4]> = None;
+        let mut growing = GrowingWorkspace::new(&project, shape);
+        let mut smallest: Option<[Duration; 4]> = None;
         for &size in &options.sizes {
             let start = Instant::now();
             while growing.nodes.len() < size {
@@ -97,43 +100,44 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             eprintln!("({name} of {size} nodes after {:.1?})", start.elapsed());
             let medians =
                 measure_size(tanmi, scratch, &project, &home, &mut growing, options, report, name, size);
-            if let Some(first) = first {
-                for (what, (now, then)) in
-                    ["create", "context", "tree", "list"].iter().zip(medians.iter().zip(first))
+            if let Some(smallest) = smallest {
+                for (operation, (time, baseline)) in
+                    ["create", "context", "tree", "list"].iter().zip(medians.iter().zip(smallest))
                 {
-                    let what = format!("{name}: {what} at {size} nodes / at {}", options.sizes[0]);
-                    report.add(what, ratio(*now, then), "×", Some(1.3));
+                    let row = format!("{name}: {operation} at {size} nodes / at {}", options.sizes[0]);
+                    report.add(row, ratio(*time, baseline), "×", Some(1.3));
                 }
             } else {
-                first = Some(medians);
+                smallest = Some(medians);
             }
         }
-        peaks(tanmi, &project, &home, &growing, report, name);
+        measure_peaks(tanmi, &project, &home, &growing, report, name);
     }
 }
 
-#[allow(clippy::too_many_arguments)] // one measurement, spelt out
+/// Measures one size and returns the times of create, context, tree and list.
+#[allow(clippy::too_many_arguments)]
 fn measure_size(
     tanmi: &Path,
     scratch: &Path,
     project: &Path,
     home: &Path,
-    growing: &mut Growing,
+    growing: &mut GrowingWorkspace,
     options: &Options,
     report: &mut Report,
     name: &str,
     size: usize,
 ) -> [Duration; 4] {
-    // As long as a journal record of one create.
+    // As many bytes as the journal record of one create.
     let line = vec![b'x'; 600];
     let mut log = std::fs::File::options()
         .create(true)
         .append(true)
         .open(scratch.join("appends"))
-        .expect("a file to append to");
+        .expect("open the file to append to");
     let mut append = || {
-        log.write_all(&line).expect("append");
-        log.sync_data().expect("sync");
+        log.write_all(&line).expect("append to the file");
+        log.sync_data().expect("sync the file");
     };
     let mut create = || growing.create();
     let times = medians(options.runs, &mut [&mut append, &mut create]);
@@ -145,34 +149,41 @@ fn measure_size(
     );
     let create_time = times[1];
 
-    // A node in the middle, with ancestors in the tree.
+    // A node in the middle: in a tree it has several ancestors.
     let node = growing.nodes[size / 2].to_string();
-    let deep = ["node", "context", node.as_str()];
+    let context = ["node", "context", node.as_str()];
     let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
     let mut add = |args: &[&str]| {
         let mut command = process(tanmi, args, project, home);
         jobs.push(Box::new(move || run_once(&mut command)));
     };
-    add(&deep);
+    add(&context);
     add(&["tree", "--limit", "10"]);
     add(&["node", "list", "--limit", "10"]);
-    let mut nothing = process(Path::new("/bin/true"), &[], project, home);
-    jobs.push(Box::new(move || run_once(&mut nothing)));
+    let mut baseline = process(Path::new("/bin/true"), &[], project, home);
+    jobs.push(Box::new(move || run_once(&mut baseline)));
     let mut borrowed: Vec<&mut dyn FnMut()> =
         jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
     let times = medians(options.runs, &mut borrowed);
-    for (what, time) in ["node context", "tree --limit 10", "node list --limit 10"].iter().zip(&times) {
-        report.add(format!("{name} {size}: {what} / true"), ratio(*time, times[3]), "×", None);
+    for (command, time) in ["node context", "tree --limit 10", "node list --limit 10"].iter().zip(&times) {
+        report.add(format!("{name} {size}: {command} / true"), ratio(*time, times[3]), "×", None);
     }
     [create_time, times[0], times[1], times[2]]
 }
 
-fn peaks(tanmi: &Path, project: &Path, home: &Path, growing: &Growing, report: &mut Report, name: &str) {
+fn measure_peaks(
+    tanmi: &Path,
+    project: &Path,
+    home: &Path,
+    growing: &GrowingWorkspace,
+    report: &mut Report,
+    name: &str,
+) {
     let size = growing.nodes.len();
     let index = project.join(".tanmi-workspace").join(growing.id.as_str()).join(".local/index.sqlite");
-    let mut add = |what: &str, args: &[&str]| {
+    let mut add = |label: &str, args: &[&str]| {
         let kb = measure::peak_kb(tanmi, args, project, home);
-        report.add(format!("{name} {size}: peak memory of {what}"), kb as f64 / 1024.0, "MB", Some(40.0));
+        report.add(format!("{name} {size}: peak memory of {label}"), kb as f64 / 1024.0, "MB", Some(40.0));
     };
     let _ = std::fs::remove_file(&index);
     add("tree, index rebuilt", &["tree"]);

@@ -1,84 +1,85 @@
-//! Everything that was promised, looked for once everybody is gone.
+//! Checks after the end of all processes: every acknowledged write exists once, and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Promises, World};
+use super::{AcknowledgedWrites, TestEnv};
 
-/// One line for each promise that was not kept.
-pub fn everything(world: &World) -> Vec<String> {
-    let mut broken = Vec::new();
-    let promises = world.promises.lock().expect("promises");
-    nodes(world, &promises, &mut broken);
-    memories(world, &promises, &mut broken);
-    bindings(world, &promises, &mut broken);
-    order(world, &mut broken);
-    leftovers(&world.root, &mut broken);
-    broken
+/// Returns one line for each violation.
+pub fn find_violations(env: &TestEnv) -> Vec<String> {
+    let mut violations = Vec::new();
+    let acknowledged = env.acknowledged.lock().expect("no worker panicked");
+    check_nodes(env, &acknowledged, &mut violations);
+    check_memories(env, &acknowledged, &mut violations);
+    check_bindings(env, &acknowledged, &mut violations);
+    check_doctor(env, &mut violations);
+    check_leftover_files(&env.root, &mut violations);
+    violations
 }
 
-fn nodes(world: &World, promises: &Promises, broken: &mut Vec<String>) {
-    let listed = printed(world, &["node", "list", "--limit", "100000", "--json"]);
+fn check_nodes(env: &TestEnv, acknowledged: &AcknowledgedWrites, violations: &mut Vec<String>) {
+    let listed = stdout_of(env, &["node", "list", "--limit", "100000", "--json"]);
     let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
     let rows = listed["nodes"].as_array().into_iter().flatten();
     let ids: BTreeSet<&str> = rows.filter_map(|node| node["id"].as_str()).collect();
-    let gone = promises.nodes.iter().filter(|id| !ids.contains(id.as_str()));
-    broken.extend(gone.map(|id| format!("node {id} is gone")));
-    for (node, mark) in promises.logs.iter().chain(&promises.notes) {
-        let text = std::fs::read_to_string(world.node_file(node)).unwrap_or_default();
-        let is_it = |line: &&str| line.trim() == mark || line.ends_with(&format!(" {mark}"));
-        let count = text.lines().filter(is_it).count();
+    let missing = acknowledged.nodes.iter().filter(|id| !ids.contains(id.as_str()));
+    violations.extend(missing.map(|id| format!("node {id} is missing")));
+    for (node, marker) in acknowledged.logs.iter().chain(&acknowledged.edits) {
+        let text = std::fs::read_to_string(env.node_file(node)).unwrap_or_default();
+        let is_match = |line: &&str| line.trim() == marker || line.ends_with(&format!(" {marker}"));
+        let count = text.lines().filter(is_match).count();
         if count != 1 {
-            broken.push(format!("{mark:?} is {count} times in {node}"));
+            violations.push(format!("{marker:?} occurs {count} times in {node}"));
         }
     }
 }
 
-fn memories(world: &World, promises: &Promises, broken: &mut Vec<String>) {
-    let exported = printed(world, &["memory", "export"]);
-    for fact in &promises.facts {
+fn check_memories(env: &TestEnv, acknowledged: &AcknowledgedWrites, violations: &mut Vec<String>) {
+    let exported = stdout_of(env, &["memory", "export"]);
+    for fact in &acknowledged.facts {
         let count = exported.matches(&format!("\"{fact}\"")).count();
         if count != 1 {
-            broken.push(format!("{fact:?} is remembered {count} times"));
+            violations.push(format!("{fact:?} occurs {count} times in the memory"));
         }
     }
-    let gone = promises.summaries.iter().filter(|topic| !exported.contains(*topic));
-    broken.extend(gone.map(|topic| format!("summary {topic} is gone")));
+    let missing = acknowledged.summaries.iter().filter(|topic| !exported.contains(*topic));
+    violations.extend(missing.map(|topic| format!("summary {topic} is missing")));
 }
 
-fn bindings(world: &World, promises: &Promises, broken: &mut Vec<String>) {
-    let path = world.home().join(".tanmi-workspace/session-bindings.json");
+fn check_bindings(env: &TestEnv, acknowledged: &AcknowledgedWrites, violations: &mut Vec<String>) {
+    let path = env.home().join(".tanmi-workspace/session-bindings.json");
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let bindings: Value = serde_json::from_str(&text).unwrap_or_default();
-    let gone = promises.bindings.iter().filter(|id| bindings.get(id).is_none());
-    broken.extend(gone.map(|id| format!("binding of {id} is gone")));
+    let missing = acknowledged.bindings.iter().filter(|id| bindings.get(id).is_none());
+    violations.extend(missing.map(|id| format!("binding of {id} is missing")));
 }
 
-/// What a crash may leave for a person to mend is mended; then nothing may be left to mend.
-fn order(world: &World, broken: &mut Vec<String>) {
-    printed(world, &["workspace", "check", "--fix", "--json"]);
-    printed(world, &["doctor", "--fix", "--json"]);
-    let output = world.command(&["doctor", "--json"]).output().expect("it runs");
+/// Repairs what a crash may leave for the user to repair. After that, `doctor` must find no problem.
+fn check_doctor(env: &TestEnv, violations: &mut Vec<String>) {
+    stdout_of(env, &["workspace", "check", "--fix", "--json"]);
+    stdout_of(env, &["doctor", "--fix", "--json"]);
+    let output = env.command(&["doctor", "--json"]).output().expect("run the program");
     if !output.status.success() {
-        broken.push(format!("not in order: {}", String::from_utf8_lossy(&output.stdout)));
+        violations.push(format!("doctor reports problems: {}", String::from_utf8_lossy(&output.stdout)));
     }
 }
 
-fn printed(world: &World, args: &[&str]) -> String {
-    let output = world.command(args).output().expect("it runs");
+/// Runs a command and returns its standard output.
+fn stdout_of(env: &TestEnv, args: &[&str]) -> String {
+    let output = env.command(args).output().expect("run the program");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Files that no living process will take away.
-fn leftovers(dir: &Path, broken: &mut Vec<String>) {
+/// Looks for temporary files. All processes have ended, so none of them will be removed.
+fn check_leftover_files(dir: &Path, violations: &mut Vec<String>) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         if path.is_dir() {
-            leftovers(&path, broken);
+            check_leftover_files(&path, violations);
         } else if name.starts_with("tmp-") || name.ends_with(".swp") {
-            broken.push(format!("{} was left behind", path.display()));
+            violations.push(format!("{} was left behind", path.display()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A disk that is full again and again: a small one of its own, and somebody who fills it and takes it back.
+//! A small disk that repeatedly fills up: mounts it, and fills and frees it while the workers run.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,16 +7,16 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::World;
-use crate::dice::Dice;
+use super::TestEnv;
+use crate::rng::Rng;
 
-/// A mounted scratch file system; gone with this value.
+/// A mounted temporary file system; dropping the value unmounts it.
 pub struct SmallDisk {
     path: PathBuf,
 }
 
 impl SmallDisk {
-    /// `Err` says why there is none: it takes the right to mount.
+    /// Mounts a file system of the given size. Needs permission to mount; the error is the reason for a failure.
     pub fn mount(path: &Path, megabytes: u64) -> Result<SmallDisk, String> {
         let size = format!("size={megabytes}m");
         let output =
@@ -35,22 +35,22 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Takes all the room there is, for a moment.
-pub fn fill(world: &World) {
-    let mut dice = Dice(11);
-    let path = world.root.join("filler");
-    while !world.stop.load(Ordering::Relaxed) {
+/// Fills the disk and frees it again, until `env.stop` is set.
+pub fn fill_repeatedly(env: &TestEnv) {
+    let mut rng = Rng(11);
+    let path = env.root.join("filler");
+    while !env.stop.load(Ordering::Relaxed) {
         if let Ok(mut file) = File::create(&path) {
-            // The last writes are small: some operations get half of what they need.
+            // The last writes are small, so that the disk is completely full and other writes fail halfway.
             for size in [1 << 20, 4096, 64] {
                 let block = vec![b'x'; size];
                 while file.write_all(&block).is_ok() {}
             }
         }
-        world.full.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(20 + dice.roll(200)));
+        env.full_disk_count.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(20 + rng.below(200)));
         let _ = std::fs::remove_file(&path);
-        std::thread::sleep(Duration::from_millis(50 + dice.roll(300)));
+        std::thread::sleep(Duration::from_millis(50 + rng.below(300)));
     }
     let _ = std::fs::remove_file(&path);
 }
