@@ -287,11 +287,11 @@ impl Error {
                 let (create_zh, create_en) = create_workspace(interface);
                 let (zh, en) = interface.pick(
                     texts(
-                        "，或用 `--workspace` 指定一个（`tanmi workspace list`）",
+                        "，或用 `--workspace` 指定一个（见 `tanmi workspace list`）",
                         ", or select one with `--workspace` (see `tanmi workspace list`)",
                     ),
                     texts(
-                        "，或用 `workspaceId` 指定一个（`workspace_list`）",
+                        "，或用 `workspaceId` 指定一个（见 `workspace_list`）",
                         ", or pass one as `workspaceId` (see `workspace_list`)",
                     ),
                     texts("", ""),

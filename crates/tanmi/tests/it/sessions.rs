@@ -11,6 +11,22 @@ fn start<'a>(node: &'a str, session: &'a str) -> [&'a str; 7] {
 }
 
 #[test]
+fn claimed_node_hint_names_the_override_to_people_only() {
+    let env = TestEnv::new();
+    env.init();
+    let node = env.node("root", "execution", "t");
+    env.ok(&start(&node, "one"));
+    let hint = |variable: Option<&str>| {
+        let mut command = env.command(&start(&node, "two"));
+        command.arg("--json").envs(variable.map(|name| (name, "1")));
+        let answer: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        answer["error"]["hint"].as_str().unwrap().to_owned()
+    };
+    assert!(hint(None).contains("--force"), "{}", hint(None));
+    assert!(!hint(Some("CLAUDECODE")).contains("force"), "{}", hint(Some("CLAUDECODE")));
+}
+
+#[test]
 fn claimed_node_is_refused_until_forced_or_holder_is_inactive() {
     let env = TestEnv::new();
     env.init();
