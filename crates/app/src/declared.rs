@@ -1,8 +1,9 @@
-//! Declared context: `context.json` names files that every session is told, and `subagents/` holds what subagents are told
-//! besides, in general and by their type.
+//! Declared context: `context.json` names files that are injected into every session. `subagents/` contains
+//! additional texts for subagents: one for all of them, and one per type.
 //!
-//! There is one of the user's (`~/.tanmi/`), one of the project's (`<project>/.tanmi/`, only of a project that is trusted,
-//! and only files inside of it), and one of the machine's or container's, which the environment names.
+//! Both can belong to the user (`~/.tanmi/`) or to a project (`<project>/.tanmi/`; only if the project is trusted,
+//! and only with files inside it). In addition, the environment can name a `context.json` of the machine or
+//! container.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,26 +19,27 @@ use crate::pipeline::{self, PipelineTrace};
 use crate::trust::Trust;
 
 pub const FILE: &str = "context.json";
-/// Of each file no more is read: what is told at once is a small part of this.
+/// The number of bytes that are read of each file. Much less than this fits into one injection.
 const MAX_TEXT: u64 = 64 << 10;
-/// Of one manifest no more count: a session starts in moments.
+/// The number of files that count in one manifest, because a session start must be fast.
 const MAX_FILES: usize = 64;
-const MARKS: &[&str] = &["<!-- built by tanmi context build ", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
-/// In a prompt that a host has already put the context into.
-const MARKER: &str = "## 工作区环境";
+const BUILD_MARKS: &[&str] =
+    &["<!-- built by tanmi context build ", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
+/// Marks a prompt to which a host has already added the context, if the manifest sets no `marker`.
+const DEFAULT_MARKER: &str = "## 工作区环境";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Manifest {
-    /// Relative to the folder that `.tanmi` is in; `~/` is the home folder.
+    /// Paths relative to the folder that contains `.tanmi`; `~/` is the home folder.
     pub files: Vec<String>,
-    /// A prompt with this in it carries the context already.
+    /// A prompt that contains this text already contains the context.
     pub marker: Option<String>,
-    /// What a client loads by itself, by platform, where the known list is wrong.
+    /// Files that a client loads by itself, by platform. Replaces the built-in list of that platform.
     pub loaded_by_client: BTreeMap<String, Vec<String>>,
 }
 
-/// Whose declaration it is.
+/// The owner of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeclaredBy {
     Project,
@@ -55,13 +57,12 @@ impl DeclaredBy {
     }
 }
 
-/// One declared file.
 #[derive(Clone, Debug)]
 pub struct DeclaredEntry {
     pub declared_by: DeclaredBy,
-    /// As it was named.
+    /// The path as written in the manifest.
     pub name: String,
-    /// Where it really is.
+    /// The resolved path.
     pub path: PathBuf,
     pub inclusion: InclusionStatus,
 }
@@ -69,27 +70,28 @@ pub struct DeclaredEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InclusionStatus {
     Told(FileSig),
-    /// The client loads this very file by itself.
+    /// The client loads the same file by itself.
     LoadedByClient,
     Missing,
-    /// It leads out of the project.
+    /// The path leads out of the project or the mounted folder.
     Outside,
-    /// The project came from elsewhere.
+    /// The project is not trusted.
     Untrusted,
 }
 
 pub struct ContextLookup<'a> {
     pub user: Option<&'a Path>,
     pub project: Option<&'a Path>,
-    /// Where it is known which projects are trusted; asked only for what is there.
+    /// The home store, which records the trusted projects.
     pub home: &'a Path,
-    /// Named by the environment.
+    /// The `context.json` named by the environment.
     pub container: Option<&'a Path>,
     pub platform: &'static Platform,
     pub cwd: Option<&'a Path>,
     /// The type of a subagent; `None` for the session itself.
     pub agent: Option<&'a str>,
-    /// Looked at from outside of a container: its folder here, and where that is inside. Nothing else is read.
+    /// For a lookup from outside a container: its folder here, and the path of that folder inside the container.
+    /// Nothing outside the folder is read.
     pub mount: Option<(&'a Path, &'a str)>,
 }
 
@@ -97,13 +99,13 @@ pub struct ContextLookup<'a> {
 pub struct Declaration {
     pub files: Vec<DeclaredEntry>,
     pub markers: Vec<String>,
-    /// Manifests that cannot be read, with why.
+    /// Manifests with problems, and the reasons.
     pub flaws: Vec<(PathBuf, String)>,
 }
 
 impl Declaration {
-    /// Whether a prompt carries it already, as one of its marks shows.
-    pub fn is_in(&self, prompt: &str) -> bool {
+    /// Returns whether a prompt already contains the context, which a marker shows.
+    pub fn is_in_prompt(&self, prompt: &str) -> bool {
         self.markers.iter().any(|marker| !marker.is_empty() && prompt.contains(marker.as_str()))
     }
 
@@ -114,7 +116,7 @@ impl Declaration {
         })
     }
 
-    /// Another one as soon as any file is another.
+    /// Returns a hash that changes when the list or the metadata of the included files changes.
     pub fn digest(&self) -> String {
         let mut all = String::new();
         for (file, sig) in self.included() {
@@ -124,41 +126,41 @@ impl Declaration {
     }
 }
 
-pub fn text(path: &Path) -> Option<String> {
+/// Reads the beginning of a file without a byte order mark and without the marks of `tanmi context build`.
+pub fn read_text(path: &Path) -> Option<String> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    // Marks for the program that builds such files say nothing to a model.
-    let is_mark = |line: &str| MARKS.iter().any(|mark| line.trim().starts_with(mark));
+    let is_mark = |line: &str| BUILD_MARKS.iter().any(|mark| line.trim().starts_with(mark));
     let lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !is_mark(line));
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Everything that is declared here, with what becomes of it. Nothing but the manifests is read.
+/// Finds all declared files and decides whether each is included. Only the manifests are read.
 pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     let mut out = Declaration::default();
-    // Of a user's folder that is looked at from outside nothing is seen but itself.
-    let is_seen = lookup.mount.is_none();
-    let user = lookup.user.filter(|_| is_seen).map(|user| user.join(PROJECT_DIR));
-    let project = lookup.project.filter(|_| is_seen).map(|project| project.join(PROJECT_DIR));
-    // A home folder that is a project too has one for both, and it is the user's own.
+    // A lookup from outside a container must not use the declarations of this machine.
+    let is_local = lookup.mount.is_none();
+    let user = lookup.user.filter(|_| is_local).map(|user| user.join(PROJECT_DIR));
+    let project = lookup.project.filter(|_| is_local).map(|project| project.join(PROJECT_DIR));
+    // If the home folder is also the project, the declaration counts as that of the user.
     let project = project.filter(|project| Some(project) != user.as_ref());
     for (declared_by, dir, base) in
         [(DeclaredBy::Project, &project, lookup.project), (DeclaredBy::User, &user, lookup.user)]
     {
         if let (Some(dir), Some(base)) = (dir, base) {
-            subagents(lookup, declared_by, dir, base, &mut out);
-            manifest(lookup, declared_by, &dir.join(FILE), base, &mut out);
+            add_subagent_files(lookup, declared_by, dir, base, &mut out);
+            add_manifest(lookup, declared_by, &dir.join(FILE), base, &mut out);
         }
     }
     if let Some(path) = lookup.container {
-        // Beside a `.tanmi` folder like the others, or wherever it is.
+        // Paths are relative to the parent of `.tanmi`, as in other manifests, or else to the folder of the file.
         let dir = path.parent().unwrap_or(Path::new("/"));
         let base = if dir.ends_with(PROJECT_DIR) { dir.parent().unwrap_or(dir) } else { dir };
-        manifest(lookup, DeclaredBy::Container, path, base, &mut out);
+        add_manifest(lookup, DeclaredBy::Container, path, base, &mut out);
     }
-    // Once; but what one may not tell, another may.
+    // A file is included once. One that is excluded here may still be included by a later declaration.
     let mut seen = Vec::new();
     out.files.retain(|file| {
         let is_new = !seen.contains(&file.path);
@@ -170,7 +172,7 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     out
 }
 
-fn manifest(
+fn add_manifest(
     lookup: &ContextLookup<'_>,
     declared_by: DeclaredBy,
     path: &Path,
@@ -187,7 +189,7 @@ fn manifest(
         .and_then(|fields| serde_json::from_value::<Manifest>(fields.into()));
     let manifest = match parsed {
         Ok(manifest) => manifest,
-        // It may quote the file, which may be anybody's.
+        // The message may quote the untrusted file, so it is reduced to one short line.
         Err(error) => {
             let reason = tanmi_base::text::fit(&tanmi_base::text::one_line(&error.to_string()), 200);
             return out.flaws.push((path.to_owned(), reason));
@@ -197,26 +199,26 @@ fn manifest(
         let reason = format!("{} files; the first {MAX_FILES} count", manifest.files.len());
         out.flaws.push((path.to_owned(), reason));
     }
-    let mut is_told = false;
+    let mut is_any_included = false;
     for name in manifest.files.iter().take(MAX_FILES) {
         let inside = lookup.mount.and_then(|(_, mount)| name.strip_prefix(mount)?.strip_prefix('/'));
         let path = match (name.strip_prefix("~/"), lookup.user) {
             (Some(rest), Some(user)) if lookup.mount.is_none() => user.join(rest),
             _ => base.join(inside.unwrap_or(name)),
         };
-        let own = manifest.loaded_by_client.get(lookup.platform.id);
-        let (path, inclusion) = inclusion(lookup, declared_by, path, base, own.map(Vec::as_slice));
-        is_told |= matches!(inclusion, InclusionStatus::Told(_));
+        let loaded = manifest.loaded_by_client.get(lookup.platform.id);
+        let (path, inclusion) = inclusion(lookup, declared_by, path, base, loaded.map(Vec::as_slice));
+        is_any_included |= matches!(inclusion, InclusionStatus::Told(_));
         out.files.push(DeclaredEntry { declared_by, name: name.clone(), path, inclusion });
     }
-    // One that may not speak may not silence either.
-    if is_told {
-        out.markers.push(manifest.marker.unwrap_or_else(|| MARKER.to_owned()));
+    // A manifest without included files, such as an untrusted one, must not suppress others with its marker.
+    if is_any_included {
+        out.markers.push(manifest.marker.unwrap_or_else(|| DEFAULT_MARKER.to_owned()));
     }
 }
 
-/// The part for every subagent, and the one for this type.
-fn subagents(
+/// Adds the text for this type of subagent and the text for all subagents.
+fn add_subagent_files(
     lookup: &ContextLookup<'_>,
     declared_by: DeclaredBy,
     dir: &Path,
@@ -225,10 +227,12 @@ fn subagents(
 ) {
     let Some(agent) = lookup.agent else { return };
     let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    // Types of plugins have a colon in them.
+    // Types that come from plugins contain a colon.
     let agent: String = agent.chars().map(|c| if c == ':' { '-' } else { c }).collect();
-    let own = (!agent.is_empty() && !agent.starts_with('.') && agent.chars().all(is_plain)).then_some(agent);
-    for name in [own.as_deref().filter(|own| *own != "general"), Some("general")].into_iter().flatten() {
+    let is_valid = !agent.is_empty() && !agent.starts_with('.') && agent.chars().all(is_plain);
+    let of_type = is_valid.then_some(agent);
+    for name in [of_type.as_deref().filter(|name| *name != "general"), Some("general")].into_iter().flatten()
+    {
         let name = format!("subagents/{name}.md");
         let path = dir.join(&name);
         if std::fs::symlink_metadata(&path).is_ok() {
@@ -243,13 +247,14 @@ fn subagents(
     }
 }
 
-/// Where a file really is, and what becomes of it.
+/// Returns the resolved path of a file, and whether it is included. `loaded` replaces the list of files that the
+/// client loads by itself.
 fn inclusion(
     lookup: &ContextLookup<'_>,
     declared_by: DeclaredBy,
     path: PathBuf,
     base: &Path,
-    own: Option<&[String]>,
+    loaded: Option<&[String]>,
 ) -> (PathBuf, InclusionStatus) {
     let is_trusted = || lookup.project.is_some_and(|project| Trust::new(lookup.home).has_project(project));
     if declared_by == DeclaredBy::Project && !is_trusted() {
@@ -263,7 +268,7 @@ fn inclusion(
     {
         return (path, InclusionStatus::Outside);
     }
-    let inclusion = if is_loaded(lookup, sig, own) {
+    let inclusion = if is_loaded_by_client(lookup, sig, loaded) {
         InclusionStatus::LoadedByClient
     } else {
         InclusionStatus::Told(sig)
@@ -271,20 +276,22 @@ fn inclusion(
     (real, inclusion)
 }
 
-/// In its own places: beside the working folder and above it, and in the home folder; under its name or by a link.
-fn is_loaded(lookup: &ContextLookup<'_>, sig: FileSig, own: Option<&[String]>) -> bool {
-    let is_same = |ws: PathBuf| FileSig::of(&ws).is_ok_and(|there| there == Some(sig));
-    let is_it = |name: &str| match name.strip_prefix("~/") {
+/// Returns whether the client loads this file by itself: from the home folder, the working directory or a folder
+/// above it. Files are compared by signature, so that links are found too.
+fn is_loaded_by_client(lookup: &ContextLookup<'_>, sig: FileSig, loaded: Option<&[String]>) -> bool {
+    let is_same = |path: PathBuf| FileSig::of(&path).is_ok_and(|other| other == Some(sig));
+    let is_loaded_as = |name: &str| match name.strip_prefix("~/") {
         Some(rest) => lookup.user.is_some_and(|user| is_same(user.join(rest))),
         None => lookup.cwd.is_some_and(|cwd| cwd.ancestors().any(|dir| is_same(dir.join(name)))),
     };
-    match own {
-        Some(own) => own.iter().any(|name| is_it(name)),
-        None => lookup.platform.loads.iter().any(|name| is_it(name)),
+    match loaded {
+        Some(names) => names.iter().any(|name| is_loaded_as(name)),
+        None => lookup.platform.loads.iter().any(|name| is_loaded_as(name)),
     }
 }
 
-/// What stands before a prompt that a host pipes through; `None` if nothing is declared or the prompt has it.
+/// Returns the declared context for a prompt that a host pipes through this program; `None` if nothing is declared or
+/// the prompt already contains it.
 pub fn for_prompt(
     home: &Path,
     user: Option<&Path>,
@@ -292,7 +299,7 @@ pub fn for_prompt(
     container: Option<&Path>,
     prompt: &str,
 ) -> Option<String> {
-    // Commands of a client are no prompts.
+    // Commands of a client are not prompts.
     if prompt.starts_with(['/', '!']) {
         return None;
     }
@@ -305,18 +312,18 @@ pub fn for_prompt(
         project: Some(&project),
         home,
         container,
-        // Nobody loads anything by itself in a pipe.
+        // A platform that loads no files by itself, because there is no client in a pipe.
         platform: &API,
         cwd: Some(cwd),
         agent: None,
         mount: None,
     });
-    if declaration.is_in(prompt) {
+    if declaration.is_in_prompt(prompt) {
         return None;
     }
     let texts: Vec<String> = declaration
         .included()
-        .filter_map(|(file, _)| text(&file.path))
+        .filter_map(|(file, _)| read_text(&file.path))
         .map(|text| escape_tags(&text))
         .collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
@@ -324,14 +331,14 @@ pub fn for_prompt(
 }
 
 impl crate::App {
-    /// Manifests that cannot be read, with why.
+    /// Returns manifests with problems, and the reasons.
     pub(crate) fn declared_flaws(&self) -> Vec<(PathBuf, String)> {
         let (declaration, _) = self.context_show(&tanmi_event::CLAUDE_CODE, None, None, None);
         declaration.flaws
     }
 
-    /// What a session of this platform, or a subagent of this type, would be told when it starts, here or in the folder of
-    /// a user. Writes nothing.
+    /// Returns what would be injected when a session of this platform or a subagent of this type starts, here or in
+    /// the folder of a user (`mount`). Writes nothing.
     pub fn context_show(
         &self,
         platform: &'static Platform,
@@ -345,7 +352,7 @@ impl crate::App {
             cwd: Some(project.display().to_string()),
             start: agent.is_none().then_some(StartSource::Startup),
             agent_type: agent.map(String::from),
-            // Where a subagent is told by its prompt, it has one.
+            // Some platforms add the text to the prompt of the subagent, so there must be one.
             tool_input: agent.map(|_| String::from("{\"prompt\":\"\"}")),
             ..Payload::default()
         };
@@ -353,9 +360,9 @@ impl crate::App {
         let session = session.unwrap_or("context-show").to_owned();
         let event = Event { source: Source::Hook, platform, kind, session, payload };
         let mut caller = self.caller();
-        // A user's folder is what its container names.
-        let own = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
-        caller.context = own.as_deref().or(caller.context);
+        // Inside its container, the environment names the manifest in this folder.
+        let mounted = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
+        caller.context = mounted.as_deref().or(caller.context);
         caller.mount = mount;
         let declaration = find(&pipeline::lookup(&caller, &event, Some(project)));
         (declaration, pipeline::explain(&caller, &event, None))

@@ -1,9 +1,13 @@
-//! The one line on which everything that speaks to an agent runs: load what the rules need, decide, record.
+//! The pipeline that every event passes through: load the facts, decide, record.
 //!
-//! Hooks come here straight from the binary; tools, the command line and the page by way of [`crate::App`]. Nothing here
-//! may fail its agent. At a prompt only the bound workspace, the node in question, settings, rules files and the session's
-//! own files are read, and only the session's state is locked; a start and an end also read and note memory. Nothing is
-//! scanned but at an end, which has its own time limit.
+//! Hooks enter it directly from the binary; tools, the command line and the page enter it through [`crate::App`].
+//!
+//! Invariant: an error never reaches the agent; it is written to the log, and the decision is made without the failed
+//! part.
+//!
+//! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared context
+//! and session files are read, and only the session state is locked. A session start and a session end also read
+//! and write memory. Folders are scanned only at a session end, which has its own time limit.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,73 +32,75 @@ mod state;
 
 pub(crate) use declared::lookup;
 pub use facts::disabled_rules;
-pub use log::{note, write as write_log};
+pub use log::{log_line, write as write_log};
 use rules::RuleFile;
 pub use state::mark_seen;
 
-/// What is known besides the event.
+/// The environment of one run of the pipeline.
 pub struct Caller<'a> {
     pub home: &'a Path,
-    /// The user's own folder, where their global rules are.
+    /// The home folder of the user, which contains their global rules.
     pub user: Option<&'a Path>,
     pub now: Millis,
     pub locale: Lang,
     pub client: Option<ClientProcess>,
-    /// The declaration of the machine or container, which the environment names.
+    /// The `context.json` of the machine or container, named by the environment.
     pub context: Option<&'a Path>,
-    /// A user's folder that is looked at from outside of its container, and where it is inside.
+    /// The folder of a user seen from outside its container, and its path inside the container.
     pub mount: Option<(&'a Path, &'a str)>,
-    /// The platform that the installed command names, which may be another than the one that runs it.
+    /// The platform named by the installed hook command. It can differ from the client that runs the hook.
     pub via: &'a str,
     pub started: Instant,
-    /// Switched off by the environment.
+    /// Whether the environment disables injection.
     pub disabled: bool,
 }
 
-/// Everything a decision is made from.
+/// The input of a decision besides the event.
 struct DecisionInput {
     facts: Facts,
     config: Config,
     rules: Vec<CustomRule>,
     files: Vec<RuleFile>,
     project: Option<PathBuf>,
-    /// What is wrong with the files that were read.
-    complaints: Vec<String>,
+    /// Problems in the files that were read, for the log.
+    warnings: Vec<String>,
 }
 
-/// Decides, and remembers what was said.
+/// Decides what to inject at an event, and records it.
 pub fn handle(caller: &Caller<'_>, event: &Event) -> Decision {
     let states = States::new(caller.home);
     if is_silenced(caller) {
-        // Nothing is said, and nothing is forgotten: what is missed now is told when the silence is over.
+        // The state is still updated, so that skipped texts are injected after the pause.
         if caller.home.is_dir() && !event.session.is_empty() {
             let _ = states.update(&event.session, |state| state::advance(state, event, caller));
         }
         return Decision::default();
     }
-    // Where nothing was ever saved, no folder is made either; and an event of nobody's session has no state.
+    // The home store is not created here, and an event without a session has no state.
     if event.session.is_empty() || !caller.home.is_dir() {
         return respond(caller, event, &states, &mut SessionState::default());
     }
     let decided = states.update(&event.session, |state| respond(caller, event, &states, state));
-    // A subagent's process is its session's, whoever of them asks.
+    // A subagent runs in the client process of its session, so its events must not change the session of that
+    // process.
     let is_session = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
     if let Some(client) = caller.client.as_ref().filter(|_| is_session) {
         let _ = states.register(client, &event.session);
     }
-    // A disk that takes no writes costs the memory of what was said, not the answer.
+    // If the state cannot be written, the decision is still made; only the record of it is lost.
     decided.unwrap_or_else(|error| {
-        note(caller, &format!("{}: {error}", event.kind.as_str()));
+        log_line(caller, &format!("{}: {error}", event.kind.as_str()));
         respond(caller, event, &states, &mut states.read(&event.session))
     })
 }
 
-/// `tanmi pause`, and the switch in the environment.
+/// Returns whether injection is paused (`tanmi pause`) or disabled by the environment.
 pub fn is_silenced(caller: &Caller<'_>) -> bool {
     caller.disabled || pause::paused_until(caller.home, caller.now).is_some()
 }
 
-/// Under the lock of the session's state, so that two hooks at once do not forget each other's words.
+/// Decides and records. Runs under the lock of the session state, so that concurrent hooks do not overwrite each
+/// other's records.
 fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut SessionState) -> Decision {
     if !state::claim(state, event, caller) {
         return Decision::default();
@@ -102,37 +108,37 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     let bindings = Bindings::new(caller.home);
     import_old_bindings(caller, event, &bindings);
     let is_damaged = event.kind == EventKind::SessionStart && bindings.repair().unwrap_or(false);
-    let (binding, continued) = binding_for(caller, event, &bindings, states);
-    if let (Some(before), Some(binding)) = (continued, &binding) {
+    let (binding, previous) = binding_for(caller, event, &bindings, states);
+    if let (Some(previous), Some(binding)) = (previous, &binding) {
         if let Err(error) = bindings.bind(&event.session, binding) {
-            note(caller, &format!("session {}: not bound any more: {error}", event.session));
+            log_line(caller, &format!("session {}: not bound any more: {error}", event.session));
         }
-        state.last_injected = before.last_injected;
+        state.last_injected = previous.last_injected;
     }
     state::advance(state, event, caller);
     let mut loaded = load(caller, event, state, binding.as_ref());
-    let mut complaints = std::mem::take(&mut loaded.complaints);
+    let mut warnings = std::mem::take(&mut loaded.warnings);
     if is_damaged {
-        complaints.push(String::from("session-bindings.json could not be read and was set aside"));
+        warnings.push(String::from("session-bindings.json could not be read and was set aside"));
     }
-    let mut decision = run(event, &loaded, &mut complaints);
-    // Looked up only when it is going to be said.
+    let mut decision = run(event, &loaded, &mut warnings);
+    // Workspaces are looked up only for a binding hint, because that reads more files.
     if decision.actions.iter().any(|action| action.kind == ActionKind::BindingHint) {
         loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
         decision = run(event, &loaded, &mut Vec::new());
     }
     state::record(state, event, &decision, &loaded.facts);
     if event.source == Source::Hook {
-        memory::mark(caller, event, &loaded.config, loaded.project.as_deref());
+        memory::record_session(caller, event, &loaded.config, loaded.project.as_deref());
     }
-    log::complain(caller, state, &complaints);
+    log::write_warnings(caller, state, &warnings);
     if decision.should_respond && loaded.config.ledger && caller.home.is_dir() {
         write_ledger(caller, event, &decision, &loaded.facts);
     }
     decision
 }
 
-/// A session that is not known here may be known to its project.
+/// Imports the bindings of the project from the old `sessions.json` if the session has no binding yet.
 fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) {
     if event.kind == EventKind::SessionStart
         && caller.home.is_dir()
@@ -143,37 +149,38 @@ fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) 
     }
 }
 
-fn run(event: &Event, loaded: &DecisionInput, complaints: &mut Vec<String>) -> Decision {
+fn run(event: &Event, loaded: &DecisionInput, warnings: &mut Vec<String>) -> Decision {
     decide(event, &loaded.facts, BUILTIN_RULES, &loaded.rules, &mut |id, verdict| {
         if let Verdict::ConditionFailed(reason) = verdict {
-            complaints.push(format!("rule {id}: {reason}"));
+            warnings.push(format!("rule {id}: {reason}"));
         }
     })
 }
 
-/// What would be said, and why: nothing is written anywhere.
+/// The decision for an event, with the reasons.
 pub struct PipelineTrace {
     pub traced: TracedDecision,
     pub facts: Facts,
     pub files: Vec<RuleFile>,
-    /// The text as the platform gets it.
+    /// The text as it is sent to the platform.
     pub text: String,
-    /// Nothing is said at all: paused or switched off.
+    /// Whether injection is paused or disabled.
     pub silenced: bool,
 }
 
-/// `edited` stands in for the project's rules file, as if it were trusted.
+/// Returns what would be injected at an event, and why. Writes nothing. `edited` replaces the rules file of the
+/// project and counts as trusted.
 pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> PipelineTrace {
     let states = States::new(caller.home);
     let mut state = states.read(&event.session);
-    let (binding, continued) = binding_for(caller, event, &Bindings::new(caller.home), &states);
-    if let Some(before) = continued {
-        state.last_injected = before.last_injected;
+    let (binding, previous) = binding_for(caller, event, &Bindings::new(caller.home), &states);
+    if let Some(previous) = previous {
+        state.last_injected = previous.last_injected;
     }
     state::advance(&mut state, event, caller);
     let mut loaded = load(caller, event, &state, binding.as_ref());
     if let Some(path) = edited {
-        rules::stand_in(&mut loaded.files, path);
+        rules::replace_project_file(&mut loaded.files, path);
         loaded.rules = rules::flatten(&loaded.files);
     }
     loaded.facts.has_workspaces = facts::has_workspaces(caller, event);
@@ -183,8 +190,8 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Pip
     PipelineTrace { traced, facts: loaded.facts, files: loaded.files, text, silenced }
 }
 
-/// The session's binding. After a clear or a fork the same client goes on under another id: then it is the binding of
-/// the session before, whose state comes with it.
+/// Returns the binding of the session. After a clear or a fork the client continues under a new session id; then
+/// this is the binding of the previous session, returned together with the state of that session.
 fn binding_for(
     caller: &Caller<'_>,
     event: &Event,
@@ -204,14 +211,14 @@ fn binding_for(
     if let Some(binding) = bindings.find(&event.session).ok().flatten() {
         return (Some(binding), None);
     }
-    let goes_on = matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork));
-    let before =
-        caller.client.as_ref().filter(|_| goes_on).and_then(|client| {
+    let is_continuation = matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork));
+    let previous =
+        caller.client.as_ref().filter(|_| is_continuation).and_then(|client| {
             states.of_client(client).into_iter().find(|known| known.session != event.session)
         });
-    let binding = before.as_ref().and_then(|before| bindings.find(&before.session).ok().flatten());
-    let before = before.filter(|_| binding.is_some());
-    (binding, before)
+    let binding = previous.as_ref().and_then(|previous| bindings.find(&previous.session).ok().flatten());
+    let previous = previous.filter(|_| binding.is_some());
+    (binding, previous)
 }
 
 fn load(
@@ -222,7 +229,7 @@ fn load(
 ) -> DecisionInput {
     let node = event.payload.node_id.as_deref();
     let snapshot = binding.and_then(|binding| load_snapshot(event.kind, node, binding));
-    // What is archived is there, and silent.
+    // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
     let is_lost = binding.is_some() && snapshot.is_none();
     let bound = binding.zip(snapshot.filter(is_active));
     let project = match &bound {
@@ -239,18 +246,18 @@ fn load(
     let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
     let memory =
         memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, snapshot)| snapshot));
-    let mut complaints = rules::complaints(&files);
-    complaints.extend(config.warnings.iter().map(ToString::to_string));
-    let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut complaints);
-    let mut facts = facts::of(caller, event, state, &config, bound, memory, declared);
+    let mut warnings = rules::warnings(&files);
+    warnings.extend(config.warnings.iter().map(ToString::to_string));
+    let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut warnings);
+    let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let Some(binding) = binding.filter(|_| is_lost) {
-        complaints.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
-        facts.session.lost = Some(binding.workspace_id.clone());
+        warnings.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
+        facts.session.lost_workspace = Some(binding.workspace_id.clone());
     }
-    DecisionInput { facts, rules: rules::flatten(&files), config, files, project, complaints }
+    DecisionInput { facts, rules: rules::flatten(&files), config, files, project, warnings }
 }
 
-/// What a bound session would be told now: its hash, and the node in focus.
+/// Returns the hash of the current context of a bound session, and its focused node.
 pub fn context_now(binding: &Binding) -> Option<(ContextHash, Option<String>)> {
     let snapshot = load_snapshot(EventKind::PromptSubmit, None, binding).filter(is_active)?;
     Some((facts::hash_of(&snapshot), snapshot.node.map(|node| node.id.to_string())))
@@ -260,7 +267,7 @@ fn is_active(snapshot: &ContextSnapshot) -> bool {
     snapshot.workspace.status == WorkspaceStatus::Active
 }
 
-/// The bound workspace as it is now; `None` if it is gone or cannot be read.
+/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read.
 fn load_snapshot(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<ContextSnapshot> {
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let depth = match kind {
@@ -290,6 +297,6 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: 
         text: String::new(),
     };
     if let Err(error) = Ledger::new(caller.home).append(entry, &text) {
-        note(caller, &format!("ledger: {error}"));
+        log_line(caller, &format!("ledger: {error}"));
     }
 }

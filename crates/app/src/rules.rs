@@ -1,4 +1,4 @@
-//! Rules as people ask for them: which there are, what is wrong with them, what they would do, and agreeing to them.
+//! Use cases for rules: list, check, explain and trust.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct RuleLine {
     pub name: String,
     pub source: &'static str,
     pub priority: i32,
-    /// Empty means all.
+    /// Empty means all events.
     pub events: Vec<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub platforms: Vec<&'static str>,
@@ -63,11 +63,11 @@ pub struct FlawLine {
     /// 0 if unknown.
     pub line: usize,
     pub message: String,
-    /// Whether the rule is left out because of it.
+    /// Whether the rule is ignored because of it.
     pub fatal: bool,
 }
 
-/// What a rule made of an event.
+/// The result of a rule for an explained event.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedRule {
@@ -76,7 +76,7 @@ pub struct ExplainedRule {
     pub source: &'static str,
     pub priority: i32,
     pub matched: bool,
-    /// A stable word.
+    /// A stable word for programs.
     pub verdict: &'static str,
     pub why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,17 +93,17 @@ pub struct Explanation {
     pub session_id: String,
     pub workspace_id: Option<String>,
     pub node_id: Option<String>,
-    /// Paused or switched off: whatever follows, nothing is said.
+    /// Whether injection is paused or disabled, so that nothing is injected regardless of the rules.
     pub silenced: bool,
     pub rules: Vec<ExplainedRule>,
     pub files: Vec<CheckedRules>,
-    /// Exactly what the agent would get.
+    /// The exact text that would be injected.
     pub text: String,
     pub bytes: usize,
     pub tokens: usize,
 }
 
-/// An event that somebody asks about.
+/// The event to explain.
 #[derive(Clone, Debug, Default)]
 pub struct ExplainRequest {
     pub event: Option<String>,
@@ -115,7 +115,7 @@ pub struct ExplainRequest {
     pub start: Option<String>,
 }
 
-/// A rules file that waits for the person's word.
+/// A rules file that is not trusted yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct PendingRules {
     pub path: String,
@@ -131,9 +131,9 @@ pub struct PendingRules {
 pub struct TrustView {
     pub project: String,
     pub trusted: bool,
-    /// Files that are not agreed to, or were not until now.
+    /// Files that are not trusted, or were not before this call.
     pub rules: Vec<PendingRules>,
-    /// Whether anything was changed.
+    /// Whether the call changed anything.
     pub done: bool,
 }
 
@@ -209,28 +209,28 @@ impl App {
         }
     }
 
-    /// Every file that counts here, or the one that is named.
+    /// Checks the given rules file, or all files of this project and the user.
     pub fn rules_check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
         let lang = self.lang(None);
         match file {
-            Some(path) => vec![checked(&rules::named(path), lang)],
-            None => self.rule_files().iter().map(|file| checked(file, lang)).collect(),
+            Some(path) => vec![check_file(&rules::read_as_trusted(path), lang)],
+            None => self.rule_files().iter().map(|file| check_file(file, lang)).collect(),
         }
     }
 
-    /// The event of a question, as a hook would report it.
-    pub fn event_to_explain(&self, question: ExplainRequest) -> Result<Event> {
-        let kind = event_kind(question.event.as_deref().unwrap_or("prompt_submit"))?;
-        let start = parse_start_source(kind, question.start.as_deref())?;
-        let platform = question.platform.unwrap_or_else(|| self.platform_of(&question.session));
+    /// Returns the event of a request, as a hook would report it.
+    pub fn event_to_explain(&self, request: ExplainRequest) -> Result<Event> {
+        let kind = event_kind(request.event.as_deref().unwrap_or("prompt_submit"))?;
+        let start = parse_start_source(kind, request.start.as_deref())?;
+        let platform = request.platform.unwrap_or_else(|| self.platform_of(&request.session));
         let mut payload = Payload {
-            prompt: question.prompt,
+            prompt: request.prompt,
             cwd: Some(self.project().display().to_string()),
             start,
-            node_id: question.node,
+            node_id: request.node,
             ..Payload::default()
         };
-        if let Some(workspace) = &question.workspace {
+        if let Some(workspace) = &request.workspace {
             let ws = self.locate(Some(workspace))?;
             if let Some(node) = &payload.node_id {
                 self.node_show(Some(workspace), node)?;
@@ -238,10 +238,10 @@ impl App {
             payload.project = Some(ws.store.project().to_owned());
             payload.workspace_id = Some(ws.id.to_string());
         }
-        Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: question.session, payload })
+        Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: request.session, payload })
     }
 
-    /// What would be said to this event, and why. Writes nothing.
+    /// Returns what would be injected at this event, and why. Writes nothing.
     pub fn rules_explain(
         &self,
         event: &Event,
@@ -263,20 +263,20 @@ impl App {
             node_id: facts.node.map(|node| node.id),
             silenced,
             rules: traced.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
-            files: files.iter().map(|file| checked(file, lang)).collect(),
+            files: files.iter().map(|file| check_file(file, lang)).collect(),
             bytes: text.len(),
             tokens: text::estimate_tokens(&text),
             text,
         }
     }
 
-    /// The rules files here that wait for the person's word.
+    /// Returns the rules files here that are not trusted.
     pub fn rules_pending(&self) -> Vec<PendingRules> {
-        let waiting = self.rule_files().into_iter().filter(|file| !file.trusted);
-        waiting.filter_map(|file| pending(&file)).collect()
+        let untrusted = self.rule_files().into_iter().filter(|file| !file.trusted);
+        untrusted.filter_map(|file| read_pending(&file)).collect()
     }
 
-    /// Agrees to exactly what [`App::rules_pending`] showed.
+    /// Trusts exactly the content that [`App::rules_pending`] returned.
     pub fn rules_trust(&self, pending: &[PendingRules]) -> Result<()> {
         let trust = Trust::new(self.home());
         for file in pending {
@@ -293,7 +293,7 @@ impl App {
         Trust::new(self.home()).add_project(self.project(), "trusted", self.now())
     }
 
-    /// Whether there was anything to take back.
+    /// Removes trust from this project. Returns whether there was any.
     pub fn distrust_project(&self) -> Result<bool> {
         Trust::new(self.home()).remove_project(self.project())
     }
@@ -301,7 +301,7 @@ impl App {
 
 const SOURCES: &[&str] = &["built-in", "workspace", "project", "global"];
 
-/// How a session started, for an event that is its start.
+/// Parses how a session started. Returns `None` if the event is not a session start.
 pub(crate) fn parse_start_source(kind: EventKind, word: Option<&str>) -> Result<Option<StartSource>> {
     let start = StartSource::from_word(word.unwrap_or_default());
     if let Some(word) = word.filter(|word| *word != start.as_str()) {
@@ -318,8 +318,9 @@ pub(crate) fn event_kind(word: &str) -> Result<EventKind> {
     })
 }
 
-fn pending(file: &RuleFile) -> Option<PendingRules> {
-    // Read once more, and only what still has the digest that was looked at is offered.
+/// Reads an untrusted file again, so that its content can be trusted. Returns `None` if the content changed since the
+/// file was parsed.
+fn read_pending(file: &RuleFile) -> Option<PendingRules> {
     let bytes = tanmi_base::fs::read_limited(&file.path, 1 << 20).ok()??;
     if tanmi_base::hash::sha256_hex(&bytes) != file.hash {
         return None;
@@ -328,13 +329,13 @@ fn pending(file: &RuleFile) -> Option<PendingRules> {
     Some(PendingRules {
         path: path.display().to_string(),
         hash: file.hash.clone(),
-        rules: file.rules.iter().map(agreed).collect(),
+        rules: file.rules.iter().map(describe_rule).collect(),
         bytes,
     })
 }
 
-/// A rule as the person who agrees to it should see it: what it says, when, and what else it does.
-fn agreed(rule: &CustomRule) -> String {
+/// Returns a line that shows a rule to the user before they trust it: its text, its condition and what else it does.
+fn describe_rule(rule: &CustomRule) -> String {
     let mut line = format!("{}: {}", rule.id, rule.content);
     if let Some(condition) = &rule.condition {
         line.push_str(&format!(" [if {condition}]"));
@@ -345,7 +346,7 @@ fn agreed(rule: &CustomRule) -> String {
     line
 }
 
-fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
+fn check_file(file: &RuleFile, lang: Lang) -> CheckedRules {
     let line = |flaw: RuleFlaw| FlawLine {
         rule: flaw.rule.filter(|rule| !rule.is_empty()),
         line: flaw.line,
@@ -362,7 +363,7 @@ fn checked(file: &RuleFile, lang: Lang) -> CheckedRules {
 }
 
 fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
-    let (verdict, why) = why(&trace.verdict, lang);
+    let (verdict, why) = describe_verdict(&trace.verdict, lang);
     let content = match trace.verdict {
         Verdict::Injected { content } => Some(content),
         _ => None,
@@ -381,8 +382,8 @@ fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
     }
 }
 
-/// A word for programs and a sentence for people.
-fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
+/// Returns a stable word for programs and a sentence for people.
+fn describe_verdict(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
     let plain = |word, zh: &str, en: &str| (word, lang.pick(zh, en).to_owned());
     match verdict {
         Verdict::Injected { .. } => plain("said", "已匹配，注入其文本", "matched; its text is injected"),
@@ -396,7 +397,7 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
                 (format!("节流中，还剩 {seconds} 秒"), format!("throttled for another {seconds} s"));
             ("throttled", lang.pick(zh, en))
         }
-        Verdict::Silent((zh, en)) => plain("silent", zh, en),
+        Verdict::Skipped((zh, en)) => plain("silent", zh, en),
         Verdict::ConditionFalse => plain("condition-false", "条件不成立", "the condition is false"),
         Verdict::ConditionFailed(reason) => {
             let (zh, en) =
@@ -407,7 +408,7 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
         Verdict::OtherPlatform => {
             plain("other-platform", "不适用于此平台", "does not apply to this platform")
         }
-        Verdict::Off => plain("off", "已停用", "disabled"),
+        Verdict::Disabled => plain("off", "已停用", "disabled"),
         Verdict::Untrusted => plain(
             "untrusted",
             "规则文件未被信任；运行 tanmi rules trust",
@@ -422,7 +423,7 @@ fn why(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
             let (zh, en) = (format!("规则 {by} 终止了后续规则"), format!("stopped by rule {by}"));
             ("stopped", lang.pick(zh, en))
         }
-        Verdict::NoRoom => plain(
+        Verdict::OverCap => plain(
             "no-room",
             "已匹配，但超出平台的字节上限",
             "matched, but over the byte limit of the platform",

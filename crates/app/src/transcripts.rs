@@ -1,5 +1,5 @@
-//! Past conversations: taken from the files that clients leave, without their secrets, into the home folder, so that they
-//! can be searched. Never into the project.
+//! Ingests transcripts: copies turns from the files of clients into the home store, with secrets masked, so that
+//! they can be searched. Nothing is written to the project.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::memory::project_key;
 pub struct IngestResult {
     pub files: usize,
     pub turns: usize,
-    /// Files that had nothing new.
+    /// The number of files without new turns.
     pub unchanged: usize,
     pub masked: usize,
 }
 
-/// Longer turns are pasted files: their beginning says what they are about.
+/// Longer turns are cut. They usually contain pasted files, whose beginning is enough for a search.
 const TURN_BYTES: usize = 4000;
 
 fn folder(home: &Path, project: &Path) -> PathBuf {
     home.join("transcripts").join(project_key(project))
 }
 
-/// What was taken so far, for the index.
+/// Returns the names and paths of the ingested files, for the index.
 pub fn files(home: &Path, project: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder(home, project)).into_iter().flatten().flatten();
     let mut files: Vec<(String, PathBuf)> = entries
@@ -42,13 +42,15 @@ pub fn files(home: &Path, project: &Path) -> Vec<(String, PathBuf)> {
 }
 
 impl App {
-    /// Takes what is new in these files; without any, in those that Claude Code keeps of this project.
+    /// Ingests new turns from these files and folders. Without any, uses the transcripts of Claude Code for this
+    /// project.
     pub fn memory_ingest(&self, paths: &[PathBuf]) -> Result<IngestResult> {
-        // One that was named is wanted; one that was found may be of a project with a name like this one's.
+        // A transcript that was found, not named, may belong to another project: different paths can have the same
+        // slug.
         let is_named = !paths.is_empty();
-        let paths = if is_named { expand(paths)? } else { self.own_transcripts() };
+        let paths = if is_named { expand(paths)? } else { self.claude_transcripts() };
         let mut ingested = IngestResult::default();
-        for path in paths.iter().filter(|path| is_named || is_of(path, self.project())) {
+        for path in paths.iter().filter(|path| is_named || belongs_to(path, self.project())) {
             ingest(self.home(), self.project(), path, &mut ingested)?;
         }
         if ingested.turns > 0 && self.memory_folder().exists() {
@@ -57,8 +59,8 @@ impl App {
         Ok(ingested)
     }
 
-    /// `~/.claude/projects/<path with dashes>/*.jsonl`
-    fn own_transcripts(&self) -> Vec<PathBuf> {
+    /// Returns the files `~/.claude/projects/<path with dashes>/*.jsonl` of this project.
+    fn claude_transcripts(&self) -> Vec<PathBuf> {
         let Some(user) = &self.env.user else { return Vec::new() };
         let slug: String = self
             .project()
@@ -91,28 +93,30 @@ fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether a conversation happened in this project, as far as its first lines say where.
-fn is_of(path: &Path, project: &Path) -> bool {
+/// Returns whether a transcript belongs to this project, judging by the first `cwd` in its beginning. A transcript
+/// without one counts as belonging to it.
+fn belongs_to(path: &Path, project: &Path) -> bool {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(256 << 10).read_to_end(&mut bytes));
-    let said = bytes.split(|byte| *byte == b'\n').find_map(|line| {
+    let cwd = bytes.split(|byte| *byte == b'\n').find_map(|line| {
         let value: Value = serde_json::from_slice(line).ok()?;
         value.get("cwd")?.as_str().map(PathBuf::from)
     });
     read.is_ok()
-        && said.is_none_or(|cwd| {
+        && cwd.is_none_or(|cwd| {
             cwd.starts_with(project) || cwd.canonicalize().is_ok_and(|cwd| cwd.starts_with(project))
         })
 }
 
-/// Whether a file can be taken in while a client waits.
-pub fn is_quick(path: &Path) -> bool {
+/// Returns whether a file is small enough to be ingested while a client waits for its hook.
+pub fn is_small(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() < 8 << 20)
 }
 
-/// How far a file was read, and what it began with: a file that begins otherwise is another one.
+/// How far a transcript was read, and the hash of its first line. If the first line changed, the file was replaced
+/// and is read from its start.
 #[derive(serde::Deserialize, Serialize)]
-struct Mark {
+struct ReadPosition {
     size: u64,
     head: String,
 }
@@ -121,31 +125,33 @@ fn head(bytes: &[u8]) -> String {
     hash::md5_hex(bytes.split(|byte| *byte == b'\n').next().unwrap_or_default())
 }
 
-/// Takes what is new in one file. How far it was read stands in a file beside what was taken; what was taken stays.
+/// Ingests the new turns of one transcript. The read position is stored in a file next to the ingested turns. Turns
+/// that were ingested before stay, even if the transcript was replaced.
 pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestResult) -> Result<()> {
     let dir = folder(home, project);
     let full = path.canonicalize().map_err(Error::io(path))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let key = &hash::md5_hex(full.as_os_str().as_encoded_bytes())[..8];
     let name = id::safe_name(&stem);
-    let (taken, mark) = (dir.join(format!("{name}-{key}.jsonl")), dir.join(format!("{name}-{key}.at")));
+    let (turns_file, position_file) =
+        (dir.join(format!("{name}-{key}.jsonl")), dir.join(format!("{name}-{key}.at")));
     let bytes = fs::read_optional(path).map_err(Error::io(path))?.unwrap_or_default();
-    let known =
-        fs::read_optional(&mark).ok().flatten().and_then(|bytes| serde_json::from_slice::<Mark>(&bytes).ok());
+    let known = fs::read_optional(&position_file).ok().flatten();
+    let known = known.and_then(|bytes| serde_json::from_slice::<ReadPosition>(&bytes).ok());
     let start = known.filter(|known| known.head == head(&bytes) && known.size <= bytes.len() as u64);
     let start = start.map_or(0, |known| usize::try_from(known.size).unwrap_or(0));
     let rest = &bytes[start..];
     let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    // A last line without its end counts if it is complete.
-    let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(&rest[end..]).is_ok();
-    let whole = if is_whole { rest.len() } else { end };
-    if whole == 0 {
+    // A last line without a newline counts if it is complete JSON.
+    let is_complete = serde_json::from_slice::<serde::de::IgnoredAny>(&rest[end..]).is_ok();
+    let complete_len = if is_complete { rest.len() } else { end };
+    if complete_len == 0 {
         ingested.unchanged += 1;
         return Ok(());
     }
     let (bytes, head) = (rest, head(&bytes));
     let mut lines = String::new();
-    for line in bytes[..whole].split(|byte| *byte == b'\n') {
+    for line in bytes[..complete_len].split(|byte| *byte == b'\n') {
         let Some(turn) = serde_json::from_slice::<Value>(line).ok().and_then(|value| turn(&value, &name))
         else {
             continue;
@@ -164,9 +170,10 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestRes
         ingested.turns += 1;
     }
     fs::create_private_dir(&dir).map_err(Error::io(&dir))?;
-    fs::append_private(&taken, lines.as_bytes()).map_err(Error::io(&taken))?;
-    let text = serde_json::to_vec(&Mark { size: (start + whole) as u64, head }).unwrap_or_default();
-    fs::write_private(&mark, &text).map_err(Error::io(&mark))?;
+    fs::append_private(&turns_file, lines.as_bytes()).map_err(Error::io(&turns_file))?;
+    let position = ReadPosition { size: (start + complete_len) as u64, head };
+    let text = serde_json::to_vec(&position).unwrap_or_default();
+    fs::write_private(&position_file, &text).map_err(Error::io(&position_file))?;
     ingested.files += 1;
     Ok(())
 }
@@ -179,18 +186,19 @@ struct Turn {
     content: String,
 }
 
-/// What a person or a model said, in the shapes of Claude Code, Codex and Cursor; tools and machinery are left out.
+/// Reads a message of the user or the model, in the formats of Claude Code, Codex and Cursor. Returns `None` for tool
+/// calls and for messages that a client generated.
 fn turn(value: &Value, name: &str) -> Option<Turn> {
     let message = value.get("message").or_else(|| value.get("payload")).unwrap_or(value);
     let role = message.get("role").or_else(|| value.get("role")).or_else(|| value.get("type"))?.as_str()?;
     if !matches!(role, "user" | "assistant") || value.get("isMeta") == Some(&Value::Bool(true)) {
         return None;
     }
-    let content = said(message.get("content").or_else(|| message.get("text"))?);
+    let content = message_text(message.get("content").or_else(|| message.get("text"))?);
     let content = content.trim();
-    const MACHINERY: &[&str] =
+    const CLIENT_TAGS: &[&str] =
         &["<command-", "<local-command", "<system-reminder", "<task-notification", "<bash-", "<user-memory"];
-    if content.is_empty() || MACHINERY.iter().any(|start| content.starts_with(start)) {
+    if content.is_empty() || CLIENT_TAGS.iter().any(|tag| content.starts_with(tag)) {
         return None;
     }
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(String::from);
@@ -203,7 +211,7 @@ fn turn(value: &Value, name: &str) -> Option<Turn> {
     })
 }
 
-fn said(content: &Value) -> String {
+fn message_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {

@@ -1,4 +1,5 @@
-//! The built-in rules, one file each. A rule is a function from what is known to what is said, or to why nothing is.
+//! The built-in rules, one file each. A rule is a function from event and facts to a text, or to the reason why it
+//! has none.
 
 use tanmi_event::{ActionKind, Event, EventKind, Throttle};
 
@@ -21,28 +22,28 @@ mod task_complete;
 
 pub struct BuiltinRule {
     pub id: &'static str,
-    /// For people: what it does.
+    /// What the rule does, in Chinese and English.
     pub about: (&'static str, &'static str),
-    /// Lower runs first.
+    /// Rules with lower values run first.
     pub priority: i32,
     pub events: &'static [EventKind],
     pub run: fn(&RuleInput<'_>) -> Result<RuleOutput, SkipReason>,
 }
 
-/// Why a rule says nothing, in Chinese and English.
+/// Why a rule has no text, in Chinese and English.
 pub type SkipReason = (&'static str, &'static str);
 
-/// What a rule may look at.
 pub struct RuleInput<'a> {
     pub event: &'a Event,
     pub facts: &'a Facts,
-    /// Bytes that the rules before it left.
-    pub left: usize,
+    /// The part of the byte limit of the platform that earlier rules have not used.
+    pub bytes_left: usize,
 }
 
 impl RuleInput<'_> {
-    /// Some clients run the hook of a start behind that of the first prompt, and it would be told twice.
-    fn refuse_before_start(&self) -> Result<(), SkipReason> {
+    /// Fails at a first prompt whose session-start hook has not run yet. Some clients run that hook after the one of
+    /// the first prompt, and the text would be injected twice.
+    fn check_session_started(&self) -> Result<(), SkipReason> {
         let session = &self.facts.session;
         let is_early = self.event.kind == EventKind::PromptSubmit
             && self.event.platform.starts_late
@@ -54,30 +55,30 @@ impl RuleInput<'_> {
         Ok(())
     }
 
-    /// Whoever hears that its workspace is lost is not told beside it that it has none.
-    fn refuse_if_lost(&self) -> Result<(), SkipReason> {
-        let is_already_told =
-            self.facts.session.lost.is_some() && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
-        if is_already_told {
+    /// Fails if the bound workspace is lost. The rule `binding-lost` reports that, and a text that calls the session
+    /// unbound would contradict it.
+    fn check_workspace_not_lost(&self) -> Result<(), SkipReason> {
+        let is_reported = self.facts.session.lost_workspace.is_some()
+            && !self.facts.disabled_rules.contains(&binding_lost::RULE.id);
+        if is_reported {
             return Err(("绑定的工作区无法读取", "the bound workspace cannot be read"));
         }
         Ok(())
     }
 }
 
-/// Bytes that whoever speaks at length leaves for a reminder beside it.
-pub(crate) const FOR_REMINDER: usize = 600;
+/// Bytes that long texts leave free for a reminder in the same decision.
+pub(crate) const REMINDER_RESERVE: usize = 600;
 
-/// What a rule says.
+/// The text that a rule injects.
 pub struct RuleOutput {
     pub kind: ActionKind,
     pub content: String,
-    /// Not again before its time is over.
     pub throttle: Option<Throttle>,
 }
 
 impl RuleOutput {
-    fn always(kind: ActionKind, content: String) -> Result<RuleOutput, SkipReason> {
+    fn unthrottled(kind: ActionKind, content: String) -> Result<RuleOutput, SkipReason> {
         Ok(RuleOutput { kind, content, throttle: None })
     }
 }
@@ -85,18 +86,18 @@ impl RuleOutput {
 const UNBOUND: SkipReason = ("会话未绑定工作区", "the session is not bound to a workspace");
 const BOUND: SkipReason = ("会话已绑定工作区", "the session is bound to a workspace");
 
-/// Three minutes: for reminders per type, for the hint, and for custom rules at a prompt.
-pub(crate) const QUIET: i64 = 180_000;
+/// In milliseconds: for each type of reminder, for the binding hint, and for custom rules at a prompt.
+pub(crate) const DEFAULT_THROTTLE: i64 = 180_000;
 
-/// The end of a command that somebody may run as it stands: only a plain id goes into it.
+/// Returns the `--session` option for a command that is meant to be pasted into a shell. Returns an empty string
+/// for an id with characters that a shell could interpret.
 fn session_flag(id: &str) -> String {
     let is_plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
     if is_plain && !id.is_empty() { format!(" --session {id}") } else { String::new() }
 }
 
-/// Not the same again for three minutes.
-fn quiet(key: &str, rule: &str) -> Throttle {
-    Throttle { key: key.to_owned(), ttl: QUIET, rule: rule.to_owned() }
+fn default_throttle(key: &str, rule: &str) -> Throttle {
+    Throttle { key: key.to_owned(), ttl: DEFAULT_THROTTLE, rule: rule.to_owned() }
 }
 
 pub const BUILTIN_RULES: &[BuiltinRule] = &[

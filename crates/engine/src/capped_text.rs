@@ -1,4 +1,4 @@
-//! A text with a budget: what comes first is kept, what no longer fits is cut or left out.
+//! A text with a byte budget: earlier lines are kept, later lines are cut or left out.
 
 use tanmi_base::text;
 
@@ -6,60 +6,60 @@ use crate::escape_tags::escape_tags;
 
 pub struct CappedText {
     text: String,
-    left: usize,
+    bytes_left: usize,
     is_cut: bool,
 }
 
-/// With less room than this behind its label, a line says nothing.
-const WORTH_IT: usize = 40;
+/// The minimum number of bytes after the label of a cut line. A shorter rest is not useful and is left out.
+const MIN_VALUE_BYTES: usize = 40;
 
 impl CappedText {
-    pub fn new(room: usize) -> CappedText {
-        CappedText { text: String::new(), left: room, is_cut: false }
+    pub fn new(budget: usize) -> CappedText {
+        CappedText { text: String::new(), bytes_left: budget, is_cut: false }
     }
 
-    /// One labelled text, if there is one and room for some of it. What looks like a tag in it is none.
+    /// Adds a labelled line, with tags in `value` escaped. An empty value adds nothing.
     pub fn line(&mut self, label: &str, value: &str) {
         if !value.is_empty() {
-            self.put(&format!("{label}{}", escape_tags(value)), label.len());
+            self.push_line(&format!("{label}{}", escape_tags(value)), label.len());
         }
     }
 
     pub fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
-            self.gap();
+            self.blank_line();
         }
-        self.put(&format!("## {title}"), 0);
-        self.gap();
+        self.push_line(&format!("## {title}"), 0);
+        self.blank_line();
     }
 
-    fn gap(&mut self) {
-        if self.left > 0 {
-            self.left -= 1;
+    fn blank_line(&mut self) {
+        if self.bytes_left > 0 {
+            self.bytes_left -= 1;
             self.text.push('\n');
         }
     }
 
-    fn put(&mut self, line: &str, label: usize) {
+    fn push_line(&mut self, line: &str, label_len: usize) {
         let line = line.trim_end();
-        let kept = if line.len() < self.left {
+        let kept = if line.len() < self.bytes_left {
             line.to_owned()
         } else {
-            text::cut(line, self.left.saturating_sub(1))
+            text::cut(line, self.bytes_left.saturating_sub(1))
         };
         if kept.len() < line.len() {
             self.is_cut = true;
-            if self.left < label + WORTH_IT {
-                self.left = 0;
+            if self.bytes_left < label_len + MIN_VALUE_BYTES {
+                self.bytes_left = 0;
                 return;
             }
         }
-        self.left -= kept.len() + 1;
+        self.bytes_left -= kept.len() + 1;
         self.text.push_str(&kept);
         self.text.push('\n');
     }
 
-    /// The text, with a pointer to the rest if something had to go.
+    /// Returns the text, followed by `pointer` if something was cut.
     pub fn finish(mut self, pointer: &str) -> String {
         if self.is_cut {
             self.text.push_str(pointer);

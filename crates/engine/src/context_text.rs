@@ -1,14 +1,15 @@
-//! The text of a bound session's context, and the hash that tells whether it changed.
+//! The context text of a bound session, and the hash that detects changes of it.
 
 use tanmi_base::{Lang, hash};
 use tanmi_event::ActionKind;
 
-use crate::builtin::FOR_REMINDER;
+use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
 
-/// Of everything that makes a context another one: not status, progress, log or problem, which move all the time. One
-/// half for the workspace, one for the node, so that either can be compared alone.
+/// A hash of the parts of a context that should be injected again when they change. Status, progress, log and problem
+/// are not included, because they change all the time. Workspace and node have separate hashes, so that each can be
+/// compared alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextHash {
     pub workspace: String,
@@ -33,7 +34,8 @@ impl std::fmt::Display for ContextHash {
     }
 }
 
-/// At most `cap` bytes with the tags that will be around it; what matters most comes first and is cut last.
+/// Returns the context text. Together with its surrounding tags it has at most `cap` bytes. The most important lines
+/// come first and are cut last.
 pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
     let lang = facts.lang;
     let label = |zh: &str, en: &str| match lang {
@@ -42,8 +44,8 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     };
     let pointer =
         lang.pick("（已截断；完整内容见 context_get）\n", "(truncated; context_get returns the full text)\n");
-    let room = cap - ActionKind::InjectContext.overhead() - pointer.len() - FOR_REMINDER;
-    let mut body = CappedText::new(room);
+    let budget = cap - ActionKind::InjectContext.overhead() - pointer.len() - REMINDER_RESERVE;
+    let mut body = CappedText::new(budget);
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
     body.line(&label("目标", "Goal"), &workspace.goal);

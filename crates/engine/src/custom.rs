@@ -1,5 +1,5 @@
-//! Rules that people write: what a rule is, and a file of them. Its entries are read in [`reader`], conditions in
-//! [`condition`].
+//! Custom rules: the rule type and the parsing of a rules file. [`reader`] reads single entries, [`condition`]
+//! compiles and evaluates conditions, and [`scope`] provides their variables.
 
 use serde_json::{Map, Value};
 use tanmi_event::{ActionKind, EventKind, Platform};
@@ -14,7 +14,8 @@ use reader::Reader;
 pub(crate) use scope::ConditionScope;
 pub(crate) use throttle::throttle_of;
 
-/// Where a rule comes from; of two rules with the same id the nearer one counts.
+/// Where a rule comes from, in order of precedence. If two rules have the same id, the one from the earlier variant
+/// applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleSource {
     Builtin,
@@ -37,30 +38,31 @@ impl RuleSource {
 #[derive(Clone, Debug)]
 pub struct CustomRule {
     pub id: String,
-    /// Where it is in its file; 0 if unknown.
+    /// The 1-based line in its file; 0 if unknown.
     pub line: usize,
     pub name: String,
     pub source: RuleSource,
-    /// Whether the person has agreed to this very file. What they have not agreed to says nothing.
+    /// Whether the user trusts the current content of the file. An untrusted rule never runs.
     pub trusted: bool,
     pub enabled: bool,
-    /// Empty means all.
+    /// Empty means all events.
     pub events: Vec<EventKind>,
-    /// Empty means all.
+    /// Empty means all platforms.
     pub platforms: Vec<&'static Platform>,
     pub condition: Option<String>,
     pub priority: i32,
     pub kind: ActionKind,
-    /// Empty for a rule that only shares something, or only stops the ones behind it.
+    /// Empty for a rule that only shares values or only stops later rules.
     pub content: String,
-    /// What later rules find in `shared`.
+    /// Values that conditions of later rules can read from `shared`.
     pub share: Map<String, Value>,
-    /// Seconds; what it is without depends on the event.
+    /// In seconds. The default depends on the event, see `throttle_of`.
     pub throttle: Option<u32>,
+    /// Whether no later rule runs after this one matched (`stopPropagation`).
     pub stops: bool,
 }
 
-/// Something wrong in a rules file.
+/// A problem in a rules file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFlaw {
     /// 1-based; 0 if unknown.
@@ -68,15 +70,15 @@ pub struct RuleFlaw {
     pub rule: Option<String>,
     pub zh: String,
     pub en: String,
-    /// Whether the rule is left out because of it.
+    /// Whether the rule is ignored because of it.
     pub fatal: bool,
 }
 
-/// Far above what anybody writes by hand; read on every prompt.
+/// Well above any handwritten file. The limits exist because the file is read at every prompt.
 const MAX_FILE_BYTES: usize = 256 << 10;
 const MAX_RULES: usize = 200;
 
-/// Reads a rules file. What cannot be understood is left out and told; the rest counts.
+/// Parses a rules file. Invalid rules are left out and reported as flaws; the other rules apply.
 pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<CustomRule>, Vec<RuleFlaw>) {
     let broken = |line: usize, zh: String, en: String| {
         (Vec::new(), vec![RuleFlaw { line, rule: None, zh, en, fatal: true }])
@@ -85,7 +87,7 @@ pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<Cust
         let limit = MAX_FILE_BYTES;
         return broken(0, format!("文件超过 {limit} 字节"), format!("the file is longer than {limit} bytes"));
     }
-    // Editors on Windows put a mark before the text.
+    // Editors on Windows may write a byte order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
@@ -114,8 +116,8 @@ pub fn parse_rules(bytes: &[u8], source: RuleSource, trusted: bool) -> (Vec<Cust
         reader.unknown_keys(None, file, &["customRules", "$schema", "version"]);
     }
     let mut rules: Vec<CustomRule> = Vec::new();
-    for (at, entry) in list.iter().take(MAX_RULES).enumerate() {
-        let Some(rule) = reader.rule(at, entry, source, trusted) else { continue };
+    for (index, entry) in list.iter().take(MAX_RULES).enumerate() {
+        let Some(rule) = reader.rule(index, entry, source, trusted) else { continue };
         if rules.iter().any(|known| known.id == rule.id) {
             let id = &rule.id;
             reader.fatal(

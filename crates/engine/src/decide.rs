@@ -1,4 +1,4 @@
-//! The engine itself: collect the rules that match, run them by priority, merge what they say.
+//! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
 use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_cap};
@@ -8,40 +8,39 @@ use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
 use crate::escape_tags;
 use crate::facts::Facts;
 
-/// What became of one rule.
+/// The result of one rule for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It spoke.
     Injected {
         content: String,
     },
-    /// It matched and has nothing to say itself: it shares something, or stops the others.
+    /// The rule matched but has no text: it only shares values or stops later rules.
     Matched,
-    /// Another rule has already said the same words.
+    /// Another rule has already injected the same text.
     Repeated,
     Throttled {
         left: Millis,
     },
-    Silent(SkipReason),
+    Skipped(SkipReason),
     ConditionFalse,
     ConditionFailed(String),
     OtherEvent,
     OtherPlatform,
-    /// By the settings, or by its own `enabled`.
-    Off,
+    /// Disabled by a setting or by the `enabled` field of the rule.
+    Disabled,
     Untrusted,
-    /// A rule with the same id from a nearer source counts.
+    /// A rule with the same id from a source of higher precedence replaces it.
     Shadowed {
         by: RuleSource,
     },
-    /// A rule before it stopped the rest.
+    /// An earlier rule stopped all later rules.
     Stopped {
         by: String,
     },
-    /// A hook has told the agent already.
+    /// A hook has already injected the text for this event.
     Suppressed,
-    /// It would have spoken, but others come first and the platform takes no more.
-    NoRoom,
+    /// The rule matched, but texts with higher priority used up the byte limit of the platform.
+    OverCap,
 }
 
 #[derive(Clone, Debug)]
@@ -56,28 +55,32 @@ pub struct RuleTrace {
 #[derive(Clone, Debug)]
 pub struct TracedDecision {
     pub decision: Decision,
-    /// Every rule, in the order in which they were looked at.
+    /// Every rule, in the order in which the rules ran.
     pub trace: Vec<RuleTrace>,
 }
 
-/// Whether a hook has told the agent already: asking again by a tool must not say it twice. An uninstalled hook, which
-/// was never seen, silences nothing.
+/// Returns whether a hook has already injected the text for this event, so that a tool call does not repeat it.
+///
+/// `seen` tells whether the hook of an event actually ran in this session: a hook that is not installed suppresses
+/// nothing.
 pub fn is_already_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool {
     event.source == Source::Mcp && event.platform.has_hook_for(event.kind) && seen(event.kind)
 }
 
-/// Pure: the same event, facts and rules always give the same decision. `note` hears what became of every rule.
+/// Returns the decision for an event. `observe` is called with the id and the verdict of every rule.
+///
+/// Invariant: pure; the same event, facts and rules always give the same decision.
 pub fn decide(
     event: &Event,
     facts: &Facts,
     builtin: &[BuiltinRule],
     custom: &[CustomRule],
-    note: &mut dyn FnMut(&str, &Verdict),
+    observe: &mut dyn FnMut(&str, &Verdict),
 ) -> Decision {
-    run(event, facts, builtin, custom, &mut |rule, verdict| note(rule.id(), &verdict))
+    run(event, facts, builtin, custom, &mut |rule, verdict| observe(rule.id(), &verdict))
 }
 
-/// As [`decide`], and everything about every rule.
+/// Returns the same decision as [`decide`], with a trace of every rule.
 pub fn decide_with_trace(
     event: &Event,
     facts: &Facts,
@@ -86,14 +89,14 @@ pub fn decide_with_trace(
 ) -> TracedDecision {
     let mut trace = Vec::new();
     let decision = run(event, facts, builtin, custom, &mut |rule, verdict| {
-        let (source, priority) = rule.place();
+        let (source, priority) = rule.source_and_priority();
         trace.push(RuleTrace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
     });
-    let is_out = |trace: &&mut RuleTrace| {
+    let is_over_cap = |trace: &&mut RuleTrace| {
         matches!(trace.verdict, Verdict::Injected { .. })
             && !decision.actions.iter().any(|action| action.rule == trace.rule)
     };
-    trace.iter_mut().filter(is_out).for_each(|trace| trace.verdict = Verdict::NoRoom);
+    trace.iter_mut().filter(is_over_cap).for_each(|trace| trace.verdict = Verdict::OverCap);
     TracedDecision { decision, trace }
 }
 
@@ -118,8 +121,7 @@ impl Rule<'_> {
         }
     }
 
-    /// Lower priorities run first; of equal ones the nearer.
-    fn place(&self) -> (RuleSource, i32) {
+    fn source_and_priority(&self) -> (RuleSource, i32) {
         match self {
             Rule::Builtin(rule) => (RuleSource::Builtin, rule.priority),
             Rule::Custom(rule) => (rule.source, rule.priority),
@@ -132,82 +134,89 @@ fn run(
     facts: &Facts,
     builtin: &[BuiltinRule],
     custom: &[CustomRule],
-    note: &mut dyn FnMut(Rule<'_>, Verdict),
+    observe: &mut dyn FnMut(Rule<'_>, Verdict),
 ) -> Decision {
     let mut rules: Vec<Rule<'_>> =
         builtin.iter().map(Rule::Builtin).chain(custom.iter().map(Rule::Custom)).collect();
+    // Lower priorities run first; among equal priorities, the source with higher precedence runs first.
     rules.sort_by_key(|rule| {
-        let (source, priority) = rule.place();
+        let (source, priority) = rule.source_and_priority();
         (priority, source)
     });
     let is_already_told = is_already_told(event, |kind| facts.session.hooks_seen.contains(&kind));
     let mut scope = ConditionScope::new(event, facts);
     let mut decision = Decision::default();
-    let mut stopped: Option<&str> = None;
+    let mut stopped_by: Option<&str> = None;
     for rule in &rules {
         let verdict = match *rule {
             _ if is_already_told => Err(Verdict::Suppressed),
-            _ if stopped.is_some() => Err(Verdict::Stopped { by: stopped.unwrap_or_default().to_owned() }),
-            Rule::Builtin(rule) => run_builtin(rule, event, facts, left(event, &decision)),
-            Rule::Custom(rule) => match matches(rule, event, facts, builtin, custom, &mut scope) {
+            _ if stopped_by.is_some() => {
+                Err(Verdict::Stopped { by: stopped_by.unwrap_or_default().to_owned() })
+            }
+            Rule::Builtin(rule) => run_builtin(rule, event, facts, bytes_left(event, &decision)),
+            Rule::Custom(rule) => match check_match(rule, event, facts, builtin, custom, &mut scope) {
                 Err(verdict) => Err(verdict),
                 Ok(()) => {
                     scope.share(rule);
-                    stopped = rule.stops.then_some(&rule.id);
-                    words_of(rule, event, facts)
+                    stopped_by = rule.stops.then_some(&rule.id);
+                    custom_output(rule, event, facts)
                 }
             },
         };
         let verdict = match verdict {
             Err(verdict) => verdict,
-            Ok(said) => speak(rule, said, &mut decision, &mut scope),
+            Ok(output) => add_output(rule, output, &mut decision, &mut scope),
         };
-        note(*rule, verdict);
+        observe(*rule, verdict);
     }
     fit_to_cap(&mut decision, event);
     decision
 }
 
-fn speak(
+fn add_output(
     rule: &Rule<'_>,
-    said: RuleOutput,
+    output: RuleOutput,
     decision: &mut Decision,
     scope: &mut ConditionScope<'_>,
 ) -> Verdict {
-    let RuleOutput { kind, content, throttle } = said;
+    let RuleOutput { kind, content, throttle } = output;
     decision.throttle.extend(throttle);
-    // The same words twice say nothing new.
     if decision.actions.iter().any(|action| action.content == content) {
         return Verdict::Repeated;
     }
-    scope.spoke(rule.id());
-    let (_, priority) = rule.place();
+    scope.record_injected(rule.id());
+    let (_, priority) = rule.source_and_priority();
     decision.actions.push(Action { kind, content: content.clone(), priority, rule: rule.id().to_owned() });
     Verdict::Injected { content }
 }
 
-/// What the platform still takes.
-fn left(event: &Event, decision: &Decision) -> usize {
+/// Returns how many bytes the platform still accepts after the actions of `decision`.
+fn bytes_left(event: &Event, decision: &Decision) -> usize {
     let used: usize = decision.actions.iter().map(|a| a.content.len() + a.kind.overhead() + 1).sum();
     event.platform.cap.saturating_sub(used)
 }
 
-fn run_builtin(rule: &BuiltinRule, event: &Event, facts: &Facts, left: usize) -> Result<RuleOutput, Verdict> {
+fn run_builtin(
+    rule: &BuiltinRule,
+    event: &Event,
+    facts: &Facts,
+    bytes_left: usize,
+) -> Result<RuleOutput, Verdict> {
     if !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
     }
     if facts.disabled_rules.contains(&rule.id) {
-        return Err(Verdict::Off);
+        return Err(Verdict::Disabled);
     }
-    let said = (rule.run)(&RuleInput { event, facts, left }).map_err(Verdict::Silent)?;
-    match said.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
+    let output = (rule.run)(&RuleInput { event, facts, bytes_left }).map_err(Verdict::Skipped)?;
+    match output.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
         Some(left) => Err(Verdict::Throttled { left }),
-        None => Ok(said),
+        None => Ok(output),
     }
 }
 
-/// Whether a custom rule is about this event. If not, why not.
-fn matches(
+/// Checks whether a custom rule matches this event. The error is the reason why it does not.
+fn check_match(
     rule: &CustomRule,
     event: &Event,
     facts: &Facts,
@@ -227,48 +236,53 @@ fn matches(
     if builtin.iter().any(|known| known.id == rule.id) {
         return Err(Verdict::Shadowed { by: RuleSource::Builtin });
     }
-    let nearer = |other: &&CustomRule| other.id == rule.id && other.trusted && other.source < rule.source;
-    if let Some(other) = custom.iter().find(nearer) {
+    let is_shadowing =
+        |other: &&CustomRule| other.id == rule.id && other.trusted && other.source < rule.source;
+    if let Some(other) = custom.iter().find(is_shadowing) {
         return Err(Verdict::Shadowed { by: other.source });
     }
     if !rule.enabled {
-        return Err(Verdict::Off);
+        return Err(Verdict::Disabled);
     }
-    // Before the condition: what only keeps quiet need not be compiled.
-    let only_speaks = !rule.stops && rule.share.is_empty();
-    if let Some(left) = throttled(rule, event, facts).filter(|_| only_speaks) {
+    // Checked before the condition, because compiling a condition is slow. A throttled rule that also stops or shares
+    // still needs its condition.
+    let only_injects = !rule.stops && rule.share.is_empty();
+    if let Some(left) = throttle_left(rule, event, facts).filter(|_| only_injects) {
         return Err(Verdict::Throttled { left });
     }
-    match scope.holds(rule) {
+    match scope.is_met(rule) {
         Err(error) => Err(Verdict::ConditionFailed(error.message(facts.lang))),
         Ok(false) => Err(Verdict::ConditionFalse),
         Ok(true) => Ok(()),
     }
 }
 
-fn throttled(rule: &CustomRule, event: &Event, facts: &Facts) -> Option<Millis> {
+fn throttle_left(rule: &CustomRule, event: &Event, facts: &Facts) -> Option<Millis> {
     time_left(&throttle_of(rule, event)?, facts)
 }
 
-/// What a custom rule that matched says, if it has words and they are not too soon.
-fn words_of(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<RuleOutput, Verdict> {
+/// Returns the output of a custom rule that matched, if it has a text and is not throttled.
+fn custom_output(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<RuleOutput, Verdict> {
     let content = escape_tags(rule.content.trim());
     if content.is_empty() {
         return Err(Verdict::Matched);
     }
-    match throttled(rule, event, facts) {
+    match throttle_left(rule, event, facts) {
         Some(left) => Err(Verdict::Throttled { left }),
         None => Ok(RuleOutput { kind: rule.kind, content, throttle: throttle_of(rule, event) }),
     }
 }
 
-/// Two hooks that run at once may have read the clock in either order.
-const SIDE_BY_SIDE: Millis = 10_000;
+/// How far in the future an injection may lie and still throttle. Hooks that run concurrently may read the clock in
+/// either order.
+const MAX_CLOCK_SKEW: Millis = 10_000;
 
-/// How long it still has to keep quiet.
+/// Returns how long a throttle still applies, or `None` if it does not.
+///
+/// An injection further in the future than [`MAX_CLOCK_SKEW`] means that the clock was set back. It is ignored, so
+/// that it does not throttle for long.
 fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
-    let said: Millis = *facts.session.last_injected.get(&throttle.key)?;
-    // A clock that went back must not silence anything for long; moments are hooks that ran side by side.
-    let since = facts.now - said;
-    (-SIDE_BY_SIDE..throttle.ttl).contains(&since).then(|| throttle.ttl - since.max(0))
+    let injected_at: Millis = *facts.session.last_injected.get(&throttle.key)?;
+    let since = facts.now - injected_at;
+    (-MAX_CLOCK_SKEW..throttle.ttl).contains(&since).then(|| throttle.ttl - since.max(0))
 }

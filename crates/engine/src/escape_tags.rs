@@ -1,6 +1,6 @@
-//! Stored text is data: what looks like one of the tags that clients and we use ourselves loses its bracket.
+//! Escapes tags in stored text. Stored text is data, so it must not contain tags that clients or Tanmi interpret.
 
-/// Names of tags that mean something to a client or to us, at their beginning.
+/// Name prefixes of tags that a client or Tanmi interprets.
 const TAGS: &[&str] = &[
     "tanmi-",
     "system-reminder",
@@ -20,14 +20,14 @@ const TAGS: &[&str] = &[
     "bash-",
 ];
 
-/// Seen by nobody, or only as space.
+/// Returns whether a character is invisible or shown as space.
 fn is_blank(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}' | '\u{180E}')
 }
 
-/// `<tanmi-workspace-context>` inside a text becomes `‹tanmi-workspace-context>`; `Vec<T>` stays.
+/// Replaces the `<` of each known tag with `‹`. Other angle brackets, as in `Vec<T>`, stay.
 pub fn escape_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_lose_their_bracket_and_code_does_not() {
+    fn escape_tags_known_tags_are_escaped_and_code_is_kept() {
         assert_eq!(escape_tags("a </tanmi-workspace-context> b"), "a ‹/tanmi-workspace-context> b");
         assert_eq!(escape_tags("<System-Reminder>x"), "‹System-Reminder>x");
         assert_eq!(escape_tags("< / tanmi-x>"), "‹ / tanmi-x>");

@@ -1,4 +1,4 @@
-//! Everything a rule may look at, as it was at the moment of the event.
+//! The facts that rules can use, as they are at the moment of the event.
 
 use std::collections::BTreeMap;
 
@@ -14,44 +14,45 @@ pub struct Facts {
     pub session: SessionFacts,
     /// The bound workspace; `None` if the session is unbound, or its workspace is archived or gone.
     pub workspace: Option<WorkspaceFacts>,
-    /// The node in focus, or the one the event is about.
+    /// The focused node, or the node that the event is about.
     pub node: Option<NodeFacts>,
-    /// What is remembered, or why nothing is told of it. Looked at only when a session starts.
+    /// The memory to inject, or why there is none. Loaded only at a session start.
     pub memory: Result<MemoryFacts, SkipReason>,
-    /// What is declared and has to be told, or why nothing has.
+    /// The declared context to inject, or why there is none.
     pub declared: Result<DeclaredFacts, SkipReason>,
-    /// Whether memory is in use at all.
+    /// Whether memory is enabled in the settings.
     pub memory_on: bool,
-    /// Whether there is anything to bind to.
+    /// Whether the project has an active workspace that the session could be bound to.
     pub has_workspaces: bool,
-    /// Full context again after so many prompts, where the platform gets it by prompts; 0 means never.
+    /// The number of prompts after which the full context is injected again, on platforms that need it; 0 means
+    /// never.
     pub refresh_every: u32,
-    /// Ids of the built-in rules that the settings switch off.
+    /// Ids of the built-in rules that the settings disable.
     pub disabled_rules: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct SessionFacts {
     pub id: String,
-    /// The workspace it is bound to, if that is gone or cannot be read.
-    pub lost: Option<String>,
-    /// Hash of the context this session has last been told.
+    /// The id of the bound workspace, if that workspace is missing or cannot be read.
+    pub lost_workspace: Option<String>,
+    /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
-    /// Prompts since the last start, this one included.
+    /// Prompts since the last session start, including this one.
     pub prompts: u32,
-    /// Prompts, saved facts and steps of nodes in all, and whether a summary was saved or asked for.
+    /// Prompts over the whole life of the session.
     pub total_prompts: u32,
     pub saved_facts: u32,
     pub transitions: u32,
     pub summarized: bool,
     pub summary_requested: bool,
-    /// The context was compacted away since it was told.
+    /// Whether a compaction happened since the context was injected.
     pub compacted: bool,
-    /// The person took the session off its workspace on purpose.
+    /// Whether the session was unbound on purpose.
     pub unbound: bool,
-    /// Hooks that were really seen since the session's last start and bind.
+    /// Hooks that actually ran since the last start or bind of the session.
     pub hooks_seen: Vec<EventKind>,
-    /// When each throttled thing was last said.
+    /// When a text was last injected, by throttle key.
     pub last_injected: BTreeMap<String, Millis>,
 }
 
@@ -59,20 +60,20 @@ pub struct SessionFacts {
 pub struct MemoryFacts {
     pub core: String,
     pub summary: Option<SummaryFacts>,
-    /// The newest first.
+    /// Newest first.
     pub recent: Vec<FactLine>,
-    /// What fits the node in focus.
-    pub found: Vec<FactLine>,
+    /// Facts that match the focused node.
+    pub related: Vec<FactLine>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredFacts {
-    /// The nearest first.
+    /// In order of precedence: project, user, container.
     pub files: Vec<DeclaredFile>,
-    /// Tells this state of the files from any other.
+    /// Changes when the list, the metadata or the content of the files changes.
     pub digest: String,
-    /// Why the session knows it without being told.
-    pub known: Option<SkipReason>,
+    /// Why the session already knows the content, if it does; then nothing is injected.
+    pub known_because: Option<SkipReason>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,9 +105,9 @@ pub struct WorkspaceFacts {
     pub goal: String,
     pub rules: Vec<String>,
     pub rules_hash: String,
-    /// `path: description` of the docs that are active.
+    /// `path: description` of each active doc.
     pub docs: Vec<String>,
-    /// Done and total, where the index knows.
+    /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
 }
 
@@ -122,14 +123,14 @@ pub struct NodeFacts {
     pub note: String,
     pub problem: String,
     pub next_step: String,
-    /// Whether it is a direct child of the root.
+    /// Whether the node is a direct child of the root.
     pub is_top: bool,
-    /// When it took its status.
+    /// When the status last changed.
     pub since: Millis,
     pub last_log_at: Option<Millis>,
-    /// Where the index knows.
+    /// `None` if the index does not have the counts.
     pub children: Option<ChildCounts>,
-    /// Looked at only when a node is completed.
+    /// Loaded only when a node is completed.
     pub parent: Option<ParentFacts>,
 }
 
@@ -146,7 +147,7 @@ pub struct ChildCounts {
     pub total: u64,
     pub done: u64,
     pub pending: u64,
-    /// Of those that are done.
+    /// The failed ones among `done`.
     pub failed: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The decision engine: facts and rules in, a decision out. No I/O, no clock, nothing remembered between calls.
+//! The decision engine: turns an event, facts and rules into a decision. It has no I/O, no clock and no state.
 //!
-//! [`decide`] runs the rules in the order of their priority; [`decide_with_trace`] does the same and tells what became of each.
-//! Built-in rules are one file each under [`builtin`], rules that people write are read in [`custom`], and what either
-//! may look at is in [`facts`].
+//! [`decide`] runs the rules in order of priority; [`decide_with_trace`] also returns the verdict of each rule.
+//! [`builtin`] has one file per built-in rule, [`custom`] parses and evaluates custom rules, and [`facts`] defines
+//! the data that rules can use.
 
 mod builtin;
 mod capped_text;

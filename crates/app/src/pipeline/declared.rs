@@ -1,4 +1,4 @@
-//! Declared context on the line: which files are told now. They are read only when they are going to be.
+//! Declared context in the pipeline: decides whether the files have to be injected, and reads them only then.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use super::Caller;
 use crate::config::Config;
 use crate::declared::{self, ContextLookup};
 
-/// What is to be told, or why nothing is.
+/// Returns the declared context to inject, or why there is none.
 pub fn load(
     caller: &Caller<'_>,
     event: &Event,
     state: &SessionState,
     config: &Config,
     project: Option<&Path>,
-    complaints: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) -> Result<DeclaredFacts, SkipReason> {
     let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
     if !kinds.contains(&event.kind) {
@@ -27,12 +27,12 @@ pub fn load(
         return Err(("声明的上下文已关闭", "declared context is disabled"));
     }
     let declaration = declared::find(&lookup(caller, event, project));
-    complaints.extend(declaration.flaws.iter().map(|(path, why)| format!("{}: {why}", path.display())));
+    warnings.extend(declaration.flaws.iter().map(|(path, reason)| format!("{}: {reason}", path.display())));
     if declaration.included().next().is_none() {
         return Err(("没有声明的上下文", "no context is declared"));
     }
     if event.kind == EventKind::PromptSubmit && !caller.home.is_dir() {
-        // Where nothing can be remembered it would be told at every prompt.
+        // Without a home store there is no session state, and the files would be injected at every prompt.
         return Err((
             "无法保存会话状态，仅在会话开始时注入",
             "session state cannot be saved, so it is injected only at session start",
@@ -41,28 +41,29 @@ pub fn load(
     let files = declaration.digest();
     let is_session = event.kind != EventKind::SubagentStart;
     let known = state.declared.as_deref().filter(|_| is_session).and_then(|known| known.split_once('.'));
-    // What a start forgets is what a start tells again; a resumed session has it in its history.
+    // `advance` resets the state at a start, so that a new session is injected again. A resumed session keeps it,
+    // because the text is still in its history.
     if known.is_some_and(|(known, _)| known == files) {
-        return Err(TOLD);
+        return Err(ALREADY_INJECTED);
     }
     let read = declaration.included().filter_map(|(file, _)| {
-        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::text(&file.path)? })
+        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::read_text(&file.path)? })
     });
     let read: Vec<DeclaredFile> = read.collect();
     let all: String = read.iter().map(|file| format!("{}\0{}\0", file.path, file.text)).collect();
     let content = tanmi_base::hash::md5_hex(all.as_bytes());
     let digest = format!("{files}.{content}");
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
-    let known = match known {
-        // Touched, and still the same words.
-        Some((_, known)) if known == content => Some(TOLD),
-        _ if declaration.is_in(prompt) => Some(("提示词中已包含", "the prompt already contains it")),
+    let known_because = match known {
+        // The metadata changed, but not the content.
+        Some((_, known)) if known == content => Some(ALREADY_INJECTED),
+        _ if declaration.is_in_prompt(prompt) => Some(("提示词中已包含", "the prompt already contains it")),
         _ => None,
     };
-    Ok(DeclaredFacts { files: read, digest, known })
+    Ok(DeclaredFacts { files: read, digest, known_because })
 }
 
-/// What this event asks for.
+/// Returns the lookup of declared context for this event.
 pub fn lookup<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a Path>) -> ContextLookup<'a> {
     ContextLookup {
         user: caller.user,
@@ -77,9 +78,10 @@ pub fn lookup<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a 
     }
 }
 
-const TOLD: SkipReason = ("已注入且未变化", "already injected and unchanged");
+const ALREADY_INJECTED: SkipReason = ("已注入且未变化", "already injected and unchanged");
 
-/// What an event does to what a session knows, before anything is decided.
+/// Updates the session state for an event, before the decision: a new session and a compaction lose the declared
+/// context.
 pub fn advance(state: &mut SessionState, event: &Event) {
     let is_new = event.kind == EventKind::SessionStart && event.payload.start != Some(StartSource::Resume);
     if is_new || event.kind == EventKind::PreCompact {

@@ -1,4 +1,4 @@
-//! From files to facts.
+//! Builds the facts of a decision from session state, settings and workspace files.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCo
 use super::Caller;
 use crate::config::Config;
 
-pub fn of(
+pub fn build(
     caller: &Caller<'_>,
     event: &Event,
     state: &SessionState,
@@ -24,7 +24,7 @@ pub fn of(
     memory: Result<MemoryFacts, SkipReason>,
     declared: Result<DeclaredFacts, SkipReason>,
 ) -> Facts {
-    let words = match bound {
+    let language_sample = match bound {
         Some((_, snapshot)) => format!("{} {}", snapshot.workspace.name, snapshot.workspace.goal),
         None => event.payload.prompt.clone().unwrap_or_default(),
     };
@@ -35,11 +35,11 @@ pub fn of(
     }
     Facts {
         now: caller.now,
-        lang: config.language.or_else(|| Lang::of_text(&words)).unwrap_or(caller.locale),
+        lang: config.language.or_else(|| Lang::of_text(&language_sample)).unwrap_or(caller.locale),
         session: SessionFacts {
-            // Shown to the agent: a line of its own, whatever a client calls its sessions.
+            // The id is shown to the agent; one line, so that it cannot change the structure of a text.
             id: text::one_line(&event.session),
-            lost: None,
+            lost_workspace: None,
             seen_context: state.seen_context.clone(),
             prompts: state.prompts,
             total_prompts: state.total_prompts,
@@ -63,25 +63,25 @@ pub fn of(
     }
 }
 
-/// The hash of a bound session's context.
+/// Returns the hash of the context of a bound session.
 pub fn hash_of(snapshot: &ContextSnapshot) -> ContextHash {
     let node = snapshot.node.as_ref().map(|node| node_facts(node, snapshot));
     ContextHash::of(&workspace_facts(snapshot), node.as_ref())
 }
 
-/// The built-in rules that the settings switch off.
+/// Returns the ids of the built-in rules that the settings disable.
 pub fn disabled_rules(config: &Config) -> Vec<&'static str> {
-    let mut disabled_rules = Vec::new();
+    let mut ids = Vec::new();
     if !config.reminders {
-        disabled_rules.extend(["smart-reminder", "plan-confirm", "task-complete"]);
+        ids.extend(["smart-reminder", "plan-confirm", "task-complete"]);
     }
     if !config.binding_hints {
-        disabled_rules.extend(["binding-hint", "binding-lost"]);
+        ids.extend(["binding-hint", "binding-lost"]);
     }
     if !config.ask_for_summary {
-        disabled_rules.push("session-save");
+        ids.push("session-save");
     }
-    disabled_rules
+    ids
 }
 
 fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
@@ -114,12 +114,12 @@ fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
         is_top: node.parent_id.as_ref().is_some_and(|parent| parent.is_root()),
         since: node.status_changed_at.unwrap_or(node.created_at),
         last_log_at: node.activity.last_log_at,
-        children: snapshot.children.as_ref().map(children),
+        children: snapshot.children.as_ref().map(child_counts),
         parent: None,
     }
 }
 
-fn children(status_counts: &StatusCounts) -> ChildCounts {
+fn child_counts(status_counts: &StatusCounts) -> ChildCounts {
     ChildCounts {
         total: status_counts.total(),
         done: status_counts.done(),
@@ -128,33 +128,31 @@ fn children(status_counts: &StatusCounts) -> ChildCounts {
     }
 }
 
-/// The node above the one that was completed.
+/// Returns the parent of the completed node.
 fn parent_of(binding: &Binding, snapshot: &ContextSnapshot) -> Option<ParentFacts> {
     let parent = snapshot.node.as_ref()?.parent_id.as_ref()?;
-    let above = FileStore::new(&binding.project).context_snapshot(
+    let parent_snapshot = FileStore::new(&binding.project).context_snapshot(
         &snapshot.workspace.id,
         Some(parent.as_str()),
         SnapshotDepth::Focus,
     )?;
-    let node = above.node.filter(|node| node.id == *parent)?;
+    let node = parent_snapshot.node.filter(|node| node.id == *parent)?;
     Some(ParentFacts {
         id: node.id.to_string(),
         title: node.title,
         status: node.status.to_string(),
-        children: above.children.as_ref().map(children),
+        children: parent_snapshot.children.as_ref().map(child_counts),
     })
 }
 
-/// The project an unbound event comes from.
+/// Returns the project of the working directory of an event.
 pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
     Some(paths::project_root(Path::new(event.payload.cwd.as_deref()?), caller.home))
 }
 
-/// Whether there is an active workspace in the project of the event.
+/// Returns whether the project of the event has an active workspace.
 pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
     let Some(project) = project_of(caller, event) else { return false };
-    let read_headers = FileStore::new(project).read_headers().unwrap_or_default();
-    read_headers
-        .iter()
-        .any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
+    let headers = FileStore::new(project).read_headers().unwrap_or_default();
+    headers.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
 }

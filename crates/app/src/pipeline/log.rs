@@ -1,4 +1,4 @@
-//! `log` in the home store: one line for the person who wonders why nothing happened.
+//! The file `log` in the home store: one line per problem, for a user who asks why nothing was injected.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use tanmi_session::SessionState;
 
 use super::Caller;
 
-/// Then it is set aside, and the one before it goes.
+/// A larger log is renamed to `log.1`, which replaces the previous `log.1`.
 const MAX_BYTES: u64 = 1 << 20;
-/// The same complaint is written once an hour and session: hooks run on every prompt.
-const AGAIN_AFTER: Millis = 3_600_000;
+/// The same warning is written at most once per hour and session, because hooks run at every prompt.
+const REPEAT_AFTER: Millis = 3_600_000;
 
-pub fn note(caller: &Caller<'_>, line: &str) {
+pub fn log_line(caller: &Caller<'_>, line: &str) {
     write(caller.home, caller.now, line);
 }
 
-/// Never creates the home store.
+/// Appends a line to the log. Does nothing if the home store does not exist.
 pub fn write(home: &Path, now: Millis, line: &str) {
     if !home.is_dir() {
         return;
@@ -28,13 +28,13 @@ pub fn write(home: &Path, now: Millis, line: &str) {
     let _ = fs::append_private(&path, format!("{now} {}\n", text::one_line(line)).as_bytes());
 }
 
-pub fn complain(caller: &Caller<'_>, state: &mut SessionState, complaints: &[String]) {
-    for complaint in complaints {
-        let key = format!("log:{}", &hash::md5_hex(complaint.as_bytes())[..8]);
-        let is_new =
-            state.last_injected.get(&key).is_none_or(|at| !(0..AGAIN_AFTER).contains(&(caller.now - at)));
-        if is_new {
-            note(caller, complaint);
+pub fn write_warnings(caller: &Caller<'_>, state: &mut SessionState, warnings: &[String]) {
+    for warning in warnings {
+        let key = format!("log:{}", &hash::md5_hex(warning.as_bytes())[..8]);
+        let is_due =
+            state.last_injected.get(&key).is_none_or(|at| !(0..REPEAT_AFTER).contains(&(caller.now - at)));
+        if is_due {
+            log_line(caller, warning);
             state.last_injected.insert(key, caller.now);
         }
     }

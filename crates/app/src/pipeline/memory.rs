@@ -1,4 +1,5 @@
-//! Memory on the line: what a starting session is told, and the marks that starts and ends leave in the daily file.
+//! Memory in the pipeline: loads the memory for a session start, and records session starts and ends in the daily
+//! file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,15 +14,15 @@ use tanmi_memory::record::session_line;
 use tanmi_memory::{AppendSync, Folder, sync};
 use tanmi_workspace::store::ContextSnapshot;
 
-use super::{Caller, note};
+use super::{Caller, log_line};
 use crate::config::Config;
 use crate::transcripts::{self, IngestResult};
 use crate::trust::Trust;
 
-/// A session's end has a second in all.
-const END: Duration = Duration::from_millis(700);
+/// The time for the work at a session end. The hook has one second in total.
+const END_TIME_LIMIT: Duration = Duration::from_millis(700);
 
-/// What is remembered, for a session that starts; else why nothing is looked at.
+/// Returns the memory for a session start, or why there is none.
 pub fn load(
     caller: &Caller<'_>,
     event: &Event,
@@ -46,21 +47,21 @@ pub fn load(
     if !folder.is_sound() {
         return Err(("记忆文件夹含有符号链接", "the memory folder contains symbolic links"));
     }
-    let about = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
+    let node = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
     let about =
-        about.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
-    let wanted = StartQuery {
+        node.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
+    let query = StartQuery {
         now: caller.now,
         days: config.memory_recent_days,
         facts: config.memory_recent_facts,
         about: about.as_deref().unwrap_or_default(),
     };
-    let recent = recent::load(&folder, &wanted);
+    let recent = recent::load(&folder, &query);
     Ok(MemoryFacts {
         core: recent.core,
         summary: recent.summary.map(|row| summary(&row)),
         recent: recent.facts.iter().map(fact).collect(),
-        found: recent.found.iter().map(fact).collect(),
+        related: recent.found.iter().map(fact).collect(),
     })
 }
 
@@ -89,8 +90,9 @@ fn summary(row: &MemoryRow) -> SummaryFacts {
     }
 }
 
-/// A start or an end leaves a line in the daily file, where there is a memory; an end keeps house as long as it has time.
-pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
+/// Records a session start or end in the daily file, if the project has memory. A session end also ingests the
+/// transcript, updates the index and deletes old session lines, within a time limit.
+pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
     let kind = match event.kind {
         EventKind::SessionStart => "session_start",
         EventKind::SessionEnd => "session_end",
@@ -98,16 +100,16 @@ pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option
     };
     let Some(project) = project.filter(|_| config.memory) else { return };
     let folder = Folder::of(project);
-    // What came from elsewhere is left alone, and what leads elsewhere is not followed.
+    // Untrusted memory is not written, and symbolic links are not followed.
     if !folder.exists() || !folder.is_sound() || !is_trusted(caller, project, &folder) {
         return;
     }
     let payload = &event.payload;
-    let ended = payload.reason.as_deref().map(how_it_ended);
+    let status = payload.reason.as_deref().map(end_status);
     let more = match event.kind {
         EventKind::SessionStart => json!({"platform": event.platform.id, "workspace": project}),
         _ => json!({
-            "platform": event.platform.id, "reason": payload.reason, "status": ended, "duration_ms": payload.duration_ms,
+            "platform": event.platform.id, "reason": payload.reason, "status": status, "duration_ms": payload.duration_ms,
             "error": payload.error,
         }),
     };
@@ -115,15 +117,15 @@ pub fn mark(caller: &Caller<'_>, event: &Event, config: &Config, project: Option
     let written =
         folder.lock().and_then(|lock| folder.append(&lock, &folder.daily(caller.now), &line, AppendSync::No));
     if let Err(error) = written {
-        note(caller, &format!("memory: {error}"));
+        log_line(caller, &format!("memory: {error}"));
     }
     if event.kind == EventKind::SessionEnd {
-        end(caller, event, config, project, &folder, ended == Some("completed"));
+        end_session(caller, event, config, project, &folder, status == Some("completed"));
     }
 }
 
-/// The specification's words; what people do to leave counts as completing.
-fn how_it_ended(reason: &str) -> &'static str {
+/// Returns the end status as named in the specification. Other reasons, such as a logout, count as completed.
+fn end_status(reason: &str) -> &'static str {
     match reason {
         "error" => "error",
         "aborted" | "clear" | "resume" => "aborted",
@@ -133,7 +135,7 @@ fn how_it_ended(reason: &str) -> &'static str {
     }
 }
 
-fn end(
+fn end_session(
     caller: &Caller<'_>,
     event: &Event,
     config: &Config,
@@ -141,23 +143,23 @@ fn end(
     folder: &Folder,
     is_completed: bool,
 ) {
-    let deadline = Instant::now() + END;
+    let deadline = Instant::now() + END_TIME_LIMIT;
     let transcript = event.payload.transcript.as_deref();
-    if let Some(path) = transcript.filter(|path| config.ingest_transcripts && transcripts::is_quick(path))
+    if let Some(path) = transcript.filter(|path| config.ingest_transcripts && transcripts::is_small(path))
         && let Err(error) = transcripts::ingest(caller.home, project, path, &mut IngestResult::default())
     {
-        note(caller, &format!("transcript: {error}"));
+        log_line(caller, &format!("transcript: {error}"));
     }
     sync_until(caller, folder, project, deadline);
     if is_completed && Instant::now() < deadline {
         let oldest = caller.now - i64::from(config.log_retain_days) * 86_400_000;
         if let Err(error) = folder.drop_session_lines(oldest) {
-            note(caller, &format!("memory: {error}"));
+            log_line(caller, &format!("memory: {error}"));
         }
     }
 }
 
-/// What is new is read, for as long as there is time; the next search reads the rest.
+/// Indexes new lines until the deadline. The next search indexes the rest.
 fn sync_until(caller: &Caller<'_>, folder: &Folder, project: &Path, deadline: Instant) {
     let Ok(files) = crate::memory::files(folder, caller.home, project) else { return };
     if let Ok(index) = MemoryIndex::open(&folder.index()) {

@@ -1,4 +1,4 @@
-//! The rules files: the workspace's, the project's and the user's own, each with whether it is trusted.
+//! The rules files of the workspace, the project and the user, and whether each is trusted.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tanmi_workspace::model::WorkspaceId;
 use super::Caller;
 use crate::trust::Trust;
 
-/// Above the limit that the reader of rules names.
+/// Above the limit of [`parse_rules`], so that its error message is shown for files that are too long.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
@@ -18,36 +18,37 @@ pub struct RuleFile {
     pub source: RuleSource,
     pub path: PathBuf,
     pub trusted: bool,
-    /// Digest of its content.
+    /// SHA-256 of the content.
     pub hash: String,
     pub rules: Vec<CustomRule>,
     pub flaws: Vec<RuleFlaw>,
 }
 
-/// The files there are, the nearest first. One that is missing is not there; one that cannot be read is a flaw.
+/// Returns the existing rules files in order of precedence. A file that cannot be read is included with a flaw.
 pub fn load(caller: &Caller<'_>, project: Option<&Path>, workspace: Option<&WorkspaceId>) -> Vec<RuleFile> {
-    places(caller, project, workspace)
+    paths(caller, project, workspace)
         .into_iter()
         .filter_map(|(source, path)| read(caller, source, path))
         .collect()
 }
 
-/// Where rules are looked for.
-pub fn places(
+/// Returns the paths where rules files can be, in order of precedence.
+fn paths(
     caller: &Caller<'_>,
     project: Option<&Path>,
     workspace: Option<&WorkspaceId>,
 ) -> Vec<(RuleSource, PathBuf)> {
-    let mut places = Vec::new();
+    let mut paths = Vec::new();
     if let (Some(project), Some(id)) = (project, workspace) {
-        places.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
+        paths.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
     }
     let global = caller.user.map(|user| user.join(PROJECT_DIR).join("rules.json"));
-    let own = project.map(|project| project.join(PROJECT_DIR).join("rules.json"));
-    // A home folder that is a project too has one file for both, and it is the user's own.
-    places.extend(own.filter(|own| Some(own) != global.as_ref()).map(|path| (RuleSource::Project, path)));
-    places.extend(global.map(|path| (RuleSource::Global, path)));
-    places
+    let of_project = project.map(|project| project.join(PROJECT_DIR).join("rules.json"));
+    // If the home folder is also the project, both have the same file, which counts as global.
+    let of_project = of_project.filter(|path| Some(path) != global.as_ref());
+    paths.extend(of_project.map(|path| (RuleSource::Project, path)));
+    paths.extend(global.map(|path| (RuleSource::Global, path)));
+    paths
 }
 
 fn read(caller: &Caller<'_>, source: RuleSource, path: PathBuf) -> Option<RuleFile> {
@@ -61,14 +62,14 @@ fn read(caller: &Caller<'_>, source: RuleSource, path: PathBuf) -> Option<RuleFi
     }
 }
 
-/// A file somebody is still writing, in place of the project's and as if it were trusted.
-pub fn stand_in(files: &mut Vec<RuleFile>, path: &Path) {
+/// Replaces the rules file of the project with the file at `path`, which counts as trusted.
+pub fn replace_project_file(files: &mut Vec<RuleFile>, path: &Path) {
     files.retain(|file| file.source != RuleSource::Project);
-    files.push(named(path));
+    files.push(read_as_trusted(path));
 }
 
-/// One file that was named, as if it were trusted.
-pub fn named(path: &Path) -> RuleFile {
+/// Reads one rules file as if it were a trusted file of the project.
+pub fn read_as_trusted(path: &Path) -> RuleFile {
     match fs::read_limited(path, MAX_BYTES)
         .and_then(|read| read.ok_or_else(|| std::io::ErrorKind::NotFound.into()))
     {
@@ -92,8 +93,8 @@ pub fn flatten(files: &[RuleFile]) -> Vec<CustomRule> {
     files.iter().flat_map(|file| file.rules.iter().cloned()).collect()
 }
 
-/// What is worth a line in the log: a trusted file that is not what its author meant.
-pub fn complaints(files: &[RuleFile]) -> Vec<String> {
+/// Returns the fatal flaws of trusted files, for the log.
+pub fn warnings(files: &[RuleFile]) -> Vec<String> {
     let of_file = |file: &RuleFile| {
         let path = file.path.display().to_string();
         file.flaws
@@ -105,7 +106,7 @@ pub fn complaints(files: &[RuleFile]) -> Vec<String> {
     files.iter().filter(|file| file.trusted).flat_map(of_file).collect()
 }
 
-/// All flaws of a file, those of its conditions included.
+/// Returns all flaws of a file, including those of conditions.
 pub fn check(file: &RuleFile) -> Vec<RuleFlaw> {
     let mut flaws = file.flaws.clone();
     for rule in &file.rules {

@@ -1,4 +1,4 @@
-//! What an event and a decision do to the session's state.
+//! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
 use tanmi_engine::{ContextHash, Facts};
@@ -7,14 +7,15 @@ use tanmi_session::{EventClaim, SessionState};
 
 use super::Caller;
 
-/// Two runs for one event come within moments of each other.
-const SAME_EVENT: Millis = 10_000;
-/// Nodes of which a session is remembered to know.
+/// Two runs for the same event start within this time.
+const SAME_EVENT_WINDOW: Millis = 10_000;
+/// The number of nodes whose hashes are kept per session.
 const MAX_NODES: usize = 30;
 /// Longer than any throttle.
 const FORGET_AFTER: Millis = 2 * 86_400_000;
 
-/// Whether this run may speak. Of two runs for one event, from the files of two clients, the first may.
+/// Returns whether this run handles the event. If a client runs the hooks of two clients' settings files, only the
+/// first run does.
 pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bool {
     if event.source != Source::Hook {
         return true;
@@ -25,18 +26,18 @@ pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bo
         _ => None,
     };
     let claim = EventClaim { via: caller.via.to_owned(), prompt, at: caller.now };
-    let before = state.claims.get(event.kind.as_str());
-    let is_taken = before.is_some_and(|before| match (&before.prompt, &claim.prompt) {
+    let previous = state.claims.get(event.kind.as_str());
+    let is_claimed = previous.is_some_and(|previous| match (&previous.prompt, &claim.prompt) {
         (Some(a), Some(b)) => a == b,
-        _ => before.via != claim.via && (claim.at - before.at).abs() < SAME_EVENT,
+        _ => previous.via != claim.via && (claim.at - previous.at).abs() < SAME_EVENT_WINDOW,
     });
-    if !is_taken {
+    if !is_claimed {
         state.claims.insert(event.kind.as_str().to_owned(), claim);
     }
-    !is_taken
+    !is_claimed
 }
 
-/// What the event itself does, before anything is decided.
+/// Updates the state for the event itself, before the decision.
 pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     state.session.clone_from(&event.session);
     state.alive_at = caller.now;
@@ -45,7 +46,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
         EventKind::SessionStart => {
             state.prompts = 0;
             state.compacted = false;
-            // Whatever it knew is told now, or at its first prompt.
+            // The context is injected again, now or at the first prompt.
             state.seen_context = None;
             if event.source == Source::Hook {
                 state.hooks.clear();
@@ -67,7 +68,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     }
 }
 
-/// The session knows this now.
+/// Records that the session knows this context.
 pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
     state.seen_context = Some(hash.to_string());
     if let Some(node) = node {
@@ -78,24 +79,24 @@ pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str
     }
 }
 
-/// What the decision leaves behind.
+/// Updates the state for the decision.
 pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, facts: &Facts) {
-    // What a subagent is told, its session is not.
+    // A text that is injected into a subagent is not in the context of its session.
     let is_session = event.kind != EventKind::SubagentStart;
     state.last_injected.retain(|_, at| facts.now - *at < FORGET_AFTER);
     for throttle in &decision.throttle {
         state.last_injected.insert(throttle.key.clone(), facts.now);
     }
     state.summary_requested |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
-    let is_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
+    let has_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
     if let Ok(declared) = &facts.declared
         && is_session
-        && (is_declared || declared.known.is_some())
+        && (has_declared || declared.known_because.is_some())
     {
         state.declared = Some(declared.digest.clone());
     }
-    let is_told = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
-    if let Some(workspace) = facts.workspace.as_ref().filter(|_| is_told) {
+    let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
+    if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
         mark_seen(
             state,
             &ContextHash::of(workspace, facts.node.as_ref()),

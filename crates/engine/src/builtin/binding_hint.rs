@@ -1,8 +1,8 @@
-//! An unbound session whose user speaks of workspaces is told how to bind. Never for prompts that are mostly code.
+//! Tells an unbound session how to bind when the prompt mentions workspaces. Ignores prompts that are mostly code.
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, quiet, session_info};
+use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "binding-hint",
@@ -17,9 +17,9 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if facts.workspace.is_some() {
         return Err(BOUND);
     }
-    ctx.refuse_if_lost()?;
+    ctx.check_workspace_not_lost()?;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
-    if !speaks_of_workspaces(prompt, facts.session.unbound) {
+    if !mentions_workspaces(prompt, facts.session.unbound) {
         return Err(("提示词没有提到工作区", "the prompt does not mention workspaces"));
     }
     if is_mostly_code(prompt) {
@@ -37,11 +37,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         );
         facts.lang.pick(zh, en)
     };
-    Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(quiet("binding_hint", RULE.id)) })
+    Ok(RuleOutput {
+        kind: ActionKind::BindingHint,
+        content,
+        throttle: Some(default_throttle("binding_hint", RULE.id)),
+    })
 }
 
-/// After an unbind only the plainest words count: the person has just said no.
-fn speaks_of_workspaces(prompt: &str, after_unbind: bool) -> bool {
+/// Returns whether a prompt mentions workspaces. After an unbind fewer words count, because the user has just
+/// declined to work in a workspace.
+fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
     let prompt = prompt.to_lowercase();
     let (han, latin): (&[&str], &[&str]) = if after_unbind {
         (&["工作区"], &["workspace", "workspaces"])
@@ -51,34 +56,35 @@ fn speaks_of_workspaces(prompt: &str, after_unbind: bool) -> bool {
     han.iter().any(|word| prompt.contains(word)) || latin.iter().any(|word| has_word(&prompt, word))
 }
 
-/// A whole word: `workspace` but not `workspace_roots`, `tanmi` but not `tanmi.rs`.
+/// Returns whether `text` contains `word` as a separate word: `workspace` but not `workspace_roots`, `tanmi` but not
+/// `tanmi.rs`.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\' | '@');
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let mut after = text[at + word.len()..].chars();
         let next = after.next();
-        // A full stop ends a sentence; inside a file name something follows it.
-        let in_name = next == Some('.') && after.next().is_some_and(|c| c.is_ascii_alphanumeric());
-        !before.is_some_and(|c| is_part(c) || c == '.') && !next.is_some_and(is_part) && !in_name
+        // A full stop may end a sentence. If a letter or digit follows, it is part of a file name.
+        let is_in_file_name = next == Some('.') && after.next().is_some_and(|c| c.is_ascii_alphanumeric());
+        !before.is_some_and(|c| is_part(c) || c == '.') && !next.is_some_and(is_part) && !is_in_file_name
     })
 }
 
 fn is_mostly_code(prompt: &str) -> bool {
-    let mut fenced = false;
+    let mut is_fenced = false;
     let (mut code, mut prose) = (0usize, 0usize);
     for line in prompt.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()) {
         if line.trim_start().starts_with("```") {
-            fenced = !fenced;
+            is_fenced = !is_fenced;
             continue;
         }
-        let looks = line.ends_with([';', '{', '}', ')', ',', '>'])
+        let looks_like_code = line.ends_with([';', '{', '}', ')', ',', '>'])
             || line.starts_with("    ")
             || line.starts_with('\t')
             || ["import ", "from ", "def ", "fn ", "#include", "//", "$ ", "at "]
                 .iter()
                 .any(|start| line.trim_start().starts_with(start));
-        if fenced || looks { code += line.len() } else { prose += line.len() }
+        if is_fenced || looks_like_code { code += line.len() } else { prose += line.len() }
     }
     code > prose
 }

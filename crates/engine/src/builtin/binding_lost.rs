@@ -1,5 +1,5 @@
-//! A session whose workspace is gone or cannot be read is told so, once in a while: it would go on without goal and rules
-//! and nobody would know. An archived workspace is put away on purpose, and is silence.
+//! Reports that the bound workspace is missing or cannot be read. Otherwise the agent would continue without goal and
+//! rules, and the user would not notice. A workspace that was archived on purpose is not reported.
 
 use tanmi_event::{ActionKind, EventKind, Throttle};
 
@@ -16,11 +16,12 @@ pub const RULE: BuiltinRule = BuiltinRule {
     run,
 };
 
-/// An hour.
-const AGAIN_AFTER: i64 = 3_600_000;
+/// In milliseconds: one hour.
+const REPEAT_AFTER: i64 = 3_600_000;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let lost = ctx.facts.session.lost.as_deref().ok_or(("绑定没有问题", "the binding is intact"))?;
+    let lost =
+        ctx.facts.session.lost_workspace.as_deref().ok_or(("绑定没有问题", "the binding is intact"))?;
     let (session, id) = (crate::escape_tags(&ctx.facts.session.id), crate::escape_tags(lost));
     let zh = format!(
         "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"
@@ -28,7 +29,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let en = format!(
         "Session ID: {session}\nThis session is bound to workspace {id}, which is missing or cannot be read, so its goal and rules are not injected. Please tell the user: tanmi doctor shows the reason; the binding returns with the files, or session_bind binds another workspace."
     );
-    let throttle = Throttle { key: format!("lost:{id}"), ttl: AGAIN_AFTER, rule: RULE.id.to_owned() };
+    let throttle = Throttle { key: format!("lost:{id}"), ttl: REPEAT_AFTER, rule: RULE.id.to_owned() };
     Ok(RuleOutput {
         kind: ActionKind::BindingHint,
         content: ctx.facts.lang.pick(zh, en),

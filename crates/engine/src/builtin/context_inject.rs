@@ -1,4 +1,4 @@
-//! A bound session gets its context when it starts: after a resume, a clear or a compaction too.
+//! Injects the context when a bound session starts, also after a resume, a clear or a compaction.
 
 use tanmi_event::{ActionKind, EventKind};
 
@@ -15,5 +15,8 @@ pub const RULE: BuiltinRule = BuiltinRule {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = ctx.facts.workspace.as_ref().ok_or(UNBOUND)?;
-    RuleOutput::always(ActionKind::InjectContext, context_text(ctx.facts, workspace, ctx.event.platform.cap))
+    RuleOutput::unthrottled(
+        ActionKind::InjectContext,
+        context_text(ctx.facts, workspace, ctx.event.platform.cap),
+    )
 }

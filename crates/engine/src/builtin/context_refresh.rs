@@ -1,7 +1,6 @@
-//! A bound session gets its context again at a prompt, when it is no longer the one it was told.
+//! Injects the context of a bound session again at a prompt, if the content changed or a compaction removed it.
 //!
-//! Everywhere: when its content changed or was compacted away. Where a start or a compaction may go unseen, also every so
-//! many prompts.
+//! On platforms that may not report a session start or a compaction, the context is also injected every few prompts.
 
 use tanmi_event::{ActionKind, EventKind};
 
@@ -19,17 +18,17 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let facts = ctx.facts;
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    ctx.refuse_before_start()?;
+    ctx.check_session_started()?;
     let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
-    let changed = facts.session.seen_context.as_deref() != Some(&hash);
-    let periodic = ctx.event.platform.refreshes
+    let is_changed = facts.session.seen_context.as_deref() != Some(&hash);
+    let is_due = ctx.event.platform.refreshes
         && match facts.refresh_every {
             0 => false,
             1 => true,
             every => facts.session.prompts > 1 && (facts.session.prompts - 1).is_multiple_of(every),
         };
-    if !changed && !facts.session.compacted && !periodic {
+    if !is_changed && !facts.session.compacted && !is_due {
         return Err(("上下文自上次注入后没有变化", "the context has not changed since it was injected"));
     }
-    RuleOutput::always(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
+    RuleOutput::unthrottled(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
 }

@@ -1,10 +1,10 @@
-//! What a person or a host declares that every session must know: told once, again when it changed or was compacted away,
-//! and to every subagent.
+//! Injects the declared context: once per session, again after it changed or was lost in a compaction, and into every
+//! subagent.
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BuiltinRule, FOR_REMINDER, RuleInput, RuleOutput, SkipReason};
+use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags;
 use crate::facts::DeclaredFile;
 
@@ -16,62 +16,64 @@ pub const RULE: BuiltinRule = BuiltinRule {
     run,
 };
 
-/// For the names of files that no longer fit.
-const POINTERS: usize = 400;
-/// A subagent needs its node besides.
-pub(super) const FOR_NODE: usize = 3_000;
+/// Bytes for the names of files that do not fit.
+const OMITTED_RESERVE: usize = 400;
+/// Bytes for the context of the node, which a subagent also needs.
+pub(super) const NODE_RESERVE: usize = 3_000;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let event = ctx.event;
-    ctx.refuse_before_start()?;
-    let declared = ctx.facts.declared.as_ref().map_err(|why| *why)?;
-    if let Some(why) = declared.known {
-        return Err(why);
+    ctx.check_session_started()?;
+    let declared = ctx.facts.declared.as_ref().map_err(|reason| *reason)?;
+    if let Some(reason) = declared.known_because {
+        return Err(reason);
     }
-    let is_node_to_come = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
-    let reserved = FOR_REMINDER + if is_node_to_come { FOR_NODE } else { 0 };
-    let mut room = ctx.left.saturating_sub(ActionKind::Declared.overhead() + reserved + POINTERS);
-    let (mut parts, mut left_out) = (Vec::new(), Vec::new());
+    let needs_node = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
+    let reserved = REMINDER_RESERVE + if needs_node { NODE_RESERVE } else { 0 };
+    let mut budget =
+        ctx.bytes_left.saturating_sub(ActionKind::Declared.overhead() + reserved + OMITTED_RESERVE);
+    let (mut parts, mut omitted) = (Vec::new(), Vec::new());
     let lang = ctx.facts.lang;
     for file in &declared.files {
-        let more =
+        let pointer =
             lang.pick(format!("（其余内容见 {}）", file.path), format!("(the rest is in {})", file.path));
-        let part = sections(file, room, &more);
-        room = room.saturating_sub(part.len() + 2);
+        let part = fit_sections(file, budget, &pointer);
+        budget = budget.saturating_sub(part.len() + 2);
         match part.is_empty() {
             false => parts.push(part),
             true if file.text.trim().is_empty() => {}
-            true => left_out.push(file.path.as_str()),
+            true => omitted.push(file.path.as_str()),
         }
     }
-    if !left_out.is_empty() {
+    if !omitted.is_empty() {
         let (zh, en) = (
-            format!("（未包含：{}）", left_out.join("、")),
-            format!("(not included: {})", left_out.join(", ")),
+            format!("（未包含：{}）", omitted.join("、")),
+            format!("(not included: {})", omitted.join(", ")),
         );
-        parts.push(text::cut(&lang.pick(zh, en), POINTERS - 2));
+        parts.push(text::cut(&lang.pick(zh, en), OMITTED_RESERVE - 2));
     }
     if parts.is_empty() {
         return Err(("声明的文件为空", "the declared files are empty"));
     }
-    RuleOutput::always(ActionKind::Declared, parts.join("\n\n"))
+    RuleOutput::unthrottled(ActionKind::Declared, parts.join("\n\n"))
 }
 
-/// Whole sections as far as they fit; of the first at least its beginning.
-fn sections(file: &DeclaredFile, room: usize, more: &str) -> String {
-    let whole = escape_tags(file.text.trim());
-    if whole.len() <= room {
-        return whole;
+/// Returns as many complete sections as fit into `budget` bytes, or the beginning of the first one. `pointer` is
+/// added if something is left out.
+fn fit_sections(file: &DeclaredFile, budget: usize, pointer: &str) -> String {
+    let full = escape_tags(file.text.trim());
+    if full.len() <= budget {
+        return full;
     }
-    let Some(room) = room.checked_sub(more.len() + 1) else { return String::new() };
-    let mut starts: Vec<usize> = whole.match_indices("\n#").map(|(at, _)| at + 1).collect();
-    starts.push(whole.len());
-    let fits = starts.iter().rev().find(|end| **end <= room && **end > 0);
-    let kept = match fits {
-        Some(end) => whole[..*end].trim_end().to_owned(),
-        None => text::cut(&whole, room),
+    let Some(budget) = budget.checked_sub(pointer.len() + 1) else { return String::new() };
+    let mut section_ends: Vec<usize> = full.match_indices("\n#").map(|(at, _)| at + 1).collect();
+    section_ends.push(full.len());
+    let last_fitting = section_ends.iter().rev().find(|end| **end <= budget && **end > 0);
+    let kept = match last_fitting {
+        Some(end) => full[..*end].trim_end().to_owned(),
+        None => text::cut(&full, budget),
     };
-    format!("{}\n{more}", kept.trim_end())
+    format!("{}\n{pointer}", kept.trim_end())
 }
 
 #[cfg(test)]
@@ -79,17 +81,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_sections_are_kept_and_the_rest_is_pointed_to() {
+    fn fit_sections_over_budget_keeps_complete_sections_and_pointer() {
         let text = "# A\none\n\n## B\ntwo\n\n## C\nthree";
         let file = DeclaredFile { path: "f.md".into(), text: text.into() };
-        assert_eq!(sections(&file, 100, "(more)"), text);
-        assert_eq!(sections(&file, 26, "(more)"), "# A\none\n\n## B\ntwo\n(more)");
-        assert_eq!(sections(&file, 17, "(more)"), "# A\none\n(more)");
-        assert_eq!(sections(&file, 3, "(more)"), "");
+        assert_eq!(fit_sections(&file, 100, "(more)"), text);
+        assert_eq!(fit_sections(&file, 26, "(more)"), "# A\none\n\n## B\ntwo\n(more)");
+        assert_eq!(fit_sections(&file, 17, "(more)"), "# A\none\n(more)");
+        assert_eq!(fit_sections(&file, 3, "(more)"), "");
         let long = DeclaredFile { path: "f.md".into(), text: "很长。".repeat(500) };
-        let cut = sections(&long, 200, "(more)");
+        let cut = fit_sections(&long, 200, "(more)");
         assert!(cut.len() <= 200 && cut.ends_with("(more)") && cut.starts_with("很长"), "{cut}");
         let hostile = DeclaredFile { path: "f.md".into(), text: "</tanmi-declared-context>".into() };
-        assert!(!sections(&hostile, 100, "").contains("</tanmi"));
+        assert!(!fit_sections(&hostile, 100, "").contains("</tanmi"));
     }
 }

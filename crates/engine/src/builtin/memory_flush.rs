@@ -1,4 +1,5 @@
-//! Around a compaction: what should survive it is named before, and what may be lost is asked for after.
+//! Texts around a compaction: before it, what the summary should keep; after it, a request to save facts that may
+//! have been lost.
 //!
 //! No client lets an agent act before it compacts, so nothing depends on that: facts can be saved at any time.
 
@@ -25,7 +26,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         }
         let zh = "上下文刚刚压缩。若摘要中有尚未保存的关键决策或用户偏好，请用 memory_save 保存；没有则不操作，不向用户报告。";
         let en = "The conversation was just compacted. If its summary contains decisions or preferences that are not saved yet, save them with memory_save; otherwise do nothing. The user does not need a report.";
-        return RuleOutput::always(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
+        return RuleOutput::unthrottled(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
     }
     if event.platform.compaction == Compaction::Nobody {
         return Err(("该平台在压缩前不接受文本", "this client accepts no text before a compaction"));
@@ -33,7 +34,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if event.platform.compaction == Compaction::Summariser {
         let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
         let en = "Keep in the summary: decisions and their reasons, user preferences, open problems and next steps, the IDs of the current workspace and node.";
-        return RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
+        return RuleOutput::unthrottled(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());
     }
     let show = |value: &Option<i64>| value.map_or_else(|| String::from("?"), |value| value.to_string());
     let (usage, messages) = (show(&event.payload.usage_percent), show(&event.payload.message_count));
@@ -54,5 +55,5 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
          type: W (objective fact) / B (project history) / O (user preference, needs confidence)\n\n\
          Note: do nothing if there is nothing to save; continue silently without reporting to the user; do not repeat what MEMORY.md contains"
     );
-    RuleOutput::always(ActionKind::Flush, facts.lang.pick(zh, en))
+    RuleOutput::unthrottled(ActionKind::Flush, facts.lang.pick(zh, en))
 }

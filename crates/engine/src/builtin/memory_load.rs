@@ -1,9 +1,10 @@
-//! A session that starts is told what is remembered: the core, the last summary, recent facts, and what fits its node.
+//! Injects memory when a session starts: core memory, the last summary, recent facts, and facts related to the
+//! focused node.
 
 use tanmi_base::{Lang, text};
 use tanmi_event::{ActionKind, EventKind};
 
-use super::{BuiltinRule, FOR_REMINDER, RuleInput, RuleOutput, SkipReason};
+use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::capped_text::CappedText;
 use crate::facts::{FactLine, MemoryFacts};
 
@@ -16,26 +17,26 @@ pub const RULE: BuiltinRule = BuiltinRule {
 };
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let memory = ctx.facts.memory.as_ref().map_err(|why| *why)?;
-    let room = ctx.left.saturating_sub(ActionKind::Memory.overhead() + FOR_REMINDER);
-    let content = memory_text(memory, ctx.facts.lang, room);
+    let memory = ctx.facts.memory.as_ref().map_err(|reason| *reason)?;
+    let budget = ctx.bytes_left.saturating_sub(ActionKind::Memory.overhead() + REMINDER_RESERVE);
+    let content = memory_text(memory, ctx.facts.lang, budget);
     if content.is_empty() {
         return Err(("还没有记忆", "there is no memory yet"));
     }
-    RuleOutput::always(ActionKind::Memory, content)
+    RuleOutput::unthrottled(ActionKind::Memory, content)
 }
 
-/// At most `room` bytes; what matters most comes first and is cut last.
-fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
+/// Returns a text of at most `budget` bytes. The most important lines come first and are cut last.
+fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
     let pointer = lang.pick("（更多：memory_search）", "(more: memory_search)");
-    let mut page = CappedText::new(room.saturating_sub(pointer.len() + 1));
+    let mut body = CappedText::new(budget.saturating_sub(pointer.len() + 1));
     if !memory.core.is_empty() {
-        page.heading(lang.pick("核心记忆", "Core memory"));
-        // A document of the person's own keeps its lines; only what looks like a tag is not one.
-        page.line("", &memory.core);
+        body.heading(lang.pick("核心记忆", "Core memory"));
+        // Core memory is a document of the user and keeps its lines; only tags are escaped.
+        body.line("", &memory.core);
     }
     if let Some(summary) = &memory.summary {
-        page.heading(lang.pick("上次会话", "Last session"));
+        body.heading(lang.pick("上次会话", "Last session"));
         let parts = [
             (lang.pick("主题：", "Topic: "), std::slice::from_ref(&summary.topic)),
             (lang.pick("摘要：", "Summary: "), std::slice::from_ref(&summary.summary)),
@@ -44,23 +45,23 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, room: usize) -> String {
         ];
         for (label, texts) in parts {
             for text in texts.iter().filter(|text| !text.trim().is_empty()) {
-                page.line(&format!("- {label}"), &text::one_line(text));
+                body.line(&format!("- {label}"), &text::one_line(text));
             }
         }
     }
     for (heading, facts) in [
         (lang.pick("近期事实", "Recent facts"), &memory.recent),
-        (lang.pick("相关事实", "Related facts"), &memory.found),
+        (lang.pick("相关事实", "Related facts"), &memory.related),
     ] {
         if !facts.is_empty() {
-            page.heading(heading);
-            facts.iter().for_each(|fact| fact_line(&mut page, fact));
+            body.heading(heading);
+            facts.iter().for_each(|fact| fact_line(&mut body, fact));
         }
     }
-    page.finish(pointer)
+    body.finish(pointer)
 }
 
-/// Data on one line: no newline, heading or tag in it can be anything else.
-fn fact_line(page: &mut CappedText, fact: &FactLine) {
-    page.line(&format!("- [{}][{}] ", fact.day, fact.letter), &text::one_line(&fact.content));
+/// Adds a fact as one line, so that newlines or headings in it cannot change the structure of the text.
+fn fact_line(body: &mut CappedText, fact: &FactLine) {
+    body.line(&format!("- [{}][{}] ", fact.day, fact.letter), &text::one_line(&fact.content));
 }

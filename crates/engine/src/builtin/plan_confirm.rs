@@ -1,4 +1,4 @@
-//! A plan that has its tasks is shown to the person before it is carried out.
+//! Reminds the agent to show a complete plan to the user before it starts the first task.
 
 use tanmi_event::EventKind;
 
@@ -15,7 +15,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     match reminders::choose(ctx.facts)? {
-        reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::say(ctx, reminder, RULE.id)),
+        reminder if reminder.key == PLAN_COMPLETED => Ok(smart_reminder::output(ctx, reminder, RULE.id)),
         _ => Err(("适用的是另一条提醒", "another reminder applies")),
     }
 }

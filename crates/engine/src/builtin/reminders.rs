@@ -1,4 +1,4 @@
-//! The six reminders as one table, highest first. Only the highest that applies is ever considered.
+//! The table of the six reminders, P0 to P5. Only the first one that applies is used, even if it is throttled.
 
 use super::{SkipReason, UNBOUND};
 use crate::facts::{ChildCounts, Facts, NodeFacts};
@@ -6,7 +6,7 @@ use crate::facts::{ChildCounts, Facts, NodeFacts};
 pub struct Reminder {
     pub key: &'static str,
     pub applies: fn(&NodeFacts, now: i64) -> bool,
-    /// P0 is said every time.
+    /// P0 is not throttled.
     pub throttled: bool,
     pub zh: &'static str,
     pub en: &'static str,
@@ -80,7 +80,7 @@ fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
     node.children.is_some_and(test)
 }
 
-/// The highest that applies, throttled or not.
+/// Returns the first reminder that applies, throttled or not.
 pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
     facts.workspace.as_ref().ok_or(UNBOUND)?;
     let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is focused"))?;
@@ -92,7 +92,7 @@ pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
 mod tests {
     use super::*;
 
-    /// Invariant: the Chinese texts are the specification's own sentences, in its order of priority.
+    /// Invariant: the Chinese texts are the sentences of the specification, in its order of priority.
     #[test]
     fn reminders_in_chinese_equal_the_specification() {
         let specified = [

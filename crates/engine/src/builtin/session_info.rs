@@ -1,4 +1,4 @@
-//! An unbound session learns its id when it starts, so that it can be bound.
+//! Tells an unbound session its id when it starts, so that it can be bound.
 
 use tanmi_event::{ActionKind, EventKind};
 
@@ -18,11 +18,11 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if facts.workspace.is_some() {
         return Err(BOUND);
     }
-    ctx.refuse_if_lost()?;
-    RuleOutput::always(ActionKind::SessionInfo, how_to_bind(facts))
+    ctx.check_workspace_not_lost()?;
+    RuleOutput::unthrottled(ActionKind::SessionInfo, how_to_bind(facts))
 }
 
-/// The session's id, and what to do with it. The hint at a prompt says the same.
+/// Returns a text with the session id and how to bind. The rule `binding-hint` uses it too.
 pub(super) fn how_to_bind(facts: &Facts) -> String {
     let id = crate::escape_tags(&facts.session.id);
     let zh = format!(

@@ -1,4 +1,5 @@
-//! An agent that stops is asked for a summary: once per session, when there is something to sum up, and not in a loop.
+//! Asks a stopping agent for a summary: once per session, and only if enough happened. The stop that follows the
+//! request is ignored, so that there is no loop.
 
 use tanmi_event::{ActionKind, EventKind};
 
@@ -12,8 +13,8 @@ pub const RULE: BuiltinRule = BuiltinRule {
     run,
 };
 
-/// Fewer prompts than these are a quick question.
-const PROMPTS: u32 = 3;
+/// A session with fewer prompts is considered too short for a summary.
+const MIN_PROMPTS: u32 = 3;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (payload, session) = (&ctx.event.payload, &ctx.facts.session);
@@ -29,7 +30,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if session.summarized || session.summary_requested {
         return Err(("摘要已保存或已请求", "a summary was already saved or requested"));
     }
-    if session.total_prompts < PROMPTS && session.transitions == 0 && session.saved_facts == 0 {
+    if session.total_prompts < MIN_PROMPTS && session.transitions == 0 && session.saved_facts == 0 {
         return Err(("内容太少", "too little happened in this session"));
     }
     let id = session_flag(&session.id);
@@ -47,5 +48,5 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
          Also: save key facts that are not saved yet with memory_save\n\n\
          Note: do nothing if there is too little content; do not report to the user afterwards"
     );
-    RuleOutput::always(ActionKind::Save, ctx.facts.lang.pick(zh, en))
+    RuleOutput::unthrottled(ActionKind::Save, ctx.facts.lang.pick(zh, en))
 }

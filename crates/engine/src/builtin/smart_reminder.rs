@@ -1,10 +1,10 @@
-//! The highest reminder that applies, unless it is the one about the plan, which has its own rule.
+//! Injects the first reminder that applies, except the one about the plan, which is the rule `plan-confirm`.
 
 use tanmi_base::text;
 use tanmi_event::{ActionKind, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
-use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, quiet};
+use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle};
 use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
@@ -20,23 +20,23 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         reminder if reminder.key == PLAN_COMPLETED => {
             Err(("适用的是计划确认提醒", "the plan confirmation applies, which is a rule of its own"))
         }
-        reminder => Ok(say(ctx, reminder, RULE.id)),
+        reminder => Ok(output(ctx, reminder, RULE.id)),
     }
 }
 
-/// Columns of a problem in its reminder; the whole of it is in the context.
-const PROBLEM: usize = 160;
+/// The width of the problem text in a reminder. The full text is in the context.
+const PROBLEM_COLUMNS: usize = 160;
 
-pub(super) fn say(ctx: &RuleInput<'_>, reminder: &Reminder, rule: &str) -> RuleOutput {
+pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: &str) -> RuleOutput {
     let lang = ctx.facts.lang;
     let mut content = lang.pick(reminder.zh, reminder.en).to_owned();
     if let Some(node) = ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {
-        let problem = escape_tags(&text::fit(&text::one_line(&node.problem), PROBLEM));
+        let problem = escape_tags(&text::fit(&text::one_line(&node.problem), PROBLEM_COLUMNS));
         content.push_str(&format!("\n{}{problem}", lang.pick("问题：", "Problem: ")));
     }
     RuleOutput {
         kind: ActionKind::SmartReminder,
         content,
-        throttle: reminder.throttled.then(|| quiet(reminder.key, rule)),
+        throttle: reminder.throttled.then(|| default_throttle(reminder.key, rule)),
     }
 }

@@ -1,8 +1,8 @@
-//! A subagent of a bound session gets the goal, the rules and the node in focus, and how its result comes into the tree.
+//! Injects the context into a subagent of a bound session, with instructions on how to return its result.
 
 use tanmi_event::{ActionKind, EventKind};
 
-use super::declared_context::FOR_NODE;
+use super::declared_context::NODE_RESERVE;
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::context_text;
 use crate::escape_tags;
@@ -24,8 +24,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         true => (String::from("你是子智能体。"), String::from("You are a subagent.")),
         false => (format!("你是子智能体（{kind}）。"), format!("You are a subagent ({kind}).")),
     };
-    let who = lang.pick(zh, en);
-    let back = match &facts.node {
+    let introduction = lang.pick(zh, en);
+    let instructions = match &facts.node {
         Some(node) => {
             let id = &node.id;
             let zh = format!(
@@ -42,8 +42,9 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             lang.pick(zh, en).to_owned()
         }
     };
-    // What is declared has left this much at least.
-    let cap = ctx.left.max(FOR_NODE).saturating_sub(who.len() + back.len() + 2);
+    // The rule `declared-context` leaves at least this many bytes.
+    let cap = ctx.bytes_left.max(NODE_RESERVE).saturating_sub(introduction.len() + instructions.len() + 2);
     let context = context_text(facts, workspace, cap);
-    RuleOutput::always(ActionKind::InjectContext, format!("{who}\n{}\n{back}", context.trim_end()))
+    let content = format!("{introduction}\n{}\n{instructions}", context.trim_end());
+    RuleOutput::unthrottled(ActionKind::InjectContext, content)
 }

@@ -1,4 +1,4 @@
-//! When the last open child of a node is completed, its parent is what comes next.
+//! Tells the agent that a parent node can be completed when its last open child is completed.
 
 use tanmi_event::{ActionKind, EventKind};
 
@@ -29,5 +29,5 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let en = format!(
         "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: summarize their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
     );
-    RuleOutput::always(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
+    RuleOutput::unthrottled(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
 }

@@ -1,4 +1,4 @@
-//! The rules as tables: what is known → what is said.
+//! Tests of the built-in rules: event and facts in, injected text out.
 
 use tanmi_base::Lang;
 use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload, Platform, Source};
@@ -62,7 +62,7 @@ fn run(event: &Event, facts: &Facts) -> Decision {
     decide(event, facts, BUILTIN_RULES, &[], &mut |_, _| {})
 }
 
-fn said(event: &Event, facts: &Facts) -> String {
+fn injected_text(event: &Event, facts: &Facts) -> String {
     let decision = run(event, facts);
     assert_eq!(decision.should_respond, !decision.actions.is_empty());
     let line =
@@ -71,44 +71,47 @@ fn said(event: &Event, facts: &Facts) -> String {
 }
 
 #[test]
-fn every_row_of_the_behaviour_tables() {
+fn builtin_rules_by_event_and_platform_inject_expected_text() {
     let mut out = String::new();
     for lang in [Lang::Zh, Lang::En] {
         for platform in [&CLAUDE_CODE, &CURSOR] {
             let start = event(platform, EventKind::SessionStart, "");
             let prompt = |text| event(platform, EventKind::PromptSubmit, text);
-            let mut show = |what: &str, said: String| {
-                let said = if said.is_empty() { String::from("(silent)") } else { said };
-                out.push_str(&format!("## {lang:?} {} · {what}\n{said}\n\n", platform.id));
+            let mut show = |what: &str, text: String| {
+                let text = if text.is_empty() { String::from("(silent)") } else { text };
+                out.push_str(&format!("## {lang:?} {} · {what}\n{text}\n\n", platform.id));
             };
-            show("start, bound", said(&start, &bound(lang)));
-            show("start, unbound", said(&start, &unbound(lang)));
-            show("prompt, bound, nothing to remind of", said(&prompt("x"), &bound(lang)));
+            show("start, bound", injected_text(&start, &bound(lang)));
+            show("start, unbound", injected_text(&start, &unbound(lang)));
+            show("prompt, bound, nothing to remind of", injected_text(&prompt("x"), &bound(lang)));
             let mut problem = bound(lang);
             problem.node.as_mut().unwrap().problem = "Timeout".into();
-            show("prompt, bound, reminder", said(&prompt("x"), &problem));
+            show("prompt, bound, reminder", injected_text(&prompt("x"), &problem));
             let mut changed = bound(lang);
             changed.workspace.as_mut().unwrap().rules.push("new".into());
-            show("prompt, bound, rules changed", said(&prompt("x"), &changed));
-            show("prompt, unbound, keyword", said(&prompt("继续工作区任务"), &unbound(lang)));
+            show("prompt, bound, rules changed", injected_text(&prompt("x"), &changed));
+            show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
             let none = Facts { has_workspaces: false, ..unbound(lang) };
             show(
                 "prompt, unbound, keyword, nothing to bind to",
-                said(&prompt("continue the workspace"), &none),
+                injected_text(&prompt("continue the workspace"), &none),
             );
             let mut subagent = event(platform, EventKind::SubagentStart, "");
             subagent.payload.agent_type = Some("Explore".into());
-            show("subagent, bound", said(&subagent, &bound(lang)));
-            show("subagent, unbound", said(&subagent, &unbound(lang)));
-            show("prompt, unbound, ordinary", said(&prompt("list 和 tuple 有什么区别？"), &unbound(lang)));
+            show("subagent, bound", injected_text(&subagent, &bound(lang)));
+            show("subagent, unbound", injected_text(&subagent, &unbound(lang)));
+            show(
+                "prompt, unbound, ordinary",
+                injected_text(&prompt("list 和 tuple 有什么区别？"), &unbound(lang)),
+            );
         }
     }
     insta::assert_snapshot!(out);
 }
 
-/// Each reminder at the edge of its condition: (what is changed, what fires).
+/// Each reminder at the boundary of its condition: (description, change to the node, expected reminder).
 #[test]
-fn reminders_fire_exactly_when_they_should() {
+fn choose_at_boundary_of_condition_returns_expected_reminder() {
     let many = |total, done, pending| Some(ChildCounts { total, done, pending, failed: 0 });
     type Change = fn(&mut NodeFacts);
     let cases: &[(&str, Change, Option<&str>)] = &[
@@ -179,11 +182,11 @@ fn reminders_fire_exactly_when_they_should() {
     assert_eq!(plan("monitoring", false, many(2, 0, 2)), None);
     assert_eq!(plan("planning", true, many(1, 0, 1)), Some("plan_completed"));
     assert_eq!(plan("planning", true, many(0, 0, 0)), None);
-    assert_eq!(plan("monitoring", true, None), None, "without an index nothing is claimed");
+    assert_eq!(plan("monitoring", true, None), None, "no reminder about children without counts");
 }
 
 #[test]
-fn throttles_are_per_type_and_the_highest_is_chosen_first() {
+fn reminder_throttled_suppresses_lower_reminders_except_p0() {
     let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
     let mut facts = bound(Lang::En);
     let node = facts.node.as_mut().unwrap();
@@ -194,21 +197,21 @@ fn throttles_are_per_type_and_the_highest_is_chosen_first() {
         [("log_timeout", 180_000)]
     );
     facts.session.last_injected.insert("log_timeout".into(), NOW - 179_999);
-    assert!(!run(&prompt, &facts).should_respond, "the highest is throttled, so nothing is said");
+    assert!(!run(&prompt, &facts).should_respond, "the first reminder is throttled, so no other is injected");
     facts.session.last_injected.insert("log_timeout".into(), NOW - 180_000);
     assert!(run(&prompt, &facts).should_respond);
     facts.session.last_injected.insert("problem".into(), NOW);
     facts.node.as_mut().unwrap().problem = "x".into();
     let problem = run(&prompt, &facts);
-    assert!(problem.should_respond && problem.throttle.is_empty(), "P0 is exempt");
+    assert!(problem.should_respond && problem.throttle.is_empty(), "P0 is not throttled");
     facts.session.last_injected.insert("log_timeout".into(), NOW + 50_000);
     facts.node.as_mut().unwrap().problem.clear();
-    assert!(run(&prompt, &facts).should_respond, "a clock that went back silences nothing");
+    assert!(run(&prompt, &facts).should_respond, "a clock that was set back does not throttle");
 }
 
 #[test]
-fn hints_are_for_people_who_speak_of_workspaces() {
-    let hinted = |prompt: &str, after_unbind: bool| {
+fn binding_hint_prompt_mentions_workspaces_is_injected() {
+    let has_hint = |prompt: &str, after_unbind: bool| {
         let mut facts = unbound(Lang::En);
         facts.session.unbound = after_unbind;
         run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), &facts).should_respond
@@ -221,7 +224,7 @@ fn hints_are_for_people_who_speak_of_workspaces() {
         "WORKSPACE.",
         "下一个任务",
     ] {
-        assert!(hinted(prompt, false), "{prompt}");
+        assert!(has_hint(prompt, false), "{prompt}");
     }
     for prompt in [
         "how do I install node.js?",
@@ -232,40 +235,40 @@ fn hints_are_for_people_who_speak_of_workspaces() {
         "```rust\nlet workspace = 1;\nlet tanmi = workspace;\n```",
         "",
     ] {
-        assert!(!hinted(prompt, false), "{prompt}");
+        assert!(!has_hint(prompt, false), "{prompt}");
     }
-    assert!(!hinted("下一个任务", true), "after an unbind only the plainest words");
-    assert!(hinted("继续工作区", true));
+    assert!(!has_hint("下一个任务", true), "after an unbind fewer words count");
+    assert!(has_hint("继续工作区", true));
 }
 
 #[test]
-fn cursor_is_told_again_every_tenth_prompt() {
+fn context_refresh_on_cursor_injects_every_tenth_prompt() {
     let prompt = event(&CURSOR, EventKind::PromptSubmit, "x");
-    let told: Vec<u32> = (1..=31)
+    let refreshed_at: Vec<u32> = (1..=31)
         .filter(|n| {
             let mut facts = bound(Lang::En);
             facts.session.prompts = *n;
             run(&prompt, &facts).should_respond
         })
         .collect();
-    assert_eq!(told, [11, 21, 31]);
+    assert_eq!(refreshed_at, [11, 21, 31]);
     let mut facts = bound(Lang::En);
     facts.session.compacted = true;
     assert!(run(&prompt, &facts).should_respond);
 }
 
 #[test]
-fn a_tool_is_silent_only_where_a_hook_was_really_seen() {
-    let mut asked = event(&CLAUDE_CODE, EventKind::SessionStart, "");
-    asked.source = Source::Mcp;
+fn decide_tool_call_after_hook_ran_is_suppressed() {
+    let mut tool_call = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    tool_call.source = Source::Mcp;
     let mut facts = bound(Lang::En);
-    assert!(run(&asked, &facts).should_respond, "an uninstalled hook must not silence it");
+    assert!(run(&tool_call, &facts).should_respond, "a hook that is not installed suppresses nothing");
     facts.session.hooks_seen.push(EventKind::SessionStart);
-    assert!(!run(&asked, &facts).should_respond);
+    assert!(!run(&tool_call, &facts).should_respond);
 }
 
 #[test]
-fn a_context_never_exceeds_its_cap_and_says_when_it_was_cut() {
+fn context_over_cap_is_cut_with_pointer_and_tags_are_escaped() {
     let mut facts = bound(Lang::Zh);
     facts.workspace.as_mut().unwrap().rules =
         (0..300).map(|n| format!("规则 {n}：{}", "很长".repeat(20))).collect();
@@ -281,7 +284,7 @@ fn a_context_never_exceeds_its_cap_and_says_when_it_was_cut() {
 }
 
 #[test]
-fn the_last_child_that_is_completed_points_to_its_parent() {
+fn task_complete_last_open_child_suggests_completing_parent() {
     let done = event(&API, EventKind::TaskComplete, "");
     let with = |status: &str, children| {
         let mut facts = bound(Lang::Zh);
@@ -294,8 +297,8 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
         facts
     };
     let all = ChildCounts { total: 3, done: 3, pending: 0, failed: 0 };
-    let said = said(&done, &with("monitoring", all));
-    assert!(said.contains("node-p") && said.contains("‹/tanmi"), "{said}");
+    let text = injected_text(&done, &with("monitoring", all));
+    assert!(text.contains("node-p") && text.contains("‹/tanmi"), "{text}");
     assert!(!run(&done, &with("monitoring", ChildCounts { done: 2, ..all })).should_respond);
     let with_failure = run(&done, &with("monitoring", ChildCounts { failed: 1, ..all }));
     assert!(with_failure.actions[0].content.contains("其中 1 个失败"), "{with_failure:?}");
@@ -306,13 +309,13 @@ fn the_last_child_that_is_completed_points_to_its_parent() {
     assert!(!run(&done, &off).should_respond);
 }
 
-/// P0 to P5 as they are said, and what is said a minute later.
+/// The text of P0 to P5, and whether it is injected again a minute later.
 #[test]
-fn every_reminder_and_its_throttle() {
+fn reminders_p0_to_p5_inject_expected_text_and_throttle() {
     type Change = fn(&mut NodeFacts);
     let all = Some(ChildCounts { total: 2, done: 2, pending: 0, failed: 0 });
     let none: Option<ChildCounts> = Some(ChildCounts { total: 2, done: 0, pending: 2, failed: 0 });
-    let watching = |node: &mut NodeFacts, children| {
+    let set_monitoring = |node: &mut NodeFacts, children| {
         node.status = "monitoring".into();
         node.children = children;
     };
@@ -332,15 +335,15 @@ fn every_reminder_and_its_throttle() {
                 let node = facts.node.as_mut().unwrap();
                 change(node);
                 match *level {
-                    "P2" => watching(node, all),
-                    "P3" => watching(node, none),
+                    "P2" => set_monitoring(node, all),
+                    "P3" => set_monitoring(node, none),
                     _ => {}
                 }
                 facts.session.seen_context =
                     Some(ContextHash::of(facts.workspace.as_ref().unwrap(), facts.node.as_ref()).to_string());
                 let prompt = event(platform, EventKind::PromptSubmit, "x");
                 let decision = run(&prompt, &facts);
-                let text = said(&prompt, &facts);
+                let text = injected_text(&prompt, &facts);
                 for throttle in decision.throttle {
                     facts.session.last_injected.insert(throttle.key, NOW);
                 }
@@ -356,36 +359,36 @@ fn every_reminder_and_its_throttle() {
     insta::assert_snapshot!(out);
 }
 
-/// The texts of one event that are compared with the specification.
+/// Returns the texts that one event injects.
 fn texts(event: &Event, facts: &Facts) -> Vec<String> {
     run(event, facts).actions.into_iter().map(|action| action.content).collect()
 }
 
 #[test]
-fn session_info_in_chinese_has_the_sentence_of_the_specification() {
+fn session_info_in_chinese_contains_specified_sentence() {
     let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
-    let told = texts(&start, &unbound(Lang::Zh));
-    assert!(told[0].starts_with("你的会话 ID 是 abc123，可以用它调用 session_bind"), "{told:?}");
+    let injected = texts(&start, &unbound(Lang::Zh));
+    assert!(injected[0].starts_with("你的会话 ID 是 abc123，可以用它调用 session_bind"), "{injected:?}");
 }
 
-/// Commands and paths are ours; the other sentences are the specification's.
+/// Commands and paths differ from the specification; the other sentences are equal to it.
 #[test]
-fn memory_flush_in_chinese_has_the_sentences_of_the_specification() {
+fn memory_flush_in_chinese_contains_specified_sentences() {
     let mut before = event(&CURSOR, EventKind::PreCompact, "");
     (before.payload.usage_percent, before.payload.message_count) = (Some(85), Some(30));
-    let told = texts(&before, &unbound(Lang::Zh));
-    let paragraphs: Vec<&str> = told[0].split("\n\n").collect();
+    let injected = texts(&before, &unbound(Lang::Zh));
+    let paragraphs: Vec<&str> = injected[0].split("\n\n").collect();
     assert_eq!(paragraphs[0], "[Memory Flush]");
     let intro = "上下文即将压缩（当前使用率 85%，消息数 30）。请回顾当前对话，将关键事实保存到";
-    assert!(paragraphs[1].starts_with(intro), "{told:?}");
+    assert!(paragraphs[1].starts_with(intro), "{injected:?}");
     assert_eq!(
         paragraphs[2],
         "写入规则：提取关键事实（技术决策、架构选择）、用户偏好（编码风格、工具选择）、项目经历（里程碑、重要变更）"
     );
-    assert!(paragraphs[3].starts_with("写入方式："), "{told:?}");
+    assert!(paragraphs[3].starts_with("写入方式："), "{injected:?}");
     assert!(
         paragraphs[4].ends_with("分类：W(客观事实) / B(项目经历) / O(用户偏好，需标注 confidence)"),
-        "{told:?}"
+        "{injected:?}"
     );
     assert_eq!(
         paragraphs[5..],
@@ -393,25 +396,26 @@ fn memory_flush_in_chinese_has_the_sentences_of_the_specification() {
     );
 }
 
-/// Commands and paths are ours, and so is the remark about facts: whether a compaction happened does not matter.
+/// Commands, paths and the sentence about facts differ from the specification: facts are asked for whether or not a
+/// compaction happened.
 #[test]
-fn session_save_in_chinese_has_the_sentences_of_the_specification() {
+fn session_save_in_chinese_contains_specified_sentences() {
     let mut facts = unbound(Lang::Zh);
     facts.session.total_prompts = 10;
-    let told = texts(&event(&CURSOR, EventKind::Stop, ""), &facts);
-    let paragraphs: Vec<&str> = told[0].split("\n\n").collect();
+    let injected = texts(&event(&CURSOR, EventKind::Stop, ""), &facts);
+    let paragraphs: Vec<&str> = injected[0].split("\n\n").collect();
     assert_eq!(paragraphs[0], "[Session Save]");
-    assert!(paragraphs[1].starts_with("任务已完成。请生成本次会话的摘要并保存"), "{told:?}");
+    assert!(paragraphs[1].starts_with("任务已完成。请生成本次会话的摘要并保存"), "{injected:?}");
     assert_eq!(
         paragraphs[2],
         "摘要要求：主题（一句话）、摘要（100-200 字）、关键决策（列表）、待办事项（如有）"
     );
-    assert!(paragraphs[3].starts_with("同时："), "{told:?}");
+    assert!(paragraphs[3].starts_with("同时："), "{injected:?}");
     assert_eq!(paragraphs[4..], ["注意：内容太少则不操作；完成后不向用户报告"]);
 }
 
 #[test]
-fn memory_in_chinese_has_the_headings_of_the_specification() {
+fn memory_load_in_chinese_contains_specified_headings() {
     let fact =
         FactLine { day: "2026-02-16".into(), letter: "W".into(), content: "决定使用 JWT 认证".into() };
     let memory = MemoryFacts {
@@ -422,12 +426,12 @@ fn memory_in_chinese_has_the_headings_of_the_specification() {
             ..SummaryFacts::default()
         }),
         recent: vec![fact],
-        found: Vec::new(),
+        related: Vec::new(),
     };
     let facts = Facts { memory: Ok(memory), ..bound(Lang::Zh) };
-    let told = texts(&event(&CURSOR, EventKind::SessionStart, ""), &facts);
+    let injected = texts(&event(&CURSOR, EventKind::SessionStart, ""), &facts);
     assert_eq!(
-        told[1],
+        injected[1],
         "## 核心记忆\n\n- 数据库：PostgreSQL\n\n## 上次会话\n\n- 主题：认证\n- 摘要：替换为 JWT\n\n\
          ## 近期事实\n\n- [2026-02-16][W] 决定使用 JWT 认证"
     );

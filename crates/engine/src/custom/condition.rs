@@ -1,4 +1,5 @@
-//! Conditions in CEL: compiled only when everything else about a rule matches, because compiling is what costs.
+//! Conditions of custom rules, in CEL. Compiling one is slow, so it happens only when everything else about the rule
+//! matches.
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use cel::extractors::This;
 use cel::{Context, ExecutionError, Program, Value};
 use tanmi_base::Lang;
 
-/// Lists within lists take seconds, and a hook has not that many.
+/// Deeper nested loops can take seconds, which is too long for a hook.
 const MAX_NESTED_LOOPS: usize = 1;
 const MAX_BYTES: usize = 2000;
 
-/// With where it is, as far as that is known.
+/// An error in a condition. `line` and `column` are 0 if the position is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionError {
     pub line: usize,
@@ -25,8 +26,8 @@ impl ConditionError {
         ConditionError { line: 0, column: 0, zh: zh.into(), en: en.into() }
     }
 
-    /// The language's own words, which are English.
-    fn plain(message: String) -> ConditionError {
+    /// A message of the CEL library, which exists only in English.
+    fn untranslated(message: String) -> ConditionError {
         ConditionError::new(message.clone(), message)
     }
 
@@ -50,11 +51,11 @@ pub(super) fn compile(source: &str) -> Result<Program, ConditionError> {
         let Some(first) = errors.errors.first() else {
             return ConditionError::new("无法解析", "cannot be parsed");
         };
-        let error = readable(&first.msg, source);
-        let place = |number| usize::try_from(number).unwrap_or(0);
-        ConditionError { line: place(first.pos.0), column: place(first.pos.1), ..error }
+        let error = parse_error(&first.msg, source);
+        let position = |number| usize::try_from(number).unwrap_or(0);
+        ConditionError { line: position(first.pos.0), column: position(first.pos.1), ..error }
     })?;
-    if loops(program.expression()) > MAX_NESTED_LOOPS {
+    if loop_depth(program.expression()) > MAX_NESTED_LOOPS {
         return Err(ConditionError::new(
             format!("循环嵌套超过 {MAX_NESTED_LOOPS} 层"),
             format!("loops are nested more than {MAX_NESTED_LOOPS} deep"),
@@ -65,18 +66,19 @@ pub(super) fn compile(source: &str) -> Result<Program, ConditionError> {
 
 pub(super) fn run(program: &Program, context: &Context<'_, '_>) -> Result<bool, ConditionError> {
     match program.execute(context) {
-        Ok(Value::Bool(yes)) => Ok(yes),
+        Ok(Value::Bool(is_met)) => Ok(is_met),
         Ok(other) => {
             let kind = other.type_of();
             let en = format!("the result is {kind}, expected true or false");
             Err(ConditionError::new(format!("结果是 {kind}，应为 true 或 false"), en))
         }
-        Err(error) => Err(ConditionError::plain(error.to_string())),
+        Err(error) => Err(ConditionError::untranslated(error.to_string())),
     }
 }
 
-/// The parser lists every token it would have taken; people need the first half, and a word on JavaScript's ways.
-fn readable(message: &str, source: &str) -> ConditionError {
+/// Shortens a parser message. The parser lists every token it expected, which does not help the user. A condition
+/// with `===` or `!==`, as in JavaScript, gets a hint.
+fn parse_error(message: &str, source: &str) -> ConditionError {
     if message.contains("Recursion limit") {
         return ConditionError::new("嵌套过深", "nested too deeply");
     }
@@ -88,12 +90,12 @@ fn readable(message: &str, source: &str) -> ConditionError {
             format!("{message} (use == and != instead of === and !==)"),
         );
     }
-    ConditionError::plain(message.to_owned())
+    ConditionError::untranslated(message.to_owned())
 }
 
-/// How many loops stand inside each other.
-fn loops(expr: &IdedExpr) -> usize {
-    let inner = parts(expr).into_iter().map(loops).max().unwrap_or(0);
+/// Returns the nesting depth of loops.
+fn loop_depth(expr: &IdedExpr) -> usize {
+    let inner = parts(expr).into_iter().map(loop_depth).max().unwrap_or(0);
     inner + usize::from(matches!(expr.expr, Expr::Comprehension(_)))
 }
 
@@ -118,18 +120,19 @@ fn entry_parts(entry: &cel::common::ast::EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// As in the language the specification's examples are written in: part of a text, or one of a list.
-pub(super) fn includes(This(this): This<Value>, wanted: Value) -> Result<bool, ExecutionError> {
-    match (&this, &wanted) {
+/// The method `includes` of JavaScript, which the examples of the specification use: whether a string contains a
+/// substring, or a list an item.
+pub(super) fn includes(This(this): This<Value>, searched: Value) -> Result<bool, ExecutionError> {
+    match (&this, &searched) {
         (Value::String(text), Value::String(part)) => Ok(text.contains(part.as_str())),
-        (Value::List(list), one) => Ok(list.iter().any(|item| item == one)),
+        (Value::List(list), searched) => Ok(list.iter().any(|item| item == searched)),
         (Value::Null, _) => Ok(false),
         _ => Err(ExecutionError::function_error("includes", "works on strings and lists only")),
     }
 }
 
-/// Everything that can be said about a condition without an event: whether it can be read, and whether what it names
-/// exists.
+/// Checks a condition without an event: whether it compiles, and whether the variables, fields and functions that it
+/// uses exist.
 pub fn check_condition(source: &str) -> Result<(), ConditionError> {
     let program = compile(source)?;
     let sample = super::scope::sample();
@@ -151,15 +154,16 @@ pub fn check_condition(source: &str) -> Result<(), ConditionError> {
 
 fn is_function(name: &str) -> bool {
     let is_operator = !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') || name.starts_with('_');
-    // A name of the language cannot be given to another function: that is how it is known to be one.
+    // `add_function` fails for the name of a built-in function, which shows that the function exists.
     is_operator || name == "includes" || Context::default().add_function(name, || false).is_err()
 }
 
-/// What `type(x)` can be compared with.
+/// The type names that `type(x)` can be compared with.
 const TYPES: &[&str] =
     &["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
 
-/// `node.titel` is found here; what stands in a loop's variable is not looked into.
+/// Checks that variables and fields exist in `sample`, and returns the sample value of the expression if it is known.
+/// This finds misspellings such as `node.titel`. The fields of loop variables (`bound`) are not checked.
 fn check_names(
     expr: &IdedExpr,
     sample: &serde_json::Value,
@@ -173,16 +177,16 @@ fn check_names(
         }
         Expr::Ident(name) => match sample.get(name.trim_start_matches('.')) {
             Some(value) => Ok(Some(value.clone())),
-            None => Err(no_such(name, sample)),
+            None => Err(unknown_name(name, sample)),
         },
         Expr::Select(select) => {
             let Some(value) = check_names(&select.operand, sample, bound)? else { return Ok(None) };
             match value.get(&select.field) {
                 Some(inner) => Ok(Some(inner.clone())),
                 None if select.test => Ok(None),
-                // What rules share among themselves is theirs to name.
+                // `shared` is empty in the sample: rules may share values under any name.
                 None if value.as_object().is_some_and(|map| map.is_empty()) => Ok(None),
-                None if value.is_object() => Err(no_such(&format!(".{}", select.field), &value)),
+                None if value.is_object() => Err(unknown_name(&format!(".{}", select.field), &value)),
                 None => {
                     let field = &select.field;
                     let zh = format!("该值没有字段，不能取 .{field}");
@@ -211,9 +215,9 @@ fn check_names(
     }
 }
 
-fn no_such(name: &str, among: &serde_json::Value) -> ConditionError {
+fn unknown_name(name: &str, object: &serde_json::Value) -> ConditionError {
     let keys: Vec<&str> =
-        among.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
+        object.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
     let keys = keys.join(", ");
     ConditionError::new(
         format!("未知的名称 {name}，可用：{keys}"),
@@ -221,7 +225,8 @@ fn no_such(name: &str, among: &serde_json::Value) -> ConditionError {
     )
 }
 
-/// JSON as the language knows it: all whole numbers of one kind, so that they can be compared and counted with.
+/// Converts JSON to a CEL value. All whole numbers become `int`, so that they can be compared with and added to each
+/// other.
 pub(super) fn to_cel(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,

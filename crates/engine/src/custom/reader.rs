@@ -1,4 +1,4 @@
-//! One entry of a rules file read into a rule, and everything that is wrong with it told.
+//! Reads one entry of a rules file into a rule and collects its flaws.
 
 use serde_json::{Map, Value};
 use tanmi_event::{ActionKind, EventKind, find_platform};
@@ -7,13 +7,13 @@ use super::{CustomRule, RuleFlaw, RuleSource};
 
 const MAX_ID_BYTES: usize = 200;
 const MAX_CONTENT_BYTES: usize = 4000;
-/// A day.
+/// In seconds: one day.
 const MAX_THROTTLE: u32 = 86_400;
 const DEFAULT_PRIORITY: i32 = 50;
 const RULE_KEYS: &[&str] =
     &["id", "name", "match", "priority", "action", "throttle", "stopPropagation", "enabled", "$comment"];
 
-/// A file that is being read, and what was wrong with it so far.
+/// The text of a rules file, and the flaws found so far.
 pub(super) struct Reader {
     text: String,
     pub flaws: Vec<RuleFlaw>,
@@ -29,7 +29,7 @@ impl Reader {
         self.flaws.push(RuleFlaw { line, rule: Some(rule.to_owned()), zh, en, fatal });
     }
 
-    /// The line its id stands on.
+    /// Returns the 1-based line of the rule id; 0 if it is not found.
     fn line_of(&self, rule: &str) -> usize {
         let quoted = serde_json::to_string(rule).unwrap_or_default();
         self.text.find(&quoted).map_or(0, |at| self.text[..at].matches('\n').count() + 1)
@@ -48,16 +48,16 @@ impl Reader {
         }
     }
 
-    /// `None` if the rule cannot be used; why is among the flaws.
+    /// Reads one rule. Returns `None` if the rule cannot be used; the reason is then among the flaws.
     pub fn rule(
         &mut self,
-        at: usize,
+        index: usize,
         entry: &Value,
         source: RuleSource,
         trusted: bool,
     ) -> Option<CustomRule> {
-        let (id, entry) = self.identify(at, entry)?;
-        let before = self.flaws.iter().filter(|flaw| flaw.fatal).count();
+        let (id, entry) = self.identify(index, entry)?;
+        let fatal_before = self.flaws.iter().filter(|flaw| flaw.fatal).count();
         self.unknown_keys(Some(id), entry, RULE_KEYS);
         let empty = Map::new();
         let matching = self.object(id, entry, "match").unwrap_or(&empty).clone();
@@ -81,10 +81,10 @@ impl Reader {
             source,
             trusted,
             enabled: self.flag(id, entry, "enabled").unwrap_or(true),
-            events: self.words(id, &matching, "events", EventKind::from_word, || {
+            events: self.known_words(id, &matching, "events", EventKind::from_word, || {
                 EventKind::ALL.iter().map(|kind| kind.as_str()).collect()
             }),
-            platforms: self.words(id, &matching, "platforms", find_platform, || {
+            platforms: self.known_words(id, &matching, "platforms", find_platform, || {
                 tanmi_event::PLATFORMS.iter().map(|platform| platform.id).collect()
             }),
             condition: self.text(id, &matching, "condition").filter(|text| !text.trim().is_empty()),
@@ -97,20 +97,20 @@ impl Reader {
                 .and_then(|seconds| u32::try_from(seconds).ok()),
             stops,
         };
-        let after = self.flaws.iter().filter(|flaw| flaw.fatal).count();
-        (before == after).then_some(rule)
+        let fatal_after = self.flaws.iter().filter(|flaw| flaw.fatal).count();
+        (fatal_before == fatal_after).then_some(rule)
     }
 
-    /// The id and the fields of an entry, if it has them.
-    fn identify<'v>(&mut self, at: usize, entry: &'v Value) -> Option<(&'v str, &'v Map<String, Value>)> {
-        let name = format!("#{}", at + 1);
+    /// Returns the id and the fields of an entry, if it has a valid id.
+    fn identify<'v>(&mut self, index: usize, entry: &'v Value) -> Option<(&'v str, &'v Map<String, Value>)> {
+        let name = format!("#{}", index + 1);
         let Some(entry) = entry.as_object() else {
             self.fatal(&name, String::from("规则应为对象"), String::from("a rule must be an object"));
             return None;
         };
-        let is_good =
+        let is_valid =
             |id: &&str| !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control);
-        let id = entry.get("id").and_then(Value::as_str).map(str::trim).filter(is_good);
+        let id = entry.get("id").and_then(Value::as_str).map(str::trim).filter(is_valid);
         if id.is_none() {
             let en =
                 format!("id is missing, empty, longer than {MAX_ID_BYTES} bytes or has control characters");
@@ -131,7 +131,7 @@ impl Reader {
         content
     }
 
-    fn wrong(&mut self, rule: &str, key: &str, zh: &str, en: &str) {
+    fn wrong_value(&mut self, rule: &str, key: &str, zh: &str, en: &str) {
         self.fatal(rule, format!("{key} 应为{zh}"), format!("{key} must be {en}"));
     }
 
@@ -144,7 +144,7 @@ impl Reader {
         match from.get(key)? {
             Value::Object(object) => Some(object),
             _ => {
-                self.wrong(rule, key, "对象", "an object");
+                self.wrong_value(rule, key, "对象", "an object");
                 None
             }
         }
@@ -154,7 +154,7 @@ impl Reader {
         match from.get(key)? {
             Value::String(text) => Some(text.clone()),
             _ => {
-                self.wrong(rule, key, "字符串", "a string");
+                self.wrong_value(rule, key, "字符串", "a string");
                 None
             }
         }
@@ -163,7 +163,7 @@ impl Reader {
     fn flag(&mut self, rule: &str, from: &Map<String, Value>, key: &str) -> Option<bool> {
         let flag = from.get(key)?.as_bool();
         if flag.is_none() {
-            self.wrong(rule, key, " true 或 false", "true or false");
+            self.wrong_value(rule, key, " true 或 false", "true or false");
         }
         flag
     }
@@ -179,7 +179,7 @@ impl Reader {
         let number = from.get(key)?.as_i64().filter(|number| (min..=max).contains(number));
         if number.is_none() {
             let (zh, en) = (format!(" {min} 到 {max} 的整数"), format!("a whole number from {min} to {max}"));
-            self.wrong(rule, key, &zh, &en);
+            self.wrong_value(rule, key, &zh, &en);
         }
         number
     }
@@ -190,13 +190,14 @@ impl Reader {
             let words: Vec<&str> = ActionKind::ALL.iter().map(|kind| kind.as_str()).collect();
             let (zh, en) =
                 (format!("其中之一：{}", words.join("、")), format!("one of {}", words.join(", ")));
-            self.wrong(rule, "action.type", &zh, &en);
+            self.wrong_value(rule, "action.type", &zh, &en);
             ActionKind::Reminder
         })
     }
 
-    /// A list of words we know. One we do not know costs itself, unless none is left.
-    fn words<T>(
+    /// Reads a list of known words. Unknown words are reported and left out; the flaw is fatal only if no word
+    /// remains.
+    fn known_words<T>(
         &mut self,
         rule: &str,
         from: &Map<String, Value>,
@@ -209,7 +210,7 @@ impl Reader {
             Some(Value::Array(list)) => list.clone(),
             Some(one @ Value::String(_)) => vec![one.clone()],
             Some(_) => {
-                self.wrong(rule, key, "字符串列表", "a list of strings");
+                self.wrong_value(rule, key, "字符串列表", "a list of strings");
                 return Vec::new();
             }
         };

@@ -1,5 +1,5 @@
-//! What a condition can name: `event, session, config, workspace, node, shared, now`. Made only when the first condition
-//! is looked at.
+//! The variables of a condition: `event, session, config, workspace, node, shared, now`. They are built when the
+//! first condition is evaluated.
 
 use cel::Context;
 use serde_json::{Map, Value, json};
@@ -10,40 +10,40 @@ use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
 use crate::facts::{ChildCounts, Facts, NodeFacts};
 
-/// Conditions look at so much of a prompt; pasted files are longer.
+/// The number of bytes of a prompt that conditions see. Prompts with pasted files can be longer.
 const MAX_PROMPT: usize = 20_000;
 
 pub struct ConditionScope<'a> {
     event: &'a Event,
     facts: &'a Facts,
     context: Option<Context<'static, 'static>>,
-    /// What rules before this one shared, and which spoke.
+    /// Values that earlier rules shared.
     shared: Map<String, Value>,
-    spoke: Vec<Value>,
+    /// Ids of the rules that injected a text (`shared.spoke`).
+    injected: Vec<Value>,
 }
 
 impl<'a> ConditionScope<'a> {
     pub fn new(event: &'a Event, facts: &'a Facts) -> ConditionScope<'a> {
-        ConditionScope { event, facts, context: None, shared: Map::new(), spoke: Vec::new() }
+        ConditionScope { event, facts, context: None, shared: Map::new(), injected: Vec::new() }
     }
 
-    /// A rule has spoken.
-    pub fn spoke(&mut self, id: &str) {
-        self.spoke.push(Value::from(id));
+    pub fn record_injected(&mut self, id: &str) {
+        self.injected.push(Value::from(id));
     }
 
     pub fn share(&mut self, rule: &CustomRule) {
         self.shared.extend(rule.share.clone());
     }
 
-    /// Without a condition everything matches.
-    pub fn holds(&mut self, rule: &CustomRule) -> Result<bool, ConditionError> {
+    /// Returns whether the condition of a rule is met. A rule without a condition always matches.
+    pub fn is_met(&mut self, rule: &CustomRule) -> Result<bool, ConditionError> {
         let Some(source) = &rule.condition else { return Ok(true) };
         let program = condition::compile(source)?;
         let (event, facts) = (self.event, self.facts);
         let context = self.context.get_or_insert_with(|| {
             let mut context = Context::default();
-            // Fails only for a name that the language has already.
+            // Fails only for the name of a built-in function.
             let _ = context.add_function("includes", condition::includes);
             for (name, value) in variables(event, facts) {
                 context.add_variable_from_value(name, to_cel(&value));
@@ -51,7 +51,7 @@ impl<'a> ConditionScope<'a> {
             context
         });
         let mut shared = self.shared.clone();
-        shared.insert(String::from("spoke"), Value::Array(self.spoke.clone()));
+        shared.insert(String::from("spoke"), Value::Array(self.injected.clone()));
         context.add_variable_from_value("shared", to_cel(&Value::Object(shared)));
         condition::run(&program, context)
     }
@@ -127,16 +127,16 @@ fn children(children: ChildCounts) -> Value {
     json!({"total": children.total, "done": children.done, "pending": children.pending})
 }
 
-/// Every name there is, each with something behind it.
+/// Returns every variable with a sample value, in which no optional part is missing.
 pub fn sample() -> Value {
-    let some = Some(ChildCounts::default());
-    let parent = crate::facts::ParentFacts { children: some, ..Default::default() };
+    let counts = Some(ChildCounts::default());
+    let parent = crate::facts::ParentFacts { children: counts, ..Default::default() };
     let facts = Facts {
         now: 0,
         lang: Default::default(),
         session: Default::default(),
         workspace: Some(crate::facts::WorkspaceFacts { progress: Some((0, 0)), ..Default::default() }),
-        node: Some(NodeFacts { children: some, parent: Some(parent), ..Default::default() }),
+        node: Some(NodeFacts { children: counts, parent: Some(parent), ..Default::default() }),
         has_workspaces: false,
         refresh_every: 0,
         disabled_rules: Vec::new(),

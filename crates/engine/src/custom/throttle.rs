@@ -1,17 +1,17 @@
-//! How long a custom rule keeps quiet after it has spoken.
+//! The throttle of custom rules.
 
 use tanmi_event::{Event, EventKind, Throttle};
 
 use super::CustomRule;
-use crate::builtin::QUIET;
+use crate::builtin::DEFAULT_THROTTLE;
 
-/// What the rule asks for; without that, three minutes where it would speak at every prompt.
+/// Returns the throttle that the rule sets. A rule without one is throttled only at prompts, which are frequent.
 pub fn throttle_of(rule: &CustomRule, event: &Event) -> Option<Throttle> {
     let ttl = match rule.throttle {
         Some(seconds) => i64::from(seconds) * 1000,
-        None if event.kind == EventKind::PromptSubmit => QUIET,
+        None if event.kind == EventKind::PromptSubmit => DEFAULT_THROTTLE,
         None => 0,
     };
-    // Apart from the keys of built-in reminders, whatever a rule calls itself.
+    // The prefix keeps the key distinct from the keys of built-in reminders.
     (ttl > 0).then(|| Throttle { key: format!("rule:{}", rule.id), ttl, rule: rule.id.clone() })
 }
