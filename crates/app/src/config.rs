@@ -1,6 +1,7 @@
-//! Settings: `config.json` in the home folder, overlaid by the project's, which may only switch things off.
+//! Settings: `config.json` in the home store, overridden by the `config.json` of the project, which can only disable
+//! features.
 //!
-//! One table says what there is; [`Config`] is what the program reads.
+//! [`SETTINGS`] is the table of all settings; [`Config`] has the values that the program uses.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +22,12 @@ pub enum SettingKind {
         max: u64,
     },
     Word(&'static [&'static str]),
-    /// A number of prompts: `always` is every one, `never` none.
+    /// A number of prompts, or `always` for every prompt, or `never`.
     Prompts,
 }
 
 impl SettingKind {
-    /// The values there are, for people.
+    /// Returns the allowed values, for people.
     pub fn allowed(&self) -> String {
         match self {
             SettingKind::Switch => String::from("true | false"),
@@ -47,7 +48,7 @@ pub struct SettingSpec {
 }
 
 impl SettingSpec {
-    /// A project may only switch things off.
+    /// Returns whether a project may set this value: a project can only disable features.
     fn allows_project_value(&self, value: &str) -> bool {
         matches!(self.kind, SettingKind::Switch) && value == "false"
     }
@@ -189,10 +190,10 @@ pub const SETTINGS: &[SettingSpec] = &[
     },
 ];
 
-/// The settings in force.
+/// The effective settings.
 #[derive(Debug)]
 pub struct Config {
-    /// `None` is `auto`.
+    /// `None` means `auto`.
     pub language: Option<Lang>,
     pub auto_log: bool,
     pub context: ContextLimits,
@@ -201,7 +202,7 @@ pub struct Config {
     pub binding_hints: bool,
     pub ask_for_summary: bool,
     pub custom_rules: bool,
-    /// 0 is never.
+    /// The number of prompts; 0 means never.
     pub context_refresh: u32,
     pub declared_context: bool,
     pub ledger: bool,
@@ -212,7 +213,7 @@ pub struct Config {
     pub share_memory: bool,
     pub ingest_transcripts: bool,
     pub log_retain_days: u32,
-    /// What was found in the files and not used.
+    /// Invalid entries of the files, which are ignored.
     pub warnings: Vec<Error>,
 }
 
@@ -226,7 +227,7 @@ pub struct Setting {
 }
 
 impl Config {
-    /// Without a project the user's own settings count.
+    /// Loads the settings of the user, overridden by those of the project if there is one.
     pub fn load(home: &Path, project: Option<&Path>) -> Config {
         let (settings, warnings) = read_all(home, project);
         let value =
@@ -278,7 +279,7 @@ fn project_file(project: &Path) -> PathBuf {
     project.join(PROJECT_DIR).join("config.json")
 }
 
-/// Every setting with its value and source, and what is wrong in the files.
+/// Returns every setting with its value and source, and the errors in the files.
 pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error>) {
     let mut settings: Vec<Setting> =
         SETTINGS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
@@ -314,7 +315,7 @@ pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error
     (settings, warnings)
 }
 
-/// Writes one setting; whatever else is in the file stays.
+/// Writes one setting and keeps everything else in the file.
 pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Result<Setting> {
     let for_project = project.is_some();
     let path = &project.map_or_else(|| home_file(home), project_file);
@@ -323,7 +324,7 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     if for_project && !key.allows_project_value(&text) {
         return Err(Error::NotForProjects { key: key.name });
     }
-    // The lock is the user's also for a project's file, so that none is left in the repository.
+    // The lock is in the home store, also for the file of a project, so that no lock file is left in the repository.
     fs::create_private_dir(home).map_err(Error::io(home))?;
     let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
     let mut values = read_file(path)?;

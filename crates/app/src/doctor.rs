@@ -1,6 +1,6 @@
-//! Whether what is stored is in order, here and in the home store; and mending what has one answer.
+//! Checks of the project store and the home store, and repairs that need no decision by the user.
 //!
-//! What is installed in agents' files is looked at elsewhere: nothing here knows any agent.
+//! The installation in the files of clients is checked by the command line, not here.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,13 @@ use crate::{App, Result, config, declared};
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     Fine,
-    /// Worth knowing, nothing to do.
+    /// For information; there is nothing to fix.
     Note,
-    /// Would be mended with `--fix`.
+    /// `--fix` repairs it.
     Mendable,
+    /// It was repaired.
     Mended,
-    /// Only a person can.
+    /// Only the user can fix it.
     ByHand,
 }
 
@@ -31,7 +32,7 @@ pub struct CheckResult {
     pub check: &'static str,
     pub health: Health,
     pub text: String,
-    /// What to do about it.
+    /// What the user can do about it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub advice: String,
 }
@@ -46,10 +47,10 @@ impl CheckResult {
     }
 }
 
-/// A session without a sign of life for so long is over.
-const OVER: Millis = 30 * 86_400_000;
-/// What is younger may be in the making.
-const SETTLED: Millis = 60_000;
+/// The state of a session that was inactive for longer can be deleted.
+const INACTIVE_AFTER: Millis = 30 * 86_400_000;
+/// A younger state file is not reported as broken, because it may be just being written.
+const MIN_AGE: Millis = 60_000;
 
 struct Doctor<'a> {
     app: &'a App,
@@ -59,35 +60,35 @@ struct Doctor<'a> {
 }
 
 impl App {
-    /// Looks at everything that is stored. With `fix`, what has one answer is mended.
+    /// Runs all checks. With `fix`, repairs what needs no decision by the user.
     pub fn run_checks(&self, fix: bool) -> Vec<CheckResult> {
         let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
-        doctor.silence();
+        doctor.injection();
         doctor.settings();
         doctor.permissions();
         doctor.sessions();
         doctor.leftovers();
         doctor.rules();
-        // What one cannot look at is one finding, and the others are looked at all the same.
+        // A check that fails is reported as one result, and the other checks still run.
         let outcome = doctor.bindings();
-        doctor.or_say("bindings", outcome);
+        doctor.report_error("bindings", outcome);
         let outcome = doctor.workspaces();
-        doctor.or_say("workspaces", outcome);
+        doctor.report_error("workspaces", outcome);
         let outcome = doctor.memory();
-        doctor.or_say("memory", outcome);
+        doctor.report_error("memory", outcome);
         doctor.out
     }
 }
 
 impl Doctor<'_> {
-    fn say(&mut self, check: &'static str, health: Health, zh: String, en: String) {
+    fn report(&mut self, check: &'static str, health: Health, zh: String, en: String) {
         self.out.push(CheckResult::new(check, health, self.lang.pick(zh, en)));
     }
 
-    fn or_say(&mut self, check: &'static str, outcome: Result<()>) {
+    fn report_error(&mut self, check: &'static str, outcome: Result<()>) {
         if let Err(error) = outcome {
             let message = error.message(self.lang);
-            self.say(check, Health::ByHand, message.clone(), message);
+            self.report(check, Health::ByHand, message.clone(), message);
             self.advise("检查该文件及其权限", "check the file and its permissions");
         }
     }
@@ -99,31 +100,31 @@ impl Doctor<'_> {
         }
     }
 
-    /// Something with one answer: mended now, or waiting for `--fix`.
+    /// Reports a problem, and runs `repair` if `fix` is set.
     fn repair(&mut self, check: &'static str, zh: String, en: String, repair: impl FnOnce() -> Result<()>) {
-        let (health, why) = match self.fix.then(repair) {
+        let (health, failure) = match self.fix.then(repair) {
             None => (Health::Mendable, None),
             Some(Ok(())) => (Health::Mended, None),
             Some(Err(error)) => (Health::ByHand, Some(error)),
         };
-        self.say(check, health, zh, en);
-        if let Some(error) = why {
+        self.report(check, health, zh, en);
+        if let Some(error) = failure {
             self.advise(&error.message(Lang::Zh), &error.message(Lang::En));
         }
     }
 
-    fn fine(&mut self, check: &'static str, zh: String, en: String) {
-        self.say(check, Health::Fine, zh, en);
+    fn report_fine(&mut self, check: &'static str, zh: String, en: String) {
+        self.report(check, Health::Fine, zh, en);
     }
 
-    fn silence(&mut self) {
+    fn injection(&mut self) {
         if self.app.env.disabled {
             let (zh, en) =
                 ("注入已停用：设置了 TANMI_DISABLE", "injection is disabled: TANMI_DISABLE is set");
-            self.say("silence", Health::ByHand, zh.into(), en.into());
+            self.report("silence", Health::ByHand, zh.into(), en.into());
             self.advise("取消环境变量 TANMI_DISABLE", "unset TANMI_DISABLE");
         } else if pause::paused_until(self.app.home(), self.app.now()).is_some() {
-            self.say("silence", Health::ByHand, "注入已暂停".into(), "injection is paused".into());
+            self.report("silence", Health::ByHand, "注入已暂停".into(), "injection is paused".into());
             self.advise("tanmi resume", "tanmi resume");
         }
     }
@@ -132,25 +133,25 @@ impl Doctor<'_> {
         let (_, errors) = config::read_all(self.app.home(), Some(self.app.project()));
         for error in &errors {
             let message = error.message(self.lang);
-            self.say("settings", Health::ByHand, message.clone(), message);
+            self.report("settings", Health::ByHand, message.clone(), message);
             self.advise("修正该文件，或运行 tanmi config set", "fix the file, or run tanmi config set");
         }
         if errors.is_empty() {
-            self.fine("settings", "设置：没有错误".into(), "settings: no errors".into());
+            self.report_fine("settings", "设置：没有错误".into(), "settings: no errors".into());
         }
     }
 
-    /// What is in the home store is for its owner alone.
+    /// Checks that only the owner can access the home store.
     fn permissions(&mut self) {
         let home = self.app.home().to_owned();
         let open = open_to_others(&home);
         if !home.is_dir() {
-            self.fine("home", "主目录存储：尚未创建".into(), "home store: not created yet".into());
+            self.report_fine("home", "主目录存储：尚未创建".into(), "home store: not created yet".into());
             return;
         }
         if open.is_empty() {
             let shown = home.display();
-            self.fine(
+            self.report_fine(
                 "home",
                 format!("主目录存储：{shown} 仅所有者可访问"),
                 format!("home store: only the owner can access {shown}"),
@@ -163,7 +164,7 @@ impl Doctor<'_> {
         );
         self.repair("home", zh, en, || {
             for path in &open {
-                close(path).map_err(crate::Error::io(path))?;
+                restrict(path).map_err(crate::Error::io(path))?;
             }
             Ok(())
         });
@@ -193,7 +194,7 @@ impl Doctor<'_> {
             });
         } else {
             let count = all.len();
-            self.fine(
+            self.report_fine(
                 "bindings",
                 format!("绑定：没有问题（会话：{count}）"),
                 format!("bindings: no problems (sessions: {count})"),
@@ -205,18 +206,18 @@ impl Doctor<'_> {
     fn sessions(&mut self) {
         let states = States::new(self.app.home());
         let now = self.app.now();
-        let (latest, broken, old) = states.summarize(now - OVER, now - SETTLED);
+        let (latest, broken, old) = states.summarize(now - INACTIVE_AFTER, now - MIN_AGE);
         match latest {
             Some((at, platform)) => {
                 let when = tanmi_base::clock::local_stamp(at);
-                self.fine(
+                self.report_fine(
                     "sessions",
                     format!("会话：最近活动 {when}，{platform}"),
                     format!("sessions: last activity {when}, {platform}"),
                 );
             }
             None => {
-                self.say(
+                self.report(
                     "sessions",
                     Health::Note,
                     "会话：还没有运行过钩子".into(),
@@ -242,13 +243,13 @@ impl Doctor<'_> {
                 format!("sessions: {old} inactive for more than 30 days; --fix deletes the state"),
             );
             self.repair("sessions", zh, en, || {
-                states.prune(now - OVER);
+                states.prune(now - INACTIVE_AFTER);
                 Ok(())
             });
         }
     }
 
-    /// Temporary files of processes that died.
+    /// Checks for temporary files that interrupted processes left behind.
     fn leftovers(&mut self) {
         let mut found = Vec::new();
         for root in [self.app.home().to_owned(), self.app.project().join(STORE_DIR)] {
@@ -266,8 +267,8 @@ impl Doctor<'_> {
 
     fn workspaces(&mut self) -> Result<()> {
         let store = self.app.store(self.app.project());
-        let read_headers = store.read_headers()?;
-        for (id, _) in &read_headers {
+        let headers = store.read_headers()?;
+        for (id, _) in &headers {
             let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
             if index.exists() && !tanmi_index::is_sound(&index) {
                 let (zh, en) =
@@ -279,9 +280,9 @@ impl Doctor<'_> {
             }
             let report = match store.check(id, self.fix, self.app.now()) {
                 Ok(report) => report,
-                // One that cannot be looked at does not hide the others.
+                // A workspace that cannot be checked does not stop the checks of the others.
                 Err(error) => {
-                    self.or_say("workspaces", Err(error.into()));
+                    self.report_error("workspaces", Err(error.into()));
                     continue;
                 }
             };
@@ -294,22 +295,26 @@ impl Doctor<'_> {
                 let position = finding.line.map_or(String::new(), |line| format!(":{line}"));
                 let flaw = finding.flaw.message(self.lang);
                 let text = format!("{}{position}: {flaw}", finding.path.display());
-                self.say("workspaces", health, text.clone(), text);
+                self.report("workspaces", health, text.clone(), text);
                 if health == Health::ByHand {
                     self.advise("手动修正该文件", "fix the file by hand");
                 }
             }
             if report.findings.is_empty() {
                 let nodes = report.nodes;
-                self.fine(
+                self.report_fine(
                     "workspaces",
                     format!("工作区 {id}：没有问题（节点：{nodes}）"),
                     format!("workspace {id}: no problems (nodes: {nodes})"),
                 );
             }
         }
-        if read_headers.is_empty() {
-            self.fine("workspaces", "工作区：此项目中没有".into(), "workspaces: none in this project".into());
+        if headers.is_empty() {
+            self.report_fine(
+                "workspaces",
+                "工作区：此项目中没有".into(),
+                "workspaces: none in this project".into(),
+            );
         }
         Ok(())
     }
@@ -317,7 +322,7 @@ impl Doctor<'_> {
     fn memory(&mut self) -> Result<()> {
         if let Some(Err(error)) = self.app.memory_model_load() {
             let (zh, en) = (error.message(Lang::Zh), error.message(Lang::En));
-            self.say(
+            self.report(
                 "memory",
                 Health::ByHand,
                 format!("记忆：{zh}；只能按关键词搜索"),
@@ -330,7 +335,7 @@ impl Doctor<'_> {
         }
         let folder = self.app.memory_folder();
         if !folder.exists() {
-            self.fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
+            self.report_fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
         }
         let index = folder.index();
@@ -348,7 +353,7 @@ impl Doctor<'_> {
         if stats.bad_lines > 0 {
             let count = stats.bad_lines;
             let shown = folder.dir().display();
-            self.say(
+            self.report(
                 "memory",
                 Health::ByHand,
                 format!("记忆：{shown} 中有 {count} 行无法解析"),
@@ -360,7 +365,7 @@ impl Doctor<'_> {
             );
         } else {
             let (facts, summaries) = (stats.facts, stats.summaries);
-            self.fine(
+            self.report_fine(
                 "memory",
                 format!("记忆：没有问题（事实：{facts}，摘要：{summaries}）"),
                 format!("memory: no problems (facts: {facts}, summaries: {summaries})"),
@@ -372,23 +377,22 @@ impl Doctor<'_> {
     fn rules(&mut self) {
         let (project, trust) = (self.app.project(), Trust::new(self.app.home()));
         let memory = self.app.memory_folder();
-        let declares =
+        let has_declarations =
             [declared::FILE, "subagents"].iter().any(|name| project.join(PROJECT_DIR).join(name).exists());
-        let is_wary =
-            !trust.has_project(project) && (declares || memory.exists() && !trust.has_project(memory.dir()));
-        if is_wary {
+        let has_untrusted_memory = memory.exists() && !trust.has_project(memory.dir());
+        if !trust.has_project(project) && (has_declarations || has_untrusted_memory) {
             let (zh, en) = (
                 "信任：此项目未被信任，随项目而来的记忆和声明的上下文不会注入",
                 "trust: this project is not trusted; memory and declared context that came with it are not injected",
             );
-            self.say("trust", Health::ByHand, zh.into(), en.into());
+            self.report("trust", Health::ByHand, zh.into(), en.into());
             self.advise("查看这些内容，然后运行 tanmi trust", "review this content, then run tanmi trust");
         }
         for (path, reason) in self.app.declared_flaws() {
             let path = path.display();
             let (zh, en) =
                 (format!("声明的上下文：{path}: {reason}"), format!("declared context: {path}: {reason}"));
-            self.say("context", Health::ByHand, zh, en);
+            self.report("context", Health::ByHand, zh, en);
             self.advise(
                 "修正该文件；运行 tanmi context show 查看结果",
                 "fix the file; run tanmi context show to see the result",
@@ -397,7 +401,7 @@ impl Doctor<'_> {
         for checked in self.app.rules_check(None) {
             for flaw in &checked.flaws {
                 let text = format!("{}:{}: {}", checked.path, flaw.line, flaw.message);
-                self.say("rules", Health::ByHand, format!("规则：{text}"), format!("rules: {text}"));
+                self.report("rules", Health::ByHand, format!("规则：{text}"), format!("rules: {text}"));
                 self.advise(
                     "修正该文件；运行 tanmi rules check 验证",
                     "fix the file; run tanmi rules check to verify it",
@@ -405,7 +409,7 @@ impl Doctor<'_> {
             }
             if !checked.trusted {
                 let path = &checked.path;
-                self.say(
+                self.report(
                     "rules",
                     Health::ByHand,
                     format!("规则：{path} 未被信任，其中的规则不会执行"),
@@ -424,22 +428,23 @@ impl Doctor<'_> {
 fn open_to_others(home: &Path) -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = Vec::new();
-    let mut look = |path: &Path| {
+    let mut check = |path: &Path| {
         let mode = std::fs::symlink_metadata(path).map(|meta| (meta.is_symlink(), meta.permissions().mode()));
         if mode.is_ok_and(|(is_link, mode)| !is_link && mode & 0o077 != 0) {
             found.push(path.to_owned());
         }
     };
     if home.is_dir() {
-        // Behind a closed door nothing else can be read; a home store that is a project too has other files in it.
-        look(home);
+        // Only the files of the home store are checked: if the home folder is also a project, the folder has other
+        // files.
+        check(home);
     }
     for name in
         ["session-bindings.json", "config.json", "trust.json", "registry.json", "state", "ledger", "install"]
     {
         let path = home.join(name);
         if path.exists() {
-            look(&path);
+            check(&path);
         }
     }
     found
@@ -451,18 +456,18 @@ fn open_to_others(_: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(unix)]
-fn close(path: &Path) -> std::io::Result<()> {
+fn restrict(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = if path.is_dir() { 0o700 } else { 0o600 };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn close(_: &Path) -> std::io::Result<()> {
+fn restrict(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gone is gone, whoever took it.
+/// Deletes a file. A file that is already missing is not an error.
 fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if !fs::is_absent(&error) => Err(crate::Error::io(path)(error)),

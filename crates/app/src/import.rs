@@ -1,5 +1,5 @@
-//! `sessions.json`, where an older layout kept a project's bindings: taken over once per content. What the home store
-//! knows already, and what was unbound since, wins.
+//! Imports bindings from `sessions.json`, the file of an older layout in the project store. Each content is imported
+//! once. Bindings in the home store and later unbinds take precedence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,39 +25,39 @@ struct OldBinding {
     bound_at: Option<Millis>,
 }
 
-/// How many bindings were taken over. A file that cannot be read is nobody's.
+/// Imports the bindings of a project and returns their number. A file that cannot be read is ignored.
 pub fn sessions(home: &Path, project: &Path, now: Millis) -> usize {
     let path = project.join(STORE_DIR).join("sessions.json");
     let Some(bytes) = fs::read_limited(&path, 16 << 20).ok().flatten() else { return 0 };
     let Ok(file) = serde_json::from_slice::<SessionsFile>(&bytes) else { return 0 };
-    if !is_news(home, &path, &bytes) {
+    if !mark_imported(home, &path, &bytes) {
         return 0;
     }
     let (bindings, states) = (Bindings::new(home), States::new(home));
-    let mut taken = 0;
+    let mut imported = 0;
     for (session, old) in file.bindings {
-        // What is wrong with one is not wrong with the others.
+        // A malformed binding does not affect the others.
         let Ok(old) = serde_json::from_value::<OldBinding>(old) else { continue };
         let is_known = !matches!(bindings.find(&session), Ok(None)) || states.read(&session).unbound;
-        let is_sound = WorkspaceId::parse(&old.workspace_id).is_ok();
-        if is_known || !is_sound {
+        let is_valid = WorkspaceId::parse(&old.workspace_id).is_ok();
+        if is_known || !is_valid {
             continue;
         }
         let binding = Binding {
             workspace_id: old.workspace_id,
             focused_node_id: old.focused_node_id.filter(|id| NodeId::parse(id).is_ok()),
-            // Counted from now: it would be stale at once otherwise.
+            // At least about now: an older binding would be stale at once.
             bound_at: old.bound_at.unwrap_or(now).max(now - 1),
             project: project.to_owned(),
             other: Default::default(),
         };
-        taken += usize::from(bindings.bind(&session, &binding).is_ok());
+        imported += usize::from(bindings.bind(&session, &binding).is_ok());
     }
-    taken
+    imported
 }
 
-/// Whether this content was never taken over. From now on it was.
-fn is_news(home: &Path, path: &Path, bytes: &[u8]) -> bool {
+/// Marks this content as imported. Returns false if it was imported before or the mark cannot be written.
+fn mark_imported(home: &Path, path: &Path, bytes: &[u8]) -> bool {
     let (key, digest) = (path.display().to_string(), hash::md5_hex(bytes));
     let file = home.join("imports.json");
     let read = || -> BTreeMap<String, String> {

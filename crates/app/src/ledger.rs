@@ -1,4 +1,4 @@
-//! The ledger as people ask for it: what was said, to whom, when, and what it cost.
+//! Queries of the ledger: filtered entries, totals and injected texts.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ pub struct LedgerFilter {
     pub since: Option<String>,
     pub until: Option<String>,
     pub limit: usize,
-    /// With the exact texts.
+    /// Whether to include the injected texts.
     pub texts: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct LedgerView {
-    /// The latest `limit` of them, oldest first.
+    /// The latest `limit` entries, oldest first.
     pub entries: Vec<LedgerLine>,
     pub total: Totals,
     pub days: BTreeMap<String, Totals>,
     pub sessions: BTreeMap<String, Totals>,
-    /// Lines of the files that could not be read.
+    /// The number of lines that could not be parsed.
     pub unreadable: usize,
 }
 
@@ -70,15 +70,15 @@ impl App {
         let ledger = Ledger::new(self.home());
         self.prune_ledger();
         let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
-        let is =
+        let is_wanted =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
         let entries: Vec<LedgerEntry> = read
             .entries
             .into_iter()
             .filter(|entry| {
-                is(&filter.session, &entry.session)
-                    && is(&filter.event, &entry.event)
-                    && is(&filter.platform, &entry.platform)
+                is_wanted(&filter.session, &entry.session)
+                    && is_wanted(&filter.event, &entry.event)
+                    && is_wanted(&filter.platform, &entry.platform)
                     && filter.rule.as_ref().is_none_or(|rule| entry.rules.contains(rule))
             })
             .collect();
@@ -102,16 +102,16 @@ impl App {
         Ok(view)
     }
 
-    /// The exact text behind a line of the ledger, but for its secrets.
+    /// Returns the injected text of a ledger entry, with secrets masked.
     pub fn ledger_text(&self, digest: &str) -> Result<String> {
         let missing =
             || Error::TextNotFound { digest: tanmi_base::text::fit(&tanmi_base::text::one_line(digest), 60) };
         Ledger::new(self.home()).text(digest).ok_or_else(missing)
     }
 
-    /// Days that are old enough go. Trouble with that is nobody's who asked for something else.
+    /// Deletes expired days. Errors are ignored: they do not concern the call that triggered it.
     pub(crate) fn prune_ledger(&self) {
-        let kept = Millis::from(self.config().log_retain_days) * 86_400_000;
-        let _ = Ledger::new(self.home()).prune(&clock::utc_day(self.now() - kept));
+        let retained = Millis::from(self.config().log_retain_days) * 86_400_000;
+        let _ = Ledger::new(self.home()).prune(&clock::utc_day(self.now() - retained));
     }
 }

@@ -1,7 +1,7 @@
-//! Use cases. Command line, MCP and HTTP all call these; none of them has logic of its own.
+//! Use cases. The command line, MCP and HTTP interfaces call these functions and have no logic of their own.
 //!
-//! Everything the outside world decides (home, working directory, who is calling, the clock) arrives in [`Env`], so that
-//! nothing here reads the environment or a terminal.
+//! Everything that depends on the environment (home store, working directory, operator, clock) arrives in [`Env`].
+//! Nothing here reads environment variables or a terminal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -37,31 +37,32 @@ use config::Config;
 pub use error::{Error, Result};
 use registry::Registry;
 
-/// What the outside world decides.
+/// The environment of the program.
 #[derive(Clone, Debug)]
 pub struct Env {
+    /// The home store.
     pub home: PathBuf,
     pub cwd: PathBuf,
-    /// Overrides the search for the project of `cwd`.
+    /// Replaces the search for the project of `cwd`.
     pub project: Option<PathBuf>,
     pub operator: Operator,
     pub locale: Lang,
     pub clock: fn() -> Millis,
-    /// Agents must show that they know the rules; people may.
+    /// Whether a call must pass the current `rulesHash`. Agents must; for people it is optional.
     pub strict_rules: bool,
-    /// The user's own folder, where their global rules are.
+    /// The home folder of the user, which contains their global rules.
     pub user: Option<PathBuf>,
-    /// What the events that are raised here are reported by.
+    /// The source of the events that are raised here.
     pub source: Source,
-    /// Nothing is to be said to any agent.
+    /// Whether injection is disabled.
     pub disabled: bool,
-    /// The declaration of the machine or container.
+    /// The `context.json` of the machine or container.
     pub context: Option<PathBuf>,
-    /// The session that the environment names, if it does.
+    /// The session id from the environment, if it is set.
     pub session: Option<String>,
-    /// A program that stays compares all files once when it first opens a workspace.
+    /// Whether this is a server. A server compares all files once when it first opens a workspace.
     pub long_running: bool,
-    /// Calls come over the network: the process that started this one is nobody's client.
+    /// Whether calls come over the network. Then the parent process is not the client of the caller.
     pub remote: bool,
 }
 
@@ -72,11 +73,11 @@ pub struct App {
     registry: Registry,
     stores: Mutex<HashMap<PathBuf, Arc<FileStore>>>,
     scanned: Mutex<BTreeSet<WorkspaceId>>,
-    /// The id of a connection that nothing else names.
+    /// The generated session id of a connection that has no other session id.
     connection: OnceLock<String>,
 }
 
-/// A workspace and where it is kept.
+/// A workspace and the store that contains it.
 #[derive(Clone)]
 pub struct WorkspaceRef {
     pub store: Arc<FileStore>,
@@ -118,7 +119,7 @@ impl App {
         (self.env.clock)()
     }
 
-    /// The language for texts about `text`; without text, that of the locale. A setting overrides both.
+    /// Returns the language of `text`, or of the locale if there is none. A setting overrides both.
     pub fn lang(&self, text: Option<&str>) -> Lang {
         self.config.language.or_else(|| Lang::of_text(text?)).unwrap_or(self.env.locale)
     }
@@ -136,19 +137,19 @@ impl App {
         if self.env.strict_rules { RulesCheck::Required(given) } else { RulesCheck::IfGiven(given) }
     }
 
-    /// The store of a project, opened once.
+    /// Returns the store of a project. Each store is opened once.
     pub fn store(&self, project: &Path) -> Arc<FileStore> {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         stores.entry(project.to_owned()).or_insert_with(|| Arc::new(FileStore::new(project))).clone()
     }
 
-    /// Finds a workspace by id from anywhere, or, without an id, the one that the session of this shell is bound to, or
-    /// the only active one of this project.
+    /// Finds a workspace by id in any known project. Without an id, returns the workspace that the session of this
+    /// shell is bound to, or else the only active workspace of this project.
     pub fn locate(&self, id: Option<&str>) -> Result<WorkspaceRef> {
         let ws = self.find(id)?;
         let is_first = self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert(ws.id.clone());
         if is_first {
-            // A project that was moved or cloned is known again as soon as it is used.
+            // Registers a project that was moved or cloned.
             let _ = self.registry.record(&ws.id, ws.store.project());
             if self.env.long_running {
                 ws.store.rescan(&ws.id, self.now())?;
@@ -158,14 +159,14 @@ impl App {
     }
 
     fn find(&self, id: Option<&str>) -> Result<WorkspaceRef> {
-        let here = self.store(&self.project);
+        let store = self.store(&self.project);
         let bound = if id.is_none() { self.env_session_binding() } else { None };
         let Some(raw) = id.or(bound.as_ref().map(|bound| bound.workspace_id.as_str())) else {
             return self.only_active();
         };
         let id = WorkspaceId::parse(raw)?;
-        if here.exists(&id) {
-            return Ok(WorkspaceRef { store: here, id });
+        if store.exists(&id) {
+            return Ok(WorkspaceRef { store, id });
         }
         if let Some(project) = self.registry.find(&id)? {
             return Ok(WorkspaceRef { store: self.store(&project), id });
@@ -174,30 +175,30 @@ impl App {
         Err(tanmi_workspace::Error::WorkspaceNotFound { id: id.to_string(), existing }.into())
     }
 
-    /// The node in focus, for calls that name none.
+    /// Returns the focused node, for calls without a node id.
     pub fn focused_node(&self, workspace: Option<&str>) -> Result<String> {
         let ws = self.locate(workspace)?;
         let focus = self.focus_of(&ws)?;
         focus.map(|id| id.to_string()).ok_or(Error::NoFocus { workspace: ws.id })
     }
 
-    /// The focus of the session in whose shell this runs, if there still is such a node, else the workspace's.
+    /// Returns the focus of the session of this shell if that node still exists, else the focus of the workspace.
     pub(crate) fn focus_of(&self, ws: &WorkspaceRef) -> Result<Option<NodeId>> {
-        let own = self.env_session_focus(&ws.id);
-        self.view(ws, |tx| match &own {
-            Some(own) if tx.brief(own)?.is_some() => Ok(Some(own.clone())),
+        let session_focus = self.env_session_focus(&ws.id);
+        self.view(ws, |tx| match &session_focus {
+            Some(focus) if tx.brief(focus)?.is_some() => Ok(Some(focus.clone())),
             _ => Ok(tx.workspace()?.focused_node_id),
         })
     }
 
-    /// What the session has in focus in whose shell this runs.
+    /// Returns the focus of the session of this shell, if it is bound to `workspace`.
     pub fn env_session_focus(&self, workspace: &WorkspaceId) -> Option<NodeId> {
         let bound = self.env_session_binding().filter(|bound| bound.workspace_id == workspace.as_str())?;
         NodeId::parse(bound.focused_node_id.as_deref()?).ok()
     }
 
-    /// The binding of the session in whose shell this runs, if it is to something in this project. A server has no session
-    /// of its own.
+    /// Returns the binding of the session of this shell, if it is bound to a workspace of this project. A server
+    /// has no session of its own.
     fn env_session_binding(&self) -> Option<session::SessionBinding> {
         let session = self.env.session.as_deref().filter(|_| !self.env.long_running)?;
         self.binding_of(session).ok().flatten().filter(|bound| bound.project == self.project)
@@ -213,7 +214,7 @@ impl App {
         }
     }
 
-    /// Active workspaces, this project's first, at most 20.
+    /// Returns at most 20 active workspaces, those of this project first.
     fn known_workspaces(&self) -> Result<Vec<(WorkspaceId, String)>> {
         let mut known = active_workspaces(&self.store(&self.project))?;
         for (id, entry) in self.registry.entries()? {
@@ -226,12 +227,12 @@ impl App {
     }
 
     fn is_active(&self, project: &Path, id: &WorkspaceId) -> bool {
-        let read_headers = self.store(project).read_headers().unwrap_or_default();
-        let head = read_headers.into_iter().find(|(known, _)| known == id);
+        let headers = self.store(project).read_headers().unwrap_or_default();
+        let head = headers.into_iter().find(|(known, _)| known == id);
         head.is_some_and(|(_, head)| head.is_some_and(|head| head.status == WorkspaceStatus::Active))
     }
 
-    /// Deletes what has been in the trash long enough. Whoever deleted or created something is not told of trouble here.
+    /// Deletes expired entries of the trash. Errors are ignored: they do not concern the call that triggered it.
     fn prune_trash(&self, store: &FileStore) {
         let _ = store.prune_trash(self.now(), self.config.trash_retain_days);
     }
@@ -253,35 +254,36 @@ impl App {
         Ok(store::view(ws.store.as_ref(), &ws.id, self.now(), work)?)
     }
 
-    /// As [`App::notices`], for a server, which has nobody to tell them to: into the log in the home store.
+    /// Writes [`App::notices`] to the log in the home store. For a server, which cannot show them to a user.
     pub fn log_notices(&self) {
         for notice in self.notices(Lang::En) {
             pipeline::write_log(self.home(), self.now(), &notice);
         }
     }
 
-    /// What recovery kept aside while this program ran: the person should know.
+    /// Returns messages about kept copies and damaged journals that recovery found while this program ran. The user
+    /// should see them.
     pub fn notices(&self, lang: Lang) -> Vec<String> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notices = Vec::new();
         for store in stores.values() {
             for (id, recovery) in store.take_recoveries() {
-                for (path, aside) in recovery.kept {
+                for (path, kept_copy) in recovery.kept {
                     let zh = format!(
                         "{id}：{path} 已被手动修改，没有覆盖；Tanmi 的版本保留在 {}",
-                        aside.display()
+                        kept_copy.display()
                     );
                     let en = format!(
                         "{id}: {path} was edited by hand and was not overwritten; the version of Tanmi is kept in {}",
-                        aside.display()
+                        kept_copy.display()
                     );
                     notices.push(lang.pick(zh, en));
                 }
-                if let Some(aside) = recovery.damaged {
-                    let zh = format!("{id}：重做日志已损坏；无法读取的部分保留在 {}", aside.display());
+                if let Some(kept_copy) = recovery.damaged {
+                    let zh = format!("{id}：重做日志已损坏；无法读取的部分保留在 {}", kept_copy.display());
                     let en = format!(
                         "{id}: the journal was damaged; the unreadable part is kept in {}",
-                        aside.display()
+                        kept_copy.display()
                     );
                     notices.push(lang.pick(zh, en));
                 }
@@ -291,7 +293,8 @@ impl App {
     }
 }
 
-/// Active workspaces, and those that cannot be read: a slip of the pen must not make the choice another one.
+/// Returns active workspaces and those that cannot be read. If a workspace with a typo in its file were left out, a
+/// call without a workspace id could silently use another workspace.
 fn active_workspaces(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
     let active = store.read_headers()?.into_iter().filter_map(|(id, head)| match head {
         Some(head) => (head.status == WorkspaceStatus::Active).then_some((id, head.name)),

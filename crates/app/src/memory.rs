@@ -1,4 +1,4 @@
-//! Use cases of memory: saving, finding, keeping house.
+//! Use cases for memory: save, search, list, edit, forget and restore.
 
 use std::path::{Path, PathBuf};
 
@@ -45,28 +45,28 @@ pub struct NewSummary {
 #[serde(rename_all = "camelCase")]
 pub struct SaveResult {
     pub id: String,
-    /// It was there already: nothing was stored.
+    /// Whether a memory with the same content existed, so that nothing was stored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
-    /// Kinds of secrets that were taken out before anything was written.
+    /// Kinds of secrets that were masked before the text was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub masked: Vec<&'static str>,
-    /// What says something like it; if one of them no longer holds, save again with `supersedes`.
+    /// Similar facts. If one of them is outdated, the caller can save again with `supersedes`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<Memory>,
 }
 
-/// A memory as every face shows it.
+/// A memory as all interfaces show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
     pub id: String,
     pub content: String,
-    /// W, B, O; S for a summary, T for a turn of a conversation.
+    /// W, B or O for a fact, S for a summary, T for a turn.
     #[serde(rename = "type")]
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// The file it is in.
+    /// The file that contains it.
     pub source: String,
     pub timestamp: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -77,12 +77,13 @@ pub struct Memory {
     pub entities: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// What was said before and after it, for a turn of a conversation.
+    /// For a turn: the beginning of the turn before it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub before: String,
+    /// For a turn: the beginning of the turn after it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub after: String,
-    /// Forgotten or replaced.
+    /// Whether it is forgotten or superseded.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
     #[serde(rename = "replacedBy", skip_serializing_if = "String::is_empty")]
@@ -114,7 +115,7 @@ impl Memory {
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryResults {
     pub results: Vec<Memory>,
-    /// How many there are, shown or not; absent for a search, which ranks and does not count.
+    /// The number of all matching memories. Absent for a search, which ranks and does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }
@@ -148,23 +149,23 @@ impl App {
         Folder::of(self.project())
     }
 
-    fn memory_enabled(&self) -> Result<()> {
+    fn check_memory_enabled(&self) -> Result<()> {
         if self.config().memory { Ok(()) } else { Err(Error::MemoryOff) }
     }
 
-    /// The folder, made if it is not there: this is where memory begins.
-    fn memory_begin(&self) -> Result<Folder> {
-        self.memory_enabled()?;
+    /// Returns the memory folder, and creates it if it does not exist.
+    fn open_or_create_memory(&self) -> Result<Folder> {
+        self.check_memory_enabled()?;
         let folder = self.memory_folder();
         if !folder.exists() {
             folder.create(self.config().share_memory)?;
-            // What this machine made itself needs nobody's word.
+            // The folder was created here, so the user need not confirm trust.
             let _ = Trust::new(self.home()).add_project(folder.dir(), "created", self.now());
         }
         Ok(folder)
     }
 
-    /// An index that is as fresh as the files, or one in memory where none can be written.
+    /// Returns an up-to-date index. If it cannot be opened or written, builds one in memory.
     fn memory_index(
         &self,
         folder: &Folder,
@@ -202,7 +203,7 @@ impl App {
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
-        let folder = self.memory_begin()?;
+        let folder = self.open_or_create_memory()?;
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         for target in &new.supersedes {
@@ -213,7 +214,7 @@ impl App {
         }
         let same = index.find_same(record::same(&content)).map_err(tanmi_memory::Error::from)?;
         if let Some(known) = same.iter().find(|known| !new.supersedes.contains(&known.id)) {
-            // What it was to replace is replaced all the same, by the one that is there.
+            // The facts to supersede are superseded by the existing fact instead.
             let lines: Vec<String> = new
                 .supersedes
                 .iter()
@@ -244,13 +245,13 @@ impl App {
         };
         folder.append(&lock, &path, &fact.to_line(), AppendSync::Yes)?;
         let similar = self.similar(&index, &fact, &new.supersedes);
-        // Found at once. If that fails the next search reads it: it is saved.
+        // Makes the fact searchable at once. Errors are ignored: the fact is saved, and the next search indexes it.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
-        self.note_session(&session, |state| state.saved_facts = state.saved_facts.saturating_add(1));
+        self.update_session_state(&session, |state| state.saved_facts = state.saved_facts.saturating_add(1));
         Ok(SaveResult { id: fact.id, duplicate: false, masked, similar })
     }
 
-    /// Who writes, as records name it.
+    /// Returns the interface of the caller as records name it.
     fn writer(&self) -> &'static str {
         match (self.env.source, self.env.operator) {
             (tanmi_event::Source::Mcp, _) => "mcp",
@@ -260,10 +261,10 @@ impl App {
         }
     }
 
-    /// What a session did, for what is asked of it when it stops.
-    fn note_session(&self, session: &str, note: impl FnOnce(&mut tanmi_session::SessionState)) {
+    /// Updates the session state. The rule `session-save` uses it when the session stops.
+    fn update_session_state(&self, session: &str, change: impl FnOnce(&mut tanmi_session::SessionState)) {
         if !session.is_empty() {
-            let _ = States::new(self.home()).update(session, note);
+            let _ = States::new(self.home()).update(session, change);
         }
     }
 
@@ -302,17 +303,17 @@ impl App {
             session: session.clone(),
             by: self.writer().to_owned(),
         };
-        let folder = self.memory_begin()?;
+        let folder = self.open_or_create_memory()?;
         let lock = folder.lock()?;
         folder.append(&lock, &folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
         let _ = self.memory_index(&folder, |_, _| {});
-        // This session's alone: another window has its own.
-        self.note_session(&session, |state| state.summarized = true);
+        // Only this session: sessions in other windows are still asked for their summaries.
+        self.update_session_state(&session, |state| state.summarized = true);
         Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new() })
     }
 
     pub fn memory_search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
-        self.memory_enabled()?;
+        self.check_memory_enabled()?;
         let filter = filter(wanted, self.now())?;
         let folder = self.memory_folder();
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
@@ -328,7 +329,7 @@ impl App {
     }
 
     pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
-        self.memory_enabled()?;
+        self.check_memory_enabled()?;
         let filter = filter(wanted, self.now())?;
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
         let rows =
@@ -343,7 +344,7 @@ impl App {
         Ok(Memory::of(&find(&index, id)?, None))
     }
 
-    /// A new fact in the place of an old one.
+    /// Saves a new fact that supersedes an old one.
     pub fn memory_edit(&self, id: &str, content: String) -> Result<SaveResult> {
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
         let old = find(&index, id)?;
@@ -370,7 +371,7 @@ impl App {
     }
 
     fn memory_mark(&self, kind: &str, ids: &[String]) -> Result<Vec<Memory>> {
-        self.memory_enabled()?;
+        self.check_memory_enabled()?;
         let folder = self.memory_folder();
         if !folder.exists() {
             return Err(Error::MemoryNotFound { id: ids.first().cloned().unwrap_or_default() });
@@ -413,7 +414,7 @@ impl App {
     }
 }
 
-/// The project's own files, and the conversations of it that are kept in the home folder.
+/// Returns the memory files of the project and its transcripts in the home store.
 pub(crate) fn files(
     folder: &Folder,
     home: &Path,
@@ -428,7 +429,7 @@ fn entities(row: &MemoryRow) -> Vec<String> {
     row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect()
 }
 
-/// A turn says more with what stands around it.
+/// Converts hits to memories, and adds to each turn the turns before and after it.
 fn with_neighbours(index: &MemoryIndex, hits: &[Hit]) -> Result<Vec<Memory>> {
     let turns = hits.iter().filter(|hit| hit.row.kind == "turn");
     let numbers: Vec<i64> = turns.flat_map(|hit| [hit.row.n - 1, hit.row.n + 1]).collect();
@@ -437,31 +438,31 @@ fn with_neighbours(index: &MemoryIndex, hits: &[Hit]) -> Result<Vec<Memory>> {
     } else {
         index.rows(&numbers).map_err(tanmi_memory::Error::from)?
     };
-    let beside = |hit: &Hit, step: i64| {
+    let neighbour = |hit: &Hit, step: i64| {
         let near = around
             .iter()
             .find(|row| row.n == hit.row.n + step && row.session == hit.row.session && !row.hidden);
         near.filter(|_| hit.row.kind == "turn" && !hit.row.session.is_empty())
-            .map(|row| text::fit(&text::one_line(&row.content), NEAR_COLUMNS))
+            .map(|row| text::fit(&text::one_line(&row.content), NEIGHBOUR_COLUMNS))
             .unwrap_or_default()
     };
     let memory = |hit: &Hit| Memory {
-        before: beside(hit, -1),
-        after: beside(hit, 1),
+        before: neighbour(hit, -1),
+        after: neighbour(hit, 1),
         ..Memory::of(&hit.row, Some(hit.score))
     };
     Ok(hits.iter().map(memory).collect())
 }
 
-/// Of each neighbour.
-const NEAR_COLUMNS: usize = 200;
+/// The width of the text of a neighbouring turn.
+const NEIGHBOUR_COLUMNS: usize = 200;
 
 fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     let found = index.find(id).map_err(tanmi_memory::Error::from)?;
     found.ok_or_else(|| Error::MemoryNotFound { id: text::fit(id, 80) })
 }
 
-/// A name for a project's folder in the home store.
+/// Returns the folder name of a project in the home store.
 pub(crate) fn project_key(project: &Path) -> String {
     let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned()

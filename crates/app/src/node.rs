@@ -1,4 +1,4 @@
-//! Use cases of nodes, logs, problems and context.
+//! Use cases for nodes, logs, problems and context.
 
 use serde::Serialize;
 use tanmi_workspace::context::{self, Context};
@@ -13,7 +13,7 @@ use crate::App;
 use crate::error::{Error, Result};
 use crate::session::SessionBinding;
 
-/// Every result names its target.
+/// A result together with the id of its workspace.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InWorkspace<T> {
@@ -37,7 +37,7 @@ pub struct LogResult {
     /// A node id, or `workspace`.
     pub node_id: String,
     pub entries: Vec<LogEntry>,
-    /// How many there are, shown or not.
+    /// The number of all entries, not only those in `entries`.
     pub total: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct ProblemResult {
     pub problem: Option<Problem>,
 }
 
-/// One step of a node, and who takes it.
+/// Arguments of a transition: the node, the action and the caller.
 #[derive(Clone, Debug, Default)]
 pub struct TransitionArgs<'a> {
     pub workspace: Option<&'a str>,
@@ -56,11 +56,11 @@ pub struct TransitionArgs<'a> {
     pub action: &'a str,
     pub conclusion: Option<String>,
     pub session: Option<&'a str>,
-    /// The session's binding, if it is bound to this workspace.
+    /// The binding of the session, if it is bound to this workspace.
     pub bound: Option<&'a SessionBinding>,
-    /// The subagent that does it.
+    /// The subagent that works on the node.
     pub agent: Option<String>,
-    /// Take the node even from a session that is at work on it.
+    /// Whether to claim the node even if a live session holds it.
     pub force: bool,
 }
 
@@ -68,12 +68,12 @@ pub struct TransitionArgs<'a> {
 pub struct TransitionResult {
     #[serde(flatten)]
     pub step: Transition,
-    /// What the rules say to it.
+    /// Texts of the rules for this transition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reminders: Vec<String>,
 }
 
-/// What a new node is made of, as it arrives: words are checked here, so that errors name the field.
+/// Arguments for a new node. Words are parsed here and not by the interfaces, so that errors name the field.
 #[derive(Clone, Debug, Default)]
 pub struct NodeCreate {
     pub workspace: Option<String>,
@@ -169,8 +169,8 @@ impl App {
         let ws = self.locate(workspace)?;
         let deleted = self.change(&ws, |tx, op| ops::delete_node(tx, &id, op))?;
         self.prune_trash(&ws.store);
-        let own = self.env_session_binding();
-        if let Some(session) = session.or(own.as_ref()) {
+        let env_session = self.env_session_binding();
+        if let Some(session) = session.or(env_session.as_ref()) {
             self.refocus_after_delete(session, &deleted)?;
         }
         Ok(InWorkspace { workspace_id: ws.id, result: deleted })
@@ -186,11 +186,11 @@ impl App {
         let agent = agent.filter(|agent| !agent.is_empty());
         let ws = self.locate(step.workspace)?;
         if let Some(session) = step.session {
-            // Before the step, so that whoever comes second finds the first alive.
+            // Before the transition, so that a concurrent session sees this one as live.
             self.record_activity(session);
         }
         let mut done = self.change(&ws, |tx, op| {
-            // A session with a focus of its own moves that one, and leaves the workspace's alone.
+            // A bound session has its own focus, so the focus of the workspace stays.
             let op = ops::OpContext { moves_focus: step.bound.is_none(), ..*op };
             let holder = tx.node(&id)?.and_then(|node| node.started_by);
             let claimant = Claimant {
@@ -230,7 +230,7 @@ impl App {
         })
     }
 
-    /// Without a node: the focused one, or the root.
+    /// Returns the context of a node. Without a node id, uses the focused node or the root.
     pub fn context(&self, workspace: Option<&str>, node: Option<&str>) -> Result<InWorkspace<Context>> {
         let node = node.map(NodeId::parse).transpose()?;
         let ws = self.locate(workspace)?;
@@ -259,7 +259,7 @@ impl App {
         Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
-    /// The last `limit` lines.
+    /// Returns the last `limit` log entries.
     pub fn log_show(
         &self,
         workspace: Option<&str>,
@@ -311,7 +311,7 @@ impl App {
     }
 }
 
-/// `none` and an empty word mean no role.
+/// Parses a role. `none` and an empty word mean no role.
 pub fn role(word: Option<&str>) -> Result<Option<NodeRole>> {
     match word {
         None | Some("" | "none") => Ok(None),

@@ -1,4 +1,5 @@
-//! What tools, the command line and the page raise as events: the same line as hooks, asked for instead of reported.
+//! Events that tools, the command line and the page raise. They pass through the same pipeline as the events of
+//! hooks.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use crate::App;
 use crate::error::{Error, Result};
 use crate::pipeline::{self, Caller};
 
-/// An event as it is reported over HTTP: the specification's fields.
+/// An event that is reported over HTTP, with the fields of the specification.
 #[derive(Clone, Debug, Default)]
 pub struct EventRequest {
     pub event: String,
@@ -29,7 +30,7 @@ pub struct EventRequest {
     pub start: Option<String>,
 }
 
-/// `key` is where the word came from.
+/// Parses the id of a platform. `key` names the parameter in the error.
 pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform> {
     find_platform(word).ok_or_else(|| {
         let known: Vec<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
@@ -53,7 +54,7 @@ impl App {
         }
     }
 
-    /// The platform whose hooks were seen for this session, else the one that has none.
+    /// Returns the platform whose hooks ran for this session, or else a platform without hooks.
     pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
         let unknown = if self.env.source == Source::Mcp { &WEB } else { &API };
         find_platform(&States::new(self.home()).read(session).platform).unwrap_or(unknown)
@@ -69,7 +70,8 @@ impl App {
         }
     }
 
-    /// What a client without hooks asks before it answers. Silent where a hook has told it already.
+    /// Returns the texts for a client without hooks, which calls this before it answers a prompt. Returns no text
+    /// if a hook has already injected it.
     pub fn context_check(&self, session: &str, trigger: &str, prompt: Option<String>) -> Result<Value> {
         let kind = match trigger {
             "session_start" => EventKind::SessionStart,
@@ -86,18 +88,18 @@ impl App {
             return Ok(answer);
         }
         let decision = pipeline::handle(&self.caller(), &event);
-        let mut put = |key: &str, kinds: &[ActionKind]| {
+        let mut add_text = |key: &str, kinds: &[ActionKind]| {
             if let Some(text) = decision.text_of(kinds) {
                 answer[key] = json!(text);
             }
         };
-        put("context", &[ActionKind::InjectContext, ActionKind::Declared, ActionKind::Memory]);
-        put("reminder", &[ActionKind::SmartReminder, ActionKind::Reminder]);
-        put("hint", &[ActionKind::SessionInfo, ActionKind::BindingHint]);
+        add_text("context", &[ActionKind::InjectContext, ActionKind::Declared, ActionKind::Memory]);
+        add_text("reminder", &[ActionKind::SmartReminder, ActionKind::Reminder]);
+        add_text("hint", &[ActionKind::SessionInfo, ActionKind::BindingHint]);
         Ok(answer)
     }
 
-    /// An event that somebody reports over HTTP. What the rules say to it comes back, and counts as said.
+    /// Raises an event that was reported over HTTP. Returns the decision and its text, which count as injected.
     pub fn raise_event(&self, request: EventRequest) -> Result<Value> {
         tanmi_session::check_session(&request.session)?;
         let kind = crate::rules::event_kind(&request.event)?;
@@ -125,7 +127,7 @@ impl App {
         Ok(answer)
     }
 
-    /// A node was completed. What the rules say to it comes back with the result.
+    /// Raises the event for a completed node. Returns the texts to show with the result.
     pub(crate) fn on_task_complete(
         &self,
         session: Option<&str>,
@@ -140,7 +142,7 @@ impl App {
         texts(pipeline::handle(&self.caller(), &event))
     }
 
-    /// Somebody asked how things stand.
+    /// Raises the event for a status request. Returns the texts to show with the status.
     pub(crate) fn on_status_check(&self, session: &str) -> Vec<String> {
         texts(pipeline::handle(&self.caller(), &self.event(EventKind::StatusCheck, session)))
     }

@@ -1,7 +1,7 @@
-//! The registry in the home folder: which project a workspace is in, so that its id is enough from anywhere.
+//! The registry in the home store: the project of each workspace, so that a workspace can be found by id from
+//! anywhere.
 //!
-//! It is a convenience and never the truth: a wrong entry is noticed and put right, a lost file is made again by
-//! scanning.
+//! The registry is only a cache: a wrong entry is detected and corrected, and a lost file is rebuilt by scanning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,14 +28,15 @@ pub struct RegistryEntry {
 struct RegistryFile {
     version: u32,
     workspaces: BTreeMap<String, RegistryEntry>,
-    /// Every project that was an entry and is still there: a clone has the same workspaces as its original.
+    /// Every project that was recorded and still exists. A clone has the same workspace ids as its original, so
+    /// `workspaces` can name only one of them.
     #[serde(default)]
     projects: BTreeSet<PathBuf>,
 }
 
-/// Folders that never hold a project and are large.
+/// Large folders that never contain a project.
 const SKIPPED: &[&str] = &["node_modules", "target", "proc", "sys", "dev"];
-/// How many folders a search may look into.
+/// The maximum number of folders that a search visits.
 const SEARCH_LIMIT: usize = 20_000;
 
 impl Registry {
@@ -50,7 +51,7 @@ impl Registry {
     fn load(&self) -> Result<RegistryFile> {
         let path = self.path();
         let bytes = fs::read_optional(&path).map_err(Error::io(&path))?;
-        // Nothing in it is worth an error: what is unreadable is scanned for again.
+        // A damaged file counts as empty; scanning rebuilds it.
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
     }
 
@@ -59,7 +60,7 @@ impl Registry {
         Ok(entries.filter_map(|(id, entry)| Some((WorkspaceId::parse(&id).ok()?, entry))).collect())
     }
 
-    /// Projects that have workspaces, or had, and are still there.
+    /// Returns existing projects that have or had workspaces.
     pub fn projects(&self) -> Result<Vec<PathBuf>> {
         let file = self.load()?;
         let mut projects = file.projects;
@@ -67,7 +68,8 @@ impl Registry {
         Ok(projects.into_iter().filter(|project| project.is_dir()).collect())
     }
 
-    /// Remembers where these workspaces are; of several places, the first. Writes only if something is new.
+    /// Records the projects of these workspaces. If a workspace occurs several times, the first entry counts.
+    /// Writes only if something changed.
     pub fn record_all(&self, found: &[(WorkspaceId, RegistryEntry)]) -> Result<()> {
         let mut seen = BTreeSet::new();
         let first: Vec<&(WorkspaceId, RegistryEntry)> =
@@ -111,24 +113,25 @@ impl Registry {
         fs::write_private(&self.path(), text.as_bytes()).map_err(Error::io(self.path()))
     }
 
-    /// The project of a workspace. If it is no longer where it was, the neighbourhood is searched for it.
+    /// Returns the project of a workspace. If the project was moved, searches near its old location.
     pub fn find(&self, id: &WorkspaceId) -> Result<Option<PathBuf>> {
         let Some(entry) = self.load()?.workspaces.remove(id.as_str()) else { return Ok(None) };
-        if holds(&entry.project, id) {
+        if has_workspace(&entry.project, id) {
             return Ok(Some(entry.project));
         }
-        // Its store is where it was, so it was not moved: the workspace was deleted.
+        // The project store still exists, so the project was not moved: the workspace was deleted.
         if entry.project.join(STORE_DIR).is_dir() {
             return Ok(None);
         }
-        // A moved project is mostly renamed, or moved within the folder that held it.
-        let Some(near) = entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some())
+        // A moved project was usually renamed, or moved within its parent folder.
+        let Some(search_root) =
+            entry.project.ancestors().skip(1).find(|dir| dir.is_dir() && dir.parent().is_some())
         else {
             return Ok(None);
         };
         let mut found = None;
-        walk(near, 4, &mut |project| {
-            if holds(project, id) {
+        walk(search_root, 4, &mut |project| {
+            if has_workspace(project, id) {
                 found = Some(project.to_owned());
             }
             found.is_none()
@@ -141,17 +144,17 @@ impl Registry {
     }
 }
 
-fn holds(project: &Path, id: &WorkspaceId) -> bool {
+fn has_workspace(project: &Path, id: &WorkspaceId) -> bool {
     project.join(STORE_DIR).join(id.as_str()).is_dir()
 }
 
-/// Calls `visit` with every folder below `dir` that has a store, until it says stop.
+/// Calls `visit` with `dir` and every folder below it that has a project store, until `visit` returns false.
 pub fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path) -> bool) {
-    let mut open = std::collections::VecDeque::from([(dir.to_owned(), depth)]);
-    let mut looked = 0;
-    while let Some((dir, depth)) = open.pop_front() {
-        looked += 1;
-        if looked > SEARCH_LIMIT || (dir.join(STORE_DIR).is_dir() && !visit(&dir)) {
+    let mut queue = std::collections::VecDeque::from([(dir.to_owned(), depth)]);
+    let mut visited = 0;
+    while let Some((dir, depth)) = queue.pop_front() {
+        visited += 1;
+        if visited > SEARCH_LIMIT || (dir.join(STORE_DIR).is_dir() && !visit(&dir)) {
             return;
         }
         if depth == 0 {
@@ -160,10 +163,10 @@ pub fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path) -> bool) {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // Symbolic links are not followed: they would lead anywhere, and round in circles.
+            // Symbolic links are not followed: they can lead anywhere and form cycles.
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_dir && !name.starts_with('.') && !SKIPPED.contains(&name.as_ref()) {
-                open.push_back((entry.path(), depth - 1));
+                queue.push_back((entry.path(), depth - 1));
             }
         }
     }

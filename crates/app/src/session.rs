@@ -1,4 +1,4 @@
-//! Sessions: bind, unbind, status, and which session a call belongs to.
+//! Use cases for sessions: bind, unbind, status, focus, and the session that a call belongs to.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::{App, WorkspaceRef};
 
-/// Bindings without a sign of life for this long are nobody's.
+/// Bindings and states of sessions that were inactive for longer are deleted.
 const STALE_AFTER: Millis = 30 * 86_400_000;
-/// A session of a client that can host several counts as live for this long after its last event.
+/// How long a session counts as live after its last event, if its client process does not identify it.
 const LIVE_FOR: Millis = 30 * 60_000;
 
 #[derive(Clone, Debug, Serialize)]
@@ -24,7 +24,7 @@ pub struct BindResult {
     pub success: bool,
     pub message: String,
     pub binding: BindingView,
-    /// Where what it is bound to can be read at once.
+    /// How the agent can read the context at once.
     pub hint: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub struct UnbindResult {
     pub session_id: String,
 }
 
-/// What a session is bound to, for calls that leave ids out.
+/// The binding of a session, for calls without workspace or node ids.
 #[derive(Clone, Debug)]
 pub struct SessionBinding {
     pub session: String,
@@ -54,8 +54,9 @@ pub struct SessionBinding {
 }
 
 impl App {
-    /// The session of a call: named by the caller, by the protocol, by the client process that hooks have seen, by the
-    /// environment, and at last the connection itself. Never a guess between several.
+    /// Returns the session of a call: the one named by the caller, by the protocol, by the client process that ran
+    /// hooks, or by the environment, in this order. Otherwise a server uses an id for the connection. If several
+    /// sessions match, returns an error and does not guess.
     pub fn session_of_call(&self, explicit: Option<&str>, meta: Option<&str>) -> Result<String> {
         if let Some(session) = explicit.or(meta) {
             tanmi_session::check_session(session)?;
@@ -76,7 +77,7 @@ impl App {
         Err(Error::NoSession)
     }
 
-    /// The session that was named, or that the environment names: what a person does in a terminal belongs to none.
+    /// Returns the given session or the one of the environment. A command in a terminal of the user has no session.
     pub fn session_from_env(&self, explicit: Option<&str>) -> Option<String> {
         explicit.map(str::to_owned).or_else(|| self.env.session.clone())
     }
@@ -85,7 +86,7 @@ impl App {
         let Some(client) = client_of_server() else { return Ok(None) };
         let mut found = States::new(self.home()).of_client(&client);
         let Some(latest) = found.first() else { return Ok(None) };
-        // One process, one session, but for clients that keep several windows in one.
+        // A process has one session, except in Cursor, which runs several windows in one process.
         if latest.platform != tanmi_event::CURSOR.id {
             return Ok(Some(found.swap_remove(0).session));
         }
@@ -101,12 +102,12 @@ impl App {
         }
     }
 
-    /// The binding of a session, if its workspace is there and active.
+    /// Returns the binding of a session, if its workspace exists and is active.
     pub fn binding_of(&self, session: &str) -> Result<Option<SessionBinding>> {
         let Some(binding) = Bindings::new(self.home()).find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
-        let read_headers = self.store(&binding.project).read_headers().unwrap_or_default();
-        let head = read_headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
+        let headers = self.store(&binding.project).read_headers().unwrap_or_default();
+        let head = headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
         let active = head.filter(|head| head.status == WorkspaceStatus::Active);
         Ok(active.map(|head| SessionBinding {
             session: session.to_owned(),
@@ -116,7 +117,8 @@ impl App {
         }))
     }
 
-    /// Without a workspace: the only one that is active here, whatever the session was bound to before.
+    /// Binds a session. Without a workspace id, uses the only active workspace of this project, even if the session
+    /// was bound to another one before.
     pub fn session_bind(
         &self,
         session: &str,
@@ -128,7 +130,7 @@ impl App {
             Some(_) => self.locate(workspace)?,
             None => self.only_active()?,
         };
-        let (name, lang) = self.view(&ws, |tx| {
+        let (name, language_sample) = self.view(&ws, |tx| {
             let workspace = tx.workspace()?;
             if workspace.status == WorkspaceStatus::Archived {
                 return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id });
@@ -140,7 +142,7 @@ impl App {
             }
             Ok((workspace.name.clone(), format!("{} {}", workspace.name, workspace.goal)))
         })?;
-        let lang = self.lang(Some(&lang));
+        let lang = self.lang(Some(&language_sample));
         let bindings = Bindings::new(self.home());
         let binding = Binding {
             workspace_id: ws.id.to_string(),
@@ -150,7 +152,7 @@ impl App {
             other: Default::default(),
         };
         bindings.bind(session, &binding)?;
-        // Told nothing yet of what it is bound to now.
+        // The context of the new workspace has not been injected yet.
         States::new(self.home()).update(session, |state| {
             (state.seen_context, state.unbound, state.alive_at) = (None, false, self.now());
             state.hooks.clear();
@@ -166,7 +168,7 @@ impl App {
         Ok(BindResult { success: true, message, binding, hint })
     }
 
-    /// Whether a hook of this session ever ran.
+    /// Returns whether a hook of this session has run.
     pub fn is_known_session(&self, session: &str) -> bool {
         !States::new(self.home()).read(session).platform.is_empty()
     }
@@ -182,16 +184,17 @@ impl App {
     }
 
     pub fn session_unbind(&self, session: &str) -> Result<UnbindResult> {
-        let was = Bindings::new(self.home()).unbind(session)?;
-        if was.is_some() {
+        let removed = Bindings::new(self.home()).unbind(session)?;
+        if removed.is_some() {
             States::new(self.home())
                 .update(session, |state| (state.seen_context, state.unbound) = (None, true))?;
         }
-        let message = unbind_message(self.lang(None), was.is_some()).to_owned();
+        let message = unbind_message(self.lang(None), removed.is_some()).to_owned();
         Ok(UnbindResult { success: true, message, session_id: session.to_owned() })
     }
 
-    /// The specification's two shapes, with progress and the session's id in both.
+    /// Returns the status of a session in one of the two shapes of the specification, bound or unbound. Raises a
+    /// status event and adds its reminders.
     pub fn session_status(&self, session: &str) -> Result<Value> {
         let mut status = self.session_view(session)?;
         let reminders = self.on_status_check(session);
@@ -201,7 +204,7 @@ impl App {
         Ok(status)
     }
 
-    /// As [`App::session_status`], without an event: nothing is said and nothing noted.
+    /// Returns the same status as [`App::session_status`] without raising an event.
     pub fn session_view(&self, session: &str) -> Result<Value> {
         crate::import::sessions(self.home(), self.project(), self.now());
         let Some(bound) = self.binding_of(session)? else { return self.unbound_status(session) };
@@ -245,21 +248,22 @@ impl App {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
-    /// Whether a session is at work: its client is still running, or it was heard of lately.
+    /// Returns whether a session is live: its client process is running, or it was active recently.
     pub(crate) fn is_live(&self, session: &str) -> bool {
         let state = States::new(self.home()).read(session);
-        let was_heard = self.now() - state.alive_at < LIVE_FOR;
+        let was_active = self.now() - state.alive_at < LIVE_FOR;
         match &state.client {
-            // A client that keeps several windows may run on without this one.
+            // Cursor runs several windows in one process, so a running process does not show that this session is
+            // live.
             Some(client) if state.platform != tanmi_event::CURSOR.id => {
                 let latest = States::new(self.home()).of_client(client).into_iter().next();
                 is_running(client) && latest.is_none_or(|latest| latest.session == session)
             }
-            _ => was_heard,
+            _ => was_active,
         }
     }
 
-    /// A session takes a step. Nothing is lost if it cannot be written down.
+    /// Records a transition by a session. Errors are ignored: the transition itself does not depend on it.
     pub(crate) fn record_activity(&self, session: &str) {
         let now = self.now();
         let _ = States::new(self.home()).update(session, |state| {
@@ -268,7 +272,8 @@ impl App {
         });
     }
 
-    /// Runs what a session does itself. What that changes in its context is nothing it has to be told.
+    /// Runs `work` for a session. Changes that the session itself makes to its context count as known, so that they
+    /// are not injected again.
     pub fn track_own_changes<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
         let context = |session: &str| {
             let binding = Bindings::new(self.home()).find(session).ok()??;
@@ -284,11 +289,11 @@ impl App {
             && let Some((hash, node)) = context(session)
         {
             let _ = States::new(self.home()).update(session, |state| {
-                // Its focus may have moved to a node that somebody changed since the session was told of it.
+                // The focus may have moved to a node that was changed by others since the session last saw it.
                 let known = node.as_ref().filter(|_| node != focus).and_then(|node| state.nodes.get(node));
-                let is_news = known.is_some_and(|known| *known != hash.node);
-                // Nothing told yet, as after a bind, is nothing known.
-                if state.seen_context.is_some() && !is_news {
+                let is_changed = known.is_some_and(|known| *known != hash.node);
+                // After a bind no context has been injected yet, so the session knows none.
+                if state.seen_context.is_some() && !is_changed {
                     pipeline::mark_seen(state, &hash, node.as_deref());
                 }
             });
@@ -296,8 +301,8 @@ impl App {
         outcome
     }
 
-    /// Start, retry and reopen focus the node for the session; what ends it moves that focus to the parent. Says whether
-    /// it moved.
+    /// Moves the focus of a session after a transition: to the node if it is open, and from a finished node to its
+    /// parent. Returns whether the focus moved.
     pub fn update_session_focus(
         &self,
         bound: &SessionBinding,
@@ -313,7 +318,7 @@ impl App {
         Ok(Bindings::new(self.home()).focus(&bound.session, &bound.workspace_id, focus)?)
     }
 
-    /// A focus on something that was deleted goes to the parent of what was deleted.
+    /// Moves the focus of a session from a deleted node to the parent of the deleted subtree.
     pub fn refocus_after_delete(&self, bound: &SessionBinding, deleted: &DeletedSubtree) -> Result<()> {
         if bound
             .focused_node_id
@@ -362,7 +367,7 @@ fn unbind_message(lang: Lang, was_bound: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Invariant: in Chinese these are the specification's own sentences.
+    /// Invariant: the Chinese messages are the sentences of the specification.
     #[test]
     fn bind_and_unbind_messages_in_chinese_equal_the_specification() {
         assert_eq!(bind_message(Lang::Zh, "重构认证模块"), "已绑定到工作区「重构认证模块」");

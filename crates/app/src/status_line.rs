@@ -1,5 +1,5 @@
-//! One line about a session for its client's status line: where it is bound, how far that is, and what was said today.
-//! Runs as often as a client draws, so it reads what a hook reads and one day of the ledger.
+//! The text for the status line of a client: workspace, focused node, progress, and the tokens injected today.
+//! Clients redraw it often, so it reads only what a hook reads and one day of the ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use tanmi_workspace::store::{FileStore, SnapshotDepth};
 #[serde(rename_all = "camelCase")]
 pub struct StatusLine {
     pub bound: bool,
-    /// There are workspaces here that it could be bound to.
+    /// Whether the session is unbound and the project has an active workspace.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub could_be_bound: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,15 +24,14 @@ pub struct StatusLine {
     pub status: Option<NodeStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Said to all sessions today (UTC), as an estimate.
+    /// Tokens injected into all sessions today (UTC), estimated.
     pub tokens_today: usize,
 }
 
-/// Columns that a name and a title may take.
-const NAME: usize = 24;
-const TITLE: usize = 40;
+const NAME_COLUMNS: usize = 24;
+const TITLE_COLUMNS: usize = 40;
 
-/// The session a client draws its line for, and where that is.
+/// The session that a client draws its status line for, and its working directory.
 #[derive(Clone, Debug, Default)]
 pub struct StatusLineInput {
     pub session: Option<String>,
@@ -40,21 +39,21 @@ pub struct StatusLineInput {
 }
 
 pub fn read(home: &Path, input: &StatusLineInput, now: Millis) -> StatusLine {
-    let mut line = input.session.as_deref().and_then(|session| bound(home, session)).unwrap_or_default();
-    let has_some = |cwd: &Path| has_workspaces(&paths::project_root(cwd, home));
-    line.could_be_bound = !line.bound && input.cwd.as_deref().is_some_and(has_some);
+    let mut line = input.session.as_deref().and_then(|session| read_bound(home, session)).unwrap_or_default();
+    let is_bindable = |cwd: &Path| has_workspaces(&paths::project_root(cwd, home));
+    line.could_be_bound = !line.bound && input.cwd.as_deref().is_some_and(is_bindable);
     let today = clock::utc_day(now);
-    let said = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
-    line.tokens_today = said.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
+    let ledger = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
+    line.tokens_today = ledger.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
     line
 }
 
 fn has_workspaces(project: &Path) -> bool {
-    let read_headers = FileStore::new(project).read_headers().unwrap_or_default();
-    read_headers.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
+    let headers = FileStore::new(project).read_headers().unwrap_or_default();
+    headers.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
 }
 
-fn bound(home: &Path, session: &str) -> Option<StatusLine> {
+fn read_bound(home: &Path, session: &str) -> Option<StatusLine> {
     let binding = Bindings::new(home).find(session).ok()??;
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let snapshot = FileStore::new(&binding.project).context_snapshot(
@@ -79,15 +78,14 @@ impl StatusLine {
     pub fn line(&self, lang: Lang) -> String {
         let short = |raw: &str, columns| text::fit(&text::printable(&text::one_line(raw)), columns);
         let mut parts = match &self.workspace {
-            Some(name) => vec![short(name, NAME)],
+            Some(name) => vec![short(name, NAME_COLUMNS)],
             None if self.could_be_bound => vec![lang.pick("tanmi：未绑定", "tanmi: not bound").to_owned()],
             None if self.tokens_today > 0 => vec![String::from("tanmi")],
-            // Nothing to say is nothing to see.
             None => Vec::new(),
         };
         if let Some(title) = &self.node {
             let status = self.status.map_or(String::new(), |status| format!(" ({status})"));
-            parts.push(format!("{}{status}", short(title, TITLE)));
+            parts.push(format!("{}{status}", short(title, TITLE_COLUMNS)));
         }
         parts.extend(self.progress.map(|progress| format!("{}/{}", progress.done, progress.total)));
         if self.tokens_today > 0 {
@@ -99,7 +97,7 @@ impl StatusLine {
     }
 }
 
-/// 950, 1.2k, 34k
+/// Formats a count as 950, 1.2k or 34k.
 fn thousands(count: usize) -> String {
     match count {
         0..1000 => count.to_string(),
@@ -113,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_in_both_languages() {
+    fn status_line_in_both_languages_has_expected_text() {
         let bound = StatusLine {
             bound: true,
             workspace: Some("Rework auth\u{1b}[31m\nx".into()),

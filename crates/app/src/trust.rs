@@ -1,7 +1,8 @@
-//! What the person has agreed to: projects whose own texts may reach a model, and rules files by their very content.
+//! Trust: the projects whose texts may be injected, and the rules files that may run, each identified by path and
+//! content.
 //!
-//! `trust.json` in the home store. A project that this machine created is trusted; one that came from elsewhere is not,
-//! until somebody says so.
+//! Stored in `trust.json` in the home store. A project that was created on this machine is trusted. Another project
+//! is trusted only after the user confirms it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,21 +18,21 @@ use crate::error::{Error, Result};
 struct TrustFile {
     version: u32,
     pub projects: BTreeMap<String, TrustedProject>,
-    /// By where they are.
+    /// By path.
     pub rules: BTreeMap<String, TrustedRules>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct TrustedProject {
     pub at: Millis,
-    /// `created` here, or `trusted` by the person.
+    /// `created` on this machine, or `trusted` by the user.
     pub how: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct TrustedRules {
     pub at: Millis,
-    /// Digest of the content that was agreed to.
+    /// Hash of the trusted content.
     pub sha256: String,
 }
 
@@ -54,7 +55,7 @@ impl Trust {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Whether this very content was agreed to, in this very place.
+    /// Returns whether this content is trusted at this path.
     pub fn has_rules(&self, path: &Path, bytes: &[u8]) -> bool {
         let file = self.load();
         file.rules.get(&key(path)).is_some_and(|trusted| trusted.sha256 == hash::sha256_hex(bytes))
@@ -74,14 +75,14 @@ impl Trust {
         })
     }
 
-    /// The project, and every rules file that was agreed to inside it.
+    /// Removes trust from a project and from every rules file inside it. Returns whether there was any.
     pub fn remove_project(&self, project: &Path) -> Result<bool> {
-        let inside = key(project);
+        let project = key(project);
         let mut removed = false;
         self.edit(|file| {
-            removed = file.projects.remove(&inside).is_some();
+            removed = file.projects.remove(&project).is_some();
             let before = file.rules.len();
-            file.rules.retain(|path, _| !Path::new(path).starts_with(&inside));
+            file.rules.retain(|path, _| !Path::new(path).starts_with(&project));
             removed |= file.rules.len() != before;
         })?;
         Ok(removed)
@@ -98,7 +99,7 @@ impl Trust {
         if let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))?
             && let Err(error) = serde_json::from_slice::<TrustFile>(&bytes)
         {
-            // What somebody agreed to is not thrown away because of a slip of the pen.
+            // A file with a typo is not overwritten: the recorded trust would be lost.
             return Err(Error::BadFile { path, line: error.line(), reason: error.to_string() });
         }
         let mut file = self.load();
@@ -110,7 +111,7 @@ impl Trust {
     }
 }
 
-/// One name for one place, whatever way leads to it.
+/// Returns the key of a path. Different paths to the same place have the same key.
 fn key(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

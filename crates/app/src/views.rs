@@ -1,5 +1,5 @@
-//! What people look at beyond what tools answer: a node with everything around it, sessions and what they are bound to,
-//! what was said per day and how long it took. Reads only.
+//! Views for the page and the command line that tools do not need: a node with its surroundings, sessions with their
+//! bindings, and the ledger per day. Read-only.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::node::InWorkspace;
 use crate::workspace::WorkspaceView;
 
-/// A node and what a person needs to go on from it.
+/// A node with its surroundings and the actions that are possible now.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeView {
@@ -29,11 +29,10 @@ pub struct NodeView {
     /// From the root down.
     pub ancestors: Vec<NodeBrief>,
     pub children: ChildrenView,
-    /// Whether it may be changed: nothing in an archive may.
+    /// Whether the node can be changed. Nodes of archived workspaces cannot.
     pub writable: bool,
-    /// The steps that are possible now.
     pub actions: Vec<AllowedAction>,
-    /// How many log lines there are; the node has the latest of them.
+    /// The number of all log entries; the node contains only the latest ones.
     pub log_total: usize,
 }
 
@@ -61,19 +60,18 @@ pub struct WorkspaceDetail {
     pub log: Vec<LogEntry>,
 }
 
-/// A session that was heard of, or is bound.
+/// A session that has a state or a binding.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionLine {
     pub session_id: String,
-    /// The client it was heard of by, if it was.
+    /// Empty if no hook of the session has run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub platform: String,
     pub alive_at: Millis,
-    /// It is at work: its client runs, or it was heard of lately.
+    /// Whether the client of the session is running, or the session was active recently.
     pub live: bool,
     pub prompts: u32,
-    /// What it is bound to.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BoundWorkspace>,
 }
@@ -95,7 +93,7 @@ pub struct Sessions {
 
 #[derive(Clone, Debug, Default)]
 pub struct SessionFilter {
-    /// Only those bound to it.
+    /// Only sessions bound to this workspace.
     pub workspace: Option<String>,
     pub live: Option<bool>,
     pub bound: Option<bool>,
@@ -110,15 +108,16 @@ pub struct LedgerDay {
     pub decisions: usize,
     pub tokens: usize,
     pub bytes: usize,
-    /// Microseconds from the start of a hook to its decision: half of them were quicker, 95 of 100, all.
+    /// The number of hook runs.
     pub hooks: usize,
+    /// `median`, `p95` and `slowest`: microseconds from the start of a hook to its decision.
     pub median: u64,
     pub p95: u64,
     pub slowest: u64,
 }
 
-/// Log lines shown with a node.
-const LOG_LINES: usize = 200;
+/// The number of log entries in a view.
+const LOG_ENTRIES: usize = 200;
 
 impl App {
     pub fn node_view(&self, workspace: &str, node: &str) -> Result<InWorkspace<NodeView>> {
@@ -132,7 +131,7 @@ impl App {
             let status_counts = tx.status_counts(&id)?;
             let children = ChildrenView { total: status_counts.total(), done: status_counts.done() };
             let log_total = node.activity.log.len();
-            node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_LINES));
+            node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_ENTRIES));
             let writable = tx.workspace()?.status == WorkspaceStatus::Active;
             let actions = allowed_actions(node.kind, node.status, children.total > 0);
             Ok(NodeView {
@@ -153,12 +152,12 @@ impl App {
         let ws = self.locate(Some(workspace))?;
         let (workspace, progress) = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())))?;
         let mut activity = workspace.activity.clone();
-        let log = activity.log.split_off(activity.log.len().saturating_sub(LOG_LINES));
+        let log = activity.log.split_off(activity.log.len().saturating_sub(LOG_ENTRIES));
         let view = self.workspace_view(&ws, workspace, progress);
         Ok(WorkspaceDetail { version: view.version.clone(), view, problem: activity.problem, log })
     }
 
-    /// These nodes as a list shows them, those that are there.
+    /// Returns the rows of these nodes as in a list. Missing nodes are left out.
     pub fn nodes_by_id(&self, workspace: &str, ids: &[String]) -> Result<InWorkspace<NodePage>> {
         let ids = ids
             .iter()
@@ -177,7 +176,7 @@ impl App {
         Ok(InWorkspace { workspace_id: ws.id, result: NodePage { nodes, next_after: None } })
     }
 
-    /// Who was heard of and who is bound where, the latest first.
+    /// Returns sessions with a state or a binding, latest activity first.
     pub fn sessions_list(&self, filter: &SessionFilter) -> Result<Sessions> {
         if let Some(workspace) = &filter.workspace {
             WorkspaceId::parse(workspace)?;
@@ -191,7 +190,7 @@ impl App {
                 (state, binding)
             })
             .collect();
-        // Bound by hand, and never heard of.
+        // Sessions that were bound by hand and have no state.
         known.extend(bindings.into_iter().map(|(session, binding)| {
             (SessionState { session, alive_at: binding.bound_at, ..SessionState::default() }, Some(binding))
         }));
@@ -208,7 +207,7 @@ impl App {
                 bound_at: binding.bound_at,
             }),
         };
-        // Whether one is at work takes looking for its client: only for those that are asked for.
+        // Filtered before `line`, because `is_live` has to look for the client process.
         known.retain(|(_, binding)| {
             let workspace = binding.as_ref().map(|binding| &binding.workspace_id);
             filter.workspace.as_ref().is_none_or(|wanted| Some(wanted) == workspace)
@@ -222,7 +221,7 @@ impl App {
         Ok(Sessions { sessions, total })
     }
 
-    /// What was said on each of the last days, and how long hooks took, oldest first.
+    /// Returns the number and size of injections and the duration of hooks for each of the last days, oldest first.
     pub fn ledger_days(&self, days: usize) -> Result<Vec<LedgerDay>> {
         let from =
             clock::utc_day(self.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000);
@@ -230,7 +229,7 @@ impl App {
         let today = clock::utc_day(self.now());
         for entry in Ledger::new(self.home()).read(Some(&from), Some(&today))?.entries {
             let day = clock::utc_day(entry.at);
-            // A clock that was wrong once must not stretch the days to it.
+            // An entry with a wrong clock must not add a day outside the range.
             if !(from.as_str()..=today.as_str()).contains(&day.as_str()) {
                 continue;
             }
@@ -244,9 +243,10 @@ impl App {
         }
         let day = |(day, (line, mut micros)): (String, (LedgerDay, Vec<u64>))| {
             micros.sort_unstable();
-            let at =
-                |share: usize| micros.get((micros.len() * share / 100).min(micros.len().saturating_sub(1)));
-            let (median, p95) = (at(50).copied().unwrap_or(0), at(95).copied().unwrap_or(0));
+            let percentile = |percent: usize| {
+                micros.get((micros.len() * percent / 100).min(micros.len().saturating_sub(1)))
+            };
+            let (median, p95) = (percentile(50).copied().unwrap_or(0), percentile(95).copied().unwrap_or(0));
             LedgerDay {
                 day,
                 hooks: micros.len(),

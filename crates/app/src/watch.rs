@@ -1,7 +1,8 @@
-//! What happens around us, for whoever shows it live: changes of other processes and of people in every known
-//! workspace, and that bindings, ledger, memories or rules are no longer what they were.
+//! Watches for changes by other processes and by people, for the change feed: in every known workspace, and in
+//! bindings, ledger, memory and rules.
 //!
-//! How often to look is up to the caller: [`Watcher::poll_changes`] is cheap, [`Watcher::poll_edits`] looks at every file.
+//! The caller decides how often to poll: [`Watcher::poll_changes`] is cheap, [`Watcher::poll_edits`] compares all
+//! files of a workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,24 +18,25 @@ use tanmi_workspace::store::{self, Follower};
 
 use crate::App;
 
-/// Something that a view should look at again.
+/// A change after which a view should reload its data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FeedEvent {
-    /// Nodes of a workspace are not what they were: ids, or `workspace` for its own file.
+    /// Nodes of a workspace changed.
     Workspace {
         workspace_id: WorkspaceId,
-        /// The same workspace may be in several projects: clones, work trees.
+        /// The same workspace can be in several projects, such as clones and work trees.
         project: String,
-        /// The number of the change, if the program made it.
+        /// The sequence number, if the change was committed by the program.
         #[serde(skip_serializing_if = "Option::is_none")]
         change: Option<u64>,
+        /// Node ids, or `workspace` for the file of the workspace itself.
         nodes: Vec<String>,
-        /// More may have happened than is told: look at all of it.
+        /// Whether changes may be missing, so that the whole workspace must be reloaded.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         gap: bool,
     },
-    /// A workspace came or went.
+    /// A workspace was added or removed.
     Workspaces,
     Bindings,
     Ledger,
@@ -44,23 +46,26 @@ pub enum FeedEvent {
     Rules,
 }
 
+/// The signatures of the files behind each event.
+type Signatures = BTreeMap<FeedEvent, Vec<Option<FileSig>>>;
+
 struct FollowedWorkspace {
     follower: Follower,
-    /// One that went is remembered: it may come back, with another branch.
-    is_there: bool,
+    /// A removed workspace is kept here: it can return when the user switches the Git branch.
+    is_present: bool,
 }
 
 pub struct Watcher {
     app: Arc<App>,
     followers: BTreeMap<(PathBuf, WorkspaceId), FollowedWorkspace>,
-    /// Projects that were looked at before: only in those is a workspace that was not there a new one.
+    /// Projects that were polled before. Only in these is an unknown workspace a new one.
     projects: BTreeSet<PathBuf>,
-    signs: BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
-    memories: BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
+    signatures: Signatures,
+    memory_signatures: Signatures,
 }
 
 impl App {
-    /// Projects that this one knows of: its own, and all in the registry that are still there.
+    /// Returns this project, followed by all existing projects of the registry.
     pub fn known_projects(&self) -> Vec<PathBuf> {
         let mut projects = self.registry.projects().unwrap_or_default();
         projects.retain(|project| project != self.project());
@@ -70,80 +75,85 @@ impl App {
 }
 
 impl Watcher {
-    /// Begins here: what is there already has not happened now.
+    /// Starts watching. The current state is the baseline, so existing data is not reported as changed.
     pub fn new(app: Arc<App>, projects: &[PathBuf]) -> Watcher {
         let mut watcher = Watcher {
             app,
             followers: BTreeMap::new(),
             projects: projects.iter().cloned().collect(),
-            signs: BTreeMap::new(),
-            memories: BTreeMap::new(),
+            signatures: BTreeMap::new(),
+            memory_signatures: BTreeMap::new(),
         };
         for (project, id) in watcher.workspaces(projects) {
             let follower = watcher.app.store(&project).follow(&id, false);
-            watcher.followers.insert((project, id), FollowedWorkspace { follower, is_there: true });
+            watcher.followers.insert((project, id), FollowedWorkspace { follower, is_present: true });
         }
-        watcher.signs = watcher.signs_now(projects);
-        watcher.memories = memory_signs(projects);
+        watcher.signatures = watcher.read_signatures(projects);
+        watcher.memory_signatures = read_memory_signatures(projects);
         watcher
     }
 
-    /// What the journals tell, and the signs of everything else.
+    /// Returns changes in the journals, and changes of file signatures outside of workspaces and memory.
     pub fn poll_changes(&mut self, projects: &[PathBuf]) -> Vec<FeedEvent> {
-        let mut happened = Vec::new();
-        for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_there) {
-            // A workspace that cannot be read now is looked at again the next time.
+        let mut events = Vec::new();
+        for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_present)
+        {
+            // A workspace that cannot be read now is read again at the next poll.
             let changes = followed.follower.changes().unwrap_or_default();
-            happened.extend(changes.into_iter().map(|happening| seen(project, id, happening)));
+            events.extend(changes.into_iter().map(|event| feed_event(project, id, event)));
         }
-        let signs = self.signs_now(projects);
-        happened.extend(differing(&self.signs, &signs));
-        self.signs = signs;
-        happened
+        let signatures = self.read_signatures(projects);
+        events.extend(changed(&self.signatures, &signatures));
+        self.signatures = signatures;
+        events
     }
 
-    /// Workspaces that came or went, and what people changed in those that are `wanted`, and in one after the other of the
-    /// rest. Says how many there are.
+    /// Returns added and removed workspaces, memory changes and edits of files, together with the number of
+    /// workspaces.
+    ///
+    /// Edits are looked for in the `wanted` workspaces and in the one that `turn` selects. If the caller counts
+    /// `turn` up, every workspace gets its turn.
     pub fn poll_edits(
         &mut self,
         projects: &[PathBuf],
         wanted: &[String],
         turn: usize,
     ) -> (Vec<FeedEvent>, usize) {
-        let mut happened = Vec::new();
-        let now = self.workspaces(projects);
+        let mut events = Vec::new();
+        let present = self.workspaces(projects);
         let mut is_changed = false;
         for (key, followed) in &mut self.followers {
-            let is_there = now.contains(key);
-            is_changed |= std::mem::replace(&mut followed.is_there, is_there) != is_there;
+            let is_present = present.contains(key);
+            is_changed |= std::mem::replace(&mut followed.is_present, is_present) != is_present;
         }
-        for key in now {
+        for key in present {
             if !self.followers.contains_key(&key) {
                 let follower = self.app.store(&key.0).follow(&key.1, self.projects.contains(&key.0));
-                self.followers.insert(key, FollowedWorkspace { follower, is_there: true });
+                self.followers.insert(key, FollowedWorkspace { follower, is_present: true });
                 is_changed = true;
             }
         }
         self.projects.extend(projects.iter().cloned());
         if is_changed {
-            happened.push(FeedEvent::Workspaces);
+            events.push(FeedEvent::Workspaces);
         }
-        let memories = memory_signs(projects);
-        happened.extend(differing(&self.memories, &memories));
-        self.memories = memories;
-        let there = || self.followers.iter().filter(|(_, followed)| followed.is_there).map(|(key, _)| key);
-        let count = there().count();
-        let next = there().nth(turn % count.max(1)).cloned();
-        let wanted = there().filter(|(_, id)| wanted.iter().any(|wanted| wanted == id.as_str())).cloned();
-        let looked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
-        for (project, id) in looked {
+        let signatures = read_memory_signatures(projects);
+        events.extend(changed(&self.memory_signatures, &signatures));
+        self.memory_signatures = signatures;
+        let followed_keys =
+            || self.followers.iter().filter(|(_, followed)| followed.is_present).map(|(key, _)| key);
+        let count = followed_keys().count();
+        let next = followed_keys().nth(turn % count.max(1)).cloned();
+        let wanted =
+            followed_keys().filter(|(_, id)| wanted.iter().any(|wanted| wanted == id.as_str())).cloned();
+        let checked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
+        for (project, id) in checked {
             let Some(followed) = self.followers.get_mut(&(project.clone(), id.clone())) else { continue };
             let changes = followed.follower.changes().unwrap_or_default();
-            let edited = followed.follower.edits().unwrap_or_default();
-            happened
-                .extend(changes.into_iter().chain(edited).map(|happening| seen(&project, &id, happening)));
+            let edits = followed.follower.edits().unwrap_or_default();
+            events.extend(changes.into_iter().chain(edits).map(|event| feed_event(&project, &id, event)));
         }
-        (happened, count)
+        (events, count)
     }
 
     fn workspaces(&self, projects: &[PathBuf]) -> BTreeSet<(PathBuf, WorkspaceId)> {
@@ -154,51 +164,49 @@ impl Watcher {
         projects.iter().flat_map(of).collect()
     }
 
-    fn signs_now(&self, projects: &[PathBuf]) -> BTreeMap<FeedEvent, Vec<Option<FileSig>>> {
+    fn read_signatures(&self, projects: &[PathBuf]) -> Signatures {
         let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
         let home = self.app.home();
         let today = format!("{}.jsonl", clock::utc_day(self.app.now()));
-        let mut signs = BTreeMap::from([
+        let mut signatures = BTreeMap::from([
             (FeedEvent::Bindings, vec![sig(home.join("session-bindings.json"))]),
             (FeedEvent::Ledger, vec![sig(home.join("ledger").join(today))]),
         ]);
-        // What rules there are, which of them may speak, and which are switched off.
+        // Rules depend on rules files, trust and settings.
         let files =
             |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(PROJECT_DIR).join(name)));
         let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
-        let own = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
-        // A workspace may have rules of its own.
+        let of_home = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
         let of_workspaces = self
             .followers
             .keys()
             .filter_map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")))
             .map(Some);
-        signs.insert(FeedEvent::Rules, folders.chain(own).chain(of_workspaces).collect());
-        signs
+        signatures.insert(FeedEvent::Rules, folders.chain(of_home).chain(of_workspaces).collect());
+        signatures
     }
 }
 
-fn memory_signs(projects: &[PathBuf]) -> BTreeMap<FeedEvent, Vec<Option<FileSig>>> {
+fn read_memory_signatures(projects: &[PathBuf]) -> Signatures {
     let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
     let of = |project: &PathBuf| {
         let folder = Folder::of(project);
         let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
-        let happening = FeedEvent::Memory { project: project.display().to_string() };
-        (happening, files.chain([sig(folder.memory_md())]).collect())
+        let event = FeedEvent::Memory { project: project.display().to_string() };
+        (event, files.chain([sig(folder.memory_md())]).collect())
     };
     projects.iter().map(of).collect()
 }
 
-fn differing<'a>(
-    before: &'a BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
-    now: &'a BTreeMap<FeedEvent, Vec<Option<FileSig>>>,
-) -> impl Iterator<Item = FeedEvent> + 'a {
-    now.iter().filter(|(kind, sign)| before.get(*kind) != Some(sign)).map(|(kind, _)| kind.clone())
+fn changed<'a>(before: &'a Signatures, now: &'a Signatures) -> impl Iterator<Item = FeedEvent> + 'a {
+    now.iter()
+        .filter(|(event, signatures)| before.get(*event) != Some(signatures))
+        .map(|(event, _)| event.clone())
 }
 
-fn seen(project: &Path, id: &WorkspaceId, happening: store::StoreEvent) -> FeedEvent {
+fn feed_event(project: &Path, id: &WorkspaceId, event: store::StoreEvent) -> FeedEvent {
     let (workspace_id, project) = (id.clone(), project.display().to_string());
-    let (change, nodes, gap) = match happening {
+    let (change, nodes, gap) = match event {
         store::StoreEvent::Change { seq, nodes } => (Some(seq), nodes, false),
         store::StoreEvent::Edit { nodes } => (None, nodes, false),
         store::StoreEvent::Gap { seq } => (Some(seq), Vec::new(), true),

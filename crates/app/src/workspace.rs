@@ -1,4 +1,4 @@
-//! Use cases of workspaces.
+//! Use cases for workspaces.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::registry::{self, RegistryEntry};
 use crate::trust::Trust;
 use crate::{App, WorkspaceRef};
 
-/// A workspace as every face shows it.
+/// A workspace as all interfaces show it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceView {
@@ -31,7 +31,7 @@ pub struct WorkspaceView {
     pub updated_at: Millis,
     #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
-    /// For whoever edits; see [`Workspace::version`].
+    /// Detects concurrent edits; see [`Workspace::version`].
     #[serde(skip)]
     pub version: String,
 }
@@ -53,13 +53,13 @@ pub struct WorkspaceLine {
 
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceFilter {
-    /// Every project this machine knows, not just this one.
+    /// Whether to include every project in the registry.
     pub all: bool,
     pub status: Option<WorkspaceStatus>,
     pub limit: usize,
-    /// Looks for projects below this folder first, and remembers them.
+    /// A folder to search for projects first. Found projects are added to the registry.
     pub scan: Option<PathBuf>,
-    /// Also of these, whether this machine knows them or not.
+    /// Additional projects, registered or not.
     pub projects: Vec<PathBuf>,
 }
 
@@ -67,11 +67,11 @@ pub struct WorkspaceFilter {
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceLines {
     pub workspaces: Vec<WorkspaceLine>,
-    /// How many there are, shown or not.
+    /// The number of all matching workspaces, not only those in `workspaces`.
     pub total: usize,
 }
 
-/// A path need not be valid Unicode, and JSON must be.
+/// Serializes a path with replacement characters, because a path need not be valid Unicode and JSON must be.
 fn as_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,
@@ -105,14 +105,15 @@ impl App {
 
     pub fn workspace_init(&self, new: NewWorkspace) -> Result<WorkspaceView> {
         let store = self.store(self.project());
-        let is_ours = !self.project().join(STORE_DIR).exists() && !self.project().join(PROJECT_DIR).exists();
+        let is_new_project =
+            !self.project().join(STORE_DIR).exists() && !self.project().join(PROJECT_DIR).exists();
         let (workspace, _) = ops::init(store.as_ref(), new, &self.op())?;
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
-        if is_ours {
-            // What this machine made itself needs nobody's word.
+        if is_new_project {
+            // Everything in the project store was created here, so the user need not confirm trust.
             let _ = Trust::new(self.home()).add_project(self.project(), "created", self.now());
         }
-        // A home that cannot be written costs the short way from elsewhere, not the workspace.
+        // If the home store cannot be written, the workspace still works; it is only not found from other projects.
         let _ = self.registry.record_all(&[(workspace.id.clone(), entry)]);
         self.prune_trash(&store);
         let ws = WorkspaceRef { store, id: workspace.id.clone() };
@@ -132,12 +133,12 @@ impl App {
         }
         let mut lines = Vec::new();
         for project in projects {
-            // Another project's trouble is not this one's.
+            // Errors in other projects are ignored.
             let found = self.lines_of(&project);
             let found = if project == *self.project() { found? } else { found.unwrap_or_default() };
             lines.extend(found);
         }
-        let _ = self.remember_lines(&lines);
+        let _ = self.register_lines(&lines);
         lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));
         lines.sort_by_key(|line| std::cmp::Reverse(line.active_at));
         let total = lines.len();
@@ -145,7 +146,7 @@ impl App {
         Ok(WorkspaceLines { workspaces: lines, total })
     }
 
-    /// A project's workspaces, the latest active first.
+    /// Returns the workspaces of a project, latest activity first.
     fn lines_of(&self, project: &std::path::Path) -> Result<Vec<WorkspaceLine>> {
         let mut lines: Vec<WorkspaceLine> = Vec::new();
         for entry in self.store(project).list(self.now())? {
@@ -172,7 +173,7 @@ impl App {
         Ok(lines)
     }
 
-    fn remember_lines(&self, lines: &[WorkspaceLine]) -> Result<()> {
+    fn register_lines(&self, lines: &[WorkspaceLine]) -> Result<()> {
         let readable = lines.iter().filter(|line| line.damage.is_none());
         let found: Vec<(WorkspaceId, RegistryEntry)> = readable
             .map(|line| {
@@ -192,7 +193,7 @@ impl App {
         });
         for project in projects {
             let lines = self.lines_of(&project)?;
-            self.remember_lines(&lines)?;
+            self.register_lines(&lines)?;
         }
         Ok(())
     }
@@ -214,7 +215,7 @@ impl App {
         self.change_workspace(id, ops::archive)
     }
 
-    /// Out of the archive, or out of the trash.
+    /// Restores a workspace from the archive or the trash.
     pub fn workspace_restore(&self, id: &str) -> Result<WorkspaceView> {
         let parsed = WorkspaceId::parse(id)?;
         let mut projects = vec![self.project().to_owned()];
@@ -225,7 +226,7 @@ impl App {
                 .filter(|(known, _)| *known == parsed)
                 .map(|(_, e)| e.project),
         );
-        // What is in a trash was deleted, wherever a copy of it may be.
+        // The trash is searched first, even if another project has a copy of the workspace.
         if !self.store(&projects[0]).exists(&parsed) {
             for project in &projects {
                 if self.store(project).undelete(&parsed)? {
@@ -241,12 +242,12 @@ impl App {
 
     pub fn workspace_delete(&self, id: &str) -> Result<WorkspaceLine> {
         let ws = self.locate(Some(id))?;
-        let named = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
+        let details = self.view(&ws, |tx| Ok((tx.workspace()?, tx.total()?.progress())));
         let now = self.now();
         ws.store.delete(&ws.id, now)?;
         self.prune_trash(&ws.store);
-        // The registry keeps its entry: it is how a restore finds the project.
-        let (name, progress) = match named {
+        // The registry keeps its entry, so that a restore finds the project.
+        let (name, progress) = match details {
             Ok((workspace, progress)) => (workspace.name, progress),
             Err(_) => (ws.id.to_string(), Progress::default()),
         };

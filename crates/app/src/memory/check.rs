@@ -1,4 +1,4 @@
-//! What comes in is looked at here, before anything is stored or asked: types, lengths, days. Nothing is read or written.
+//! Validates the arguments of memory calls: types, lengths and dates. Nothing is read or written here.
 
 use tanmi_base::{Millis, secrets};
 use tanmi_index::MemoryFilter;
@@ -85,7 +85,7 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
         at.map(Some).ok_or_else(|| Error::BadValue { key, value: text.clone(), expected })
     };
     let until = day("until", &wanted.until)?;
-    // A day named as the end is part of it.
+    // A day given as the end is included.
     let until = until.map(|at| if at % 86_400_000 == 0 { at + 86_400_000 } else { at + 1 });
     Ok(MemoryFilter {
         letter,

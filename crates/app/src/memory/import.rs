@@ -1,4 +1,4 @@
-//! Taking memories in from elsewhere, and giving them out.
+//! Imports and exports memories as JSON lines.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,20 +17,20 @@ use crate::error::{Error, Result};
 #[serde(rename_all = "camelCase")]
 pub struct ImportResult {
     pub added: usize,
-    /// Ids that were there already.
+    /// The number of records whose ids existed already.
     pub known: usize,
     pub bad_lines: usize,
-    /// The first of them, counted from 1.
+    /// The 1-based number of the first bad line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_bad_line: Option<usize>,
     pub masked: usize,
 }
 
 impl App {
-    /// Takes JSON lines. Ids are kept, and what is known already stays as it is, unless something replaces it that was not
-    /// known. Other words about a record count only where that record came in with them.
+    /// Imports JSON lines. Ids are kept. A record that exists already stays as it is, unless a newly imported record
+    /// supersedes it. Other marks (forget, restore) apply only to records of the same import.
     pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<ImportResult> {
-        let folder = self.memory_begin()?;
+        let folder = self.open_or_create_memory()?;
         let lock = folder.lock()?;
         let (index, _) = self.memory_index(&folder, |_, _| {})?;
         let mut imported = ImportResult::default();
@@ -44,7 +44,7 @@ impl App {
                     marks.push((target, hidden, by));
                     continue;
                 }
-                // When a session of another home began or ended says nothing here.
+                // Session starts and ends of another home store are not relevant here.
                 Line::Session => continue,
                 Line::Record { .. } | Line::Bad => {
                     imported.bad_lines += 1;
@@ -57,7 +57,7 @@ impl App {
                 imported.known += 1;
                 continue;
             }
-            // In their order with all other words: the last one counts.
+            // Kept in order with all other marks, because the last mark of a record counts.
             marks.extend(supersedes.into_iter().map(|old| (old, true, row.id.clone())));
             imported.masked += mask_row(&mut row);
             let path = if row.kind == "summary" {
@@ -66,29 +66,30 @@ impl App {
                 folder.daily(row.at.unwrap_or(self.now()))
             };
             let day = days.entry(path.clone()).or_default();
-            day.push_str(&imported_line(&row, self.now()));
+            day.push_str(&record_line(&row, self.now()));
             day.push('\n');
             added.insert(row.id, path);
             imported.added += 1;
         }
         for (target, hidden, by) in &marks {
-            // Beside the record it is about: what was forgotten is never there without the word that hides it. Words about
-            // summaries stand in days, too, or one of tomorrow could not take them back.
+            // A mark goes into the same file as its record, so that a forgotten record is never read without the
+            // mark that hides it. Marks of summaries go into daily files, so that a later mark can revoke them.
             let path = match added.get(target) {
                 Some(path) if *path != folder.sessions() => path.clone(),
                 Some(_) => folder.daily(self.now()),
                 None if *hidden && added.contains_key(by) => folder.latest_daily(self.now()),
                 None => continue,
             };
-            let kind = if *hidden { hidden_by(by) } else { "restore" };
+            let kind = if *hidden { hiding_mark(by) } else { "restore" };
             let day = days.entry(path).or_default();
             day.push_str(&record::mark_line(kind, target, by, self.now(), "import"));
             day.push('\n');
         }
-        // One sync for all of them where the system can: thousands of days would otherwise be thousands of waits.
-        let durable = if cfg!(target_os = "linux") { AppendSync::No } else { AppendSync::Yes };
+        // On Linux one sync of the file system replaces the sync of every file: an import can write thousands of
+        // days.
+        let append_sync = if cfg!(target_os = "linux") { AppendSync::No } else { AppendSync::Yes };
         for (path, text) in &days {
-            folder.append(&lock, path, text, durable)?;
+            folder.append(&lock, path, text, append_sync)?;
         }
         let dir = std::fs::File::open(folder.dir()).map_err(Error::io(folder.dir()))?;
         fs::sync_file_system(&dir).map_err(Error::io(folder.dir()))?;
@@ -97,8 +98,8 @@ impl App {
         Ok(imported)
     }
 
-    /// Every record as it would be imported, the oldest first. With `all` also what is hidden, each followed by the word
-    /// that hides it.
+    /// Returns every record as a line that can be imported, oldest first. `all` includes hidden records, each
+    /// followed by the mark that hides it.
     pub fn memory_export(&self, all: bool) -> Result<Vec<String>> {
         let (index, _) = self.memory_index(&self.memory_folder(), |_, _| {})?;
         let filter = MemoryFilter { all, ..MemoryFilter::default() };
@@ -106,21 +107,21 @@ impl App {
         rows.reverse();
         let mut lines = Vec::with_capacity(rows.len());
         for row in &rows {
-            lines.push(imported_line(row, self.now()));
+            lines.push(record_line(row, self.now()));
             if row.hidden {
                 let by = &row.replaced_by;
-                lines.push(record::mark_line(hidden_by(by), &row.id, by, self.now(), "export"));
+                lines.push(record::mark_line(hiding_mark(by), &row.id, by, self.now(), "export"));
             }
         }
         Ok(lines)
     }
 }
 
-fn hidden_by(replacement: &str) -> &'static str {
+fn hiding_mark(replacement: &str) -> &'static str {
     if replacement.is_empty() { "forget" } else { "replace" }
 }
 
-fn imported_line(row: &MemoryRow, now: Millis) -> String {
+fn record_line(row: &MemoryRow, now: Millis) -> String {
     if row.kind == "summary" {
         let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
         let mut line = json!({
@@ -146,33 +147,33 @@ fn imported_line(row: &MemoryRow, now: Millis) -> String {
         ("speaker", !row.speaker.is_empty(), json!(row.speaker)),
         ("confidence", row.confidence.is_some(), json!(row.confidence)),
     ];
-    for (key, is_there, value) in fields {
-        if is_there {
+    for (key, is_present, value) in fields {
+        if is_present {
             line[key] = value;
         }
     }
     line.to_string()
 }
 
-/// Takes the secrets out of everything that is going to be written; says how many.
+/// Masks the secrets in all texts of a row, and returns how many there were.
 fn mask_row(row: &mut MemoryRow) -> usize {
     let mut count = 0;
-    let mut clean = |text: &str| {
+    let mut mask = |text: &str| {
         let (text, masked) = secrets::mask(text);
         count += masked.len();
         text.into_owned()
     };
-    row.content = clean(&row.content);
-    row.entities = clean(&row.entities);
-    row.speaker = clean(&row.speaker);
+    row.content = mask(&row.content);
+    row.entities = mask(&row.entities);
+    row.speaker = mask(&row.speaker);
     if let Ok(Value::Object(mut more)) = serde_json::from_str::<Value>(&row.more) {
         for value in more.values_mut() {
             match value {
-                Value::String(text) => *text = clean(text),
+                Value::String(text) => *text = mask(text),
                 Value::Array(list) => {
                     for item in list.iter_mut() {
                         if let Value::String(text) = item {
-                            *text = clean(text);
+                            *text = mask(text);
                         }
                     }
                 }

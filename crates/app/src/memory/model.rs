@@ -1,4 +1,4 @@
-//! The model that a user brings, for search by meaning.
+//! The embedding model that the user adds for semantic search.
 
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,20 @@ impl App {
         self.home().join("model.json")
     }
 
-    /// The model that the user brought, if it can still be used: without it search goes on by words, and the doctor says
-    /// so.
+    /// Returns the model of the user, if it can be loaded. Otherwise the search uses keywords only, which `doctor`
+    /// reports.
     pub(super) fn memory_model(&self) -> Option<Model> {
         self.memory_model_load()?.ok()
     }
 
-    /// `None` if nobody brought one.
+    /// Loads the model. Returns `None` if the user has not added one.
     pub(crate) fn memory_model_load(&self) -> Option<Result<Model>> {
         let bytes = fs::read_optional(&self.model_file()).ok()??;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
         Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
     }
 
-    /// From now on search also goes by meaning.
+    /// Adds a model for semantic search.
     pub fn memory_model_add(&self, dir: &Path) -> Result<Value> {
         let dir = dir.canonicalize().map_err(Error::io(dir))?;
         let model = Model::load(&dir)?;
@@ -37,7 +37,7 @@ impl App {
         Ok(json!({"dir": dir, "dimensions": model.dimensions}))
     }
 
-    /// Whether there was one.
+    /// Removes the model. Returns whether there was one.
     pub fn memory_model_remove(&self) -> Result<bool> {
         match std::fs::remove_file(self.model_file()) {
             Ok(()) => Ok(true),
@@ -46,7 +46,7 @@ impl App {
         }
     }
 
-    /// What is in use; null for nothing.
+    /// Returns the model in use, or null.
     pub fn memory_model_show(&self) -> Value {
         let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
