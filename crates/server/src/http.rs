@@ -1,7 +1,7 @@
-//! `tanmi serve`: the API, the page and MCP on the loopback interface, for one person on one machine.
+//! `tanmi serve`: the API, the page and MCP on the loopback interface, for one user on one machine.
 //!
-//! [`guard`] decides who may ask at all, [`routes`] is the table of what can be asked, [`api`] carries a request to a
-//! use case, [`feed`] tells of changes, [`page`] is the embedded page. All file work runs on blocking threads.
+//! [`guard`] authorizes requests, [`routes`] is the table of routes, [`api`] runs the use case of a request, [`feed`]
+//! sends changes, [`page`] is the embedded page. All file work runs on blocking threads.
 
 use std::collections::HashMap;
 use std::io;
@@ -39,37 +39,37 @@ use feed::Feed;
 use guard::Guard;
 use instance::InstanceLock;
 
-/// Bodies and messages longer than this are refused.
+/// The maximum size of a request body or an MCP message, in bytes.
 const MAX_BODY: usize = 2 << 20;
-/// How long requests that are under way are waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long, and how many, workspaces that were asked about are watched more closely.
+/// How long running requests may take to finish after the server was told to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a workspace counts as viewed after the last request about it.
 const VIEWED_FOR: Duration = Duration::from_secs(600);
 const MAX_VIEWED: usize = 8;
 
-/// Everything a request needs.
+/// The state that all requests share.
 pub struct ServerState {
     env: Env,
-    /// One for each project that was asked about; the first is the one the server was started in.
+    /// One app per requested project. Invariant: the first is the app of the server's own project.
     apps: Mutex<Vec<Arc<App>>>,
-    /// Projects that somebody served again, besides those that the registry knows.
-    announced: Mutex<Vec<PathBuf>>,
+    /// Projects in which `tanmi serve` was run while this server was running, in addition to the registered ones.
+    added_projects: Mutex<Vec<PathBuf>>,
     guard: Guard,
     feed: Arc<Feed>,
-    /// Workspaces that somebody asked about lately: they are watched more closely.
+    /// Recently requested workspaces, with the time of the last request. The watcher checks them more often.
     viewed: Mutex<HashMap<String, Instant>>,
 }
 
-/// Where the server is, for whoever started it.
-pub struct Ready<'a> {
+/// A server that accepts requests: gives its caller the address and links to the page.
+pub struct RunningServer<'a> {
     guard: &'a Guard,
     pub instance: &'a InstanceLock,
 }
 
-impl Ready<'_> {
-    /// Opens the page, once.
-    pub fn link(&self) -> String {
-        self.guard.link()
+impl RunningServer<'_> {
+    /// Creates a single-use link that opens the page.
+    pub fn create_link(&self) -> String {
+        self.guard.create_link()
     }
 }
 
@@ -77,22 +77,23 @@ impl ServerState {
     fn new(env: Env, port: u16) -> io::Result<ServerState> {
         let guard =
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
-        // Whoever started it, what is done on the page is done by a person.
+        // Changes made on the page count as made by a person, even if an agent started the server.
         let env = Env { long_running: true, remote: true, session: None, operator: Operator::Human, ..env };
-        let first = Arc::new(App::new(env.clone()));
+        let own_app = Arc::new(App::new(env.clone()));
         let feed = Arc::new(Feed::new());
-        let (apps, announced, viewed) = (Mutex::new(vec![first]), Mutex::default(), Mutex::default());
-        Ok(ServerState { env, apps, announced, guard, feed, viewed })
+        let (apps, added_projects, viewed) = (Mutex::new(vec![own_app]), Mutex::default(), Mutex::default());
+        Ok(ServerState { env, apps, added_projects, guard, feed, viewed })
     }
 
-    fn first(&self) -> Arc<App> {
+    /// Returns the app of the project in which the server was started.
+    fn own_app(&self) -> Arc<App> {
         Arc::clone(&self.apps.lock().unwrap_or_else(PoisonError::into_inner)[0])
     }
 
-    /// Every project that may be asked about.
+    /// Returns every project that a request may name, the server's own project first.
     fn projects(&self) -> Vec<PathBuf> {
-        let mut projects = self.first().known_projects();
-        for project in self.announced.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let mut projects = self.own_app().known_projects();
+        for project in self.added_projects.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if !projects.contains(project) {
                 projects.push(project.clone());
             }
@@ -100,10 +101,10 @@ impl ServerState {
         projects
     }
 
-    fn announce(&self, project: PathBuf) {
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        if !announced.contains(&project) {
-            announced.push(project);
+    fn add_project(&self, project: PathBuf) {
+        let mut added = self.added_projects.lock().unwrap_or_else(PoisonError::into_inner);
+        if !added.contains(&project) {
+            added.push(project);
         }
     }
 
@@ -123,10 +124,10 @@ impl ServerState {
         viewed.iter().filter(|(_, at)| at.elapsed() < VIEWED_FOR).map(|(id, _)| id.clone()).collect()
     }
 
-    /// The use cases of a project; `None` for one that nobody here knows.
+    /// Returns the app of a project, by default the server's own. `None` if the project is unknown.
     fn app_of(&self, project: Option<&str>) -> Option<Arc<App>> {
-        let Some(wanted) = project else { return Some(self.first()) };
-        let project = self.projects().into_iter().find(|known| known.display().to_string() == wanted)?;
+        let Some(name) = project else { return Some(self.own_app()) };
+        let project = self.projects().into_iter().find(|known| known.display().to_string() == name)?;
         let mut apps = self.apps.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(app) = apps.iter().find(|app| app.project() == project) {
             return Some(Arc::clone(app));
@@ -137,11 +138,16 @@ impl ServerState {
     }
 }
 
-/// Serves until the process is told to end. `ready` is called once, when the server can be reached.
-pub fn run(env: Env, port: u16, instance: InstanceLock, ready: impl FnOnce(Ready<'_>)) -> io::Result<()> {
+/// Serves until the process gets a signal to stop. Calls `on_ready` once, when the server accepts requests.
+pub fn run(
+    env: Env,
+    port: u16,
+    instance: InstanceLock,
+    on_ready: impl FnOnce(RunningServer<'_>),
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(serve(env, port, instance, ready));
-    // Longer than any call waits for a lock that is really free: what is under way is not left half done.
+    let outcome = runtime.block_on(serve(env, port, instance, on_ready));
+    // Longer than the lock timeout of any call, so that running calls finish.
     runtime.shutdown_timeout(Duration::from_secs(10));
     outcome
 }
@@ -150,47 +156,48 @@ async fn serve(
     env: Env,
     port: u16,
     mut instance: InstanceLock,
-    ready: impl FnOnce(Ready<'_>),
+    on_ready: impl FnOnce(RunningServer<'_>),
 ) -> io::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     let port = listener.local_addr()?.port();
     let state = Arc::new(ServerState::new(env, port)?);
-    let watching = {
+    let watch_handle = {
         let projects = state.projects();
-        // Before anybody can ask: what happens after an answer is then certainly told.
-        watch::start(Arc::clone(&state), Watcher::new(state.first(), &projects))?
+        // Started before the first request, so that every change after a response is in the change feed.
+        watch::start(Arc::clone(&state), Watcher::new(state.own_app(), &projects))?
     };
-    let (mcp, mcp_ends) = mcp_service(&state.env, port);
+    let (mcp, mcp_cancellation) = mcp_service(&state.env, port);
     let router = router(&state).route_service("/mcp", mcp);
     let router = router
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state), guard::check))
         .layer(DefaultBodyLimit::max(MAX_BODY));
-    instance.write(port, state.guard.token(), state.first().project())?;
-    ready(Ready { guard: &state.guard, instance: &instance });
+    instance.write(port, state.guard.token(), state.own_app().project())?;
+    on_ready(RunningServer { guard: &state.guard, instance: &instance });
 
     let feed = Arc::clone(&state.feed);
-    let ended = async move {
+    let shutdown = async move {
         shutdown_signal().await;
-        // Streams have no end of their own.
+        // Open streams would keep their connections alive.
         feed.close();
-        mcp_ends.cancel();
+        mcp_cancellation.cancel();
     };
-    listen::serve(listener, router, ended, PATIENCE).await;
-    watching.stop();
-    instance.end();
+    listen::serve(listener, router, shutdown, SHUTDOWN_TIMEOUT).await;
+    watch_handle.stop();
+    instance.release();
     Ok(())
 }
 
-/// Ctrl-C, or a polite signal.
+/// Waits for Ctrl-C, SIGTERM or SIGHUP.
 async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let (Ok(mut ended), Ok(mut hung)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+        if let (Ok(mut terminate), Ok(mut hangup)) =
+            (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         {
-            let (ended, hung) = (std::pin::pin!(ended.recv()), std::pin::pin!(hung.recv()));
-            let interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-            select(interrupted, select(ended, hung)).await;
+            let (terminate, hangup) = (std::pin::pin!(terminate.recv()), std::pin::pin!(hangup.recv()));
+            let interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+            select(interrupt, select(terminate, hangup)).await;
             return;
         }
     }
@@ -198,20 +205,20 @@ async fn shutdown_signal() {
 }
 
 fn router(state: &Arc<ServerState>) -> Router {
-    let (api, door) = (api::router(state), state.guard.door());
+    let (api, page_path) = (api::router(state), state.guard.page_path());
     Router::new()
         .route("/", axum::routing::get(page::entry).with_state(Arc::clone(state)))
         .nest("/api/v1", api.clone())
-        .merge(page::router(door))
-        // The page has the API below its own path, because that is the only one its cookie is sent to.
-        .nest(&format!("/{door}/api/v1"), api)
+        .merge(page::router(page_path))
+        // The page uses the API below its own path, because the browser sends the cookie only to that path.
+        .nest(&format!("/{page_path}/api/v1"), api)
         .fallback(responses::not_found)
         .method_not_allowed_fallback(responses::method_not_allowed)
 }
 
 type McpService = StreamableHttpService<crate::mcp::Server, LocalSessionManager>;
 
-/// The same tools as over stdio, for agents that speak HTTP.
+/// Returns the MCP service with the same tools as over stdio, and the token that ends its streams.
 fn mcp_service(env: &Env, port: u16) -> (McpService, tokio_util::sync::CancellationToken) {
     let env = Env { operator: Operator::Ai, strict_rules: true, source: Source::Mcp, ..env.clone() };
     let app = Arc::new(App::new(env));
@@ -219,11 +226,11 @@ fn mcp_service(env: &Env, port: u16) -> (McpService, tokio_util::sync::Cancellat
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts.iter().map(String::as_str).collect::<Vec<_>>())
         .with_max_request_body_bytes(MAX_BODY);
-    let ends = config.cancellation_token.clone();
+    let cancellation = config.cancellation_token.clone();
     let service = StreamableHttpService::new(
         move || Ok(crate::mcp::Server::new(Arc::clone(&app))),
         Arc::new(LocalSessionManager::default()),
         config,
     );
-    (service, ends)
+    (service, cancellation)
 }

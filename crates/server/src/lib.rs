@@ -1,8 +1,8 @@
-//! The faces that stay open: MCP over stdio, and over HTTP together with the API and the page. The only crate that
-//! knows tokio.
+//! The long-running interfaces: MCP over stdio, and HTTP with the API, the page and MCP. The only crate that depends
+//! on tokio.
 //!
-//! Nothing is decided here. A call is checked against the table in [`tools`], turned into a use case, and its answer
-//! into JSON.
+//! This crate has no business logic: it checks a call against the table in [`tools`], runs a use case of `tanmi_app`
+//! and returns the result as JSON.
 
 pub mod http;
 pub mod mcp;

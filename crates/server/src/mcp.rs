@@ -1,7 +1,7 @@
-//! `tanmi mcp`: the workspace as tools for any MCP client.
+//! `tanmi mcp`: the MCP server with the tools of [`tools`].
 //!
-//! Calls run side by side on blocking threads, because each is file work under a lock. The connection ends when the
-//! client goes away; a call that is under way then still finishes, so nothing is left half done.
+//! Calls run concurrently on blocking threads, because each one accesses files under a lock. When the client
+//! disconnects, running calls still finish.
 
 use std::io;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ pub fn run(app: App) -> io::Result<()> {
         let server = Server::new(Arc::new(app));
         match server.serve(transport::Stdio::new()).await {
             Ok(running) => running.waiting().await.map(|_| ()).map_err(io::Error::other),
-            // A client that leaves before it has said hello has simply left.
+            // The client disconnected before the handshake, which is not an error.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(io::Error::other(error)),
         }
     });
-    // Longer than any call waits for a lock that is really free; nothing outlives the client for good.
+    // Longer than the lock timeout of any call, so that running calls finish, but the process still ends.
     runtime.shutdown_timeout(Duration::from_secs(10));
     outcome
 }
@@ -74,7 +74,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = tanmi_base::text::fit(&tanmi_base::text::one_line(&request.method), 60);
-        // The SDK takes a known method with parameters of another shape for an unknown one.
+        // The SDK reports a known method with invalid parameters as a custom request.
         if ["tools/call", "tools/list", "initialize", "ping"].contains(&method.as_str()) {
             let message = format!("invalid parameters for {method}");
             return Err(ErrorData::invalid_params(message, None));
@@ -87,7 +87,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(all()))
+        Ok(ListToolsResult::with_all_items(tool_list()))
     }
 
     async fn call_tool(
@@ -100,15 +100,15 @@ impl ServerHandler for Server {
         };
         let arguments = request.arguments.unwrap_or_default();
         let app = Arc::clone(&self.app);
-        let meta = session_in(&serde_json::to_value(&context.meta).unwrap_or_default());
-        let meta = meta.or_else(|| session_of_http(&context));
+        let meta = session_from_meta(&serde_json::to_value(&context.meta).unwrap_or_default());
+        let meta = meta.or_else(|| session_from_http(&context));
         let cancelled = context.ct.clone();
         let work = tokio::task::spawn_blocking(move || {
-            // Cancelled before it began: nothing happens. Once begun it finishes, or it would be half done.
+            // A call can be cancelled only before it starts; once started, it finishes.
             if cancelled.is_cancelled() {
                 return Err(ErrorData::invalid_request("the call was cancelled before it started", None));
             }
-            Ok(answer(&app, tool, &arguments, meta))
+            Ok(run_tool(&app, tool, &arguments, meta))
         });
         match work.await {
             Ok(result) => result.map(CallToolResponse::from),
@@ -117,23 +117,23 @@ impl ServerHandler for Server {
     }
 }
 
-/// Codex names its session in every call.
-fn session_in(meta: &Value) -> Option<String> {
+/// Returns the session id in the metadata of a call. Codex sends it with every call.
+fn session_from_meta(meta: &Value) -> Option<String> {
     ["sessionId", "threadId"].iter().find_map(|key| meta.get(key)?.as_str().map(String::from))
 }
 
-/// Over HTTP a connection has a name of its own.
-fn session_of_http(context: &RequestContext<RoleServer>) -> Option<String> {
+/// Returns a session id made from the MCP session of an HTTP connection.
+fn session_from_http(context: &RequestContext<RoleServer>) -> Option<String> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     let id = parts.headers.get("mcp-session-id")?.to_str().ok()?;
     Some(format!("mcp-{id}"))
 }
 
-fn all() -> Vec<Tool> {
-    tools::TOOLS.iter().map(|tool| listed(&tool.spec)).collect()
+fn tool_list() -> Vec<Tool> {
+    tools::TOOLS.iter().map(|tool| describe(&tool.spec)).collect()
 }
 
-fn listed(spec: &tools::CallSpec) -> Tool {
+fn describe(spec: &tools::CallSpec) -> Tool {
     let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
     if spec.reads {
         tool.annotations = Some(ToolAnnotations::new().read_only(true));
@@ -149,8 +149,8 @@ fn unknown_tool(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown tool {name:?}{hint}"), Some(data))
 }
 
-/// One call from checked arguments to the result a model reads.
-fn answer(
+/// Runs one call and returns the result for the model: structured JSON, and for an error also its text.
+fn run_tool(
     app: &App,
     tool: &tools::Tool,
     arguments: &serde_json::Map<String, Value>,
@@ -189,8 +189,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_leaves_room_for_seven_more() {
-        let size = json!({"tools": all()}).to_string().chars().count();
+    fn tool_list_stays_within_size_limit() {
+        // 27 tools of this size would fit into 15,000 characters.
+        let size = json!({"tools": tool_list()}).to_string().chars().count();
         let count = tools::TOOLS.len();
         assert!(size < 15_000 * count / 27, "{size} characters for {count} tools");
     }

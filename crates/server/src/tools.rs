@@ -1,5 +1,5 @@
-//! What a tool and its parameters are. The same row is shown to a client and checks its arguments; the rows are in
-//! [`table`], what they do is in [`handlers`].
+//! Tools and their parameters. One specification gives both the schema that a client sees and the check of its
+//! arguments. The specifications are in [`table`], the functions that run the tools in [`handlers`].
 
 use serde_json::{Map, Value, json};
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
@@ -16,15 +16,17 @@ pub use params::nearest;
 pub use results::value;
 pub use table::TOOLS;
 
+/// The name, description and parameters of a tool or of an operation of the HTTP API.
 #[derive(Clone, Copy)]
 pub struct CallSpec {
     pub name: &'static str,
     pub about: &'static str,
+    /// Whether the call changes nothing.
     pub reads: bool,
     pub params: &'static [Param],
 }
 
-/// What a client may call: how it is shown and checked, and what it does.
+/// A tool: its specification and the function that runs it.
 pub struct Tool {
     pub spec: CallSpec,
     pub handler: fn(&Call<'_>) -> Result,
@@ -44,12 +46,14 @@ pub struct Param {
 
 #[derive(Clone, Copy)]
 pub enum ParamKind {
-    /// At most so many bytes.
+    /// A text of at most `max` bytes.
     Text {
         max: usize,
     },
     Title,
+    /// One of these words.
     Word(&'static [&'static str]),
+    /// An array of these words.
     Words(&'static [&'static str]),
     Flag,
     Number {
@@ -60,7 +64,7 @@ pub enum ParamKind {
     Share,
     Texts,
     Docs,
-    /// An object that has texts under these names.
+    /// An object whose fields have these names and are texts.
     Parts(&'static [&'static str]),
 }
 
@@ -81,11 +85,13 @@ pub const LINE: ParamKind = ParamKind::Text { max: LINE_BYTES };
 pub const ID: ParamKind = ParamKind::Text { max: 80 };
 pub const WORKSPACE: Param = optional("workspaceId", ID);
 pub const NODE: Param = optional("nodeId", ID);
+
+/// Returns the tool with this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.spec.name == name)
 }
 
-/// The JSON schema of an object that has these.
+/// Returns the JSON schema of an object with these parameters.
 pub fn schema<'a>(params: impl Iterator<Item = &'a Param> + Clone) -> Map<String, Value> {
     let properties: Map<String, Value> =
         params.clone().map(|param| (param.name.to_owned(), property(param))).collect();
@@ -102,7 +108,7 @@ pub fn schema<'a>(params: impl Iterator<Item = &'a Param> + Clone) -> Map<String
 
 pub fn property(param: &Param) -> Value {
     let mut property = match param.kind {
-        // The long limits would cost more to read than anybody would save by knowing them; an error names them.
+        // The limit is not in the schema: it would cost tokens in every session, and the error names it.
         ParamKind::Text { .. } => json!({"type": "string"}),
         ParamKind::Title => json!({"type": "string", "maxLength": TITLE_CHARS}),
         ParamKind::Word(words) => json!({"type": "string", "enum": words}),

@@ -1,4 +1,5 @@
-//! From a request to a use case: arguments out of path, query and body, checked by the table, run on a blocking thread.
+//! The routes of the API: collects the arguments of a request from its path, query and body, checks them against the
+//! table, and runs the use case on a blocking thread.
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub fn router(state: &Arc<ServerState>) -> Router {
     router
 }
 
+/// The parts of a request, before they are checked.
 struct RawRequest {
     path: Result<Path<Vec<(String, String)>>, PathRejection>,
     query: Option<String>,
@@ -48,16 +50,16 @@ fn handler(route: Arc<Route>, state: Arc<ServerState>) -> MethodRouter {
 }
 
 async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest) -> Response {
-    match route.does {
+    match route.action {
         RouteAction::Changes => return changes(&state, &request.headers),
         RouteAction::Describe => return responses::json(StatusCode::OK, &openapi::describe()),
         RouteAction::Ticket if !state.guard.has_token(&request.headers) => {
             let message = "the token is required to create a link to the page";
             return responses::failure(StatusCode::FORBIDDEN, "TOKEN_REQUIRED", message);
         }
-        RouteAction::Tool(_) | RouteAction::Own(..) | RouteAction::Ticket => {}
+        RouteAction::Tool(_) | RouteAction::PageApi(..) | RouteAction::Ticket => {}
     }
-    let work = tokio::task::spawn_blocking(move || ask(&route, &state, request));
+    let work = tokio::task::spawn_blocking(move || run_use_case(&route, &state, request));
     match work.await {
         Ok(Ok((status, value))) => responses::json(status, &value),
         Ok(Err(error)) => responses::error(&error),
@@ -65,13 +67,18 @@ async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest
     }
 }
 
-fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(StatusCode, Value), Value> {
+/// Runs the use case of a route. An error is JSON with its code.
+fn run_use_case(
+    route: &Route,
+    state: &ServerState,
+    request: RawRequest,
+) -> Result<(StatusCode, Value), Value> {
     let no_use_case = || argument_error("INTERNAL", "the route has no operation");
     let spec = route.spec().ok_or_else(no_use_case)?;
-    let lang = language(&request.headers);
-    let expects = versions(route, &request.headers)?;
-    let mut arguments = body(route, &request)?;
-    let project = query(spec, route, request.query.as_deref(), &mut arguments)?;
+    let lang = accepted_language(&request.headers);
+    let expects = expected_versions(route, &request.headers)?;
+    let mut arguments = body_arguments(route, &request)?;
+    let project = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
     let Path(path) = request.path.map_err(|error| argument_error("INVALID_ARGUMENT", error.body_text()))?;
     for (name, value) in path {
         if name == "workspaceId" {
@@ -89,8 +96,8 @@ fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(Statu
         let en = "unknown project; GET /api/v1/projects lists the known ones";
         return Err(argument_error("PROJECT_NOT_FOUND", lang.pick(zh, en)));
     };
-    // Nobody's session is meant unless it is named.
-    let asked = ToolRequest {
+    // A request belongs to a session only if its arguments name one.
+    let tool_request = ToolRequest {
         app: &app,
         spec,
         arguments: &arguments,
@@ -99,10 +106,10 @@ fn ask(route: &Route, state: &ServerState, request: RawRequest) -> Result<(Statu
         lang,
         interface: Interface::Page,
     };
-    let value = match route.does {
-        RouteAction::Own(_, work) => tools::perform(&asked, |call| work(call, state)),
-        RouteAction::Ticket => tools::perform(&asked, |call| page_api::ticket(call, state)),
-        RouteAction::Tool(name) => tools::perform(&asked, tools::find(name).ok_or_else(no_use_case)?.handler),
+    let value = match route.action {
+        RouteAction::PageApi(_, work) => tools::perform(&tool_request, |call| work(call, state)),
+        RouteAction::Ticket => tools::perform(&tool_request, |call| page_api::ticket(call, state)),
+        RouteAction::Tool(name) => tools::perform(&tool_request, tools::find(name).ok_or_else(no_use_case)?.handler),
         RouteAction::Changes | RouteAction::Describe => Err(no_use_case()),
     }?;
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
@@ -112,19 +119,19 @@ fn argument_error(code: &str, message: impl Into<String>) -> Value {
     json!({"code": code, "message": message.into()})
 }
 
-/// The first language of the list that we speak.
-fn language(headers: &HeaderMap) -> Lang {
-    let wanted =
+/// Returns the first supported language of `Accept-Language`, by default English.
+fn accepted_language(headers: &HeaderMap) -> Lang {
+    let header =
         headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut words = wanted.split(',').map(|word| word.trim().to_ascii_lowercase());
-    match words.find(|word| word.starts_with("zh") || word.starts_with("en")) {
-        Some(word) if word.starts_with("zh") => Lang::Zh,
+    let mut languages = header.split(',').map(|language| language.trim().to_ascii_lowercase());
+    match languages.find(|language| language.starts_with("zh") || language.starts_with("en")) {
+        Some(language) if language.starts_with("zh") => Lang::Zh,
         _ => Lang::En,
     }
 }
 
-/// `If-Match` has one tag or several; `*` stands for any.
-fn versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, Value> {
+/// Returns the versions in `If-Match`: one tag or several. `*` matches any version, so `None` is returned for it.
+fn expected_versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, Value> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default().trim();
     if tag == "*" {
@@ -139,7 +146,7 @@ fn versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<String>>, V
     Ok(Some(tag.split(',').map(|tag| tag.trim().trim_matches('"').to_owned()).collect()))
 }
 
-fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value> {
+fn body_arguments(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value> {
     let bytes = match &request.body {
         Ok(bytes) => bytes,
         Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
@@ -156,7 +163,7 @@ fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value
             "GET takes its parameters from the query, not from the request body",
         ));
     }
-    // Also because no page elsewhere can send this without being asked about it.
+    // Also a defence: a page of another origin cannot send this type without a preflight request.
     let kind =
         request.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -175,8 +182,9 @@ fn body(route: &Route, request: &RawRequest) -> Result<Map<String, Value>, Value
     }
 }
 
-/// Adds the query's parameters, each as its row says; the project, where it can be named, is not an argument.
-fn query(
+/// Adds the parameters of the query to `arguments`, parsed as the table says. Returns the project, if the query names
+/// one; the project is not an argument of the use case.
+fn add_query_arguments(
     spec: &CallSpec,
     route: &Route,
     raw: Option<&str>,
@@ -185,7 +193,7 @@ fn query(
     let mut project = None;
     for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (Some(name), Some(value)) = (decoded(name), decoded(value)) else {
+        let (Some(name), Some(value)) = (percent_decode(name), percent_decode(value)) else {
             return Err(argument_error("INVALID_ARGUMENT", "the query is not valid UTF-8"));
         };
         if name == "project" && route.is_per_project() {
@@ -193,9 +201,9 @@ fn query(
             continue;
         }
         let kind = spec.params.iter().find(|param| param.name == name).map(|param| param.kind);
-        let value = typed(kind, &name, value)?;
+        let value = parse_value(kind, &name, value)?;
         match (arguments.get_mut(&name), value) {
-            // A list may be written as one parameter again and again.
+            // A list may be given as a repeated parameter.
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
             (Some(_), _) => {
                 return Err(argument_error("INVALID_ARGUMENT", format!("{name} was given more than once")));
@@ -208,7 +216,8 @@ fn query(
     Ok(project)
 }
 
-fn typed(kind: Option<ParamKind>, name: &str, value: String) -> Result<Value, Value> {
+/// Parses a value of the query as a parameter of this kind.
+fn parse_value(kind: Option<ParamKind>, name: &str, value: String) -> Result<Value, Value> {
     let bad = |expected: &str| argument_error("INVALID_ARGUMENT", format!("{name} must be {expected}"));
     match kind {
         Some(ParamKind::Flag) => match value.as_str() {
@@ -225,13 +234,13 @@ fn typed(kind: Option<ParamKind>, name: &str, value: String) -> Result<Value, Va
         Some(ParamKind::Words(_) | ParamKind::Texts) => {
             Ok(value.split(',').filter(|item| !item.is_empty()).map(|item| json!(item)).collect())
         }
-        // What the table does not know is refused by the table.
+        // An unknown parameter is refused later, by the check against the table.
         _ => Ok(json!(value)),
     }
 }
 
-/// `%20` and `+`.
-fn decoded(text: &str) -> Option<String> {
+/// Decodes `%XX` and `+`. `None` if the result is not valid UTF-8.
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -248,15 +257,25 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
+<<<<<<< HEAD
     if state.feed.listeners() >= LISTENERS {
         let message = format!("{LISTENERS} change streams are already open; close one first");
+=======
+    if state.feed.subscriber_count() >= LISTENERS {
+        let message = format!("{LISTENERS} listen already; close one of them");
+>>>>>>> 346a808 (server: describe and name items in plain words)
         return responses::error(&argument_error("TOO_MANY", message));
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     state
         .feed
+<<<<<<< HEAD
         .listen(last)
         .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is shutting down")))
+=======
+        .subscribe(last)
+        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is ending")))
+>>>>>>> 346a808 (server: describe and name items in plain words)
 }
 
 #[cfg(test)]
@@ -264,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_decoded() {
+    fn percent_decode_query_text() {
         for (text, expected) in [
             ("a+b%20c", Some("a b c")),
             ("%E4%BB%BB%E5%8A%A1", Some("任务")),
@@ -273,7 +292,7 @@ mod tests {
             ("%ff", None),
             ("", Some("")),
         ] {
-            assert_eq!(decoded(text).as_deref(), expected, "{text}");
+            assert_eq!(percent_decode(text).as_deref(), expected, "{text}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The feed of changes, as server-sent events. Every event has a number; whoever comes back names the last one it saw
-//! and gets the rest, or is sent that there is a gap and looks at everything again.
+//! The change feed, as server-sent events. Every change has a sequence number. A subscriber that reconnects sends the
+//! last number it received and gets the changes after it. If these are no longer known, it gets a `gap` event and has
+//! to fetch everything again.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,43 +14,45 @@ use serde_json::{Value, json};
 use tanmi_base::id;
 use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
 
-/// Events that are kept for whoever comes back, and that a slow listener may be behind.
-const KEPT: usize = 4096;
-/// Listeners at once.
+/// The number of changes that are kept for subscribers that reconnect, and that a slow subscriber may lag behind.
+const HISTORY: usize = 4096;
+/// The maximum number of subscribers.
 pub const LISTENERS: usize = 500;
 
 pub struct Feed {
-    /// Of this run of the server: numbers of another one mean nothing.
+    /// Identifies this run of the server. Sequence numbers of different runs cannot be compared.
     epoch: String,
     state: Mutex<State>,
 }
 
 struct State {
+    /// The sequence number of the last change.
     seq: u64,
-    kept: VecDeque<Arc<Sent>>,
-    /// `None` once the feed has ended.
-    sender: Option<Sender<Arc<Sent>>>,
+    /// The last changes, oldest first. Invariant: their numbers are consecutive and end with `seq`.
+    history: VecDeque<Arc<NumberedChange>>,
+    /// `None` once the feed is closed.
+    sender: Option<Sender<Arc<NumberedChange>>>,
 }
 
-struct Sent {
+struct NumberedChange {
     seq: u64,
     data: Value,
 }
 
-/// What a listener still has to be sent, and how it hears of more.
-struct Listener {
+/// One subscriber: the events it gets first, and the channel of later changes.
+struct Subscriber {
     epoch: String,
-    first: VecDeque<Event>,
-    receiver: Receiver<Arc<Sent>>,
+    backlog: VecDeque<Event>,
+    receiver: Receiver<Arc<NumberedChange>>,
 }
 
 impl Feed {
     pub fn new() -> Feed {
-        let state = State { seq: 0, kept: VecDeque::new(), sender: Some(channel(KEPT).0) };
+        let state = State { seq: 0, history: VecDeque::new(), sender: Some(channel(HISTORY).0) };
         Feed { epoch: id::random(8), state: Mutex::new(state) }
     }
 
-    pub fn listeners(&self) -> usize {
+    pub fn subscriber_count(&self) -> usize {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.sender.as_ref().map_or(0, Sender::receiver_count)
     }
@@ -57,14 +60,14 @@ impl Feed {
     pub fn publish(&self, data: Value) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.seq += 1;
-        let sent = Arc::new(Sent { seq: state.seq, data });
-        if state.kept.len() == KEPT {
-            state.kept.pop_front();
+        let change = Arc::new(NumberedChange { seq: state.seq, data });
+        if state.history.len() == HISTORY {
+            state.history.pop_front();
         }
-        state.kept.push_back(Arc::clone(&sent));
+        state.history.push_back(Arc::clone(&change));
         if let Some(sender) = &state.sender {
-            // Nobody listening is no trouble.
-            let _ = sender.send(sent);
+            // An error only means that there are no subscribers.
+            let _ = sender.send(change);
         }
     }
 
@@ -73,54 +76,55 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).sender = None;
     }
 
-    /// The stream for a listener who has seen everything up to `last`, as its `Last-Event-ID` says.
-    pub fn listen(&self, last: Option<&str>) -> Option<Response> {
+    /// Returns the stream of a subscriber that has received everything up to `last`, its `Last-Event-ID`. `None` if
+    /// the feed is closed.
+    pub fn subscribe(&self, last: Option<&str>) -> Option<Response> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let receiver = state.sender.as_ref()?.subscribe();
-        let mut first = VecDeque::new();
+        let mut backlog = VecDeque::new();
         match last {
-            // Where the numbers begin: what is fetched from here on is at least as new.
-            None => first.push_back(event(&self.epoch, state.seq, "hello", &json!({"seq": state.seq}))),
-            Some(last) => match self.missed(&state, last) {
-                Some(missed) => first.extend(missed.iter().map(|sent| sent.event(&self.epoch))),
-                None => first.push_back(event(&self.epoch, state.seq, "gap", &json!({"seq": state.seq}))),
+            // The current number: data that is fetched after this event is at least as new.
+            None => backlog.push_back(event(&self.epoch, state.seq, "hello", &json!({"seq": state.seq}))),
+            Some(last) => match self.changes_after(&state, last) {
+                Some(missed) => backlog.extend(missed.iter().map(|change| change.event(&self.epoch))),
+                None => backlog.push_back(event(&self.epoch, state.seq, "gap", &json!({"seq": state.seq}))),
             },
         }
         drop(state);
-        let listener = Listener { epoch: self.epoch.clone(), first, receiver };
-        let stream = stream::unfold(listener, |mut listener| async move {
-            let event = listener.next().await?;
-            Some((Ok::<_, Infallible>(event), listener))
+        let subscriber = Subscriber { epoch: self.epoch.clone(), backlog, receiver };
+        let stream = stream::unfold(subscriber, |mut subscriber| async move {
+            let event = subscriber.next().await?;
+            Some((Ok::<_, Infallible>(event), subscriber))
         });
         let alive = KeepAlive::new().interval(Duration::from_secs(15));
         Some(Sse::new(stream).keep_alive(alive).into_response())
     }
 
-    /// What came after `last`; `None` if that is not known any more.
-    fn missed(&self, state: &State, last: &str) -> Option<Vec<Arc<Sent>>> {
+    /// Returns the changes after the event id `last`; `None` if they are no longer in the history.
+    fn changes_after(&self, state: &State, last: &str) -> Option<Vec<Arc<NumberedChange>>> {
         let (epoch, seq) = last.rsplit_once('-')?;
         let seq: u64 = seq.parse().ok()?;
-        let oldest = state.seq - state.kept.len() as u64;
+        let oldest = state.seq - state.history.len() as u64;
         let is_known = epoch == self.epoch && (oldest..=state.seq).contains(&seq);
-        is_known.then(|| state.kept.iter().filter(|sent| sent.seq > seq).cloned().collect())
+        is_known.then(|| state.history.iter().filter(|change| change.seq > seq).cloned().collect())
     }
 }
 
-impl Sent {
+impl NumberedChange {
     fn event(&self, epoch: &str) -> Event {
         event(epoch, self.seq, "change", &self.data)
     }
 }
 
-impl Listener {
+impl Subscriber {
     async fn next(&mut self) -> Option<Event> {
-        if let Some(event) = self.first.pop_front() {
+        if let Some(event) = self.backlog.pop_front() {
             return Some(event);
         }
         match self.receiver.recv().await {
-            Ok(sent) => Some(sent.event(&self.epoch)),
+            Ok(change) => Some(change.event(&self.epoch)),
             Err(RecvError::Closed) => None,
-            // Too slow: the rest is still there, but what was missed is not.
+            // The subscriber is too slow: the oldest changes are lost, later ones are still in the channel.
             Err(RecvError::Lagged(missed)) => {
                 Some(Event::default().event("gap").data(json!({"missed": missed}).to_string()))
             }

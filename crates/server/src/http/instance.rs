@@ -1,4 +1,5 @@
-//! One server for one home: who holds it, where it is, and how a second one asks the first for a link.
+//! The single server of a home store: its lock, its address in `serve.json`, and how a second `tanmi serve` requests a
+//! link from the running one.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, fs};
 
-const OPENER: &str = "serve.html";
+const OPENER_FILE: &str = "serve.html";
 
-/// Held as long as the server runs; the kernel frees it with the process, however that ends.
+/// The lock of the running server. The operating system releases it when the process ends, even if it is killed.
 pub struct InstanceLock {
     path: PathBuf,
     now: Millis,
@@ -19,38 +20,39 @@ pub struct InstanceLock {
     _lock: Lock,
 }
 
-/// `serve.json`, which only its owner may read.
+/// The content of `serve.json`. Only the owner may read the file, because it contains the token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServeInfo {
     pub url: String,
     pub port: u16,
     pub pid: u32,
-    /// What programs send as `Authorization: Bearer …`.
+    /// The token that programs send as `Authorization: Bearer …`.
     pub token: String,
     pub project: String,
     pub started_at: Millis,
 }
 
-/// The lease, or where the server is that has it.
+/// The result of acquiring the lock.
 pub enum AcquireOutcome {
-    Ours(InstanceLock),
-    Theirs(ServeInfo),
-    /// Somebody has it and has not said yet where.
+    Acquired(InstanceLock),
+    /// Another server is running.
+    Running(ServeInfo),
+    /// Another server holds the lock and has not written its address yet.
     Starting,
 }
 
 impl InstanceLock {
-    pub fn take(home: &Path, now: Millis) -> io::Result<AcquireOutcome> {
+    pub fn acquire(home: &Path, now: Millis) -> io::Result<AcquireOutcome> {
         fs::create_private_dir(home)?;
         let path = home.join("serve.json");
         match Lock::try_exclusive(&home.join("serve.lock"))? {
             Some(lock) => {
-                // What a killed one left must not be taken for ours before we are there.
+                // A killed server may have left its file; it would be wrong until this server writes its own.
                 let _ = std::fs::remove_file(&path);
-                Ok(AcquireOutcome::Ours(InstanceLock { path, now, info: None, _lock: lock }))
+                Ok(AcquireOutcome::Acquired(InstanceLock { path, now, info: None, _lock: lock }))
             }
-            None => Ok(read(&path).map_or(AcquireOutcome::Starting, AcquireOutcome::Theirs)),
+            None => Ok(read(&path).map_or(AcquireOutcome::Starting, AcquireOutcome::Running)),
         }
     }
 
@@ -72,17 +74,17 @@ impl InstanceLock {
         Ok(())
     }
 
-    /// Nobody is to be sent to a place where nobody is.
-    pub(super) fn end(self) {
+    /// Removes the files with the address and releases the lock.
+    pub(super) fn release(self) {
         let _ = std::fs::remove_file(&self.path);
-        let _ = std::fs::remove_file(self.path.with_file_name(OPENER));
+        let _ = std::fs::remove_file(self.path.with_file_name(OPENER_FILE));
     }
 }
 
-/// A file for a browser to open, which leads to the link. A link on the browser's command line could be read, and used
-/// first, by every user of the machine.
-pub fn opener(home: &Path, link: &str) -> io::Result<PathBuf> {
-    let path = home.join(OPENER);
+/// Writes a private file that redirects a browser to the link, and returns its path. A link on the command line of the
+/// browser could be read, and used first, by any user of the machine.
+pub fn write_opener(home: &Path, link: &str) -> io::Result<PathBuf> {
+    let path = home.join(OPENER_FILE);
     let text = format!(
         "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url={link}\"><title>Tanmi</title>\
          <a href=\"{link}\">Tanmi</a>"
@@ -96,13 +98,14 @@ fn read(path: &Path) -> Option<ServeInfo> {
 }
 
 impl ServeInfo {
-    /// A new link to the running server, which learns of this project. `None` if it does not answer.
-    pub fn link(&self, project: &Path) -> Option<String> {
+    /// Requests a link from the running server and adds the project to its projects. `None` if the server does not
+    /// respond.
+    pub fn request_link(&self, project: &Path) -> Option<String> {
         let body = serde_json::json!({"project": project.display().to_string()}).to_string();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let patience = Duration::from_secs(5);
-        let mut stream = TcpStream::connect_timeout(&address, patience).ok()?;
-        stream.set_read_timeout(Some(patience)).ok()?;
+        let timeout = Duration::from_secs(5);
+        let mut stream = TcpStream::connect_timeout(&address, timeout).ok()?;
+        stream.set_read_timeout(Some(timeout)).ok()?;
         let (port, token, length) = (self.port, &self.token, body.len());
         let request = format!(
             "POST /api/v1/tickets HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\

@@ -1,5 +1,5 @@
-//! Taking connections: so many and no more, and none that does not say in time what it wants. Any user of this machine
-//! can connect; only the guard behind this knows who they are.
+//! Accepts connections, with a limit on their number and on the time to send request headers. Any user of this machine
+//! can connect; requests are authorized later, by the guard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,43 +13,43 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Below the number of files that a process may usually have open on Linux.
-const CONNECTIONS: usize = 800;
-/// Within this time a request must have said what it is, and the next one on the same connection must have come.
-const HEAD: Duration = Duration::from_secs(15);
+/// The maximum number of connections. Less than the usual limit of open files per process on Linux (1024).
+const MAX_CONNECTIONS: usize = 800;
+/// How long a client may take to send the headers of a request, or to start the next request on its connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Serves until `ended`, then lets requests finish for at most `patience`.
+/// Serves until `shutdown` completes, then lets running requests finish for at most `shutdown_timeout`.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    ended: impl Future<Output = ()>,
-    patience: Duration,
+    shutdown: impl Future<Output = ()>,
+    shutdown_timeout: Duration,
 ) {
-    let open = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
-    let mut ended = std::pin::pin!(ended);
+    let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let accepted = std::pin::pin!(listener.accept());
-        let stream = match select(accepted, ended.as_mut()).await {
+        let stream = match select(accepted, shutdown.as_mut()).await {
             Either::Left((Ok((stream, _)), _)) => stream,
-            // Out of files, or the client has left already: neither is a reason to stop, nor to spin.
+            // Too many open files, or the client has already disconnected. Wait a moment, so as not to spin.
             Either::Left((Err(_), _)) => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
             Either::Right(_) => break,
         };
-        let Ok(permit) = Arc::clone(&open).try_acquire_owned() else { continue };
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
         let service = TowerToHyperService::new(router.clone());
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            // What went wrong with a connection is its client's business.
+            // An error concerns only this client.
             let _ = connection.await;
             drop(permit);
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(patience, graceful.shutdown()).await;
+    let _ = tokio::time::timeout(shutdown_timeout, graceful.shutdown()).await;
 }

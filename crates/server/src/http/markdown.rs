@@ -1,11 +1,11 @@
-//! Markdown as a tree of plain elements, which the page builds with the DOM: nothing that anybody wrote ever becomes
+//! Converts Markdown to a tree of harmless elements, which the page builds with the DOM, so that text never becomes
 //! markup. An element is `[name, child…]`, or `["a", {"href": …}, child…]`; a text is a string.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 use serde_json::{Value, json};
 
-/// Elements inside elements; what is deeper is shown flat.
-const DEPTH: usize = 40;
+/// The maximum nesting of elements. The content of deeper elements is kept without the elements.
+const MAX_DEPTH: usize = 40;
 
 pub fn render(text: &str) -> Value {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -13,29 +13,31 @@ pub fn render(text: &str) -> Value {
     let mut skipped = 0;
     for event in Parser::new_ext(text, options) {
         match event {
-            Event::Start(_) if open.len() > DEPTH => skipped += 1,
+            Event::Start(_) if open.len() > MAX_DEPTH => skipped += 1,
             Event::Start(tag) => open.push(element(&tag)),
             Event::End(_) if skipped > 0 => skipped -= 1,
             Event::End(_) => {
                 if let Some(done) = open.pop() {
-                    put(&mut open, Value::Array(done));
+                    append(&mut open, Value::Array(done));
                 }
             }
-            // Markup is shown as what it is: characters.
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => put(&mut open, json!(&*text)),
-            Event::Code(code) => put(&mut open, json!(["code", &*code])),
-            Event::SoftBreak => put(&mut open, json!("\n")),
-            Event::HardBreak => put(&mut open, json!(["br"])),
-            Event::Rule => put(&mut open, json!(["hr"])),
-            Event::TaskListMarker(done) => put(&mut open, json!(if done { "☑ " } else { "☐ " })),
-            Event::FootnoteReference(name) => put(&mut open, json!(format!("[{name}]"))),
-            Event::InlineMath(text) | Event::DisplayMath(text) => put(&mut open, json!(&*text)),
+            // HTML is shown as text.
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                append(&mut open, json!(&*text))
+            }
+            Event::Code(code) => append(&mut open, json!(["code", &*code])),
+            Event::SoftBreak => append(&mut open, json!("\n")),
+            Event::HardBreak => append(&mut open, json!(["br"])),
+            Event::Rule => append(&mut open, json!(["hr"])),
+            Event::TaskListMarker(done) => append(&mut open, json!(if done { "☑ " } else { "☐ " })),
+            Event::FootnoteReference(name) => append(&mut open, json!(format!("[{name}]"))),
+            Event::InlineMath(text) | Event::DisplayMath(text) => append(&mut open, json!(&*text)),
         }
     }
     Value::Array(open.swap_remove(0))
 }
 
-fn put(open: &mut [Vec<Value>], value: Value) {
+fn append(open: &mut [Vec<Value>], value: Value) {
     if let Some(last) = open.last_mut() {
         last.push(value);
     }
@@ -64,14 +66,14 @@ fn element(tag: &Tag<'_>) -> Vec<Value> {
             true => vec![json!("a"), json!({"href": &**dest_url})],
             false => vec![json!("span"), json!({"title": &**dest_url})],
         },
-        // Nothing is loaded from anywhere: a picture is its description.
+        // The page loads no images, so an image is shown as its description.
         Tag::Image { dest_url, .. } => vec![json!("span"), json!({"title": &**dest_url})],
         _ => vec![json!("div")],
     }
 }
 
 fn heading(level: HeadingLevel) -> &'static str {
-    // The page has its own headings above these.
+    // `h1` and `h2` are headings of the page itself.
     match level {
         HeadingLevel::H1 => "h3",
         HeadingLevel::H2 => "h4",
@@ -80,7 +82,8 @@ fn heading(level: HeadingLevel) -> &'static str {
     }
 }
 
-/// Only what opens a page or a mail; `javascript:`, `data:`, `file:` and paths of this server do not.
+/// Returns whether a link may be opened: web pages and mail, but not `javascript:`, `data:`, `file:` or paths of this
+/// server.
 fn is_safe(url: &str) -> bool {
     let url = url.trim().to_ascii_lowercase();
     ["http://", "https://", "mailto:"].iter().any(|scheme| url.starts_with(scheme))
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_as_a_tree() {
+    fn render_markdown_returns_element_tree() {
         for (text, tree) in [
             ("a *b* `c`", json!([["p", "a ", ["em", "b"], " ", ["code", "c"]]])),
             ("# T\n- x\n- y", json!([["h3", "T"], ["ul", ["li", "x"], ["li", "y"]]])),
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_anybody_wrote_is_markup() {
+    fn render_hostile_markdown_returns_harmless_elements() {
         for text in [
             "<script>alert(1)</script>",
             "<img src=x onerror=alert(1)>",
@@ -115,16 +118,16 @@ mod tests {
             "<a href=\"javascript:1\">x</a>",
         ] {
             let tree = render(text);
-            assert!(only_plain(&tree), "{text}: {tree}");
+            assert!(is_harmless(&tree), "{text}: {tree}");
         }
         let deep = format!("{} deep", "> ".repeat(5000));
         let tree = render(&deep);
-        assert!(only_plain(&tree) && depth(&tree) <= DEPTH + 2, "{}", depth(&tree));
+        assert!(is_harmless(&tree) && depth(&tree) <= MAX_DEPTH + 2, "{}", depth(&tree));
         assert!(tree.to_string().contains("deep"));
     }
 
-    /// What `dom.js` builds; anything else it drops.
-    const PLAIN: &[&str] = &[
+    /// The tags that `dom.js` builds; it drops all others.
+    const ALLOWED_TAGS: &[&str] = &[
         "p",
         "h3",
         "h4",
@@ -154,13 +157,13 @@ mod tests {
         tree.as_array().map_or(0, |parts| 1 + parts.iter().map(depth).max().unwrap_or(0))
     }
 
-    /// Every element is a harmless one, and none of these leads anywhere.
-    fn only_plain(tree: &Value) -> bool {
+    /// Returns whether every tag is allowed and no element has an attribute that opens or loads anything.
+    fn is_harmless(tree: &Value) -> bool {
         let parts = tree.as_array().cloned().unwrap_or_default();
         parts.iter().all(|part| match part {
             Value::Array(element) => {
                 let name = element.first().and_then(Value::as_str).unwrap_or_default();
-                PLAIN.contains(&name) && only_plain(&Value::Array(element[1..].to_vec()))
+                ALLOWED_TAGS.contains(&name) && is_harmless(&Value::Array(element[1..].to_vec()))
             }
             Value::Object(attributes) => {
                 attributes.keys().all(|key| ["title", "start"].contains(&key.as_str()))

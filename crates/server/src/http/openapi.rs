@@ -1,4 +1,4 @@
-//! The table of routes as OpenAPI 3.1.
+//! Describes the table of routes as OpenAPI 3.1.
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -44,14 +44,14 @@ pub fn describe() -> Value {
 }
 
 fn operation(route: &Route) -> Value {
-    let is_stream = matches!(route.does, RouteAction::Changes);
+    let is_stream = matches!(route.action, RouteAction::Changes);
     let in_path: Vec<&str> = route.in_path().collect();
     let params = route.spec().map_or(&[][..], |spec| spec.params);
     let has_body = !matches!(route.method, Method::GET | Method::DELETE);
-    let (of_path, others): (Vec<&Param>, Vec<&Param>) =
+    let (path_params, others): (Vec<&Param>, Vec<&Param>) =
         params.iter().partition(|param| in_path.contains(&param.name));
     let (in_query, in_body) = if has_body { (Vec::new(), others) } else { (others, Vec::new()) };
-    let mut parameters: Vec<Value> = of_path.iter().map(|param| parameter(param, "path")).collect();
+    let mut parameters: Vec<Value> = path_params.iter().map(|param| parameter(param, "path")).collect();
     parameters.extend(in_query.iter().map(|param| parameter(param, "query")));
     if route.is_per_project() {
         parameters.push(json!({
@@ -74,7 +74,7 @@ fn operation(route: &Route) -> Value {
         ("application/json", json!({"type": "object"}))
     };
     let mut operation = json!({
-        "operationId": name_of(route),
+        "operationId": operation_id(route),
         "summary": route.about(),
         "parameters": parameters,
         "responses": {
@@ -99,7 +99,7 @@ fn parameter(param: &Param, place: &str) -> Value {
     let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
     let mut parameter = json!({"name": param.name, "in": place, "required": place == "path" || param.required, "schema": schema});
     if parameter["schema"]["type"] == "array" {
-        // As one parameter, with commas.
+        // One parameter with comma-separated values.
         parameter["style"] = json!("form");
         parameter["explode"] = json!(false);
     }
@@ -109,8 +109,8 @@ fn parameter(param: &Param, place: &str) -> Value {
     parameter
 }
 
-fn name_of(route: &Route) -> &'static str {
-    match route.does {
+fn operation_id(route: &Route) -> &'static str {
+    match route.action {
         RouteAction::Changes => "changes",
         RouteAction::Describe => "openapi",
         _ => route.spec().map_or("", |spec| spec.name),

@@ -1,4 +1,4 @@
-//! The page, embedded: plain files of `web/`, with no build between them and the browser.
+//! The embedded page: the files of `web/`, served without a build step.
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The files, below the path that the cookie is for.
-pub fn router(door: &str) -> Router {
+/// Returns the routes of the files, below the path to which the cookie is bound.
+pub fn router(page_path: &str) -> Router {
     FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
-        router.route(&format!("/{door}{path}"), get(move || async move { file(kind, text) }))
+        router.route(&format!("/{page_path}{path}"), get(move || async move { file(kind, text) }))
     })
 }
 
@@ -45,9 +45,11 @@ fn file(kind: &'static str, text: &'static str) -> Response {
     response
 }
 
-/// Whoever comes with a ticket gets the cookie and goes on to the page; anybody else is told how to come in.
+/// Redeems the ticket of a link: sets the cookie and forwards the browser to the page. Without a valid ticket, returns
+/// a page that explains how to get a new link.
 ///
-/// It goes on by itself and not by a redirect: a browser sends no strict cookie along where another place sent it.
+/// Forwards with a `refresh` element instead of an HTTP redirect: after a link on another site, a browser does not send
+/// a `SameSite=Strict` cookie with the redirected request.
 pub async fn entry(State(state): State<Arc<ServerState>>, RawQuery(query): RawQuery) -> Response {
     let ticket = query.as_deref().and_then(|query| query.strip_prefix("ticket="));
     let Some(cookie) = ticket.and_then(|ticket| state.guard.redeem_ticket(ticket)) else {
@@ -55,10 +57,10 @@ pub async fn entry(State(state): State<Arc<ServerState>>, RawQuery(query): RawQu
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return response;
     };
-    let door = state.guard.door();
+    let page_path = state.guard.page_path();
     let text = format!(
-        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url=/{door}/\"><title>Tanmi</title>\
-         <link rel=icon href=\"data:,\"><a href=\"/{door}/\">Tanmi</a>"
+        "<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0;url=/{page_path}/\"><title>Tanmi</title>\
+         <link rel=icon href=\"data:,\"><a href=\"/{page_path}/\">Tanmi</a>"
     );
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -80,7 +82,7 @@ mod tests {
 
     use super::FILES;
 
-    /// The words between the brackets of `const NAME = […]`.
+    /// Returns the items between the brackets of `const NAME = […]` in a script.
     fn list(file: &str, name: &str) -> BTreeSet<&'static str> {
         let (_, _, text) = FILES.iter().find(|(path, ..)| *path == file).unwrap();
         let (_, rest) = text.split_once(&format!("const {name} = [")).unwrap();
@@ -88,16 +90,16 @@ mod tests {
     }
 
     #[test]
-    fn the_page_offers_the_words_there_are() {
+    fn page_choices_match_the_values_of_the_program() {
         let events: BTreeSet<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
         let platforms: BTreeSet<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
         assert_eq!(list("/ledger.js", "EVENTS"), events);
         assert_eq!(list("/ledger.js", "CLIENTS"), platforms);
-        // What a tool reports itself is no question to the rules.
-        let asked = list("/rules.js", "EVENTS");
-        let not_asked: Vec<&&str> = events.difference(&asked).collect();
-        assert!(asked.is_subset(&events), "{asked:?}");
-        assert_eq!(not_asked, [&"pre_tool_use", &"task_complete"]);
+        // The page does not offer to explain the events that come from tool calls.
+        let offered = list("/rules.js", "EVENTS");
+        let omitted: Vec<&&str> = events.difference(&offered).collect();
+        assert!(offered.is_subset(&events), "{offered:?}");
+        assert_eq!(omitted, [&"pre_tool_use", &"task_complete"]);
         assert_eq!(list("/memory.js", "TYPES"), BTreeSet::from(["W", "B", "O", "S", "T"]));
     }
 

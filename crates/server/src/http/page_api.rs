@@ -1,4 +1,5 @@
-//! What a page asks beyond what tools answer. Each is a row of parameters and one use case.
+//! The operations of the HTTP API that are not tools, most of them for the page. Each is a [`CallSpec`] and a function
+//! that runs one use case.
 
 use std::path::Path;
 
@@ -26,12 +27,12 @@ pub type RouteHandler = fn(&Call<'_>, &ServerState) -> Result;
 const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
 const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
 
-const fn reads(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
+const fn read_only(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
     CallSpec { name, about, reads: true, params }
 }
 
 pub const PROJECTS: CallSpec =
-    reads("projects", "List the projects known to this server, its own project first.", &[]);
+    read_only("projects", "List the projects known to this server, its own project first.", &[]);
 
 pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
     let projects: Vec<String> =
@@ -39,7 +40,7 @@ pub fn projects(_: &Call<'_>, state: &ServerState) -> Result {
     Ok(json!({"projects": projects}))
 }
 
-pub const WORKSPACES: CallSpec = reads(
+pub const WORKSPACES: CallSpec = read_only(
     "workspaces",
     "List workspaces with their progress, latest first.",
     &[
@@ -57,13 +58,13 @@ pub fn workspaces(c: &Call<'_>, state: &ServerState) -> Result {
     value(&c.app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None, projects })?)
 }
 
-pub const SESSION_VIEW: CallSpec = reads(
+pub const SESSION_VIEW: CallSpec = read_only(
     "session",
     "Get the workspace and focused node of a session, or the workspaces it can bind to.",
     &[required("sessionId", SESSION)],
 );
 
-/// Looking is no sign of life of the session's.
+/// Reads the session without recording activity of it.
 pub fn session(c: &Call<'_>, _: &ServerState) -> Result {
     c.app.session_view(&c.arguments.needed("sessionId"))
 }
@@ -72,13 +73,13 @@ const WORKSPACE_ID: Param = required("workspaceId", ID);
 const NODE_ID: Param = required("nodeId", ID);
 
 pub const WORKSPACE_DETAIL: CallSpec =
-    reads("workspace", "Get a workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
+    read_only("workspace", "Get a workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
 
 pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.workspace_detail(&c.arguments.needed("workspaceId"))?)
 }
 
-pub const NODES: CallSpec = reads(
+pub const NODES: CallSpec = read_only(
     "nodes",
     "List nodes in tree order, one page per call; with `ids`, only those nodes.",
     &[
@@ -100,7 +101,7 @@ pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
     }
 }
 
-pub const NODE_VIEW: CallSpec = reads(
+pub const NODE_VIEW: CallSpec = read_only(
     "node",
     "Get a node with all its fields, its ancestors, the allowed actions and its version.",
     &[
@@ -115,12 +116,12 @@ pub const NODE_VIEW: CallSpec = reads(
 
 pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
     let view = c.app.node_view(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
-    let mut results = value(&view)?;
+    let mut result = value(&view)?;
     if c.arguments.flag("render") == Some(true) {
         let node = &view.result.node;
         let conclusion = node.conclusion.as_deref().unwrap_or_default();
         let problem = node.activity.problem.as_ref();
-        results["rendered"] = json!({
+        result["rendered"] = json!({
             "requirement": markdown::render(&node.requirement),
             "note": markdown::render(&node.note),
             "conclusion": markdown::render(conclusion),
@@ -128,10 +129,10 @@ pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
             "nextStep": markdown::render(problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
         });
     }
-    Ok(results)
+    Ok(result)
 }
 
-pub const LOG: CallSpec = reads(
+pub const LOG: CallSpec = read_only(
     "log",
     "Get the latest log entries of a node or of the workspace.",
     &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` means the workspace itself"), LIMIT],
@@ -142,7 +143,7 @@ pub fn log(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.log_show(p.text("workspaceId"), &p.needed("nodeId"), limit)?)
 }
 
-pub const PROBLEM: CallSpec = reads(
+pub const PROBLEM: CallSpec = read_only(
     "problem",
     "Get the open problem of a node or of the workspace.",
     &[WORKSPACE_ID, with_description(NODE_ID, "`workspace` means the workspace itself")],
@@ -152,7 +153,7 @@ pub fn problem(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.problem_show(c.arguments.text("workspaceId"), &c.arguments.needed("nodeId"))?)
 }
 
-pub const BINDINGS: CallSpec = reads(
+pub const BINDINGS: CallSpec = read_only(
     "bindings",
     "List bound sessions, most recently active first.",
     &[
@@ -163,11 +164,11 @@ pub const BINDINGS: CallSpec = reads(
 );
 
 pub fn bindings(c: &Call<'_>, _: &ServerState) -> Result {
-    let bound = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
-    Ok(json!({"bindings": bound.sessions, "total": bound.total}))
+    let list = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
+    Ok(json!({"bindings": list.sessions, "total": list.total}))
 }
 
-pub const SESSIONS: CallSpec = reads(
+pub const SESSIONS: CallSpec = read_only(
     "sessions",
     "List known sessions, most recently active first.",
     &[
@@ -193,7 +194,7 @@ fn session_filter(c: &Call<'_>) -> SessionFilter {
     }
 }
 
-pub const RULES: CallSpec = reads(
+pub const RULES: CallSpec = read_only(
     "rules",
     "List the built-in and custom rules that decide what agents are told.",
     &[optional("source", ID), optional("event", ID), LIMIT],
@@ -208,13 +209,13 @@ pub fn rules(c: &Call<'_>, _: &ServerState) -> Result {
 }
 
 pub const CHECK: CallSpec =
-    reads("rules_check", "Check the rules files of this project and list their errors.", &[]);
+    read_only("rules_check", "Check the rules files of this project and list their errors.", &[]);
 
 pub fn check(c: &Call<'_>, _: &ServerState) -> Result {
     Ok(json!({"files": c.app.rules_check(None)}))
 }
 
-pub const EXPLAIN: CallSpec = reads(
+pub const EXPLAIN: CallSpec = read_only(
     "rules_explain",
     "Explain which texts the rules would inject at an event and why, without changing anything.",
     &[
@@ -243,7 +244,7 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.rules_explain(&event, None, None, None))
 }
 
-pub const LEDGER: CallSpec = reads(
+pub const LEDGER: CallSpec = read_only(
     "ledger",
     "List the latest ledger entries, oldest first: injected texts, times and token counts.",
     &[
@@ -272,7 +273,7 @@ pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
     })?)
 }
 
-pub const DAYS: CallSpec = reads(
+pub const DAYS: CallSpec = read_only(
     "ledger_days",
     "Get token counts and hook durations per day.",
     &[optional("days", ParamKind::Number { min: 1, max: 366 })],
@@ -283,7 +284,7 @@ pub fn days(c: &Call<'_>, _: &ServerState) -> Result {
 }
 
 pub const LEDGER_TEXT: CallSpec =
-    reads("ledger_text", "Get the injected text of a ledger entry.", &[required("digest", ID)]);
+    read_only("ledger_text", "Get the injected text of a ledger entry.", &[required("digest", ID)]);
 
 pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
     let digest = c.arguments.needed("digest");
@@ -292,7 +293,7 @@ pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
 
 const MEMORY_TYPES: ParamKind = ParamKind::Word(&["W", "B", "O", "S", "T"]);
 
-pub const MEMORY: CallSpec = reads(
+pub const MEMORY: CallSpec = read_only(
     "memory",
     "Search memory, or list the latest entries if no query is given.",
     &[
@@ -312,7 +313,7 @@ pub const MEMORY: CallSpec = reads(
 
 pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
-    let wanted = MemoryQuery {
+    let filter = MemoryQuery {
         memory_type: p.owned("type"),
         session: p.owned("sessionId"),
         since: p.owned("since"),
@@ -322,12 +323,12 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
         skip: p.number("skip").unwrap_or(0),
     };
     match p.text("query").map(str::trim).filter(|query| !query.is_empty()) {
-        Some(query) => value(&c.app.memory_search(query, &wanted)?),
-        None => value(&c.app.memory_list(&wanted)?),
+        Some(query) => value(&c.app.memory_search(query, &filter)?),
+        None => value(&c.app.memory_list(&filter)?),
     }
 }
 
-pub const STATS: CallSpec = reads("memory_stats", "Get memory statistics.", &[]);
+pub const STATS: CallSpec = read_only("memory_stats", "Get memory statistics.", &[]);
 
 pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_stats()?)
@@ -335,7 +336,7 @@ pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
 
 const MEMORY_ID: Param = required("id", ID);
 
-pub const FACT: CallSpec = reads("memory_get", "Get one memory entry.", &[MEMORY_ID]);
+pub const FACT: CallSpec = read_only("memory_get", "Get one memory entry.", &[MEMORY_ID]);
 
 pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory_show(&c.arguments.needed("id"))?)
@@ -420,7 +421,7 @@ pub fn ticket(c: &Call<'_>, state: &ServerState) -> Result {
                 expected,
             });
         }
-        state.announce(path.to_owned());
+        state.add_project(path.to_owned());
     }
-    Ok(json!({"link": state.guard.link()}))
+    Ok(json!({"link": state.guard.create_link()}))
 }

@@ -1,10 +1,11 @@
-//! Answers as JSON, errors with the code, the message and the hint that every face of the program gives.
+//! JSON responses, and the HTTP status of each error code.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
+/// Returns a JSON response. If the value has a `version`, it becomes the `ETag`.
 pub fn json(status: StatusCode, value: &Value) -> Response {
     let mut response = Response::new(Body::from(value.to_string()));
     *response.status_mut() = status;
@@ -49,7 +50,7 @@ pub async fn method_not_allowed() -> Response {
     )
 }
 
-/// What went wrong decides who has to act: the caller, somebody else, or whoever mends this machine.
+/// Returns the HTTP status of an error code; 400 for codes that are not listed, which report an invalid request.
 fn status_of(code: &str) -> StatusCode {
     match code {
         "WORKSPACE_NOT_FOUND"

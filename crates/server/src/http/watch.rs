@@ -1,4 +1,5 @@
-//! The thread that looks around while somebody listens: often at journals, now and then at every file.
+//! The thread that finds changes while the feed has subscribers: it polls the journals often and compares file
+//! signatures (a sweep) less often.
 
 use std::io;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use tanmi_app::watch::{FeedEvent, Watcher};
 
 use super::ServerState;
 
-const GLANCE: Duration = Duration::from_millis(100);
-/// Workspaces that somebody looks at, and up to ten others, are swept about so often; of more, each in its turn.
-const SWEEP: Duration = Duration::from_secs(1);
-/// A sweep of a large workspace may take this share of the time.
-const SHARE: u32 = 20;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval in which viewed workspaces and up to ten others are swept. Further workspaces take turns.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Sweeps start at least this many times the duration of a sweep apart, so that they use at most 1/20 of the time.
+const SWEEP_PAUSE_FACTOR: u32 = 20;
 
 pub struct WatchHandle {
     stopped: Arc<AtomicBool>,
@@ -32,32 +33,32 @@ impl WatchHandle {
 pub fn start(state: Arc<ServerState>, watcher: Watcher) -> io::Result<WatchHandle> {
     let stopped = Arc::new(AtomicBool::new(false));
     let is_stopped = Arc::clone(&stopped);
-    let look = move || look(&state, watcher, &is_stopped);
-    let thread = thread::Builder::new().name(String::from("watch")).spawn(look)?;
+    let run = move || run(&state, watcher, &is_stopped);
+    let thread = thread::Builder::new().name(String::from("watch")).spawn(run)?;
     Ok(WatchHandle { stopped, thread })
 }
 
-fn look(state: &ServerState, mut watcher: Watcher, stopped: &AtomicBool) {
+fn run(state: &ServerState, mut watcher: Watcher, stopped: &AtomicBool) {
     let (mut projects, mut turn, mut sweep_at) = (state.projects(), 0, Instant::now());
     while !stopped.load(Ordering::Relaxed) {
-        thread::sleep(GLANCE);
-        // Nobody looks: nothing is looked at. Where we were is known, so nothing is missed either.
-        if state.feed.listeners() == 0 {
+        thread::sleep(POLL_INTERVAL);
+        // Without subscribers there is nothing to do. The watcher keeps its position, so no change is missed.
+        if state.feed.subscriber_count() == 0 {
             continue;
         }
         publish(state, watcher.poll_changes(&projects));
-        let begun = Instant::now();
-        if begun >= sweep_at {
+        let started = Instant::now();
+        if started >= sweep_at {
             projects = state.projects();
-            let (happened, count) = watcher.poll_edits(&projects, &state.viewed_workspaces(), turn);
-            publish(state, happened);
+            let (events, count) = watcher.poll_edits(&projects, &state.viewed_workspaces(), turn);
+            publish(state, events);
             turn = turn.wrapping_add(1);
-            let pause = SWEEP / u32::try_from(count.clamp(1, 10)).unwrap_or(1);
-            sweep_at = begun + pause.max(begun.elapsed() * SHARE);
+            let pause = SWEEP_INTERVAL / u32::try_from(count.clamp(1, 10)).unwrap_or(1);
+            sweep_at = started + pause.max(started.elapsed() * SWEEP_PAUSE_FACTOR);
         }
     }
 }
 
-fn publish(state: &ServerState, happened: Vec<FeedEvent>) {
-    happened.iter().for_each(|happening| state.feed.publish(json!(happening)));
+fn publish(state: &ServerState, events: Vec<FeedEvent>) {
+    events.iter().for_each(|event| state.feed.publish(json!(event)));
 }

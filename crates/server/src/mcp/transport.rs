@@ -1,7 +1,7 @@
-//! One JSON-RPC message per line on stdin and stdout.
+//! The stdio transport: one JSON-RPC message per line.
 //!
-//! Unlike the transport that comes with the SDK, this one answers what it cannot read: a client that sent garbage, or
-//! twenty megabytes, gets an error instead of waiting for ever.
+//! Unlike the transport of the SDK, it responds to a malformed or too long message with an error. With the SDK the
+//! client would wait forever.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
-/// Far above the largest text any tool takes.
+/// The maximum length of a message in bytes, far above the largest text that a tool accepts.
 const MAX_LINE: usize = 4 << 20;
-/// How much of a line that is too long is kept, to find its id.
-const HEAD: usize = 512;
+/// The number of bytes of a too long line that are kept, to find the id of the message.
+const HEAD_BYTES: usize = 512;
 
 pub struct Stdio {
     reader: BufReader<StdioReader>,
     writer: Arc<Mutex<StdioWriter>>,
-    /// What has been read of the present line. Here and not in a future, because `receive` may be dropped half-way.
+    /// The part of the current line that was read so far. Kept here, because the future of `receive` may be dropped
+    /// before the line is complete.
     line: Vec<u8>,
-    /// The present line is too long: the rest of it is thrown away.
-    overflow: bool,
+    /// Whether the current line is too long. The rest of such a line is discarded.
+    is_too_long: bool,
 }
 
 enum LineRead {
@@ -37,10 +38,10 @@ impl Stdio {
     pub fn new() -> Stdio {
         let (reader, writer) = stdio_pipes();
         let reader = BufReader::with_capacity(64 << 10, reader);
-        Stdio { reader, writer: Arc::new(Mutex::new(writer)), line: Vec::new(), overflow: false }
+        Stdio { reader, writer: Arc::new(Mutex::new(writer)), line: Vec::new(), is_too_long: false }
     }
 
-    /// The next whole line is in `self.line`. Half a line at the end of the input is nobody's message.
+    /// Reads the next complete line into `self.line`. An incomplete line at the end of the input is dropped.
     async fn read_line(&mut self) -> LineRead {
         loop {
             let Ok(available) = self.reader.fill_buf().await else { return LineRead::End };
@@ -49,21 +50,22 @@ impl Stdio {
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
-            if !self.overflow {
+            if !self.is_too_long {
                 self.line.extend_from_slice(&available[..end.unwrap_or(available.len())]);
                 if self.line.len() > MAX_LINE {
-                    self.line.truncate(HEAD);
-                    self.overflow = true;
+                    self.line.truncate(HEAD_BYTES);
+                    self.is_too_long = true;
                 }
             }
             self.reader.consume(taken);
             if end.is_some() {
-                return if std::mem::take(&mut self.overflow) { LineRead::TooLong } else { LineRead::Line };
+                let was_too_long = std::mem::take(&mut self.is_too_long);
+                return if was_too_long { LineRead::TooLong } else { LineRead::Line };
             }
         }
     }
 
-    /// The message of the present line, or the answer to what is none.
+    /// Parses the current line. `Ok(None)` if it needs no response; `Err` is the error response to an invalid message.
     fn parse(&self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
         let line = self.line.trim_ascii();
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
@@ -77,7 +79,7 @@ impl Stdio {
         let id = value.get("id").cloned().unwrap_or(Value::Null);
         match serde_json::from_value(value) {
             Ok(message) => Ok(Some(message)),
-            // An odd notification is nobody's loss.
+            // An invalid notification is ignored: notifications get no response.
             Err(_) if id.is_null() => Ok(None),
             Err(error) => Err(failure(-32600, &format!("invalid request: {error}"), id)),
         }
@@ -88,8 +90,8 @@ fn failure(code: i64, message: &str, id: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
-/// The id of a message of which only the beginning is known.
-fn id_in(head: &[u8]) -> Value {
+/// Returns the id of a message of which only the beginning is known; null if it is not found.
+fn id_from_head(head: &[u8]) -> Value {
     let head = String::from_utf8_lossy(head);
     let Some((_, rest)) = head.split_once("\"id\"") else { return Value::Null };
     let rest = rest.trim_start().trim_start_matches(':').trim_start();
@@ -125,15 +127,15 @@ impl Transport<RoleServer> for Stdio {
                 LineRead::Line => self.parse(),
                 LineRead::TooLong => {
                     let message = format!("the message is longer than {MAX_LINE} bytes");
-                    Err(failure(-32600, &message, id_in(&self.line)))
+                    Err(failure(-32600, &message, id_from_head(&self.line)))
                 }
             };
             self.line.clear();
             match parsed {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(answer) => {
-                    let bytes = serde_json::to_vec(&answer).unwrap_or_default();
+                Err(response) => {
+                    let bytes = serde_json::to_vec(&response).unwrap_or_default();
                     write_line(&self.writer, bytes).await.ok()?;
                 }
             }
@@ -150,10 +152,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_message_cut_short() {
-        assert_eq!(id_in(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"yyyy"#), 7);
-        assert_eq!(id_in(br#"{"id" : "a-1", "method":"#), "a-1");
-        assert_eq!(id_in(br#"{"method":"tools/call","params":{"x":"#), Value::Null);
-        assert_eq!(id_in(b"\"id\":{\"x\":1}"), Value::Null);
+    fn id_from_head_truncated_message_returns_id_or_null() {
+        assert_eq!(id_from_head(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"yyyy"#), 7);
+        assert_eq!(id_from_head(br#"{"id" : "a-1", "method":"#), "a-1");
+        assert_eq!(id_from_head(br#"{"method":"tools/call","params":{"x":"#), Value::Null);
+        assert_eq!(id_from_head(b"\"id\":{\"x\":1}"), Value::Null);
     }
 }

@@ -1,5 +1,5 @@
-//! A call: its arguments, checked; the session it belongs to; the way from both to an answer. What a tool does is in
-//! [`super::work`].
+//! Runs a call: checks its arguments, determines its session and its defaults, and calls the handler. The handlers
+//! are in [`super::handlers`].
 
 use std::cell::OnceCell;
 
@@ -13,18 +13,18 @@ use super::params::CheckedArguments;
 
 pub type Result<T = Value> = std::result::Result<T, Error>;
 
-/// One call: its arguments, and the session it belongs to, looked up once and only if it matters.
+/// One call with checked arguments. The binding of its session is read at most once, when it is first needed.
 pub struct Call<'a> {
     pub app: &'a App,
     pub arguments: CheckedArguments<'a>,
-    /// The session that the protocol names.
+    /// The session id that the protocol carries beside the arguments.
     pub meta: Option<String>,
-    /// The versions that an edit may be an edit of.
+    /// The versions on which an edit may be based, if the caller names any.
     pub expects: Option<Vec<String>>,
     bound: OnceCell<Option<SessionBinding>>,
 }
 
-/// A call as it arrives.
+/// A call before its arguments are checked.
 pub struct ToolRequest<'a> {
     pub app: &'a App,
     pub spec: &'a CallSpec,
@@ -35,7 +35,7 @@ pub struct ToolRequest<'a> {
     pub interface: Interface,
 }
 
-/// From arguments to the answer; what is wrong comes as JSON with its code.
+/// Checks the arguments, runs `work` and returns its result. An error is JSON with its code.
 pub fn perform(
     asked: &ToolRequest<'_>,
     work: impl FnOnce(&Call<'_>) -> Result,
@@ -53,6 +53,7 @@ pub fn perform(
 }
 
 impl Call<'_> {
+    /// Returns the session id of the call: from the arguments, the protocol or the client process.
     pub fn session(&self) -> Result<String> {
         self.app.session_of_call(self.arguments.text("sessionId"), self.meta.as_deref())
     }
@@ -65,7 +66,7 @@ impl Call<'_> {
         Ok(self.bound.get().and_then(Option::as_ref))
     }
 
-    /// Whoever names the version of an edit is told the next one; nobody else needs it.
+    /// Adds the new version to the result of an edit, if the caller named the version it edited.
     pub fn with_version(&self, mut answer: Value, version: &str) -> Value {
         if self.expects.is_some() {
             answer["version"] = json!(version);
@@ -73,7 +74,7 @@ impl Call<'_> {
         answer
     }
 
-    /// The workspace that was named, or the one the session is bound to.
+    /// Returns the workspace in the arguments, else the workspace that the session is bound to.
     pub fn workspace(&self) -> Result<Option<String>> {
         match self.arguments.text("workspaceId") {
             Some(id) => Ok(Some(id.to_owned())),
@@ -81,12 +82,12 @@ impl Call<'_> {
         }
     }
 
-    /// The binding, if this call is about its workspace.
+    /// Returns the binding of the session, if it is bound to this workspace.
     pub fn binding_in(&self, workspace: &str) -> Option<&SessionBinding> {
         self.bound().ok().flatten().filter(|bound| bound.workspace_id == workspace)
     }
 
-    /// The node that was named, or the one in focus.
+    /// Returns the node in the arguments, else the focused node.
     pub fn node(&self) -> Result<String> {
         if let Some(node) = self.arguments.text("nodeId") {
             return Ok(node.to_owned());

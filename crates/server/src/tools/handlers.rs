@@ -1,4 +1,5 @@
-//! What each tool does: from checked arguments to a use case and back, one function per row of the table.
+//! The handlers of the tools, one function per row of the table: each runs a use case with checked arguments and
+//! returns its result.
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
@@ -88,7 +89,7 @@ pub fn node_create(c: &Call<'_>) -> Result {
 }
 
 pub fn node_get(c: &Call<'_>) -> Result {
-    results::whole(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
+    results::full(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
 }
 
 pub fn node_list(c: &Call<'_>) -> Result {
@@ -220,14 +221,14 @@ pub fn memory_save(c: &Call<'_>) -> Result {
 
 pub fn memory_search(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    let wanted = MemoryQuery {
+    let filter = MemoryQuery {
         memory_type: p.owned("type"),
         since: p.owned("since"),
         until: p.owned("until"),
         limit: p.number("limit").unwrap_or(10),
         ..MemoryQuery::default()
     };
-    results::value(&c.app.memory_search(&p.needed("query"), &wanted)?)
+    results::value(&c.app.memory_search(&p.needed("query"), &filter)?)
 }
 
 pub fn memory_summary(c: &Call<'_>) -> Result {

@@ -1,4 +1,4 @@
-//! Arguments against the table: types, words, lengths, and names. What passes here has the shape the schema promised.
+//! Checks arguments against the table: names, types, allowed words and lengths. Arguments that pass match the schema.
 
 use serde_json::{Map, Value, json};
 use tanmi_base::Lang;
@@ -7,12 +7,12 @@ use tanmi_workspace::model::{DocReference, RefStatus};
 
 use super::{CallSpec, Param, ParamKind};
 
-/// Arguments that fit their table.
+/// Arguments that match their specification.
 pub struct CheckedArguments<'a> {
     arguments: &'a Map<String, Value>,
 }
 
-/// What does not fit, named by its parameter.
+/// An invalid argument, with the name of its parameter.
 #[derive(Debug)]
 pub struct ArgumentError {
     code: &'static str,
@@ -21,7 +21,7 @@ pub struct ArgumentError {
     hint: Option<Box<Bilingual>>,
 }
 
-/// Chinese and English.
+/// A text in Chinese and in English.
 type Bilingual = (String, String);
 
 impl ArgumentError {
@@ -34,10 +34,10 @@ impl ArgumentError {
     }
 
     pub fn to_json(&self, lang: Lang) -> Value {
-        let said = |(zh, en): &Bilingual| lang.pick(zh, en).clone();
-        let mut error = json!({"code": self.code, "message": said(&self.message), "field": self.field});
+        let text = |(zh, en): &Bilingual| lang.pick(zh, en).clone();
+        let mut error = json!({"code": self.code, "message": text(&self.message), "field": self.field});
         if let Some(hint) = &self.hint {
-            error["hint"] = json!(said(hint));
+            error["hint"] = json!(text(hint));
         }
         error
     }
@@ -71,7 +71,7 @@ impl<'a> CheckedArguments<'a> {
         self.text(name).map(String::from)
     }
 
-    /// A required text; the table has made sure of it.
+    /// Returns a required text. It is present, because the arguments were checked.
     pub fn needed(&self, name: &str) -> String {
         self.owned(name).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ impl<'a> CheckedArguments<'a> {
         Some(list.iter().filter_map(|item| item.as_str().map(String::from)).collect())
     }
 
-    /// A text in an object.
+    /// Returns a text field of an object.
     pub fn part(&self, name: &str, part: &str) -> Option<String> {
         self.arguments.get(name)?.get(part)?.as_str().map(String::from)
     }
@@ -132,7 +132,7 @@ fn it_takes(names: &[&str]) -> Bilingual {
 
 fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
     let name = param.name;
-    // Models send null for what they leave out.
+    // Models send null for omitted parameters.
     if value.is_null() && !param.required {
         return Ok(());
     }
@@ -228,7 +228,7 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
     }
 }
 
-/// An array that has nothing but strings in it.
+/// Returns the items of an array of strings.
 fn list<'v>(
     value: &'v Value,
     name: &str,
@@ -262,6 +262,7 @@ fn check_doc(name: &'static str, item: &Value) -> Result<(), ArgumentError> {
     if fields.contains_key("path") { Ok(()) } else { Err(shape()) }
 }
 
+/// Returns the type of a JSON value in Chinese and in English.
 fn kind_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => (" null", "null"),
@@ -273,14 +274,18 @@ fn kind_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// The known name that was probably meant: the same but for case and underscores, or a slip or two away.
+/// Returns the known name that was probably meant: equal without case and underscores, or at most two edits away.
 pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
     let wanted = plain(tanmi_base::text::prefix(name, 64));
     let distance = |candidate: &str| {
         let candidate = plain(candidate);
-        // `id` for `nodeId`, `parent` for `parentId`.
-        if candidate.starts_with(&wanted) && wanted.len() >= 4 { 1 } else { edits(&wanted, &candidate) }
+        // A prefix of at least four letters counts as close: `parent` for `parentId`.
+        if candidate.starts_with(&wanted) && wanted.len() >= 4 {
+            1
+        } else {
+            edit_distance(&wanted, &candidate)
+        }
     };
     known
         .map(|candidate| (distance(candidate), candidate))
@@ -289,8 +294,8 @@ pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<
         .map(|(_, name)| name)
 }
 
-/// Insertions, deletions and replacements between two short words.
-fn edits(a: &str, b: &str) -> usize {
+/// Returns the edit distance of two short words: insertions, deletions and replacements.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -310,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_said_in_both_languages() {
+    fn check_invalid_arguments_returns_bilingual_errors() {
         const SPEC: CallSpec = CallSpec {
             name: "example",
             about: "",
@@ -354,7 +359,7 @@ mod tests {
         let mut out = String::new();
         for case in &cases {
             let Err(argument_error) = CheckedArguments::new(&SPEC, case.as_object().unwrap()) else {
-                panic!("{case} fits")
+                panic!("{case} was accepted")
             };
             for lang in [Lang::Zh, Lang::En] {
                 let error = argument_error.to_json(lang);
@@ -373,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_name_for_a_wrong_one() {
+    fn nearest_misspelled_name_returns_known_name() {
         let known = || ["workspaceId", "nodeId", "parentId", "rulesHash"].into_iter();
         for (wrong, right) in [
             ("workspace_id", Some("workspaceId")),

@@ -1,4 +1,5 @@
-//! Answers small enough for a model: what it just sent is not sent back, long lists say how much is missing.
+//! Results of tools, kept short for the model: texts that it just sent are not repeated, empty fields are omitted, and
+//! a long log is shortened.
 
 use serde_json::{Value, json};
 use tanmi_app::node::{InWorkspace, NodeResult};
@@ -7,14 +8,14 @@ use tanmi_workspace::model::Node;
 
 use tanmi_app::Error;
 
-/// Log lines shown with a node.
+/// The number of log entries in the result of `node_get`.
 const LOG_LINES: usize = 20;
 
 pub fn value(result: &impl serde::Serialize) -> Result<Value, Error> {
     serde_json::to_value(result).map_err(|error| Error::io("result")(error.into()))
 }
 
-/// A node that was changed: its identity and what followed, without its texts.
+/// Returns the identity and status of a changed node and the resulting status changes, without its texts.
 pub fn changed(result: &InWorkspace<NodeResult>) -> Value {
     let node = &result.result.node;
     let mut value = json!({
@@ -31,8 +32,8 @@ pub fn changed(result: &InWorkspace<NodeResult>) -> Value {
     value
 }
 
-/// A node whole, but for old log lines and empty parts.
-pub fn whole(result: &InWorkspace<NodeResult>) -> Result<Value, Error> {
+/// Returns a node with all its fields, except empty fields and old log entries.
+pub fn full(result: &InWorkspace<NodeResult>) -> Result<Value, Error> {
     let node: &Node = &result.result.node;
     let mut value = self::value(node)?;
     if let Some(fields) = value.as_object_mut() {

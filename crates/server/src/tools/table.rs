@@ -1,6 +1,6 @@
 //! The table of tools.
 //!
-//! A parameter is described only where its name does not say it: every character here is read by a model.
+//! A parameter has a description only if its name is not clear by itself, because every model reads all of this table.
 
 use tanmi_memory::MemoryType;
 use tanmi_session::MAX_SESSION_BYTES;
@@ -376,7 +376,7 @@ mod tests {
     use tanmi_workspace::model::NodeRole;
 
     #[test]
-    fn names_are_unique_and_words_are_the_domain_s() {
+    fn tool_names_are_unique_and_roles_match_the_model() {
         let names: std::collections::BTreeSet<&str> = TOOLS.iter().map(|tool| tool.spec.name).collect();
         assert_eq!(names.len(), TOOLS.len());
         assert_eq!(ROLES[..3], *NodeRole::WORDS);

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock};
-use tanmi_server::http::instance::{AcquireOutcome, InstanceLock, ServeInfo, opener};
-use tanmi_server::http::{self, Ready};
+use tanmi_server::http::instance::{AcquireOutcome, InstanceLock, ServeInfo, write_opener};
+use tanmi_server::http::{self, RunningServer};
 
 use crate::cli::ServeArgs;
 use crate::out;
@@ -18,13 +18,14 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));
     }
-    let outcome = match InstanceLock::take(&env.home, clock::now()) {
+    let outcome = match InstanceLock::acquire(&env.home, clock::now()) {
         Err(error) => Err(format!("{}: {error}", env.home.join("serve.lock").display())),
-        Ok(AcquireOutcome::Ours(instance)) => {
-            http::run(env, args.port.unwrap_or(0), instance, |ready| tell(&home, &ready, args, json, lang))
-                .map_err(|error| failed(args.port, &error, lang))
+        Ok(AcquireOutcome::Acquired(instance)) => {
+            let on_ready = |server: RunningServer<'_>| announce(&home, &server, args, json, lang);
+            http::run(env, args.port.unwrap_or(0), instance, on_ready)
+                .map_err(|error| failure_reason(args.port, &error, lang))
         }
-        Ok(AcquireOutcome::Theirs(info)) => second(&home, &info, &project, args, json, lang),
+        Ok(AcquireOutcome::Running(info)) => reuse_server(&home, &info, &project, args, json, lang),
         Ok(AcquireOutcome::Starting) => Err(lang
             .pick(
                 "另一个 tanmi serve 正在启动；稍后再试",
@@ -45,7 +46,7 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     }
 }
 
-fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
+fn failure_reason(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
     match port {
         Some(port) if error.kind() == std::io::ErrorKind::AddrInUse => lang.pick(
             format!("端口 {port} 已被占用；请换一个端口，或省略 --port 以使用空闲端口"),
@@ -55,14 +56,15 @@ fn failed(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
     }
 }
 
-fn tell(home: &Path, ready: &Ready<'_>, args: &ServeArgs, json: bool, lang: Lang) {
-    let Some(info) = ready.instance.info() else { return };
-    say(info, &ready.link(), true, json, lang);
-    open(home, || Some(ready.link()), args, lang);
+/// Prints the address of the new server and opens the page.
+fn announce(home: &Path, server: &RunningServer<'_>, args: &ServeArgs, json: bool, lang: Lang) {
+    let Some(info) = server.instance.info() else { return };
+    print_server(info, &server.create_link(), true, json, lang);
+    open_browser(home, || Some(server.create_link()), args, lang);
 }
 
-/// The first one is asked for a link; there is no need for two.
-fn second(
+/// Requests a link from the running server instead of starting a second one.
+fn reuse_server(
     home: &Path,
     info: &ServeInfo,
     project: &Path,
@@ -70,28 +72,28 @@ fn second(
     json: bool,
     lang: Lang,
 ) -> Result<(), String> {
-    let Some(link) = info.link(project) else {
+    let Some(link) = info.request_link(project) else {
         let (url, pid) = (&info.url, info.pid);
         return Err(lang.pick(
             format!("位于 {url} 的服务（进程 {pid}）没有响应"),
             format!("the server at {url} (process {pid}) does not respond"),
         ));
     };
-    say(info, &link, false, json, lang);
-    open(home, || info.link(project), args, lang);
+    print_server(info, &link, false, json, lang);
+    open_browser(home, || info.request_link(project), args, lang);
     Ok(())
 }
 
-fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
+fn print_server(info: &ServeInfo, link: &str, is_new: bool, json: bool, lang: Lang) {
     let (url, pid) = (&info.url, info.pid);
     if json {
         let started = info.started_at;
         out::json(&json!({
-            "url": url, "link": link, "pid": pid, "started": is_ours, "startedAt": started, "project": info.project,
+            "url": url, "link": link, "pid": pid, "started": is_new, "startedAt": started, "project": info.project,
         }));
         return;
     }
-    let first = if is_ours {
+    let first = if is_new {
         lang.pick(format!("正在 {url} 提供服务"), format!("serving at {url}"))
     } else {
         lang.pick(
@@ -101,17 +103,17 @@ fn say(info: &ServeInfo, link: &str, is_ours: bool, json: bool, lang: Lang) {
     };
     let once = lang.pick("打开页面（链接只能使用一次）：", "open the page (this link works once):");
     out::text(&format!("{first}\n{once}\n  {link}\n"));
-    if is_ours {
+    if is_new {
         out::note(lang.pick("按 Ctrl-C 停止", "press Ctrl-C to stop"));
     }
 }
 
-/// With a link of its own: the one that was printed is for whoever reads it.
-fn open(home: &Path, link: impl FnOnce() -> Option<String>, args: &ServeArgs, lang: Lang) {
+/// Opens the page in a browser, with a second link: a link works once, and the printed one is for the user.
+fn open_browser(home: &Path, link: impl FnOnce() -> Option<String>, args: &ServeArgs, lang: Lang) {
     if args.no_open {
         return;
     }
-    let path = link().and_then(|link| opener(home, &link).ok());
+    let path = link().and_then(|link| write_opener(home, &link).ok());
     if path.is_none_or(|path| open::that_detached(path).is_err()) {
         let (zh, en) =
             ("无法打开浏览器；请手动打开上面的链接", "could not open a browser; open the link above");
