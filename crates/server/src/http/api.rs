@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_decode_query_text() {
+    fn percent_decode_invalid_escape_returns_none() {
         for (text, expected) in [
             ("a+b%20c", Some("a b c")),
             ("%E4%BB%BB%E5%8A%A1", Some("任务")),
