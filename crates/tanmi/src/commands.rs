@@ -1,4 +1,5 @@
-//! What was typed → what it means → a use case → its answer shown. One file per group of commands.
+//! Runs the parsed commands: converts arguments, calls a use case and prints its result. One file per group of
+//! commands.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Read, Write};
@@ -32,11 +33,12 @@ mod shell_docs;
 mod tree;
 mod workspace;
 
-/// Everything a command needs besides its own arguments.
+/// What a command needs besides its own arguments.
 pub struct Context {
     pub app: App,
     pub json: bool,
-    /// The answer was given, and it is bad news.
+    /// Whether the program exits with failure although the command itself succeeded, e.g. because a check found
+    /// problems.
     pub failed: Cell<bool>,
 }
 
@@ -73,7 +75,7 @@ pub fn run(cli: Cli) -> ExitCode {
             warning.message(lang)
         ));
     }
-    // What an agent does in its own shell is nothing it has to be told.
+    // An agent that runs a command in its shell knows this change, so hooks need not tell it.
     let session = context.app.session_from_env(None);
     let outcome = context.app.track_own_changes(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
@@ -101,7 +103,7 @@ pub fn run(cli: Cli) -> ExitCode {
             status_line(&context);
             Ok(())
         }
-        // Taken before: hooks by a look at the arguments, servers above.
+        // Handled earlier: hooks in `main`, servers above.
         Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
     });
     for notice in context.app.notices(lang) {
@@ -117,16 +119,16 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// As the quick way in [`crate::hook`], for whoever asked for JSON.
+/// `tanmi statusline` with options such as `--json`; without options, [`crate::hook::status_line`] runs instead.
 fn status_line(context: &Context) {
-    let drawn = crate::hook::read_status_line_input();
-    let status = tanmi_app::status_line::read(context.app.home(), &drawn, context.app.now());
-    context.answer(&status, |status| status.line(context.app.lang(None)));
+    let input = crate::hook::read_status_line_input();
+    let status = tanmi_app::status_line::read(context.app.home(), &input, context.app.now());
+    context.print_result(&status, |status| status.line(context.app.lang(None)));
 }
 
 impl Context {
-    /// Prints JSON if that was asked for, else what `show` makes of it.
-    fn answer<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
+    /// Prints a result: as JSON with `--json`, else as the text that `show` returns.
+    fn print_result<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
         if self.json { out::json(value) } else { out::text(&show(value)) }
     }
 
@@ -135,7 +137,7 @@ impl Context {
     }
 }
 
-/// Asks a person. Where none is there, nothing is asked and nothing is done.
+/// Asks the user a yes-or-no question. Without a terminal, returns an error that contains `what`.
 fn confirm(question: &str, what: impl FnOnce() -> serde_json::Value) -> Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Error::NeedsYes { what: what() });
@@ -148,13 +150,13 @@ fn confirm(question: &str, what: impl FnOnce() -> serde_json::Value) -> Result<b
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好"))
 }
 
-/// `-` stands for standard input, so that long texts need no quoting; its last line end belongs to the shell.
+/// Returns the text, or standard input without its last line end if the text is `-`. Long texts then need no quoting.
 fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
     if text != "-" {
         return Ok(text);
     }
     let mut input = String::new();
-    // Far over every limit already; the limit itself is named by whoever checks the field.
+    // Far above the limit of any field. A text over its own limit is refused later, by the check of the field.
     let read = std::io::stdin().lock().take(8 << 20).read_to_string(&mut input);
     if let Err(error) = read {
         let (zh, en) = (format!("无法读取标准输入：{error}"), format!("cannot read stdin: {error}"));
@@ -166,7 +168,7 @@ fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
     Ok(input)
 }
 
-/// A file that somebody names, or standard input for `-`.
+/// Reads a file, or standard input for `-`.
 fn file_or_stdin(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
@@ -180,7 +182,7 @@ fn optional_text(field: &'static str, text: Option<String>) -> Result<Option<Str
     text.map(|text| text_or_stdin(field, text)).transpose()
 }
 
-/// `path: description`, as in the files.
+/// Parses docs given as `path: description`, the form that is also used in the files.
 fn docs(raw: &[String]) -> Vec<DocReference> {
     raw.iter().map(|item| codec::doc_item(item)).collect()
 }

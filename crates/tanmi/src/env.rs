@@ -20,7 +20,7 @@ const fn variable(names: &'static [&'static str], about: &'static str) -> Variab
     Variable { names, about }
 }
 
-/// For `tanmi reference`.
+/// The variables that `tanmi reference` lists.
 pub const VARIABLES: &[Variable] = &[
     variable(&["TANMI_HOME"], "home store, instead of `~/.tanmi-workspace`"),
     variable(&["TANMI_CONTEXT"], "`context.json` of the machine or container"),
@@ -76,13 +76,13 @@ pub fn search_path() -> Option<OsString> {
 }
 
 /// Returns the folder that a variable names; an empty variable counts as unset.
-pub fn folder(name: &str) -> Option<PathBuf> {
+pub fn path_variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the `context.json` that applies to all users of this machine or container.
-pub fn context() -> Option<PathBuf> {
-    folder("TANMI_CONTEXT")
+pub fn context_file() -> Option<PathBuf> {
+    path_variable("TANMI_CONTEXT")
 }
 
 /// The language of texts that are printed before a command runs: the setting, else the locale.
@@ -131,7 +131,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         user: paths::user_home(),
         source: tanmi_event::Source::Api,
         disabled: is_disabled(),
-        context: context(),
+        context: context_file(),
         session: session(),
         long_running: false,
         remote: false,

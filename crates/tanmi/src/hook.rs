@@ -1,6 +1,9 @@
-//! The hook lane, and the status line, which is as hasty: chosen by a look at the arguments before anything else. Both
-//! read their input for at most two seconds; a pipe of prompts reads to its end, because it must give everything back.
-//! All of them exit 0 whatever happens: nothing here fails its agent.
+//! The hook lane: `tanmi hook`, `tanmi hook --format prompt` and `tanmi statusline`, chosen before argument parsing so
+//! that they start fast.
+//!
+//! Hooks and the status line read their input for at most two seconds. The prompt filter reads to the end of the input,
+//! because it has to return all of it. Invariant: all of them exit with 0, even after an error, so that they never
+//! disturb the client.
 
 use std::ffi::OsString;
 #[cfg(not(unix))]
@@ -16,38 +19,39 @@ use tanmi_base::{Lang, clock, lock, paths};
 use tanmi_event::{EventKind, find_platform};
 
 const MAX_INPUT: usize = 16 << 20;
-const DEADLINE: Duration = Duration::from_secs(2);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// `None` if these are not the arguments of a hook.
+/// Runs `tanmi hook`. `None` if these are not the arguments of a hook.
 pub fn run(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     args.next();
     if args.next()? != "hook" {
         return None;
     }
     let rest: Vec<OsString> = args.collect();
-    // For hosts that pipe prompts through: the payload comes back with the context before the prompt.
+    // For hosts that pipe payloads through a command: the context is inserted before the prompt.
     let is_format = |two: &[OsString]| two[0] == "--format" && two[1] == "prompt";
     if rest.windows(2).any(is_format) || rest.iter().any(|word| word == "--format=prompt") {
-        return Some(pipe());
+        return Some(run_prompt_filter());
     }
     let mut args = rest.into_iter();
     let platform = args.next().unwrap_or_default();
     let name = args.next();
-    // Asking for help is not being run as a hook.
+    // `tanmi hook` or `tanmi hook --help`: clap prints the help.
     if platform.is_empty() || platform.to_string_lossy().starts_with('-') {
         return None;
     }
     let name = name.as_ref().and_then(|name| name.to_str());
-    let answer = answer(&platform.to_string_lossy(), name);
-    if let Some(answer) = answer {
+    let output = handle_event(&platform.to_string_lossy(), name);
+    if let Some(output) = output {
         let mut out = std::io::stdout().lock();
         let _ =
-            out.write_all(answer.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+            out.write_all(output.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     }
     Some(ExitCode::SUCCESS)
 }
 
-fn answer(via: &str, name: Option<&str>) -> Option<String> {
+/// Handles the event on stdin and returns the output for the client, if any.
+fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
     let started = Instant::now();
     let home = paths::home_store()?;
     lock::set_lock_timeout(Duration::from_secs(1));
@@ -65,15 +69,15 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
         return None;
     };
     if event.kind == EventKind::SessionEnd {
-        // Clients wait a second for this one.
+        // Clients wait only one second for the hook of a session end.
         lock::set_lock_timeout(Duration::from_millis(200));
     }
     let client = crate::env::client();
-    let (user, context) = (paths::user_home(), crate::env::context());
+    let (user, context) = (paths::user_home(), crate::env::context_file());
     let caller = Caller {
         home: &home,
         user: user.as_deref(),
-        // After the input: that may have taken its time, and others have spoken meanwhile.
+        // Read after the input, which may take long: other hooks may have injected texts in the meantime.
         now: clock::now(),
         locale: Lang::of_locale(),
         client,
@@ -86,15 +90,15 @@ fn answer(via: &str, name: Option<&str>) -> Option<String> {
     tanmi_platform::write(&event, &handle(&caller, &event))
 }
 
-/// `tanmi statusline`, which a client runs as often as it draws: the same short way, one line, and never a failure.
+/// Runs `tanmi statusline`, which a client runs at every redraw. `None` if these are not its arguments.
 pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     args.next();
     if args.next()? != "statusline" || args.next().is_some() {
         return None;
     }
-    let drawn = read_status_line_input();
+    let input = read_status_line_input();
     if let Some(home) = paths::home_store() {
-        let status = tanmi_app::status_line::read(&home, &drawn, clock::now());
+        let status = tanmi_app::status_line::read(&home, &input, clock::now());
         let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{}", status.line(lang));
@@ -102,7 +106,8 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     Some(ExitCode::SUCCESS)
 }
 
-/// What a payload names; where a person runs it in a terminal, only the folder is known.
+/// Reads the session and the folder from the payload. Without a payload, e.g. in a terminal, only the working directory
+/// is known.
 pub fn read_status_line_input() -> StatusLineInput {
     use std::io::IsTerminal;
     let input = if std::io::stdin().is_terminal() { None } else { read_input().ok() };
@@ -113,18 +118,21 @@ pub fn read_status_line_input() -> StatusLineInput {
     StatusLineInput { session: text("session_id"), cwd }
 }
 
-/// What came in, with what is declared before its prompt; unchanged, to the byte, where there is nothing to put there.
-fn pipe() -> ExitCode {
+/// Writes the payload on stdin to stdout, with the declared context inserted before its prompt. Invariant: if there is
+/// nothing to insert, the output is byte for byte the input.
+fn run_prompt_filter() -> ExitCode {
     use std::io::Read;
     let mut input = Vec::new();
     let _ = std::io::stdin().lock().read_to_end(&mut input);
-    let more = std::str::from_utf8(&input).ok().filter(|_| !crate::env::is_disabled()).and_then(piped);
+    let text = std::str::from_utf8(&input).ok().filter(|_| !crate::env::is_disabled());
+    let extended = text.and_then(add_declared_context);
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(more.as_ref().map_or(&input[..], String::as_bytes)).and_then(|()| out.flush());
+    let _ = out.write_all(extended.as_ref().map_or(&input[..], String::as_bytes)).and_then(|()| out.flush());
     ExitCode::SUCCESS
 }
 
-fn piped(input: &str) -> Option<String> {
+/// Returns the payload with the declared context before its prompt; `None` if there is nothing to insert.
+fn add_declared_context(input: &str) -> Option<String> {
     let mut payload: serde_json::Value = serde_json::from_str(input).ok()?;
     let prompt = payload.get("prompt")?.as_str()?.to_owned();
     let cwd = payload.get("cwd").and_then(|cwd| cwd.as_str()).map(Into::into);
@@ -133,19 +141,19 @@ fn piped(input: &str) -> Option<String> {
     if tanmi_session::pause::paused_until(&home, clock::now()).is_some() {
         return None;
     }
-    let (user, container) = (paths::user_home(), crate::env::context());
+    let (user, container) = (paths::user_home(), crate::env::context_file());
     let text = tanmi_app::declared::for_prompt(&home, user.as_deref(), &cwd, container.as_deref(), &prompt)?;
     payload["prompt"] = format!("{text}\n\n{prompt}").into();
     Some(payload.to_string())
 }
 
-/// One line for the person who wonders why nothing happened.
+/// Writes one line to the log, so that the user can find out why a hook did nothing. Returns `None`.
 fn log(home: &Path, line: &str) -> Option<String> {
     write_log(home, clock::now(), line);
     None
 }
 
-/// Everything up to the end of the input, if that comes in time.
+/// Reads stdin to its end. An error if that takes longer than [`INPUT_TIMEOUT`] or the input is too long.
 #[cfg(unix)]
 fn read_input() -> Result<Vec<u8>, String> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -153,9 +161,10 @@ fn read_input() -> Result<Vec<u8>, String> {
     let stdin = std::io::stdin();
     let mut input = Vec::new();
     loop {
-        // Most payloads are short: room that nobody writes to is room that nobody pays for.
+        // Most payloads are short. Reserved memory that is never written to costs nothing.
         input.reserve(64 << 10);
-        let left = DEADLINE.checked_sub(start.elapsed()).ok_or("the input did not end in two seconds")?;
+        let left =
+            INPUT_TIMEOUT.checked_sub(start.elapsed()).ok_or("the input did not end in two seconds")?;
         let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
@@ -164,9 +173,9 @@ fn read_input() -> Result<Vec<u8>, String> {
             Err(error) => return Err(error.to_string()),
             Ok(_) => {}
         }
-        // Past its buffer: what is ready is taken, and nothing is waited for.
-        let room = rustix::buffer::spare_capacity(&mut input);
-        if rustix::io::read(&stdin, room).map_err(|error| error.to_string())? == 0 {
+        // Bypasses the buffer of `Stdin`: the read returns the available bytes and does not block.
+        let spare = rustix::buffer::spare_capacity(&mut input);
+        if rustix::io::read(&stdin, spare).map_err(|error| error.to_string())? == 0 {
             return Ok(input);
         }
         if input.len() > MAX_INPUT {
@@ -183,7 +192,7 @@ fn read_input() -> Result<Vec<u8>, String> {
         let read = std::io::stdin().lock().take(MAX_INPUT as u64 + 1).read_to_end(&mut input);
         let _ = send.send(read.map(|_| input));
     });
-    match receive.recv_timeout(DEADLINE) {
+    match receive.recv_timeout(INPUT_TIMEOUT) {
         Ok(Ok(input)) if input.len() <= MAX_INPUT => Ok(input),
         Ok(Ok(_)) => Err(format!("the input is longer than {MAX_INPUT} bytes")),
         Ok(Err(error)) => Err(error.to_string()),

@@ -1,4 +1,4 @@
-//! All printing of commands goes through here: people's text, JSON, errors. The hook lane writes its one answer itself.
+//! Prints the output of commands: text, JSON, notes and errors. The hook lane writes its output itself.
 
 pub mod progress;
 
@@ -17,20 +17,20 @@ pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub const BLUE: Style = AnsiColor::Blue.on_default();
 
-/// Styled text; the stream drops the colours where nobody sees them.
+/// Returns styled text. The output stream removes the style if it is not a terminal.
 pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Something that was to be printed is not there for whoever wants to read it.
+/// Whether an output could not be written.
 static OUTPUT_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Whether an answer did not get out: then the command has not succeeded, whatever it has done.
+/// Returns whether an output could not be written. The program then exits with failure.
 pub fn has_output_failed() -> bool {
     OUTPUT_FAILED.load(Ordering::Relaxed)
 }
 
-/// A closed pipe (`| head`) is not an error worth a message: the reader has enough. A full disk is one.
+/// Records and reports a failed write, e.g. to a full disk. A closed pipe (`| head`) is not an error.
 fn delivered(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -49,13 +49,13 @@ pub fn text(text: &str) {
     delivered(out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()));
 }
 
-/// Bytes for another program.
+/// Prints bytes unchanged, for another program.
 pub fn raw(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     delivered(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
-/// Not through the colour filter: it would take characters out of the data.
+/// Prints JSON. It bypasses the colour filter, which would remove escape characters from the data.
 pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
         Ok(line) => {
@@ -70,7 +70,7 @@ pub fn json_error(code: &str, message: &str) {
     json(&serde_json::json!({"error": {"code": code, "message": message}}));
 }
 
-/// Something beside the answer.
+/// Prints a line to standard error.
 pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }

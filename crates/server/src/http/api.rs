@@ -109,7 +109,9 @@ fn run_use_case(
     let value = match route.action {
         RouteAction::PageApi(_, work) => tools::perform(&tool_request, |call| work(call, state)),
         RouteAction::Ticket => tools::perform(&tool_request, |call| page_api::ticket(call, state)),
-        RouteAction::Tool(name) => tools::perform(&tool_request, tools::find(name).ok_or_else(no_use_case)?.handler),
+        RouteAction::Tool(name) => {
+            tools::perform(&tool_request, tools::find(name).ok_or_else(no_use_case)?.handler)
+        }
         RouteAction::Changes | RouteAction::Describe => Err(no_use_case()),
     }?;
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
@@ -257,25 +259,15 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
-<<<<<<< HEAD
-    if state.feed.listeners() >= LISTENERS {
-        let message = format!("{LISTENERS} change streams are already open; close one first");
-=======
     if state.feed.subscriber_count() >= LISTENERS {
-        let message = format!("{LISTENERS} listen already; close one of them");
->>>>>>> 346a808 (server: describe and name items in plain words)
+        let message = format!("{LISTENERS} change streams are already open; close one first");
         return responses::error(&argument_error("TOO_MANY", message));
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     state
         .feed
-<<<<<<< HEAD
-        .listen(last)
-        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is shutting down")))
-=======
         .subscribe(last)
-        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is ending")))
->>>>>>> 346a808 (server: describe and name items in plain words)
+        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is shutting down")))
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ pub fn log(context: &Context, args: LogArgs) -> Result {
     match optional_text("log", args.text)? {
         Some(text) => {
             let logged = context.app.log_append(workspace, &target, &text)?;
-            context.answer(&logged, |logged| show::activity::log(&logged.result, context.lang(&text)));
+            context.print_result(&logged, |logged| show::activity::log(&logged.result, context.lang(&text)));
         }
         None => {
             let log = context.app.log_show(workspace, &target, args.limit)?;
-            context.answer(&log, |log| show::activity::log(&log.result, context.app.lang(None)));
+            context.print_result(&log, |log| show::activity::log(&log.result, context.app.lang(None)));
         }
     }
     Ok(())
@@ -34,15 +34,15 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
     } else {
         context.app.problem_show(workspace, &target)?
     };
-    let words =
+    let texts =
         problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
-    context.answer(&problem, |problem| {
-        show::activity::problem(&problem.result, context.app.lang(words.as_deref()))
+    context.print_result(&problem, |problem| {
+        show::activity::problem(&problem.result, context.app.lang(texts.as_deref()))
     });
     Ok(())
 }
 
-/// The node that was named, or the one in focus.
+/// Returns the node in the arguments, else the focused node.
 fn target(context: &Context, at: &WorkspaceArg, node: Option<String>) -> Result<String> {
     match node {
         Some(node) => Ok(node),

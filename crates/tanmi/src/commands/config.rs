@@ -21,7 +21,7 @@ pub fn run(context: &Context, command: ConfigCommand) -> Result {
         ConfigCommand::Set { key, value, for_project } => {
             let project = for_project.then(|| app.project());
             let setting = config::set(app.home(), project, &key, &value)?;
-            context.answer(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
+            context.print_result(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
         }
     }
     Ok(())
@@ -29,5 +29,5 @@ pub fn run(context: &Context, command: ConfigCommand) -> Result {
 
 fn print(context: &Context, settings: &[Setting]) {
     let json: Vec<_> = settings.iter().map(show::config::json).collect();
-    context.answer(&json, |_| show::config::table(settings, context.app.lang(None)));
+    context.print_result(&json, |_| show::config::table(settings, context.app.lang(None)));
 }

@@ -45,12 +45,13 @@ fn show(
     text: bool,
 ) -> Result {
     let app = &context.app;
-    let found = parse_platform("--platform", platform)?;
+    let platform = parse_platform("--platform", platform)?;
     let (declaration, explained) =
-        app.context_show(found, agent, session, folder.map(|folder| (folder, container)));
+        app.context_show(platform, agent, session, folder.map(|folder| (folder, container)));
     let lang = app.lang(None);
     let value = show::context::json(&declaration, &explained, text);
-    context.answer(&value, |_| show::context::tree(found, agent, &declaration, &explained, text, lang));
+    context
+        .print_result(&value, |_| show::context::tree(platform, agent, &declaration, &explained, text, lang));
     Ok(())
 }
 
@@ -58,8 +59,8 @@ fn build(context: &Context, check: bool) -> Result {
     let base = context.app.project();
     let lang = context.app.lang(None);
     let manifest =
-        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|remark| bad_file(&remark, lang))?;
-    let built = context::build(base, &manifest).map_err(|remark| bad_file(&remark, lang))?;
+        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|notice| bad_file(&notice, lang))?;
+    let built = context::build(base, &manifest).map_err(|notice| bad_file(&notice, lang))?;
     let is_current = built.is_current();
     if check && !is_current {
         context.failed.set(true);
@@ -74,18 +75,18 @@ fn build(context: &Context, check: bool) -> Result {
         "path": built.path, "current": is_current, "written": !check && !is_current, "bytes": built.text.len(),
         "agents": built.agents, "skills": built.skills, "commands": built.commands, "remarks": built.notices,
     });
-    context.answer(&value, |_| show::context::built(&built, check, lang));
+    context.print_result(&value, |_| show::context::built(&built, check, lang));
     Ok(())
 }
 
-fn bad_file(remark: &Notice, lang: Lang) -> Error {
-    Error::BadFile { path: remark.path.clone().into(), line: 0, reason: remark.reason(lang).to_owned() }
+fn bad_file(notice: &Notice, lang: Lang) -> Error {
+    Error::BadFile { path: notice.path.clone().into(), line: 0, reason: notice.reason(lang).to_owned() }
 }
 
 fn provision(context: &Context, args: &ProvisionArgs) -> Result {
     let lang = context.app.lang(None);
     let users = match args.all {
-        true => context::users(&args.root).map_err(super::install::failed)?,
+        true => context::users(&args.root).map_err(super::install::to_app_error)?,
         false => args.users.clone(),
     };
     if users.is_empty() && args.all {
@@ -111,7 +112,7 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
     };
     // An invalid manifest is reported once, before any user is provisioned.
     if let Some(path) = &options.manifest {
-        BuildManifest::load(path).map_err(|remark| bad_file(&remark, lang))?;
+        BuildManifest::load(path).map_err(|notice| bad_file(&notice, lang))?;
     }
     if let Some(extensions) = options.extensions.as_ref().filter(|dir| !dir.is_dir()) {
         let error =
@@ -130,6 +131,6 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
         context.failed.set(true);
     }
     let value: Value = json!({"dryRun": args.dry_run, "users": reports});
-    context.answer(&value, |_| show::context::provisioned(&reports, args.dry_run, lang));
+    context.print_result(&value, |_| show::context::provisioned(&reports, args.dry_run, lang));
     Ok(())
 }

@@ -18,27 +18,30 @@ use crate::show;
 const SESSION: &str = "demo-session";
 const DAY: Millis = 86_400_000;
 
+/// One step of the demo.
 #[derive(Serialize)]
 struct Scene {
-    /// What happens, for people.
-    scene: String,
-    /// What was run.
+    /// Describes the step for the user.
+    #[serde(rename = "scene")]
+    description: String,
+    /// The command or prompt.
     command: String,
-    /// Exactly what the agent was told; empty for silence, absent where no agent is involved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    told: Option<String>,
+    /// The exact text that the hook injected. Empty if it injected nothing, `None` if no hook ran.
+    #[serde(rename = "told", skip_serializing_if = "Option::is_none")]
+    injected: Option<String>,
 }
 
 pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
     let lang = context.app.lang(None);
-    // It ends about now: what it shows lies in the past.
-    let stage = Stage::new(keep, context.app.now() - DAY - 10 * 60_000, lang)?;
+    // The demo lasts a day and ends about now, so that none of its timestamps is in the future.
+    let folder = DemoFolder::new(keep, context.app.now() - DAY - 10 * 60_000, lang)?;
     let mut scenes = Vec::new();
-    let mut play = Play { stage: &stage, now: stage.start, lang, scenes: &mut scenes, live: !context.json };
-    play.story()?;
+    let mut demo =
+        Demo { folder: &folder, now: folder.start, lang, scenes: &mut scenes, prints: !context.json };
+    demo.play()?;
     if context.json {
-        out::json(&json!({"scenes": scenes, "kept": stage.kept().map(|dir| dir.display().to_string())}));
-    } else if let Some(dir) = stage.kept() {
+        out::json(&json!({"scenes": scenes, "kept": folder.kept().map(|dir| dir.display().to_string())}));
+    } else if let Some(dir) = folder.kept() {
         let (zh, en) = (
             format!(
                 "\n演示文件保留在 {}。\n要继续，请进入其中的 project 文件夹，并设置 TANMI_HOME=../home/.tanmi-workspace。",
@@ -65,16 +68,16 @@ pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
     Ok(())
 }
 
-/// The folder it happens in. Unless it is to be kept, it goes when the story is over.
-struct Stage {
+/// The folder of the demo. It is deleted on drop, unless the user wants to keep it.
+struct DemoFolder {
     dir: PathBuf,
     is_kept: bool,
     start: Millis,
     lang: Lang,
 }
 
-impl Stage {
-    fn new(keep: Option<PathBuf>, start: Millis, lang: Lang) -> Result<Stage> {
+impl DemoFolder {
+    fn new(keep: Option<PathBuf>, start: Millis, lang: Lang) -> Result<DemoFolder> {
         let is_kept = keep.is_some();
         let dir = keep.unwrap_or_else(|| std::env::temp_dir().join(format!("tanmi-demo-{}", id::random(8))));
         let is_used = std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some());
@@ -86,14 +89,14 @@ impl Stage {
             fs::create_private_dir(&dir.join(name)).map_err(Error::io(&dir))?;
         }
         let dir = dir.canonicalize().map_err(Error::io(&dir))?;
-        Ok(Stage { dir, is_kept, start, lang })
+        Ok(DemoFolder { dir, is_kept, start, lang })
     }
 
     fn kept(&self) -> Option<&Path> {
         self.is_kept.then_some(self.dir.as_path())
     }
 
-    /// Nothing of the person's own world but the way to this program.
+    /// Returns a command that runs this program in the folder, isolated from the environment of the user.
     fn command(&self, now: Millis, args: &[&str]) -> Result<Command> {
         let program = std::env::current_exe().map_err(Error::io("tanmi"))?;
         let mut command = Command::new(program);
@@ -114,7 +117,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for DemoFolder {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = fs::remove_tree(&self.dir);
@@ -122,46 +125,46 @@ impl Drop for Stage {
     }
 }
 
-struct Play<'a> {
-    stage: &'a Stage,
+struct Demo<'a> {
+    folder: &'a DemoFolder,
     now: Millis,
     lang: Lang,
     scenes: &'a mut Vec<Scene>,
-    /// Shown as it happens.
-    live: bool,
+    /// Whether each scene is printed when it has run.
+    prints: bool,
 }
 
-impl Play<'_> {
-    fn story(&mut self) -> Result {
+impl Demo<'_> {
+    fn play(&mut self) -> Result {
         let lang = self.lang;
-        let say = |zh: &'static str, en: &'static str| lang.pick(zh, en);
+        let pick = |zh: &'static str, en: &'static str| lang.pick(zh, en);
 
-        self.start(say(
+        self.start(pick(
             "智能体开始一个会话。它还没有绑定任何工作区。",
             "An agent starts a session. It is not bound to a workspace yet.",
         ))?;
         self.prompt(
-            say(
+            pick(
                 "与工作区无关的问题：不注入任何内容。",
                 "A question that is not about a workspace: nothing is injected.",
             ),
-            say("怎么安装 node.js？", "how do I install node.js?"),
+            pick("怎么安装 node.js？", "how do I install node.js?"),
         )?;
-        let ws = self.make(
-            say("创建一个带一条规则的工作区。", "Create a workspace with one rule."),
+        let ws = self.create(
+            pick("创建一个带一条规则的工作区。", "Create a workspace with one rule."),
             &[
                 "workspace",
                 "init",
                 "--name",
-                say("重构认证模块", "Rework auth"),
+                pick("重构认证模块", "Rework auth"),
                 "--goal",
-                say("将 session 认证替换为 JWT", "Replace session authentication with JWT"),
+                pick("将 session 认证替换为 JWT", "Replace session authentication with JWT"),
                 "--rule",
-                say("密钥必须从环境变量读取", "Read keys from environment variables"),
+                pick("密钥必须从环境变量读取", "Read keys from environment variables"),
             ],
         )?;
-        let plan = self.make(
-            say(
+        let plan = self.create(
+            pick(
                 "制定计划：一个规划节点和两个执行节点。",
                 "Plan the work: a planning node with two execution nodes.",
             ),
@@ -171,9 +174,9 @@ impl Play<'_> {
                 "--type",
                 "planning",
                 "--title",
-                say("Token 认证", "Tokens"),
+                pick("Token 认证", "Tokens"),
                 "--requirement",
-                say("签发并验证 token", "Issue and verify tokens"),
+                pick("签发并验证 token", "Issue and verify tokens"),
             ],
         )?;
         let task = |title: &'static str, requirement: &'static str| {
@@ -181,76 +184,76 @@ impl Play<'_> {
         };
         let mut tasks = Vec::new();
         for (title, requirement) in [
-            (say("签发 token", "Issue tokens"), say("登录后返回 JWT", "Return a JWT after login")),
-            (say("验证 token", "Verify tokens"), say("验证签名和有效期", "Verify signature and expiry")),
+            (pick("签发 token", "Issue tokens"), pick("登录后返回 JWT", "Return a JWT after login")),
+            (pick("验证 token", "Verify tokens"), pick("验证签名和有效期", "Verify signature and expiry")),
         ] {
             let mut args = task(title, requirement);
             args.extend(["--parent", &plan]);
-            tasks.push(self.make("", &args)?);
+            tasks.push(self.create("", &args)?);
         }
         self.prompt(
-            say(
+            pick(
                 "用户提到工作区：提示如何绑定。",
                 "The user mentions the workspace: the agent is told how to bind.",
             ),
-            say("继续工作区任务", "continue the workspace"),
+            pick("继续工作区任务", "continue the workspace"),
         )?;
         self.cli(
-            say("将会话绑定到工作区。", "Bind the session to the workspace."),
+            pick("将会话绑定到工作区。", "Bind the session to the workspace."),
             &["session", "bind", "--session", SESSION, "--workspace", &ws, "--node", &plan],
         )?;
         self.prompt(
-            say(
+            pick(
                 "下一次提示时注入完整上下文，并提醒先让用户确认计划。",
                 "At the next prompt, the full context is injected, with a reminder to confirm the plan first.",
             ),
-            say("好的，继续", "ok, continue"),
+            pick("好的，继续", "ok, continue"),
         )?;
         self.cli(
-            say("开始第一个执行节点。", "Start the first execution node."),
+            pick("开始第一个执行节点。", "Start the first execution node."),
             &["node", "transition", &tasks[0], "--action", "start", "--session", SESSION],
         )?;
         self.prompt(
-            say("没有变化：不注入任何内容。", "Nothing has changed: nothing is injected."),
-            say("继续", "continue"),
+            pick("没有变化：不注入任何内容。", "Nothing has changed: nothing is injected."),
+            pick("继续", "continue"),
         )?;
         self.now += 2 * 60_000;
         self.prompt(
-            say(
+            pick(
                 "两分钟后仍没有日志：注入提醒。",
                 "Two minutes later there is no log entry yet: a reminder is injected.",
             ),
-            say("进展如何？", "how is it going?"),
+            pick("进展如何？", "how is it going?"),
         )?;
         self.cli(
-            say("用户添加一条规则。", "The user adds a rule."),
+            pick("用户添加一条规则。", "The user adds a rule."),
             &[
                 "workspace",
                 "update",
                 "--add-rule",
-                say("token 有效期不超过一小时", "Tokens expire after one hour at most"),
+                pick("token 有效期不超过一小时", "Tokens expire after one hour at most"),
             ],
         )?;
         self.prompt(
-            say("上下文有变化：重新注入。", "The context has changed: it is injected again."),
-            say("继续", "continue"),
+            pick("上下文有变化：重新注入。", "The context has changed: it is injected again."),
+            pick("继续", "continue"),
         )?;
-        let conclusion = say("已完成，测试通过", "Done, tests pass");
+        let conclusion = pick("已完成，测试通过", "Done, tests pass");
         for (at, task) in tasks.iter().enumerate() {
             self.now += 60_000;
             if at > 0 {
                 self.cli("", &["node", "transition", task, "--action", "start", "--session", SESSION])?;
             }
-            let scene = if at > 0 {
-                say(
+            let description = if at > 0 {
+                pick(
                     "完成第二个执行节点：命令的结果给出下一步提醒。",
                     "Complete the second node: the result contains a reminder of the next step.",
                 )
             } else {
-                say("完成第一个执行节点。", "Complete the first execution node.")
+                pick("完成第一个执行节点。", "Complete the first execution node.")
             };
             self.cli(
-                scene,
+                description,
                 &[
                     "node",
                     "transition",
@@ -264,20 +267,20 @@ impl Play<'_> {
                 ],
             )?;
         }
-        self.cli(say("查看任务树。", "Show the tree."), &["tree"])?;
+        self.cli(pick("查看任务树。", "Show the tree."), &["tree"])?;
         self.cli(
-            say("保存一条事实。", "Save a fact."),
+            pick("保存一条事实。", "Save a fact."),
             &[
                 "memory",
                 "save-fact",
-                say("决定使用 JWT，有效期一小时", "Decided to use JWT with an expiry of one hour"),
+                pick("决定使用 JWT，有效期一小时", "Decided to use JWT with an expiry of one hour"),
                 "--type",
                 "B",
             ],
         )?;
         self.now += DAY;
         self.hook(
-            say(
+            pick(
                 "第二天，另一个会话开始：注入这条事实。",
                 "The next day, another session starts: the fact is injected.",
             ),
@@ -285,7 +288,7 @@ impl Play<'_> {
             json!({"hook_event_name": "SessionStart", "source": "startup"}),
         )?;
         self.cli(
-            say(
+            pick(
                 "账本记录了工作区创建以来的每一次注入。",
                 "The ledger has a record of every injection since the workspace was created.",
             ),
@@ -293,50 +296,57 @@ impl Play<'_> {
         )
     }
 
-    fn start(&mut self, scene: &str) -> Result {
-        self.hook(scene, SESSION, json!({"hook_event_name": "SessionStart", "source": "startup"}))
+    fn start(&mut self, description: &str) -> Result {
+        self.hook(description, SESSION, json!({"hook_event_name": "SessionStart", "source": "startup"}))
     }
 
-    fn prompt(&mut self, scene: &str, prompt: &str) -> Result {
+    fn prompt(&mut self, description: &str, prompt: &str) -> Result {
         self.now += 1000;
-        self.hook(scene, SESSION, json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
+        self.hook(description, SESSION, json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
     }
 
-    fn hook(&mut self, scene: &str, session: &str, mut payload: Value) -> Result {
+    fn hook(&mut self, description: &str, session: &str, mut payload: Value) -> Result {
         payload["session_id"] = json!(session);
-        payload["cwd"] = json!(self.stage.dir.join("project"));
+        payload["cwd"] = json!(self.folder.dir.join("project"));
         let shown =
             payload["prompt"].as_str().map_or(String::from("SessionStart"), |prompt| format!("“{prompt}”"));
-        let mut command = self.stage.command(self.now, &["hook", "claude-code"])?;
+        let mut command = self.folder.command(self.now, &["hook", "claude-code"])?;
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::io("tanmi"))?;
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(payload.to_string().as_bytes()).map_err(Error::io("tanmi hook"))?;
         }
         let output = child.wait_with_output().map_err(Error::io("tanmi hook"))?;
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
-        self.show(Scene { scene: scene.to_owned(), command: shown, told: Some(told.to_owned()) }, "");
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let injected = response["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+        let injected = Some(injected.to_owned());
+        self.show(Scene { description: description.to_owned(), command: shown, injected }, "");
         Ok(())
     }
 
-    fn cli(&mut self, scene: &str, args: &[&str]) -> Result {
+    fn cli(&mut self, description: &str, args: &[&str]) -> Result {
         let printed = self.run(args)?;
-        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, &printed);
+        self.show(
+            Scene { description: description.to_owned(), command: shell_command(args), injected: None },
+            &printed,
+        );
         Ok(())
     }
 
-    /// Makes something and says its id, which is printed at the end of the first line.
-    fn make(&mut self, scene: &str, args: &[&str]) -> Result<String> {
+    /// Runs a command that creates something, and returns the id at the end of the first line of its output.
+    fn create(&mut self, description: &str, args: &[&str]) -> Result<String> {
         let printed = self.run(args)?;
         let first = printed.lines().next().unwrap_or_default().to_owned();
         let id = first.rsplit(' ').next().unwrap_or_default().to_owned();
-        self.show(Scene { scene: scene.to_owned(), command: shell(args), told: None }, &first);
+        self.show(
+            Scene { description: description.to_owned(), command: shell_command(args), injected: None },
+            &first,
+        );
         Ok(id)
     }
 
     fn run(&self, args: &[&str]) -> Result<String> {
-        let output = self.stage.command(self.now, args)?.output().map_err(Error::io("tanmi"))?;
+        let output = self.folder.command(self.now, args)?.output().map_err(Error::io("tanmi"))?;
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(Error::io("tanmi demo")(std::io::Error::other(reason)));
@@ -345,22 +355,22 @@ impl Play<'_> {
     }
 
     fn show(&mut self, scene: Scene, printed: &str) {
-        if self.live {
+        if self.prints {
             let mut text = String::new();
-            if !scene.scene.is_empty() {
-                text.push_str(&format!("\n{}\n", paint(out::BOLD, &scene.scene)));
+            if !scene.description.is_empty() {
+                text.push_str(&format!("\n{}\n", paint(out::BOLD, &scene.description)));
             }
             text.push_str(&format!("  {}\n", paint(out::DIM, &scene.command)));
             for line in printed.lines() {
                 text.push_str(&format!("  {line}\n"));
             }
-            match scene.told.as_deref() {
+            match scene.injected.as_deref() {
                 None => {}
                 Some("") => {
-                    let silence = self.lang.pick("（没有注入）", "(nothing injected)");
-                    text.push_str(&format!("  {}\n", paint(out::DIM, silence)));
+                    let nothing = self.lang.pick("（没有注入）", "(nothing injected)");
+                    text.push_str(&format!("  {}\n", paint(out::DIM, nothing)));
                 }
-                Some(told) => text.push_str(&show::rules::quoted(told)),
+                Some(injected) => text.push_str(&show::rules::quoted(injected)),
             }
             out::text(&text);
         }
@@ -368,8 +378,8 @@ impl Play<'_> {
     }
 }
 
-/// As one would type it.
-fn shell(args: &[&str]) -> String {
+/// Returns the command as the user would type it in a shell.
+fn shell_command(args: &[&str]) -> String {
     let quoted = args.iter().map(|arg| {
         let is_plain =
             !arg.is_empty() && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));

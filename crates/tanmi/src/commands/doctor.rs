@@ -9,7 +9,7 @@ use tanmi_install::agent::Folders;
 use tanmi_install::probe::{self, ProbeError};
 use tanmi_install::{AGENTS, Agent, ChangeOutcome, InstallOptions, InstalledState, Scope};
 
-use super::install::{failed, folders, program};
+use super::install::{folders, program_path, to_app_error};
 use super::{Context, Result};
 use crate::cli::DoctorArgs;
 use crate::show;
@@ -21,12 +21,12 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result {
         checks.extend(agent_checks(context, agent, &folders, args.fix)?);
     }
     checks.extend(context.app.run_checks(args.fix));
-    let is_well = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
-    if !is_well {
+    let is_ok = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
+    if !is_ok {
         context.failed.set(true);
     }
     let lang = context.app.lang(None);
-    context.answer(&json!({"ok": is_well, "checks": checks}), |_| show::doctor::text(&checks, lang));
+    context.print_result(&json!({"ok": is_ok, "checks": checks}), |_| show::doctor::text(&checks, lang));
     Ok(())
 }
 
@@ -34,33 +34,33 @@ fn version() -> Result<CheckResult> {
     Ok(CheckResult::new(
         "version",
         Health::Fine,
-        format!("tanmi {}: {}", env!("CARGO_PKG_VERSION"), program()?),
+        format!("tanmi {}: {}", env!("CARGO_PKG_VERSION"), program_path()?),
     ))
 }
 
-/// What is the matter with one agent in one scope.
+/// A problem with the installation for one agent in one scope.
 enum InstallIssue {
-    /// Events that have no hook of ours.
-    Missing(Vec<&'static str>),
-    /// The program of a hook or of the server is not there.
-    Gone(String),
-    /// Another program of ours than this one.
-    Other(String),
-    Twice(Vec<String>),
-    /// A hook of ours runs for another event or platform than it stands under.
-    Altered(Vec<String>),
+    /// Events without a Tanmi hook.
+    MissingHooks(Vec<&'static str>),
+    /// The program of a hook or of the server does not exist.
+    MissingProgram(String),
+    /// A hook or the server runs another tanmi program than this one.
+    OtherProgram(String),
+    DuplicateHooks(Vec<String>),
+    /// A Tanmi hook names another event or platform than the one it is registered for.
+    AlteredHooks(Vec<String>),
     NoServer,
-    Silent(ProbeError),
+    ProbeFailed(ProbeError),
 }
 
-/// One agent, wherever it is installed.
+/// The checks of one agent in all scopes.
 struct AgentChecks<'a> {
     context: &'a Context,
     agent: &'static Agent,
     folders: &'a Folders,
     fix: bool,
     lang: Lang,
-    out: Vec<CheckResult>,
+    results: Vec<CheckResult>,
 }
 
 fn agent_checks(
@@ -69,38 +69,38 @@ fn agent_checks(
     folders: &Folders,
     fix: bool,
 ) -> Result<Vec<CheckResult>> {
-    let mut visit =
-        AgentChecks { context, agent, folders, fix, lang: context.app.lang(None), out: Vec::new() };
+    let mut checks =
+        AgentChecks { context, agent, folders, fix, lang: context.app.lang(None), results: Vec::new() };
     let (mut installed, mut with_hooks) = (0, 0);
     for scope in folders.scopes() {
         let found = tanmi_install::inspect(agent, *scope, folders);
         let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
-        visit.files(&found);
-        installed += usize::from(visit.scope(*scope, &found)?);
+        checks.check_files(&found);
+        installed += usize::from(checks.check_scope(*scope, &found)?);
         with_hooks += usize::from(has_hooks);
     }
     if with_hooks > 1 {
-        visit.out.push(doubled(context, agent, folders, fix)?);
+        checks.results.push(check_both_scopes(context, agent, folders, fix)?);
     }
-    let is_here = agent.is_here(folders, crate::env::search_path().as_deref());
-    if installed == 0 && is_here && visit.out.is_empty() {
+    let is_detected = agent.is_here(folders, crate::env::search_path().as_deref());
+    if installed == 0 && is_detected && checks.results.is_empty() {
         let (zh, en) = (
             format!("{}：未安装钩子和 MCP 服务器", agent.name),
             format!("{}: hooks and MCP server are not installed", agent.name),
         );
         let advice = format!("tanmi install --platform {}", agent.id());
-        visit.say(Health::Note, visit.lang.pick(zh, en), advice);
+        checks.add(Health::Note, checks.lang.pick(zh, en), advice);
     }
-    Ok(visit.out)
+    Ok(checks.results)
 }
 
 impl AgentChecks<'_> {
-    fn say(&mut self, health: Health, text: String, advice: String) {
-        self.out.push(CheckResult::new("install", health, text).with(advice));
+    fn add(&mut self, health: Health, text: String, advice: String) {
+        self.results.push(CheckResult::new("install", health, text).with(advice));
     }
 
-    /// What is wrong with the files themselves.
-    fn files(&mut self, found: &[InstalledState]) {
+    /// Reports files that cannot be edited and settings that disable Tanmi.
+    fn check_files(&mut self, found: &[InstalledState]) {
         for file in found {
             let path = format!("{}{} {}", self.agent.name, self.lang.pick("：", ":"), file.path.display());
             if let Some(refusal) = &file.refusal {
@@ -110,75 +110,81 @@ impl AgentChecks<'_> {
                     "fix the file by hand; Tanmi does not change it until then",
                 );
                 let text = format!("{path}{line}: {}", refusal.message(self.lang));
-                self.say(Health::ByHand, text, advice.to_owned());
+                self.add(Health::ByHand, text, advice.to_owned());
             }
-            let is_ours = !file.hooks.is_empty() || file.server.is_some();
-            for key in file.off.iter().filter(|_| is_ours) {
+            let is_installed = !file.hooks.is_empty() || file.server.is_some();
+            for key in file.off.iter().filter(|_| is_installed) {
                 let (zh, en) = (format!("{key} 停用了 Tanmi"), format!("{key} disables Tanmi"));
                 let advice =
                     self.lang.pick("在该文件中修改此设置", "change this setting in the file").to_owned();
-                self.say(Health::ByHand, format!("{path}: {}", self.lang.pick(zh, en)), advice);
+                self.add(Health::ByHand, format!("{path}: {}", self.lang.pick(zh, en)), advice);
             }
         }
     }
 
-    /// What is installed in one scope, and whether it works. `false` if nothing is.
-    fn scope(&mut self, scope: Scope, found: &[InstalledState]) -> Result<bool> {
+    /// Checks, and with `fix` repairs, what is installed in one scope. Returns whether anything is installed there.
+    fn check_scope(&mut self, scope: Scope, found: &[InstalledState]) -> Result<bool> {
         let (agent, folders) = (self.agent, self.folders);
-        // Once installed and gone since is not the same as never installed.
+        // Hooks that were installed and have disappeared are a problem; hooks that were never installed are not.
         let receipts = tanmi_install::Receipts::load(self.context.app.home());
         let file = agent.hooks_file(scope, folders);
-        let is_due = receipts.has_hooks(&file.canonicalize().unwrap_or(file));
-        let has_hooks = is_due || found.iter().any(|file| !file.hooks.is_empty());
+        let was_installed = receipts.has_hooks(&file.canonicalize().unwrap_or(file));
+        let has_hooks = was_installed || found.iter().any(|file| !file.hooks.is_empty());
         if !has_hooks && !found.iter().any(|file| file.server.is_some()) {
             return Ok(false);
         }
-        let wants_server = agent.mcp_file(scope, folders).is_some();
-        let look = || -> Result<Vec<InstallIssue>> {
+        let supports_server = agent.mcp_file(scope, folders).is_some();
+        let find_issues = || -> Result<Vec<InstallIssue>> {
             let found = tanmi_install::inspect(agent, scope, folders);
-            diagnose(agent, &found, has_hooks, !wants_server || server_of(agent, folders).is_some())
+            diagnose(agent, &found, has_hooks, !supports_server || server_of(agent, folders).is_some())
         };
-        let ills = look()?;
-        let is_tried = self.fix && !ills.is_empty();
-        let is_mended =
-            is_tried && reinstall(self.context, agent, scope, folders, has_hooks)? && look()?.is_empty();
+        let issues = find_issues()?;
+        let was_tried = self.fix && !issues.is_empty();
+        let was_fixed = was_tried
+            && reinstall(self.context, agent, scope, folders, has_hooks)?
+            && find_issues()?.is_empty();
         let name = match (self.lang, scope) {
             (Lang::Zh, Scope::User) => format!("{}（用户级）：", agent.name),
             (Lang::Zh, Scope::Project) => format!("{}（项目级）：", agent.name),
             (Lang::En, _) => format!("{} ({}): ", agent.name, scope.as_str()),
         };
-        for ill in &ills {
+        for issue in &issues {
             let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
-            let (health, advice) = match (is_tried, is_mended) {
+            let (health, advice) = match (was_tried, was_fixed) {
                 (_, true) => (Health::Mended, String::new()),
                 (true, false) => (Health::ByHand, advice),
                 (false, false) => (Health::Mendable, advice),
             };
-            self.say(health, format!("{name}{}", ill.text(self.lang)), advice);
+            self.add(health, format!("{name}{}", issue.text(self.lang)), advice);
         }
-        if ills.is_empty() {
+        if issues.is_empty() {
             let (zh, en) = match has_hooks {
-                true if wants_server => (
+                true if supports_server => (
                     "已安装钩子和 MCP 服务器，钩子测试通过",
                     "hooks and MCP server are installed; the hook test passed",
                 ),
                 true => ("已安装钩子，钩子测试通过", "hooks are installed; the hook test passed"),
                 false => ("已安装 MCP 服务器，未安装钩子", "the MCP server is installed, hooks are not"),
             };
-            self.say(Health::Fine, format!("{name}{}", self.lang.pick(zh, en)), String::new());
+            self.add(Health::Fine, format!("{name}{}", self.lang.pick(zh, en)), String::new());
         }
         Ok(true)
     }
 }
 
-/// The server serves both scopes, wherever it stands.
+/// Returns the program of the MCP server in any scope: a server that is configured in one scope works in both.
 fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
     let scopes = folders.scopes().iter();
     scopes.flat_map(|scope| tanmi_install::inspect(agent, *scope, folders)).find_map(|file| file.server)
 }
 
-/// Installed for the user and for the project: everything would run twice.
-fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: bool) -> Result<CheckResult> {
+/// Reports hooks that are installed in both scopes and would run twice. With `fix`, removes those of the project.
+fn check_both_scopes(
+    context: &Context,
+    agent: &'static Agent,
+    folders: &Folders,
+    fix: bool,
+) -> Result<CheckResult> {
     let lang = context.app.lang(None);
     let (zh, en) = (
         format!("{}：用户级和项目级都安装了钩子，会运行两次", agent.name),
@@ -199,7 +205,7 @@ fn doubled(context: &Context, agent: &'static Agent, folders: &Folders, fix: boo
             tanmi_install::target_files(agent, Scope::Project, folders, Some(&hooks)).into_iter();
         let plans =
             target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
-        tanmi_install::remove(context.app.home(), plans).map_err(failed)?;
+        tanmi_install::remove(context.app.home(), plans).map_err(to_app_error)?;
         health = Health::Mended;
     }
     let advice = format!("tanmi uninstall --platform {} --scope project", agent.id());
@@ -215,11 +221,11 @@ fn reinstall(
     has_hooks: bool,
 ) -> Result<bool> {
     let lang = context.app.lang(None);
-    // One that was left out is not put in by mending something else.
+    // A status line that is not installed, perhaps on purpose, is not added by a repair.
     let status_line =
         tanmi_install::inspect(agent, scope, folders).iter().any(|file| file.status_line.is_some());
     let options = InstallOptions {
-        program: program()?,
+        program: program_path()?,
         lang,
         hooks: has_hooks,
         server: true,
@@ -229,7 +235,7 @@ fn reinstall(
     let target_files = tanmi_install::target_files(agent, scope, folders, Some(&options)).into_iter();
     let plans = target_files.map(|target| tanmi_install::plan(target, &options)).collect();
     let done =
-        tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(failed)?;
+        tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(to_app_error)?;
     Ok(!done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))))
 }
 
@@ -239,50 +245,50 @@ fn diagnose(
     has_hooks: bool,
     has_server: bool,
 ) -> Result<Vec<InstallIssue>> {
-    let mut ills = Vec::new();
+    let mut issues = Vec::new();
     let hooks: Vec<_> = found.iter().flat_map(|file| &file.hooks).collect();
-    let own = program()?;
+    let own = program_path()?;
     let mut programs: Vec<&str> = hooks.iter().map(|(_, _, ours)| ours.program.as_str()).collect();
     programs.extend(found.iter().filter_map(|file| file.server.as_deref()));
     programs.extend(found.iter().filter_map(|file| file.status_line.as_deref()));
     programs.sort_unstable();
     programs.dedup();
-    // A bare name is looked up by whoever runs it; whether it is there is heard below.
+    // A bare name is resolved by the client; the hook test below shows whether it works.
     let is_path = |program: &&str| program.contains(['/', '\\']);
     for program in programs.into_iter().filter(|program| *program != own).filter(is_path) {
-        let is_there = Path::new(program).is_file();
-        ills.push(if is_there {
-            InstallIssue::Other(program.to_owned())
+        let exists = Path::new(program).is_file();
+        issues.push(if exists {
+            InstallIssue::OtherProgram(program.to_owned())
         } else {
-            InstallIssue::Gone(program.to_owned())
+            InstallIssue::MissingProgram(program.to_owned())
         });
     }
     if has_hooks {
-        let has = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
+        let count = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
         let events = || agent.hooks.iter().map(|hook| hook.event);
-        let missing: Vec<&'static str> = events().filter(|event| has(event) == 0).collect();
+        let missing: Vec<&'static str> = events().filter(|event| count(event) == 0).collect();
         if !missing.is_empty() {
-            ills.push(InstallIssue::Missing(missing));
+            issues.push(InstallIssue::MissingHooks(missing));
         }
-        let twice: Vec<String> = events().filter(|event| has(event) > 1).map(String::from).collect();
-        if !twice.is_empty() {
-            ills.push(InstallIssue::Twice(twice));
+        let duplicate: Vec<String> = events().filter(|event| count(event) > 1).map(String::from).collect();
+        if !duplicate.is_empty() {
+            issues.push(InstallIssue::DuplicateHooks(duplicate));
         }
         let altered: Vec<String> = found.iter().flat_map(|file| file.altered.clone()).collect();
         if !altered.is_empty() {
-            ills.push(InstallIssue::Altered(altered));
+            issues.push(InstallIssue::AlteredHooks(altered));
         }
         if !has_server {
-            ills.push(InstallIssue::NoServer);
+            issues.push(InstallIssue::NoServer);
         }
     }
-    if ills.is_empty() {
-        ills.extend(probe_hooks(agent, &hooks).map(InstallIssue::Silent));
+    if issues.is_empty() {
+        issues.extend(probe_hooks(agent, &hooks).map(InstallIssue::ProbeFailed));
     }
-    Ok(ills)
+    Ok(issues)
 }
 
-/// Runs the hook of a start as the agent would, and looks for the session's id in what it answers.
+/// Runs the session start hook as the client would. Its output must be JSON and contain the session id.
 fn probe_hooks(
     agent: &Agent,
     hooks: &[&(String, String, tanmi_install::TanmiCommand)],
@@ -294,7 +300,7 @@ fn probe_hooks(
     let _ = tanmi_base::fs::remove_tree(&scratch);
     let id = tanmi_platform::read(agent.platform, Some(event), payload.as_bytes())?.session;
     match answer {
-        Err(trouble) => Some(trouble),
+        Err(error) => Some(error),
         Ok(answer) => {
             let is_json = serde_json::from_str::<serde_json::Value>(&answer).is_ok();
             (!is_json || !answer.contains(&id))
@@ -306,29 +312,29 @@ fn probe_hooks(
 impl InstallIssue {
     fn text(&self, lang: Lang) -> String {
         let (zh, en) = match self {
-            InstallIssue::Missing(events) => {
+            InstallIssue::MissingHooks(events) => {
                 (format!("缺少钩子：{}", events.join("、")), format!("missing hooks: {}", events.join(", ")))
             }
-            InstallIssue::Gone(program) => {
+            InstallIssue::MissingProgram(program) => {
                 (format!("找不到程序 {program}"), format!("program not found: {program}"))
             }
-            InstallIssue::Other(program) => (
+            InstallIssue::OtherProgram(program) => (
                 format!("指向另一个 tanmi 程序：{program}"),
                 format!("points to another tanmi program: {program}"),
             ),
-            InstallIssue::Twice(events) => (
+            InstallIssue::DuplicateHooks(events) => (
                 format!("重复的钩子：{}", events.join("、")),
                 format!("duplicate hooks: {}", events.join(", ")),
             ),
-            InstallIssue::Altered(events) => (
+            InstallIssue::AlteredHooks(events) => (
                 format!("被修改过的钩子：{}", events.join("、")),
                 format!("modified hooks: {}", events.join(", ")),
             ),
             InstallIssue::NoServer => {
                 (String::from("未安装 MCP 服务器"), String::from("the MCP server is not installed"))
             }
-            InstallIssue::Silent(trouble) => {
-                let (zh, en) = match trouble {
+            InstallIssue::ProbeFailed(error) => {
+                let (zh, en) = match error {
                     ProbeError::Missing => {
                         (String::from("命令无法运行"), String::from("the command cannot be run"))
                     }

@@ -28,19 +28,20 @@ impl From<ScopeArg> for Scope {
 
 pub fn folders(context: &Context) -> Result<Folders> {
     let user = paths::user_home().ok_or(Error::NoHome)?;
-    // The folder itself, not a project above it: that is where an agent is started.
+    // The folder itself, not a project above it, because agents are started in this folder.
     let project = context.app.project().to_owned();
-    Ok(Folders::new(user, project, crate::env::folder))
+    Ok(Folders::new(user, project, crate::env::path_variable))
 }
 
-pub fn program() -> Result<String> {
+/// Returns the path of this program that is written into hooks.
+pub fn program_path() -> Result<String> {
     let path = crate::env::search_path();
     let found = tanmi_install::find_self(path.as_deref()).map_err(Error::io("tanmi"))?;
     Ok(found.to_string_lossy().into_owned())
 }
 
-/// Those that were named, or those that are found.
-fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
+/// Returns the agents with these names, or the detected agents if there are no names.
+fn selected_agents(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
     if names.is_empty() {
         let path = crate::env::search_path();
         return Ok(AGENTS.iter().filter(|agent| agent.is_here(folders, path.as_deref())).collect());
@@ -64,7 +65,7 @@ fn chosen(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
     Ok(agents)
 }
 
-/// The home folder is no project of its own: its files are the user's.
+/// Returns the scope. The project scope is refused in the home folder, whose files are those of the user scope.
 fn scope_of(scope: ScopeArg, folders: &Folders, lang: Lang) -> Result<Scope> {
     let scope = Scope::from(scope);
     if scope == Scope::Project && folders.is_home() {
@@ -79,7 +80,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     let lang = context.app.lang(None);
     let scope = scope_of(args.scope, &folders, lang)?;
     let options = InstallOptions {
-        program: program()?,
+        program: program_path()?,
         lang,
         hooks: !args.no_hooks,
         server: !args.no_mcp,
@@ -89,11 +90,11 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     if args.print {
         let agents = match args.agents.platform.is_empty() {
             true => AGENTS.iter().collect(),
-            false => chosen(&args.agents.platform, &folders)?,
+            false => selected_agents(&args.agents.platform, &folders)?,
         };
-        return print(context, &agents, scope, &folders, &options);
+        return print_snippets(context, &agents, scope, &folders, &options);
     }
-    let agents = chosen(&args.agents.platform, &folders)?;
+    let agents = selected_agents(&args.agents.platform, &folders)?;
     if agents.is_empty() {
         return Err(Error::NoAgents { known: AGENTS.iter().map(Agent::id).collect() });
     }
@@ -102,7 +103,7 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     for agent in &agents {
         let mut options = options.clone();
         if scope == Scope::Project && has_hooks(agent, Scope::User, &folders) {
-            // Both would run, and some agents would be told everything twice.
+            // The client would run the hooks of both scopes, and some agents would get every text twice.
             options.hooks = false;
             notes.push(show::install::Note::AlreadyForUser(agent));
         }
@@ -114,9 +115,8 @@ pub fn install(context: &Context, args: &InstallArgs) -> Result {
     }
     let done = match args.agents.dry_run {
         true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
-        false => {
-            tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(failed)?
-        }
+        false => tanmi_install::apply(context.app.home(), plans, &options, context.app.now())
+            .map_err(to_app_error)?,
     };
     notes.extend(show::install::next(&agents, scope, &done, &folders, args.agents.dry_run));
     report(context, &done, &notes, args.agents.dry_run);
@@ -127,7 +127,7 @@ fn has_hooks(agent: &'static Agent, scope: Scope, folders: &Folders) -> bool {
     tanmi_install::inspect(agent, scope, folders).iter().any(|found| !found.hooks.is_empty())
 }
 
-pub fn failed(error: tanmi_install::Error) -> Error {
+pub fn to_app_error(error: tanmi_install::Error) -> Error {
     match error {
         tanmi_install::Error::Io { path, error } => Error::io(path)(error),
         tanmi_install::Error::Busy => Error::Installing,
@@ -142,10 +142,10 @@ fn report(context: &Context, done: &[AppliedChange], notes: &[show::install::Not
     let files: Vec<Value> = done.iter().map(|done| show::install::json(done, is_dry, lang)).collect();
     let texts: Vec<String> = notes.iter().map(|note| note.text(lang)).collect();
     let value = json!({"files": files, "dryRun": is_dry, "next": texts});
-    context.answer(&value, |_| show::install::text(done, &texts, is_dry, lang));
+    context.print_result(&value, |_| show::install::text(done, &texts, is_dry, lang));
 }
 
-fn print(
+fn print_snippets(
     context: &Context,
     agents: &[&'static Agent],
     scope: Scope,
@@ -162,7 +162,7 @@ fn print(
     let guide = tanmi_install::guide::text(options.lang);
     let files: Vec<Value> =
         out.iter().map(|(agent, path, text)| json!({"agent": agent, "path": path, "text": text})).collect();
-    context.answer(&json!({"files": files, "guide": guide}), |_| {
+    context.print_result(&json!({"files": files, "guide": guide}), |_| {
         show::install::snippets(&out, guide, options.lang)
     });
     Ok(())
@@ -172,31 +172,31 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     let folders = folders(context)?;
     let home = context.app.home();
     let receipts = Receipts::load(home);
-    // Agents that went away may have left their files; and a purge leaves nothing to give anything back with.
+    // All agents, because a removed client may have left its files. A purge also deletes the install receipts, so it
+    // must uninstall everything first.
     let agents: Vec<&'static Agent> = match args.agents.platform.is_empty() || args.purge {
         true => AGENTS.iter().collect(),
-        false => chosen(&args.agents.platform, &folders)?,
+        false => selected_agents(&args.agents.platform, &folders)?,
     };
     let scopes = match args.scope.filter(|_| !args.purge) {
         Some(scope) => vec![scope_of(scope, &folders, context.app.lang(None))?],
         None => folders.scopes().to_vec(),
     };
-    let mut target_files: Vec<(Folders, Scope)> =
-        scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
+    let mut places: Vec<(Folders, Scope)> = scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
     if args.purge {
         let others = receipts.projects().into_iter().filter(|project| *project != folders.project);
-        target_files.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
+        places.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
     }
     let mut plans: Vec<PlannedChange> = Vec::new();
     for agent in &agents {
-        for (folders, scope) in &target_files {
+        for (folders, scope) in &places {
             let target_files = tanmi_install::target_files(agent, *scope, folders, None).into_iter();
             plans.extend(target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)));
         }
     }
     let is_dry = args.agents.dry_run;
     let purged = match args.purge && !is_dry {
-        true => match agreed_to_purge(context, args.agents.yes)? {
+        true => match confirm_purge(context, args.agents.yes)? {
             Some(folders) => Some(folders),
             None => {
                 out::note(context.app.lang(None).pick("没有做任何更改", "nothing was changed"));
@@ -208,7 +208,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     };
     let done = match is_dry {
         true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
-        false => tanmi_install::remove(home, plans).map_err(failed)?,
+        false => tanmi_install::remove(home, plans).map_err(to_app_error)?,
     };
     let mut notes = Vec::new();
     match purged {
@@ -219,7 +219,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
             }
         }
         None if is_dry && args.purge => {
-            notes.extend(to_purge(context)?.into_iter().map(show::install::Note::WouldPurge));
+            notes.extend(purge_folders(context)?.into_iter().map(show::install::Note::WouldPurge));
         }
         None if !is_dry && home.is_dir() => notes.push(show::install::Note::Kept(home.to_owned())),
         None => {}
@@ -228,8 +228,8 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
     Ok(())
 }
 
-/// Everything that was ever saved, here and in every project this machine knows.
-fn to_purge(context: &Context) -> Result<Vec<PathBuf>> {
+/// Returns the folders with saved data: the home store and the stores of all registered projects.
+fn purge_folders(context: &Context) -> Result<Vec<PathBuf>> {
     let home = context.app.home();
     let projects = Registry::new(home).projects()?;
     let stores = projects.iter().flat_map(|project| [project.join(STORE_DIR), project.join(PROJECT_DIR)]);
@@ -241,9 +241,9 @@ fn to_purge(context: &Context) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The folders that go, if the person agrees.
-fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBuf>>> {
-    let folders = to_purge(context)?;
+/// Asks the user to confirm the purge. Returns the folders to delete, or `None` if the user declines.
+fn confirm_purge(context: &Context, is_confirmed: bool) -> Result<Option<Vec<PathBuf>>> {
+    let folders = purge_folders(context)?;
     let lang = context.app.lang(None);
     let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();
     let list = list.join("\n");
@@ -257,6 +257,6 @@ fn agreed_to_purge(context: &Context, is_sure: bool) -> Result<Option<Vec<PathBu
         }
         json!({"delete": folders})
     };
-    let is_agreed = is_sure || confirm(&question, what)?;
-    Ok(is_agreed.then_some(folders))
+    let is_confirmed = is_confirmed || confirm(&question, what)?;
+    Ok(is_confirmed.then_some(folders))
 }

@@ -9,7 +9,7 @@ use crate::cli::LedgerArgs;
 use crate::show;
 
 pub fn run(context: &Context, args: LedgerArgs) -> Result {
-    // The use case knows no day, only from when to when.
+    // The use case has no day, only `since` and `until`. Checked here, so that the error names `--day`.
     if let Some(day) = args.day.as_deref().filter(|day| !is_day(day)) {
         let expected = String::from("YYYY-MM-DD");
         return Err(Error::BadValue { key: "--day", value: day.to_owned(), expected });
@@ -24,6 +24,6 @@ pub fn run(context: &Context, args: LedgerArgs) -> Result {
         limit: args.limit,
         texts: args.text,
     })?;
-    context.answer(&view, |view| show::ledger::view(view, context.app.lang(None)));
+    context.print_result(&view, |view| show::ledger::view(view, context.app.lang(None)));
     Ok(())
 }

@@ -8,7 +8,7 @@ use tanmi_workspace::model::Operator;
 
 use crate::out;
 
-/// Standard output belongs to the protocol; whatever else there is to say goes to standard error.
+/// Runs the MCP server on stdio. Warnings and errors go to standard error: standard output carries the protocol.
 pub fn run(env: Env) -> ExitCode {
     let app = App::new(Env {
         operator: Operator::Ai,

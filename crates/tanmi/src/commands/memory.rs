@@ -17,31 +17,35 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
             let summary = text_or_stdin("summary", summary)?;
             let saved = app.memory_summary(NewSummary { topic, summary, decisions, todos, session })?;
-            context.answer(&saved, |saved| show::memory::saved(saved, lang));
+            context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Search { query, filter, limit } => {
-            let found = app.memory_search(&query.join(" "), &wanted(filter, limit, 0))?;
-            context.answer(&found, |found| show::memory::results(found, lang));
+            let found = app.memory_search(&query.join(" "), &memory_query(filter, limit, 0))?;
+            context.print_result(&found, |found| show::memory::results(found, lang));
         }
         MemoryCommand::List { filter, limit, skip } => {
-            let listed = app.memory_list(&wanted(filter, limit, skip))?;
-            context.answer(&listed, |listed| show::memory::results(listed, lang));
+            let listed = app.memory_list(&memory_query(filter, limit, skip))?;
+            context.print_result(&listed, |listed| show::memory::results(listed, lang));
         }
         MemoryCommand::Show { id } => {
             let memory = app.memory_show(&id)?;
-            context.answer(&memory, |memory| show::memory::whole(memory, lang));
+            context.print_result(&memory, |memory| show::memory::full(memory, lang));
         }
         MemoryCommand::Edit { id, text } => {
             let saved = app.memory_edit(&id, text_or_stdin("content", text)?)?;
-            context.answer(&saved, |saved| show::memory::saved(saved, lang));
+            context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Forget { ids } => {
-            let gone = app.memory_forget(&ids)?;
-            context.answer(&gone, |gone| show::memory::marked(gone, lang.pick("已忘记", "forgotten")));
+            let forgotten = app.memory_forget(&ids)?;
+            context.print_result(&forgotten, |forgotten| {
+                show::memory::marked(forgotten, lang.pick("已忘记", "forgotten"))
+            });
         }
         MemoryCommand::Restore { ids } => {
-            let back = app.memory_restore(&ids)?;
-            context.answer(&back, |back| show::memory::marked(back, lang.pick("已恢复", "restored")));
+            let restored = app.memory_restore(&ids)?;
+            context.print_result(&restored, |restored| {
+                show::memory::marked(restored, lang.pick("已恢复", "restored"))
+            });
         }
         MemoryCommand::Import { file } => {
             let lines = file_or_stdin(&file)?;
@@ -49,8 +53,8 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
             let imported =
                 app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
             progress.end();
-            context.answer(&imported, |imported| show::memory::imported(imported, lang));
-            // A file of which nothing is a memory was the wrong one.
+            context.print_result(&imported, |imported| show::memory::imported(imported, lang));
+            // A file without a single valid memory is probably the wrong file.
             if imported.bad_lines > 0 && imported.added + imported.known == 0 {
                 context.failed.set(true);
             }
@@ -63,7 +67,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         }
         MemoryCommand::Ingest { paths } => {
             let ingested = app.memory_ingest(&paths)?;
-            context.answer(&ingested, |ingested| show::memory::ingested(ingested, lang));
+            context.print_result(&ingested, |ingested| show::memory::ingested(ingested, lang));
         }
         MemoryCommand::Model(command) => {
             let value = match command {
@@ -71,18 +75,18 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
                 ModelCommand::Remove => json!({"removed": app.memory_model_remove()?}),
                 ModelCommand::Show => app.memory_model_show(),
             };
-            context.answer(&value, |value| show::memory::model(value, lang));
+            context.print_result(&value, |value| show::memory::model(value, lang));
         }
         MemoryCommand::Sync => {
             let mut progress = Progress::new(lang.pick("索引", "indexing"));
             let synced = app.memory_sync(|done, all| progress.show(done, all))?;
             progress.end();
             let value = json!({"added": synced.added, "badLines": synced.bad_lines});
-            context.answer(&value, |_| show::memory::synced(&synced, lang));
+            context.print_result(&value, |_| show::memory::synced(&synced, lang));
         }
         MemoryCommand::Stats => {
             let stats = app.memory_stats()?;
-            context.answer(&stats, |stats| show::memory::stats(stats, lang));
+            context.print_result(&stats, |stats| show::memory::stats(stats, lang));
         }
     }
     Ok(())
@@ -102,11 +106,11 @@ fn save_fact(context: &Context, args: SaveFactArgs) -> Result {
         session: args.session,
         supersedes: args.supersedes,
     })?;
-    context.answer(&saved, |saved| show::memory::saved(saved, context.app.lang(None)));
+    context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang(None)));
     Ok(())
 }
 
-fn wanted(filter: MemoryFilterArgs, limit: usize, skip: usize) -> MemoryQuery {
+fn memory_query(filter: MemoryFilterArgs, limit: usize, skip: usize) -> MemoryQuery {
     MemoryQuery {
         memory_type: filter.memory_type,
         session: filter.session,

@@ -14,8 +14,8 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
         NodeCommand::Create(args) => create(context, args)?,
         NodeCommand::Show { at } => {
             let shown = app.node_show(at.at.workspace.as_deref(), at.node())?;
-            context.answer(&shown, |shown| {
-                show::node::whole(&shown.result.node, context.lang(&shown.result.node.title))
+            context.print_result(&shown, |shown| {
+                show::node::full(&shown.result.node, context.lang(&shown.result.node.title))
             });
         }
         NodeCommand::List { at, parent, status, query, depth, limit, after } => {
@@ -28,18 +28,18 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
             };
             let page = app.node_list(at.workspace.as_deref(), &query)?;
-            context.answer(&page, |page| show::node::list(&page.result, app.lang(None)));
+            context.print_result(&page, |page| show::node::list(&page.result, app.lang(None)));
         }
         NodeCommand::Update(args) => update(context, args)?,
         NodeCommand::Move { at, parent } => {
             let moved = app.node_move(at.at.workspace.as_deref(), at.node(), &parent)?;
-            context.answer(&moved, |moved| {
+            context.print_result(&moved, |moved| {
                 show::node::moved(&moved.result, context.lang(&moved.result.node.title))
             });
         }
         NodeCommand::Delete { at } => {
             let deleted = app.node_delete(at.at.workspace.as_deref(), at.node(), None)?;
-            context.answer(&deleted, |deleted| {
+            context.print_result(&deleted, |deleted| {
                 show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
             });
         }
@@ -52,16 +52,16 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 _ => ReferenceEdit::Add { description },
             };
             let edited = app.node_reference(at.at.workspace.as_deref(), at.node(), &target, edit)?;
-            context.answer(&edited, |edited| {
+            context.print_result(&edited, |edited| {
                 show::node::references(&edited.result.node, context.lang(&edited.result.node.title))
             });
         }
         NodeCommand::Context { at, id, node } => {
-            let told = app.context(at.workspace.as_deref(), id.as_deref().or(node.as_deref()))?;
-            context.answer(&told, |told| {
-                let workspace = &told.result.workspace;
+            let found = app.context(at.workspace.as_deref(), id.as_deref().or(node.as_deref()))?;
+            context.print_result(&found, |found| {
+                let workspace = &found.result.workspace;
                 let lang = context.lang(&format!("{} {}", workspace.name, workspace.goal));
-                tanmi_base::text::printable(&told.result.to_markdown(lang))
+                tanmi_base::text::printable(&found.result.to_markdown(lang))
             });
         }
     }
@@ -81,7 +81,7 @@ fn create(context: &Context, args: NodeCreateArgs) -> Result {
         isolated: args.isolated,
         rules_hash: args.rules_hash,
     })?;
-    context.answer(&created, |created| {
+    context.print_result(&created, |created| {
         show::node::created(&created.result, context.lang(&created.result.node.title))
     });
     Ok(())
@@ -99,8 +99,8 @@ fn update(context: &Context, args: NodeUpdateArgs) -> Result {
     };
     let at = args.at;
     let updated = context.app.node_update(at.at.workspace.as_deref(), at.node(), change)?;
-    context.answer(&updated, |updated| {
-        show::node::whole(&updated.result.node, context.lang(&updated.result.node.title))
+    context.print_result(&updated, |updated| {
+        show::node::full(&updated.result.node, context.lang(&updated.result.node.title))
     });
     Ok(())
 }
@@ -109,21 +109,21 @@ fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
     let session = app.session_from_env(args.session.as_deref());
-    let place = app.locate(at.at.workspace.as_deref())?;
+    let workspace = app.locate(at.at.workspace.as_deref())?;
     let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
-    let step = TransitionArgs {
-        workspace: Some(place.id.as_str()),
+    let transition = TransitionArgs {
+        workspace: Some(workspace.id.as_str()),
         node: at.node(),
         action: &args.action,
         conclusion,
         session: session.as_deref(),
-        bound: binding.as_ref().filter(|bound| bound.workspace_id == place.id.as_str()),
+        bound: binding.as_ref().filter(|bound| bound.workspace_id == workspace.id.as_str()),
         agent: args.agent,
         force: args.force,
     };
-    // Its own step is nothing the session has to be told.
-    let done = app.track_own_changes(session.as_deref(), || app.node_transition(step))?;
-    context.answer(&done, |done| {
+    // The session knows its own transition, so hooks need not tell it.
+    let done = app.track_own_changes(session.as_deref(), || app.node_transition(transition))?;
+    context.print_result(&done, |done| {
         show::node::transitioned(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
     });
     Ok(())

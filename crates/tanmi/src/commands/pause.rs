@@ -3,16 +3,16 @@
 use serde_json::json;
 use tanmi_app::Error;
 use tanmi_base::clock;
-use tanmi_session::pause as silence;
+use tanmi_session::pause as pause_state;
 
 use super::{Context, Result};
 
 pub fn pause(context: &Context, duration: Option<&str>) -> Result {
     let app = &context.app;
-    let until = duration.map(|text| millis(text).map(|millis| app.now() + millis)).transpose()?;
-    silence::pause(app.home(), until)?;
+    let until = duration.map(|text| parse_millis(text).map(|millis| app.now() + millis)).transpose()?;
+    pause_state::pause(app.home(), until)?;
     let lang = app.lang(None);
-    context.answer(&json!({"paused": true, "until": until}), |_| match until {
+    context.print_result(&json!({"paused": true, "until": until}), |_| match until {
         Some(until) => {
             let until = clock::local_stamp(until);
             let (zh, en) = (format!("注入已暂停，直到 {until}"), format!("injection paused until {until}"));
@@ -28,10 +28,10 @@ pub fn pause(context: &Context, duration: Option<&str>) -> Result {
 }
 
 pub fn resume(context: &Context) -> Result {
-    let was = silence::resume(context.app.home())?;
+    let was_paused = pause_state::resume(context.app.home())?;
     let lang = context.app.lang(None);
-    context.answer(&json!({"paused": false, "wasPaused": was}), |_| {
-        let text = match was {
+    context.print_result(&json!({"paused": false, "wasPaused": was_paused}), |_| {
+        let text = match was_paused {
             true => lang.pick("注入已恢复", "injection resumed"),
             false => lang.pick("注入没有暂停", "injection was not paused"),
         };
@@ -40,8 +40,8 @@ pub fn resume(context: &Context) -> Result {
     Ok(())
 }
 
-/// `30m`, `2h`, `1d`.
-fn millis(text: &str) -> Result<i64> {
+/// Parses a duration such as `30m`, `2h` or `1d`.
+fn parse_millis(text: &str) -> Result<i64> {
     let bad =
         || Error::BadValue { key: "--for", value: text.to_owned(), expected: String::from("30m | 2h | 1d") };
     let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));

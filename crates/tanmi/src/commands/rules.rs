@@ -15,18 +15,18 @@ pub fn run(context: &Context, command: RulesCommand) -> Result {
     match command {
         RulesCommand::List { source, event, limit } => {
             let lines = app.rules_list(&RuleFilter { source, event, limit })?;
-            context.answer(&lines, |lines| show::rules::list(lines, app.lang(None)));
+            context.print_result(&lines, |lines| show::rules::list(lines, app.lang(None)));
         }
         RulesCommand::Check { file } => {
             let checked = app.rules_check(file.as_deref());
-            context.answer(&checked, |checked| show::rules::check(checked, app.lang(None)));
+            context.print_result(&checked, |checked| show::rules::check(checked, app.lang(None)));
             if checked.iter().any(|file| !file.flaws.is_empty()) {
                 context.failed.set(true);
             }
         }
         RulesCommand::Trust { yes } => {
             let pending = app.rules_pending();
-            agree(context, pending, yes, false)?;
+            confirm_trust(context, pending, yes, false)?;
         }
         RulesCommand::Explain(args) => explain(context, args)?,
     }
@@ -42,7 +42,7 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
     }
     let event = match &args.payload {
         Some(path) => {
-            let mut event = recorded(path, platform, app.lang(None))?;
+            let mut event = read_payload(path, platform, app.lang(None))?;
             event.session = args.session.clone().unwrap_or(event.session);
             event
         }
@@ -58,12 +58,12 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
     };
     let client = crate::env::client();
     let explained = app.rules_explain(&event, args.rules.as_deref(), args.at, client);
-    context.answer(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
+    context.print_result(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
     Ok(())
 }
 
-/// An event as a client reported it. Without a platform the payload itself shows whose it is.
-fn recorded(path: &std::path::Path, platform: Option<&'static Platform>, lang: Lang) -> Result<Event> {
+/// Reads an event from the payload of a client. Without `--platform`, the payload itself identifies the client.
+fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lang: Lang) -> Result<Event> {
     let bytes = file_or_stdin(path)?;
     let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
     event.ok_or_else(|| {
@@ -79,16 +79,16 @@ fn recorded(path: &std::path::Path, platform: Option<&'static Platform>, lang: L
 pub fn trust(context: &Context, args: &TrustArgs) -> Result {
     let app = &context.app;
     if args.revoke {
-        let was = app.distrust_project()?;
-        let view = view(context, Vec::new(), was);
-        context.answer(&view, |view| show::rules::revoked(view, app.lang(None)));
+        let was_trusted = app.distrust_project()?;
+        let view = view(context, Vec::new(), was_trusted);
+        context.print_result(&view, |view| show::rules::revoked(view, app.lang(None)));
         return Ok(());
     }
-    agree(context, app.rules_pending(), args.yes, true)
+    confirm_trust(context, app.rules_pending(), args.yes, true)
 }
 
-/// Shows what is agreed to, asks, and agrees.
-fn agree(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project: bool) -> Result {
+/// Shows the pending rules, asks the user, and trusts them and, with `with_project`, the project.
+fn confirm_trust(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project: bool) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
     let is_needed = !pending.is_empty() || (with_project && !app.is_trusted());
@@ -114,7 +114,7 @@ fn agree(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project:
         }
     }
     let view = view(context, pending, done);
-    context.answer(&view, |view| show::rules::trusted(view, is_needed, lang));
+    context.print_result(&view, |view| show::rules::trusted(view, is_needed, lang));
     Ok(())
 }
 

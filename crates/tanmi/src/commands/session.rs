@@ -12,7 +12,7 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
         SessionCommand::Bind { session, at, node } => {
             let session = app.session_of_call(session.as_deref(), None)?;
             let bound = app.session_bind(&session, at.workspace.as_deref(), node.as_deref())?;
-            context.answer(&bound, |bound| {
+            context.print_result(&bound, |bound| {
                 let is_known_session = app.is_known_session(&session);
                 show::session::bound(&bound.message, &session, is_known_session, app.lang(None))
             });
@@ -20,18 +20,18 @@ pub fn run(context: &Context, command: SessionCommand) -> Result {
         SessionCommand::Unbind { session } => {
             let session = app.session_of_call(session.as_deref(), None)?;
             let unbound = app.session_unbind(&session)?;
-            context.answer(&unbound, |unbound| format!("{} ({session})\n", unbound.message));
+            context.print_result(&unbound, |unbound| format!("{} ({session})\n", unbound.message));
         }
         SessionCommand::List { workspace, live, bound, limit } => {
             let filter =
                 SessionFilter { workspace, live: live.then_some(true), bound: bound.then_some(true), limit };
             let listed = app.sessions_list(&filter)?;
-            context.answer(&listed, |listed| show::session::list(listed, app.lang(None)));
+            context.print_result(&listed, |listed| show::session::list(listed, app.lang(None)));
         }
         SessionCommand::Status { session } => {
             let session = app.session_of_call(session.as_deref(), None)?;
             let status = app.session_status(&session)?;
-            context.answer(&status, |status| show::session::status(status, app.lang(None)));
+            context.print_result(&status, |status| show::session::status(status, app.lang(None)));
         }
     }
     Ok(())

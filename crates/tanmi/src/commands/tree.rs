@@ -18,7 +18,7 @@ pub fn run(context: &Context, args: TreeArgs) -> Result {
     let mut view = context.app.workspace_show(args.at.get())?;
     view.focused_node_id = context.app.env_session_focus(&view.workspace_id).or(view.focused_node_id);
     let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;
-    context.answer(&page, |page| {
+    context.print_result(&page, |page| {
         show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.lang(&view.name))
     });
     Ok(())

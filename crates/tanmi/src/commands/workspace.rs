@@ -16,19 +16,21 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
             let view = app.workspace_init(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
             let here = WorkspaceFilter { limit: 2, ..WorkspaceFilter::default() };
             let is_only = app.workspace_list(&here).is_ok_and(|here| here.total < 2);
-            context.answer(&view, |view| show::workspace::created(view, is_only, context.lang(&view.name)));
+            context.print_result(&view, |view| {
+                show::workspace::created(view, is_only, context.lang(&view.name))
+            });
         }
         WorkspaceCommand::List { all, status, limit, scan } => {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
             let lines =
                 app.workspace_list(&WorkspaceFilter { all, status, limit, scan, projects: Vec::new() })?;
-            context.answer(&lines, |lines| {
+            context.print_result(&lines, |lines| {
                 show::workspace::lines(lines, app.project(), app.now(), app.lang(None))
             });
         }
         WorkspaceCommand::Show { at } => {
             let view = app.workspace_show(at.get())?;
-            context.answer(&view, |view| show::workspace::whole(view, context.lang(&view.name)));
+            context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Update {
             at,
@@ -50,22 +52,24 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
                 expects: None,
             };
             let view = app.workspace_update(at.get(), change)?;
-            context.answer(&view, |view| show::workspace::whole(view, context.lang(&view.name)));
+            context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Archive { at } => {
             let view = app.workspace_archive(at.get())?;
-            context.answer(&view, |view| show::workspace::archived(view, context.lang(&view.name)));
+            context.print_result(&view, |view| show::workspace::archived(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Restore { id } => {
             let view = app.workspace_restore(&id)?;
-            context.answer(&view, |view| {
+            context.print_result(&view, |view| {
                 show::workspace::line("恢复", "restored", view, context.lang(&view.name))
             });
         }
         WorkspaceCommand::Delete { id } => {
-            let gone = app.workspace_delete(&id)?;
+            let deleted = app.workspace_delete(&id)?;
             let days = app.config().trash_retain_days;
-            context.answer(&gone, |gone| show::workspace::deleted(gone, days, context.lang(&gone.name)));
+            context.print_result(&deleted, |deleted| {
+                show::workspace::deleted(deleted, days, context.lang(&deleted.name))
+            });
         }
         WorkspaceCommand::Focus { at, node, clear } => {
             let workspace = at.workspace.as_deref();
@@ -73,13 +77,13 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
                 true => app.workspace_focus(workspace, node.as_deref())?,
                 false => app.workspace_show(workspace)?,
             };
-            context.answer(&view, |view| show::workspace::focus(view, context.lang(&view.name)));
+            context.print_result(&view, |view| show::workspace::focus(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Check { at, fix } => {
             let (id, report) = app.workspace_check(at.get(), fix)?;
             let lang = app.lang(None);
             let shown = show::check::CheckView::new(&id, &report, app.project(), lang);
-            context.answer(&shown, |shown| shown.to_text(lang));
+            context.print_result(&shown, |shown| shown.to_text(lang));
         }
     }
     Ok(())

@@ -4,35 +4,35 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 pub struct Progress {
-    what: &'static str,
-    is_seen: bool,
+    label: &'static str,
+    is_terminal: bool,
     started: Instant,
-    drawn: Option<Instant>,
+    drawn_at: Option<Instant>,
 }
 
-/// Shorter work shows no bar.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// Work that takes less time shows no bar.
+const SHOW_AFTER: Duration = Duration::from_millis(400);
 const WIDTH: u64 = 30;
 
 impl Progress {
-    pub fn new(what: &'static str) -> Progress {
-        let is_seen = std::io::stderr().is_terminal();
-        Progress { what, is_seen, started: Instant::now(), drawn: None }
+    pub fn new(label: &'static str) -> Progress {
+        let is_terminal = std::io::stderr().is_terminal();
+        Progress { label, is_terminal, started: Instant::now(), drawn_at: None }
     }
 
     pub fn show(&mut self, done: u64, all: u64) {
-        let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() > Duration::from_millis(100));
-        if !self.is_seen || !is_due || self.started.elapsed() < PATIENCE || all == 0 {
+        let is_due = self.drawn_at.is_none_or(|drawn_at| drawn_at.elapsed() > Duration::from_millis(100));
+        if !self.is_terminal || !is_due || self.started.elapsed() < SHOW_AFTER || all == 0 {
             return;
         }
-        self.drawn = Some(Instant::now());
+        self.drawn_at = Some(Instant::now());
         let filled = (WIDTH * done / all).min(WIDTH) as usize;
         let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH as usize - filled));
-        let _ = write!(std::io::stderr(), "\r{} {bar} {:>3} %", self.what, 100 * done / all);
+        let _ = write!(std::io::stderr(), "\r{} {bar} {:>3} %", self.label, 100 * done / all);
     }
 
     pub fn end(&mut self) {
-        if self.drawn.is_some() {
+        if self.drawn_at.is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }

@@ -12,18 +12,18 @@ use tanmi_install::context::{Built, Notice, ProvisionReport};
 use super::counted;
 use crate::out::{self, paint};
 
-/// Returns the symbol and description of what became of a declared file. `told` is the injected text: a file may be
-/// in it as a whole, in part, or only by its path.
-fn inclusion(file: &DeclaredEntry, told: &str, lang: Lang) -> (&'static str, String) {
+/// Returns the symbol and description of whether a declared file is injected. `injected` is the injected text: it may
+/// contain the full file, a part of it, or only its path.
+fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str, String) {
     let path = file.path.display().to_string();
     let is_cut =
-        ["the rest is in ", "其余内容见 "].iter().any(|words| told.contains(&format!("{words}{path}")));
+        ["the rest is in ", "其余内容见 "].iter().any(|words| injected.contains(&format!("{words}{path}")));
     let (sign, zh, en) = match &file.inclusion {
         InclusionStatus::Told(sig) if is_cut => {
             let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, truncated", sig.size));
             return ("◐", lang.pick(zh, en));
         }
-        InclusionStatus::Told(_) if told.contains(&path) => {
+        InclusionStatus::Told(_) if injected.contains(&path) => {
             ("✗", "放不下，只注入路径", "does not fit; only its path is injected")
         }
         InclusionStatus::Told(sig) => {
@@ -45,16 +45,16 @@ fn declared_text(explained: &PipelineTrace) -> String {
 }
 
 pub fn json(declaration: &Declaration, explained: &PipelineTrace, with_text: bool) -> Value {
-    let told_text = declared_text(explained);
-    let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Told(_)), "fate": inclusion(file, &told_text, Lang::En).1});
+    let injected = declared_text(explained);
+    let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Told(_)), "fate": inclusion(file, &injected, Lang::En).1});
     let actions = explained.traced.decision.actions.iter();
-    let told: Vec<Value> = actions
+    let action_sizes: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
         .collect();
     let mut value = json!({
         "bytes": explained.text.len(),
         "tokens": text::estimate_tokens(&explained.text),
-        "told": told,
+        "told": action_sizes,
         "declared": declaration.files.iter().map(file).collect::<Vec<_>>(),
         "flaws": declaration.flaws.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect::<Vec<_>>(),
     });
@@ -91,12 +91,12 @@ pub fn tree(
     for action in &explained.traced.decision.actions {
         branches.push((format!("{}  {}", action.rule, paint(out::DIM, &size(&action.content))), Vec::new()));
     }
-    let told = declared_text(explained);
+    let injected = declared_text(explained);
     let files: Vec<String> = declaration
         .files
         .iter()
         .map(|file| {
-            let (sign, inclusion) = inclusion(file, &told, lang);
+            let (sign, inclusion) = inclusion(file, &injected, lang);
             format!("{sign} {} ({})  {}", file.name, file.declared_by.as_str(), paint(out::DIM, &inclusion))
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))
@@ -126,8 +126,8 @@ pub fn tree(
 }
 
 fn notices(out: &mut String, notices: &[Notice], lang: Lang) {
-    for remark in notices {
-        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), remark.path, remark.reason(lang));
+    for notice in notices {
+        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), notice.path, notice.reason(lang));
     }
 }
 
@@ -150,15 +150,15 @@ pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
     out
 }
 
-/// The number of users that are listed one by one.
-const LISTED: usize = 20;
+/// The maximum number of users that are listed one by one.
+const MAX_LISTED: usize = 20;
 
 pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> String {
     let mut out = String::new();
-    let is_worth = |report: &&ProvisionReport| {
+    let is_listed = |report: &&ProvisionReport| {
         !report.is_unchanged() || !report.problems.is_empty() || !report.kept.is_empty()
     };
-    for report in reports.iter().filter(is_worth).take(LISTED) {
+    for report in reports.iter().filter(is_listed).take(MAX_LISTED) {
         let (added, updated, removed) = (report.added.len(), report.updated.len(), report.removed.len());
         let counts = lang.pick(
             format!("新增 {added}，更新 {updated}，移除 {removed}"),

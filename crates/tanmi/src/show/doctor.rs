@@ -28,21 +28,21 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
         }
     }
     let count = |health: Health| checks.iter().filter(|check| check.health == health).count();
-    let (mendable, by_hand, mended) = (count(Health::Mendable), count(Health::ByHand), count(Health::Mended));
+    let (fixable, by_hand, fixed) = (count(Health::Mendable), count(Health::ByHand), count(Health::Mended));
     let is_installed = checks.iter().any(|check| check.check == "install" && check.health == Health::Fine);
-    let summary = match (mendable, by_hand) {
-        (0, 0) if mended == 0 && !is_installed => lang.pick(
+    let summary = match (fixable, by_hand) {
+        (0, 0) if fixed == 0 && !is_installed => lang.pick(
             String::from("没有发现问题；尚未为任何智能体安装 Tanmi，运行 tanmi install"),
             String::from("no problems found; Tanmi is not installed for any agent: run tanmi install"),
         ),
-        (0, 0) if mended == 0 => lang.pick(String::from("没有发现问题"), String::from("no problems found")),
+        (0, 0) if fixed == 0 => lang.pick(String::from("没有发现问题"), String::from("no problems found")),
         (0, 0) => {
-            let fixed = counted(mended, "problem");
-            lang.pick(format!("已修复 {mended} 个问题，没有其他问题"), format!("fixed {fixed}, none left"))
+            let problems = counted(fixed, "problem");
+            lang.pick(format!("已修复 {fixed} 个问题，没有其他问题"), format!("fixed {problems}, none left"))
         }
         _ => lang.pick(
-            format!("可用 --fix 修复 {mendable} 个，需手动处理 {by_hand} 个，已修复 {mended} 个"),
-            format!("problems: {mendable} fixable with --fix, {by_hand} to fix by hand, {mended} fixed"),
+            format!("可用 --fix 修复 {fixable} 个，需手动处理 {by_hand} 个，已修复 {fixed} 个"),
+            format!("problems: {fixable} fixable with --fix, {by_hand} to fix by hand, {fixed} fixed"),
         ),
     };
     let _ = writeln!(out, "{}", paint(out::BOLD, &summary));

@@ -74,7 +74,7 @@ pub fn results(results: &MemoryResults, lang: Lang) -> String {
     out
 }
 
-pub fn whole(memory: &Memory, lang: Lang) -> String {
+pub fn full(memory: &Memory, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let mut rows = vec![
         vec![label("ID", "id"), cell(&memory.id)],

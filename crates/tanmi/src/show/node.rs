@@ -141,7 +141,7 @@ pub fn list(page: &NodePage, lang: Lang) -> String {
     out
 }
 
-pub fn whole(node: &Node, lang: Lang) -> String {
+pub fn full(node: &Node, lang: Lang) -> String {
     let mut out = String::new();
     let (sign, style) = symbol(node.status);
     let title = paint(out::BOLD, &text::one_line(&node.title));

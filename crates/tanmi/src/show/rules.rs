@@ -67,7 +67,7 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
     let none = || lang.pick("（无）", "(none)").to_owned();
     let mut head = vec![
         vec![label("事件", "event"), cell(format!("{} ({})", explained.event, explained.platform))],
-        vec![label("会话", "session"), cell(some(&explained.session_id).unwrap_or_else(none))],
+        vec![label("会话", "session"), cell(non_empty(&explained.session_id).unwrap_or_else(none))],
         vec![label("工作区", "workspace"), cell(explained.workspace_id.clone().unwrap_or_else(none))],
     ];
     if let Some(node) = &explained.node_id {
@@ -130,7 +130,7 @@ pub fn quoted(text: &str) -> String {
     })
 }
 
-fn some(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 

@@ -27,10 +27,10 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     if listed.total == 0 {
         let _ = writeln!(out, "{}", lang.pick("没有会话", "no sessions"));
     }
-    let left = listed.total - rows.len();
-    if left > 0 {
+    let hidden = listed.total - rows.len();
+    if hidden > 0 {
         let (zh, en) =
-            (format!("… 还有 {left} 个（用 --limit 显示）"), format!("… {left} more (use --limit)"));
+            (format!("… 还有 {hidden} 个（用 --limit 显示）"), format!("… {hidden} more (use --limit)"));
         let _ = writeln!(out, "{}", paint(out::DIM, &lang.pick(zh, en)));
     }
     out

@@ -18,8 +18,8 @@ pub fn styled(style: Style, text: impl AsRef<str>) -> Cell {
     Cell { style, ..cell(text) }
 }
 
-/// Formats rows of cells. No column is wider than `widest`.
-pub fn render(rows: &[Vec<Cell>], widest: usize) -> String {
+/// Formats rows of cells. No column is wider than `max_width`.
+pub fn render(rows: &[Vec<Cell>], max_width: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -28,7 +28,7 @@ pub fn render(rows: &[Vec<Cell>], widest: usize) -> String {
                 .map(|cell| text::width(&cell.text))
                 .max()
                 .unwrap_or(0)
-                .min(widest)
+                .min(max_width)
         })
         .collect();
     let mut out = String::new();

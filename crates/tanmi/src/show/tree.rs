@@ -9,7 +9,7 @@ use tanmi_workspace::ops::{ListRow, NodePage};
 use super::symbol;
 use crate::out::{self, paint};
 
-const WIDEST: usize = 72;
+const MAX_LABEL_WIDTH: usize = 72;
 
 pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: Lang) -> String {
     let mut out = String::new();
@@ -21,15 +21,18 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
         view.progress.done,
         view.progress.total
     );
-    let lefts =
-        if is_filtered { page.nodes.iter().map(plain_left).collect() } else { branch_lefts(&page.nodes) };
-    let column = lefts.iter().map(|left| text::width(left)).max().unwrap_or(0).min(WIDEST);
-    for (row, left) in page.nodes.iter().zip(&lefts) {
+    let labels = if is_filtered {
+        page.nodes.iter().map(indented_label).collect()
+    } else {
+        branch_labels(&page.nodes)
+    };
+    let column = labels.iter().map(|line| text::width(line)).max().unwrap_or(0).min(MAX_LABEL_WIDTH);
+    for (row, line) in page.nodes.iter().zip(&labels) {
         let (sign, style) = symbol(row.node.status);
-        let left = text::fit(left, column);
-        let pad = column - text::width(&left);
+        let line = text::fit(line, column);
+        let pad = column - text::width(&line);
         let focused = view.focused_node_id.as_ref() == Some(&row.node.id);
-        let shown = if focused { paint(out::BOLD, &left) } else { left };
+        let shown = if focused { paint(out::BOLD, &line) } else { line };
         let shown = shown.replacen(sign, &paint(style, sign), 1);
         let _ = write!(
             out,
@@ -69,28 +72,28 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
 }
 
 /// Returns labels like `├─ ▶ title` for rows that form a connected part of the tree.
-fn branch_lefts(rows: &[ListRow]) -> Vec<String> {
+fn branch_labels(rows: &[ListRow]) -> Vec<String> {
     // Whether the ancestor at each depth was the last of its siblings.
     let mut last_at: Vec<bool> = Vec::new();
-    let mut lefts = Vec::new();
+    let mut labels = Vec::new();
     for row in rows {
         last_at.truncate(row.depth);
-        let mut left = String::new();
+        let mut line = String::new();
         for was_last in last_at.iter().skip(1) {
-            left.push_str(if *was_last { "   " } else { "│  " });
+            line.push_str(if *was_last { "   " } else { "│  " });
         }
         if row.depth > 0 {
-            left.push_str(if row.is_last { "└─ " } else { "├─ " });
+            line.push_str(if row.is_last { "└─ " } else { "├─ " });
         }
         last_at.push(row.is_last);
-        left.push_str(&label(row));
-        lefts.push(left);
+        line.push_str(&label(row));
+        labels.push(line);
     }
-    lefts
+    labels
 }
 
 /// Returns the label of a filtered row. Filtered rows have gaps, so they are indented without branch lines.
-fn plain_left(row: &ListRow) -> String {
+fn indented_label(row: &ListRow) -> String {
     format!("{}{}", "  ".repeat(row.depth), label(row))
 }
 

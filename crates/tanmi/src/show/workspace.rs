@@ -14,15 +14,15 @@ use crate::out::{self, paint};
 /// Formats a new workspace. The suggested next command names the workspace unless it is the only one.
 pub fn created(view: &WorkspaceView, is_only: bool, lang: Lang) -> String {
     let mut out = line("创建", "created", view, lang);
-    let place = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
+    let folder = Path::new(&view.project).join(STORE_DIR).join(view.workspace_id.as_str());
     let _ = writeln!(
         out,
         "{}",
-        paint(out::DIM, &format!("{} {}", lang.pick("存储在", "stored in"), place.display()))
+        paint(out::DIM, &format!("{} {}", lang.pick("存储在", "stored in"), folder.display()))
     );
-    let named = if is_only { String::new() } else { format!(" -w {}", view.workspace_id) };
+    let option = if is_only { String::new() } else { format!(" -w {}", view.workspace_id) };
     let next = lang.pick("下一步：", "next: ");
-    let next = format!("{next}tanmi node create{named} --type … --title … --requirement …");
+    let next = format!("{next}tanmi node create{option} --type … --title … --requirement …");
     let _ = writeln!(out, "{}", paint(out::DIM, &next));
     out
 }
@@ -43,9 +43,9 @@ pub fn archived(view: &WorkspaceView, lang: Lang) -> String {
     out
 }
 
-pub fn deleted(gone: &WorkspaceLine, days: u32, lang: Lang) -> String {
-    let name = paint(out::BOLD, &text::one_line(&gone.name));
-    let id = &gone.workspace_id;
+pub fn deleted(deleted: &WorkspaceLine, days: u32, lang: Lang) -> String {
+    let name = paint(out::BOLD, &text::one_line(&deleted.name));
+    let id = &deleted.workspace_id;
     match lang {
         Lang::Zh => {
             format!("已将工作区 {name} {id} 移到回收站，保留 {days} 天\n恢复：tanmi workspace restore {id}\n")
@@ -63,7 +63,7 @@ pub fn focus(view: &WorkspaceView, lang: Lang) -> String {
     }
 }
 
-pub fn whole(view: &WorkspaceView, lang: Lang) -> String {
+pub fn full(view: &WorkspaceView, lang: Lang) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
