@@ -1,9 +1,11 @@
-//! Markdown in and out. The files are the truth and people edit them, so a file is changed as little as possible:
-//! every key and section whose value stays the same keeps its bytes, unknown ones always do.
+//! Reads and writes the Markdown files of workspaces and nodes.
 //!
-//! Any text but NUL survives any field byte for byte: it is written as plain Markdown wherever reading that back gives
-//! the same text, and otherwise in a marked verbatim form (a `~~~tanmi` fence, a `- !"…"` list item, a quoted value).
-//! That rule is checked at the moment of writing, not argued about.
+//! The files are the source of truth and people edit them, so a write changes as little as possible. A key or section
+//! whose value stays the same keeps its bytes; unknown keys and sections always keep theirs.
+//!
+//! Invariant: any text without NUL survives a write and a read of any field byte for byte. It is written as plain
+//! Markdown if that reads back as the same text, otherwise in a verbatim form (a `~~~tanmi` fence, a `- !"…"` list item,
+//! a quoted value). Each write reads its result back to check this.
 
 mod document;
 mod list;
@@ -17,24 +19,24 @@ pub use node::{read_node, write_node};
 pub use workspace::{read_workspace, write_workspace};
 
 use crate::model::{Activity, Problem};
-use document::Names;
+use document::SectionNames;
 use tanmi_base::Millis;
 
-const LOG: Names = Names { canonical: "Log", aliases: &["日志"] };
-const PROBLEM: Names = Names { canonical: "Problem", aliases: &["问题"] };
-const DOCS: Names = Names { canonical: "Docs", aliases: &["文档"] };
+const LOG: SectionNames = SectionNames { canonical: "Log", aliases: &["日志"] };
+const PROBLEM: SectionNames = SectionNames { canonical: "Problem", aliases: &["问题"] };
+const DOCS: SectionNames = SectionNames { canonical: "Docs", aliases: &["文档"] };
 
-/// The bulleted entries of a text, wherever they stand; what stands between them is none.
+/// Returns the list items of a text and skips everything between them.
 pub fn bullets(body: &str) -> Vec<String> {
-    list::bulleted(body)
+    list::bulleted_items(body)
 }
 
-/// `path: description` as a list entry has it.
+/// Parses a list item of the form `path: description`.
 pub fn doc_item(item: &str) -> crate::model::DocReference {
     list::read_doc(item)
 }
 
-/// Log and problem, which a workspace and a node write alike.
+/// Reads the log and the problem of a workspace or node.
 fn read_activity(doc: &Document) -> Result<Activity, ParseError> {
     let log =
         doc.section(&LOG).map(|body| list::items(body).iter().map(|item| list::read_log(item)).collect());
@@ -53,72 +55,79 @@ fn read_activity(doc: &Document) -> Result<Activity, ParseError> {
 
 fn write_activity(
     doc: &mut Document,
-    order: &[Names],
-    was: Option<&Activity>,
-    now: &Activity,
-    effort: Effort,
+    order: &[SectionNames],
+    old: Option<&Activity>,
+    new: &Activity,
+    scope: RewriteScope,
 ) {
     let empty = Activity::default();
-    let was = was.unwrap_or(&empty);
+    let old = old.unwrap_or(&empty);
     let problem_at = |activity: &Activity| activity.problem.as_ref().map(|problem| problem.updated_at);
-    write_time(doc, "lastLogAt", was.last_log_at, now.last_log_at);
-    write_time(doc, "problemUpdatedAt", problem_at(was), problem_at(now));
-    write_list(doc, &LOG, order, &was.log, &now.log, effort, list::write_log);
+    write_optional_integer(doc, "lastLogAt", old.last_log_at, new.last_log_at);
+    write_optional_integer(doc, "problemUpdatedAt", problem_at(old), problem_at(new));
+    write_list(doc, &LOG, order, &old.log, &new.log, scope, list::write_log);
     let text =
         |activity: &Activity| activity.problem.as_ref().map(|p| (p.description.clone(), p.next_step.clone()));
-    if text(was) != text(now) || effort == Effort::Thorough {
-        let body = now.problem.as_ref().map(|p| text::write_problem(&p.description, p.next_step.as_deref()));
+    if text(old) != text(new) || scope == RewriteScope::Full {
+        let body = new.problem.as_ref().map(|p| text::write_problem(&p.description, p.next_step.as_deref()));
         doc.set_section(&PROBLEM, order, body);
     }
 }
 
-/// A time that may be absent.
-fn write_time(doc: &mut Document, key: &'static str, was: Option<Millis>, now: Option<Millis>) {
-    match now {
-        Some(at) if Some(at) != was => doc.set(key, &at.to_string()),
-        None if was.is_some() => doc.unset(key),
+/// Writes an integer key that can be absent.
+fn write_optional_integer(doc: &mut Document, key: &'static str, old: Option<Millis>, new: Option<Millis>) {
+    match new {
+        Some(at) if Some(at) != old => doc.set(key, &at.to_string()),
+        None if old.is_some() => doc.unset(key),
         _ => {}
     }
 }
 
-/// A list section, keeping the bytes of every entry that stays.
+/// Writes a list section. Entries that did not change keep their bytes.
 fn write_list<T: PartialEq>(
     doc: &mut Document,
-    names: &Names,
-    order: &[Names],
-    was: &[T],
-    now: &[T],
-    effort: Effort,
+    names: &SectionNames,
+    order: &[SectionNames],
+    old: &[T],
+    new: &[T],
+    scope: RewriteScope,
     write: impl Fn(&T) -> String,
 ) {
-    if was != now || effort == Effort::Thorough {
-        let body = match effort {
-            Effort::Changes => list::rewrite(doc.section(names).unwrap_or_default(), was, now, write),
-            // What was written between the entries goes before them.
-            Effort::Thorough => {
+    if old != new || scope == RewriteScope::Full {
+        let body = match scope {
+            RewriteScope::Changed => list::rewrite(doc.section(names).unwrap_or_default(), old, new, write),
+            // Text between the entries moves before them.
+            RewriteScope::Full => {
                 let remarks = list::remarks(doc.section(names).unwrap_or_default());
-                list::rewrite(&document::as_plain_lines(&remarks), &[], now, write)
+                list::rewrite(&document::as_plain_lines(&remarks), &[], new, write)
             }
         };
         let is_needed =
-            !now.is_empty() || names.canonical == LOG.canonical || !list::remarks(&body).is_empty();
+            !new.is_empty() || names.canonical == LOG.canonical || !list::remarks(&body).is_empty();
         doc.set_section(names, order, is_needed.then_some(body));
     }
 }
 
-/// How much of a file is written anew.
+/// How much of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effort {
-    /// What changed.
-    Changes,
-    /// Every text, because something a person left open reached into another section.
-    Thorough,
+enum RewriteScope {
+    /// Only values that changed.
+    Changed,
+    /// Every text, because an unclosed fence or comment in the file reaches into another section.
+    Full,
 }
 
-/// A text section.
-fn write_text(doc: &mut Document, names: &Names, order: &[Names], was: &str, now: &str, effort: Effort) {
-    if was != now || effort == Effort::Thorough {
-        doc.set_section(names, order, (!now.is_empty()).then(|| text::write(now)));
+/// Writes a text section.
+fn write_text(
+    doc: &mut Document,
+    names: &SectionNames,
+    order: &[SectionNames],
+    old: &str,
+    new: &str,
+    scope: RewriteScope,
+) {
+    if old != new || scope == RewriteScope::Full {
+        doc.set_section(names, order, (!new.is_empty()).then(|| text::write(new)));
     }
 }
 

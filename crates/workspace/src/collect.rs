@@ -1,4 +1,4 @@
-//! Info collection: rules and docs in the conclusion of an `info_collection` node go into the workspace.
+//! Info collection: adds the rules and docs in the conclusion of an `info_collection` node to the workspace.
 
 use serde::Serialize;
 use tanmi_base::Millis;
@@ -9,12 +9,13 @@ use crate::limits;
 use crate::model::*;
 use crate::store::Tx;
 
+/// The rules and docs that a conclusion added to the workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectedInfo {
     pub rules: Vec<String>,
     pub docs: Vec<DocReference>,
-    /// Over a limit; they stay in the conclusion only.
+    /// Entries that exceed a limit. They stay in the conclusion only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     pub rules_hash: String,
@@ -27,13 +28,14 @@ enum Part {
     Other,
 }
 
-/// What a conclusion declares under `## 规则` / `## Rules` and `## 文档` / `## Docs`: the entries of their lists. Other
-/// headings of the same rank or above end a part, deeper ones divide it; prose and code declare nothing.
+/// Returns the list entries under `## 规则` / `## Rules` and `## 文档` / `## Docs` of a conclusion.
+///
+/// Another heading of the same or a higher level ends a part; a deeper heading does not. Prose and code are ignored.
 pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
     let mut rules = String::new();
     let mut docs = String::new();
     let mut part = Part::Other;
-    let mut rank = 0;
+    let mut part_depth = 0;
     let mut is_code = false;
     for line in conclusion.lines() {
         let line = line.trim_end();
@@ -45,9 +47,9 @@ pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
             continue;
         }
         if let Some((depth, heading)) = heading(line) {
-            let named = part_of(heading);
-            if named != Part::Other || depth <= rank || part == Part::Other {
-                (part, rank) = (named, depth);
+            let heading_part = part_named(heading);
+            if heading_part != Part::Other || depth <= part_depth || part == Part::Other {
+                (part, part_depth) = (heading_part, depth);
             }
             continue;
         }
@@ -62,14 +64,14 @@ pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
     (codec::bullets(&rules), codec::bullets(&docs).iter().map(|item| codec::doc_item(item)).collect())
 }
 
-/// The number of `#` and the text behind them.
+/// Returns the number of `#` characters and the text after them, if the line is a heading.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let text = line.trim_start_matches('#');
     let depth = line.len() - text.len();
     (depth > 0 && text.starts_with([' ', '\t'])).then(|| (depth, text.trim()))
 }
 
-fn part_of(heading: &str) -> Part {
+fn part_named(heading: &str) -> Part {
     let name = heading.trim_end_matches([':', '：']).trim().to_lowercase();
     match name.as_str() {
         "规则" | "rules" => Part::Rules,
@@ -78,7 +80,7 @@ fn part_of(heading: &str) -> Part {
     }
 }
 
-/// Adds what is new to the workspace. `None` if the conclusion declares nothing.
+/// Adds new rules and docs to the workspace. Returns `None` if the conclusion declares none.
 pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<Option<CollectedInfo>> {
     let (rules, docs) = parse(conclusion);
     if rules.is_empty() && docs.is_empty() {
@@ -90,8 +92,8 @@ pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<
         if workspace.rules.contains(&rule) {
             continue;
         }
-        if limits::filled_line("rules", &rule).is_err()
-            || limits::list("rules", workspace.rules.len() + 1).is_err()
+        if limits::check_filled_line("rules", &rule).is_err()
+            || limits::check_list("rules", workspace.rules.len() + 1).is_err()
         {
             collected.left_out.push(tanmi_base::text::cut(&rule, 120));
             continue;
@@ -103,9 +105,9 @@ pub(crate) fn archive(tx: &mut dyn Tx, conclusion: &str, now: Millis) -> Result<
         if workspace.docs.iter().any(|known| known.path == doc.path) {
             continue;
         }
-        if limits::filled_line("docs", &doc.path).is_err()
-            || limits::line("docs", &doc.description).is_err()
-            || limits::list("docs", workspace.docs.len() + 1).is_err()
+        if limits::check_filled_line("docs", &doc.path).is_err()
+            || limits::check_line("docs", &doc.description).is_err()
+            || limits::check_list("docs", workspace.docs.len() + 1).is_err()
         {
             collected.left_out.push(tanmi_base::text::cut(&doc.path, 120));
             continue;
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_languages_and_paths_with_colons() {
+    fn parse_lists_in_both_languages_and_paths_with_colons_are_read() {
         let text = "Summary first.\n\n## 规则\n- 规则1\n- 规则2\n\n## 文档\n- /path/to/doc1: 文档描述1\n\
             - C:\\docs\\a.md: Windows\n- https://host:8080/x: served\n\n## Else\n- not a rule\n\n### Rules:\n* third\n";
         let (rules, docs) = parse(text);
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_declares_nothing() {
+    fn parse_prose_and_code_declare_nothing() {
         assert_eq!(parse("We looked at the rules.\n- a list\n"), (vec![], vec![]));
         let text =
             "## Rules\nHere are the rules we found:\n\n- a\n\n---\n\nThat is all.\n\n## Docs\nNone found.\n";

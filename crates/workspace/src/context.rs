@@ -1,7 +1,7 @@
-//! What an agent is told about its place in the tree: workspace, ancestors, children's conclusions, references.
+//! The context of a node for an agent: workspace, ancestors, conclusions of children, references.
 //!
-//! Bounded: texts are taken by importance out of one purse of bytes, the newest of every list first, and whatever does
-//! not fit is named in [`Context::omitted`] so that it can be asked for.
+//! All texts share one byte budget and are added by importance. [`Context::omitted`] names the texts that do not fit, so
+//! that the agent can request them.
 
 use serde::Serialize;
 
@@ -18,9 +18,9 @@ pub use byte_budget::Omission;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ContextLimits {
-    /// Log entries per node.
+    /// Maximum log entries per node.
     pub log_entries: usize,
-    /// Bytes of all texts together.
+    /// Maximum bytes of all texts together.
     pub max_bytes: usize,
     pub child_conclusions: usize,
 }
@@ -35,7 +35,7 @@ impl Default for ContextLimits {
 #[serde(rename_all = "camelCase")]
 pub struct Context {
     pub workspace: WorkspaceBlock,
-    /// From the root (or the nearest isolated node) down to the node in question.
+    /// The path from the root (or the nearest isolated node) down to the requested node.
     pub chain: Vec<ChainNode>,
     pub child_conclusions: Vec<ChildConclusion>,
     pub references: Vec<ReferenceBlock>,
@@ -81,7 +81,7 @@ pub struct ChainNode {
     pub problem: Option<Problem>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<LogEntry>,
-    /// The file cannot be read; nothing else of it is known.
+    /// Why the file cannot be read. The texts are empty then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct ReferenceBlock {
     pub status: Option<NodeStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conclusion: Option<String>,
-    /// The node is not there any more.
+    /// Whether the node no longer exists or cannot be read.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
 }
@@ -116,23 +116,23 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let workspace = tx.workspace()?;
     let progress = tx.total()?.progress();
     let mut chain = read_chain(tx, focus)?;
-    let Some(ChainEntry::Whole(node)) = chain.first() else {
-        return Err(damage_of(tx, focus));
+    let Some(ChainEntry::Readable(node)) = chain.first() else {
+        return Err(damage_error(tx, focus));
     };
     let node = node.clone();
     let mut byte_budget = ByteBudget::new(limits);
 
-    // In the order of importance; what comes late is cut first.
+    // In order of importance: the last texts are omitted first.
     let goal = byte_budget.text("workspace", "goal", workspace.goal.clone());
-    let rules = byte_budget.first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
+    let rules = byte_budget.take_first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
     let mut blocks = vec![byte_budget.node(&node)];
     let child_conclusions = read_children(tx, focus, limits, &mut byte_budget)?;
     let references = read_references(tx, &node, &mut byte_budget)?;
-    let docs = byte_budget.first("workspace", "docs", active(&workspace.docs), doc_size);
+    let docs = byte_budget.take_first("workspace", "docs", active(&workspace.docs), doc_size);
     let problem = workspace.activity.problem.clone().map(|problem| byte_budget.problem("workspace", problem));
-    for read in chain.drain(1..) {
-        blocks.push(match read {
-            ChainEntry::Whole(node) => byte_budget.node(&node),
+    for entry in chain.drain(1..) {
+        blocks.push(match entry {
+            ChainEntry::Readable(node) => byte_budget.node(&node),
             ChainEntry::Damaged(brief) => damaged_block(*brief),
         });
     }
@@ -157,25 +157,26 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     })
 }
 
+/// A node of the chain, or its index entry if the file is damaged.
 enum ChainEntry {
-    Whole(Node),
+    Readable(Node),
     Damaged(Box<crate::store::NodeBrief>),
 }
 
-/// The node and its ancestors, nearest first, ending at the root or at the nearest isolated node.
+/// Returns the node and its ancestors, nearest first, up to the root or the nearest isolated node.
 fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
     let node = tx.node(focus)?.ok_or_else(|| Error::node_not_found("nodeId", focus))?;
     let mut isolated = node.isolated;
-    let mut chain = vec![ChainEntry::Whole(node)];
+    let mut chain = vec![ChainEntry::Readable(node)];
     for ancestor in ops::ancestors(tx, focus)? {
         if isolated {
             break;
         }
         isolated = ancestor.isolated;
         chain.push(match tx.node(&ancestor.id) {
-            Ok(Some(node)) => ChainEntry::Whole(node),
+            Ok(Some(node)) => ChainEntry::Readable(node),
             Ok(None) => continue,
-            // One broken file must not take the context from everything below it.
+            // A damaged ancestor must not prevent the context of its descendants.
             Err(Error::Damaged { .. }) => ChainEntry::Damaged(Box::new(ancestor)),
             Err(error) => return Err(error),
         });
@@ -183,7 +184,7 @@ fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
     Ok(chain)
 }
 
-fn damage_of(tx: &dyn Tx, id: &NodeId) -> Error {
+fn damage_error(tx: &dyn Tx, id: &NodeId) -> Error {
     tx.node(id).err().unwrap_or_else(|| Error::node_not_found("nodeId", id))
 }
 
@@ -213,15 +214,15 @@ fn doc_size(doc: &DocReference) -> usize {
     doc.path.len() + doc.description.len() + 4
 }
 
-/// The node's own references: a node with its conclusion, a document by its path alone. Expired ones stay out.
+/// Returns the active references of the node: nodes with their conclusion, docs with their path only.
 fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Result<Vec<ReferenceBlock>> {
     let mut blocks = Vec::new();
     let active = node.references.iter().filter(|reference| reference.status == RefStatus::Active).cloned();
     let mut active: Vec<Reference> = active.collect();
     let of = node.id.as_str();
-    byte_budget.shares(of, "references", &mut active, |reference| &mut reference.description);
+    byte_budget.cut_to_shares(of, "references", &mut active, |reference| &mut reference.description);
     let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 40;
-    for reference in byte_budget.first(of, "references", active, size) {
+    for reference in byte_budget.take_first(of, "references", active, size) {
         let mut block = ReferenceBlock {
             target_id: reference.target_id.clone(),
             kind: reference.kind,
@@ -248,7 +249,7 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
     Ok(blocks)
 }
 
-/// Conclusions of the children that are done, the newest kept, in the order in which they were reached.
+/// Returns the latest conclusions of done children, oldest first.
 fn read_children(
     tx: &dyn Tx,
     parent: &NodeId,
@@ -272,12 +273,13 @@ fn read_children(
         }
     }
     conclusions.reverse();
-    byte_budget.shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
+    byte_budget
+        .cut_to_shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
     let total = tx.status_counts(parent)?.done() as usize;
     let shown = byte_budget
-        .last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
+        .take_last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
     if total > limits.child_conclusions {
-        byte_budget.note(parent.as_str(), "childConclusions", total - limits.child_conclusions);
+        byte_budget.note_omission(parent.as_str(), "childConclusions", total - limits.child_conclusions);
     }
     Ok(shown)
 }

@@ -1,8 +1,8 @@
-//! A workspace: a tree of planned work with rules, enforced states, logs and problems.
+//! Workspaces: trees of planned work with rules, a state machine per node, logs and problems.
 //!
-//! [`model`] says what there is, [`state`] which steps are legal, [`ops`] what may be done, [`context`] what an agent
-//! is told, [`codec`] how it looks as Markdown, [`store`] where it is kept. Nothing here knows of agents, sessions,
-//! terminals or the environment, and time is always an argument.
+//! [`model`] defines the data, [`state`] the legal transitions, [`ops`] the operations, [`context`] the context for an
+//! agent, [`codec`] the Markdown format and [`store`] the persistence. This crate does not depend on clients, sessions,
+//! terminals or the environment. The current time is always an argument.
 
 pub mod codec;
 pub mod collect;

@@ -1,21 +1,21 @@
-//! Limits on the size of texts, lists and the tree. Text over a limit is rejected with the limit named, never truncated.
+//! Size limits of all fields. Input over a limit is rejected with an error that names the limit; it is never truncated.
 
 use crate::error::{Error, Result};
 
-/// Characters in a title or name.
+/// Maximum characters in a title or name.
 pub const TITLE_CHARS: usize = 200;
-/// Bytes in a requirement, note, conclusion, problem or next step.
+/// Maximum bytes in a requirement, note, conclusion, problem or next step.
 pub const TEXT_BYTES: usize = 256 * 1024;
-/// Bytes in a goal, rule, log line, path or description.
+/// Maximum bytes in a goal, rule, log entry, path or description.
 pub const LINE_BYTES: usize = 16 * 1024;
-/// Entries in a list of rules, docs or references.
+/// Maximum entries in a list of rules, docs or references.
 pub const LIST_ITEMS: usize = 500;
-/// Levels of the tree below the root.
+/// Maximum levels of the tree below the root.
 pub const DEPTH: usize = 64;
 
-/// Checks a title or name: not empty, and at most [`TITLE_CHARS`] characters.
-pub fn title(field: &'static str, text: &str) -> Result<()> {
-    no_nul(field, text)?;
+/// Checks that a title or name is neither blank nor too long.
+pub fn check_title(field: &'static str, text: &str) -> Result<()> {
+    check_no_nul(field, text)?;
     if text.trim().is_empty() {
         return Err(Error::Empty { field });
     }
@@ -26,31 +26,31 @@ pub fn title(field: &'static str, text: &str) -> Result<()> {
     Ok(())
 }
 
-pub fn text(field: &'static str, text: &str) -> Result<()> {
-    bytes(field, text, TEXT_BYTES)
+pub fn check_text(field: &'static str, text: &str) -> Result<()> {
+    check_bytes(field, text, TEXT_BYTES)
 }
 
-pub fn line(field: &'static str, text: &str) -> Result<()> {
-    bytes(field, text, LINE_BYTES)
+pub fn check_line(field: &'static str, text: &str) -> Result<()> {
+    check_bytes(field, text, LINE_BYTES)
 }
 
-/// As [`line`], but the text must not be empty.
-pub fn filled_line(field: &'static str, text: &str) -> Result<()> {
+/// Same as [`check_line`], but also rejects blank text.
+pub fn check_filled_line(field: &'static str, text: &str) -> Result<()> {
     if text.trim().is_empty() {
         return Err(Error::Empty { field });
     }
-    line(field, text)
+    check_line(field, text)
 }
 
-pub fn list(field: &'static str, len: usize) -> Result<()> {
+pub fn check_list(field: &'static str, len: usize) -> Result<()> {
     if len > LIST_ITEMS {
         return Err(Error::TooLong { field, unit: "entries", limit: LIST_ITEMS, actual: len });
     }
     Ok(())
 }
 
-fn bytes(field: &'static str, text: &str, limit: usize) -> Result<()> {
-    no_nul(field, text)?;
+fn check_bytes(field: &'static str, text: &str, limit: usize) -> Result<()> {
+    check_no_nul(field, text)?;
     if text.len() > limit {
         return Err(Error::TooLong { field, unit: "bytes", limit, actual: text.len() });
     }
@@ -58,7 +58,7 @@ fn bytes(field: &'static str, text: &str, limit: usize) -> Result<()> {
 }
 
 /// Rejects text that contains a NUL character.
-pub fn no_nul(field: &'static str, text: &str) -> Result<()> {
+pub fn check_no_nul(field: &'static str, text: &str) -> Result<()> {
     if text.contains('\0') {
         return Err(Error::invalid(field, "包含 NUL 字符", "contains a NUL character"));
     }

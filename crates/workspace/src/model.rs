@@ -1,4 +1,4 @@
-//! What there is: Workspace, Node and their parts, as plain data. Field names on the wire are the specification's.
+//! The data model: workspaces, nodes and their parts. Serialized field names follow the specification.
 
 use std::fmt;
 
@@ -24,12 +24,12 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Always computed, never believed: people edit the rules in the file.
+    /// Computes the hash of the rules. The value in the file is ignored because people edit the rules there.
     pub fn rules_hash(&self) -> String {
         rules_hash(&self.rules)
     }
 
-    /// What somebody who edits has seen: another one means that somebody else has edited it since.
+    /// Returns a digest of the editable fields. It detects that someone else edited the workspace since it was read.
     pub fn version(&self) -> String {
         version_of(&(&self.name, &self.goal, &self.rules, &self.docs))
     }
@@ -41,7 +41,7 @@ fn version_of(fields: &impl Serialize) -> String {
     digest
 }
 
-/// The first 8 hex digits of the MD5 of the rules joined by newlines; empty without rules.
+/// Returns the first 8 hex digits of the MD5 of the rules joined by newlines; empty without rules.
 pub fn rules_hash(rules: &[String]) -> String {
     if rules.is_empty() {
         return String::new();
@@ -65,16 +65,16 @@ pub struct Node {
     pub note: String,
     pub parent_id: Option<NodeId>,
     pub isolated: bool,
-    /// Place among the siblings; nodes made by hand may have none and come by their creation time.
+    /// Position among the siblings. Nodes created by hand may have none and are sorted by creation time.
     pub order: Option<i64>,
     pub docs: Vec<DocReference>,
     pub references: Vec<Reference>,
     pub created_at: Millis,
     pub updated_at: Millis,
     pub status_changed_at: Option<Millis>,
-    /// The session that is at work on it.
+    /// The holder: the session that claimed the node.
     pub started_by: Option<String>,
-    /// The subagent of that session that it was given to.
+    /// The subagent of that session that works on the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(flatten)]
@@ -82,26 +82,26 @@ pub struct Node {
 }
 
 impl Node {
-    /// As [`Workspace::version`]. The log and the status are not in it: a step or a line of an agent's is no reason to
-    /// refuse a person's edit.
+    /// Same as [`Workspace::version`]. Log and status are excluded, so that a transition or log entry of an agent does
+    /// not invalidate a user's edit.
     pub fn version(&self) -> String {
         version_of(&(&self.title, &self.requirement, &self.note, self.role, self.isolated, &self.docs))
     }
 }
 
-/// What a workspace and a node both keep: the log, and the problem at hand.
+/// Log and open problem of a workspace or a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Activity {
     pub log: Vec<LogEntry>,
-    /// When somebody last wrote a log line; lines that the program adds do not count.
+    /// When an agent or a person last wrote a log entry. Entries that the program adds do not count.
     pub last_log_at: Option<Millis>,
     pub problem: Option<Problem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogEntry {
-    /// Local time as `YYYY-MM-DD HH:mm:ss`; whatever a person wrote there, or nothing, in a line written by hand.
+    /// Local time as `YYYY-MM-DD HH:mm:ss`. In an entry written by hand it can be any text or empty.
     pub timestamp: String,
     pub operator: Operator,
     pub event: String,
@@ -116,7 +116,7 @@ impl LogEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// May be empty: a next step alone is allowed.
+    /// Can be empty: a next step without a description is allowed.
     pub description: String,
     pub next_step: Option<String>,
     pub updated_at: Millis,
@@ -148,13 +148,13 @@ impl Reference {
 }
 
 impl RefKind {
-    /// `root` and `node-…` are nodes, anything else is a document.
+    /// Returns `Node` for `root` and `node-…`, otherwise `Doc`.
     pub fn of(target: &str) -> RefKind {
         if NodeId::parse(target).is_ok() { RefKind::Node } else { RefKind::Doc }
     }
 }
 
-/// An enum whose words are the same in files, on the wire, on the command line and in messages.
+/// Defines an enum whose words are the same in files, JSON, command-line arguments and messages.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$meta])*
@@ -173,7 +173,7 @@ macro_rules! words {
                 match word { $($word => Some($name::$variant),)+ _ => None }
             }
 
-            /// As [`Self::from_word`], with an error that names the field and the words.
+            /// Same as [`Self::from_word`], but the error names the field and the valid words.
             pub fn parse(field: &'static str, word: &str) -> Result<$name> {
                 Self::from_word(word).ok_or_else(|| Error::unknown_word(field, word, Self::WORDS))
             }
@@ -203,18 +203,18 @@ words!(RefKind { Node = "node", Doc = "doc" });
 words!(Operator { Ai = "AI", Human = "Human" });
 
 impl NodeStatus {
-    /// Completed, failed or cancelled.
+    /// Returns whether the status is completed, failed or cancelled.
     pub fn is_done(self) -> bool {
         matches!(self, NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled)
     }
 }
 
-/// `ws-…`. Safe as a folder name: that is checked on the way in, once.
+/// A workspace id, `ws-…`. Invariant: the id is a safe folder name; `parse` checks this.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct WorkspaceId(String);
 
-/// `root` or `node-…`. Safe as a folder name.
+/// A node id, `root` or `node-…`. Invariant: the id is a safe folder name; `parse` checks this.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct NodeId(String);
@@ -265,7 +265,8 @@ impl NodeId {
     }
 }
 
-/// People make folders by hand, so the part behind the prefix is free within what is safe as a file name.
+/// Checks the prefix and the characters of an id. People create folders by hand, so any safe file name is accepted
+/// after the prefix.
 fn has_id_shape(raw: &str, prefix: &str) -> bool {
     raw.strip_prefix(prefix).is_some_and(|rest| {
         (1..=64).contains(&rest.len())
@@ -285,7 +286,7 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Done and all, without the root and without cancelled nodes.
+/// Number of completed nodes and of all nodes, without the root and cancelled nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     pub done: u64,
@@ -297,14 +298,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_hash_is_the_specified_one() {
+    fn rules_hash_known_rules_match_specification() {
         assert_eq!(rules_hash(&[]), "");
         // printf '规则1\n规则2' | md5sum
         assert_eq!(rules_hash(&["规则1".into(), "规则2".into()]), "8eb249a5");
     }
 
     #[test]
-    fn ids_that_are_no_ids() {
+    fn node_id_parse_unsafe_text_is_rejected() {
         for bad in [
             "",
             "../../x",

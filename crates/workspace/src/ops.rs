@@ -1,6 +1,7 @@
-//! What may be done with a workspace: each function checks, decides and puts, inside one transaction.
+//! Operations on workspaces. Each function validates, decides and writes inside one transaction.
 //!
-//! Who calls (agent, person, page) arrives as an [`OpContext`]; what a session makes of the result is decided above.
+//! The caller (agent, user, page) is described by an [`OpContext`]. Sessions and their focus are handled by callers of
+//! this crate.
 
 use tanmi_base::{Lang, Millis};
 
@@ -26,18 +27,18 @@ pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
 };
 
-/// The circumstances of a change.
+/// When and by whom a change is made, and its side effects.
 #[derive(Clone, Copy, Debug)]
 pub struct OpContext {
     pub now: Millis,
     pub operator: Operator,
-    /// Whether the program notes status changes in the log.
+    /// Whether status changes are logged automatically.
     pub auto_log: bool,
-    /// Whether the workspace's own focus follows; a session that has a focus of its own leaves it alone.
+    /// Whether the focus of the workspace moves too. `false` for a session that has its own focus.
     pub moves_focus: bool,
 }
 
-/// A status that changed by itself because of a change elsewhere in the tree.
+/// An automatic status change that was caused by another change in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusChange {
@@ -46,8 +47,8 @@ pub struct StatusChange {
     pub to: NodeStatus,
 }
 
-/// The workspace, if it may be written.
-pub(crate) fn writable(tx: &dyn Tx) -> Result<Workspace> {
+/// Returns the workspace, or an error if it is archived.
+pub(crate) fn writable_workspace(tx: &dyn Tx) -> Result<Workspace> {
     let workspace = tx.workspace()?;
     match workspace.status {
         WorkspaceStatus::Active => Ok(workspace),
@@ -63,12 +64,12 @@ fn existing_brief(tx: &dyn Tx, field: &'static str, id: &NodeId) -> Result<NodeB
     tx.brief(id)?.ok_or_else(|| Error::node_not_found(field, id))
 }
 
-/// The language of a workspace: that of the words people gave it.
+/// Returns the language of the name and goal of a workspace.
 fn lang_of(workspace: &Workspace) -> Lang {
     Lang::of_text(&format!("{} {}", workspace.name, workspace.goal)).unwrap_or_default()
 }
 
-/// The ancestors of a node, nearest first. A ring that somebody edited into the files ends it.
+/// Returns the ancestors of a node, nearest first. Stops at a cycle, which manual edits of files can create.
 pub fn ancestors(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
     let mut chain: Vec<NodeBrief> = Vec::new();
     let mut next = tx.brief(id)?.and_then(|brief| brief.parent_id);
@@ -83,7 +84,7 @@ pub fn ancestors(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
     Ok(chain)
 }
 
-/// Every node below `id`, parents before children.
+/// Returns every node below `id`, parents before children.
 fn descendants(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
     let mut found: Vec<NodeBrief> = Vec::new();
     let mut seen = std::collections::BTreeSet::from([id.clone()]);
@@ -103,24 +104,24 @@ fn all_children(tx: &dyn Tx, parent: &NodeId) -> Result<Vec<NodeBrief>> {
     tx.children(parent, None, usize::MAX)
 }
 
-/// A place where an unfinished child may appear.
+/// Checks that an unfinished child may be added to `parent`.
 fn check_parent(tx: &dyn Tx, parent: &NodeId) -> Result<()> {
-    let above = existing_brief(tx, "parentId", parent)?;
-    if above.damage.is_some() {
-        // Says where and why.
+    let brief = existing_brief(tx, "parentId", parent)?;
+    if brief.damage.is_some() {
+        // Fails with the path, line and reason of the damage.
         tx.node(parent)?;
     }
-    if above.kind == NodeType::Execution {
+    if brief.kind == NodeType::Execution {
         return Err(Error::ParentIsExecution { parent: parent.clone() });
     }
-    if above.status == NodeStatus::Cancelled {
+    if brief.status == NodeStatus::Cancelled {
         return Err(Error::ParentCancelled { parent: parent.clone() });
     }
     Ok(())
 }
 
-/// An unfinished child starts a pending parent and brings completed ancestors back.
-fn child_appeared(
+/// Starts a pending parent and reopens completed ancestors because of an unfinished child.
+fn propagate_child_appearance(
     tx: &mut dyn Tx,
     parent: &NodeId,
     appearance: Appearance,
@@ -130,9 +131,9 @@ fn child_appeared(
     let mut chain = vec![existing_brief(tx, "parentId", parent)?];
     chain.extend(ancestors(tx, parent)?);
     for (n, brief) in chain.iter().enumerate() {
-        let appearance = if n == 0 { appearance } else { Appearance::Again };
-        let Some(to) = state::parent_when_child_appears(brief.status, appearance) else { continue };
-        // It would itself be unfinished under a cancelled parent.
+        let appearance = if n == 0 { appearance } else { Appearance::Returned };
+        let Some(to) = state::parent_status_when_child_appears(brief.status, appearance) else { continue };
+        // The reopened node would be unfinished below a cancelled parent.
         if let Some(above) = chain.get(n + 1).filter(|above| above.status == NodeStatus::Cancelled) {
             return Err(Error::ParentCancelled { parent: above.id.clone() });
         }
@@ -141,17 +142,17 @@ fn child_appeared(
     Ok(changes)
 }
 
-/// Losing the last child returns a node to planning.
-fn child_removed(tx: &mut dyn Tx, parent: &NodeId, op: &OpContext) -> Result<Vec<StatusChange>> {
+/// Returns a node to planning after it lost its last child.
+fn propagate_child_removal(tx: &mut dyn Tx, parent: &NodeId, op: &OpContext) -> Result<Vec<StatusChange>> {
     let Some(brief) = tx.brief(parent)? else { return Ok(Vec::new()) };
-    let Some(to) = state::parent_when_last_child_goes(brief.status) else { return Ok(Vec::new()) };
+    let Some(to) = state::parent_status_when_last_child_removed(brief.status) else { return Ok(Vec::new()) };
     if tx.status_counts(parent)?.total() > 0 {
         return Ok(Vec::new());
     }
     let mut changes = vec![set_status(tx, parent, to, op)?];
-    // What was done is not any more, and so are the nodes above it that counted on it.
+    // A done node became unfinished, so its completed ancestors reopen too.
     if let Some(above) = brief.parent_id.filter(|_| brief.status.is_done()) {
-        changes.extend(child_appeared(tx, &above, Appearance::Again, op)?);
+        changes.extend(propagate_child_appearance(tx, &above, Appearance::Returned, op)?);
     }
     Ok(changes)
 }
@@ -168,17 +169,18 @@ pub(crate) fn set_status(
     node.status_changed_at = Some(op.now);
     node.updated_at = op.now;
     if from == NodeStatus::Completed {
-        retire_conclusion(&mut node, lang_of(&tx.workspace()?), op);
+        move_conclusion_to_log(&mut node, lang_of(&tx.workspace()?), op);
     }
     tx.put_node(node)?;
     Ok(StatusChange { node_id: id.clone(), from, to })
 }
 
-/// What a log line that keeps an old conclusion begins with. Such lines are for people, and stay out of the context.
+/// The prefix (Chinese, English) of log entries that keep an old conclusion. Such entries are for people and are
+/// excluded from the context.
 pub(crate) const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");
 
-/// A conclusion that no longer holds goes into the log.
-fn retire_conclusion(node: &mut Node, lang: Lang, op: &OpContext) {
+/// Moves a conclusion that no longer applies to the log.
+fn move_conclusion_to_log(node: &mut Node, lang: Lang, op: &OpContext) {
     if let Some(old) = node.conclusion.take() {
         let event = format!("{}{old}", lang.pick(EARLIER_CONCLUSION.0, EARLIER_CONCLUSION.1));
         node.activity.log.push(LogEntry::new(op.now, op.operator, event));

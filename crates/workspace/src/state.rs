@@ -1,4 +1,5 @@
-//! Both state machines, as one table. What a step needs is in the table too; who checks it is [`crate::ops`].
+//! The state machines of planning and execution nodes, as one table with the prerequisites of each transition.
+//! [`crate::ops`] checks the prerequisites.
 
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ impl std::fmt::Display for Action {
     }
 }
 
-/// What has to hold before a step may be taken.
+/// The condition for a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prerequisite {
     Nothing,
@@ -65,7 +66,7 @@ pub struct TransitionRule {
     pub needs: Prerequisite,
 }
 
-const fn step(
+const fn rule(
     kind: NodeType,
     from: NodeStatus,
     action: Action,
@@ -75,26 +76,26 @@ const fn step(
     TransitionRule { kind, from, action, to, needs }
 }
 
-/// Every legal step there is. Steps that happen by themselves (a child appears, the last one goes) are in
-/// [`parent_when_child_appears`] and [`parent_when_last_child_goes`].
+/// All legal transitions through an action. [`parent_status_when_child_appears`] and
+/// [`parent_status_when_last_child_removed`] contain the automatic transitions of a parent.
 #[rustfmt::skip]
 pub const TRANSITION_RULES: &[TransitionRule] = &[
-    step(Plan,      Pending,      Start,    Planning,     Prerequisite::Nothing),
-    // The way on after a reopen: the children are still there.
-    step(Plan,      Planning,     Start,    Monitoring,   Prerequisite::Children),
-    step(Plan,      Planning,     Cancel,   Cancelled,    Prerequisite::Conclusion),
-    step(Plan,      Monitoring,   Complete, Completed,    Prerequisite::ChildrenDoneAndConclusion),
-    step(Plan,      Monitoring,   Cancel,   Cancelled,    Prerequisite::Conclusion),
-    step(Plan,      Completed,    Reopen,   Planning,     Prerequisite::Nothing),
-    step(Plan,      Cancelled,    Reopen,   Planning,     Prerequisite::Nothing),
-    step(Execution, Pending,      Start,    Implementing, Prerequisite::Nothing),
-    step(Execution, Implementing, Submit,   Validating,   Prerequisite::Nothing),
-    step(Execution, Implementing, Complete, Completed,    Prerequisite::Conclusion),
-    step(Execution, Implementing, Fail,     Failed,       Prerequisite::Conclusion),
-    step(Execution, Validating,   Complete, Completed,    Prerequisite::Conclusion),
-    step(Execution, Validating,   Fail,     Failed,       Prerequisite::Conclusion),
-    step(Execution, Failed,       Retry,    Implementing, Prerequisite::Nothing),
-    step(Execution, Completed,    Reopen,   Implementing, Prerequisite::Nothing),
+    rule(Plan,      Pending,      Start,    Planning,     Prerequisite::Nothing),
+    // Continues after a reopen, when the children still exist.
+    rule(Plan,      Planning,     Start,    Monitoring,   Prerequisite::Children),
+    rule(Plan,      Planning,     Cancel,   Cancelled,    Prerequisite::Conclusion),
+    rule(Plan,      Monitoring,   Complete, Completed,    Prerequisite::ChildrenDoneAndConclusion),
+    rule(Plan,      Monitoring,   Cancel,   Cancelled,    Prerequisite::Conclusion),
+    rule(Plan,      Completed,    Reopen,   Planning,     Prerequisite::Nothing),
+    rule(Plan,      Cancelled,    Reopen,   Planning,     Prerequisite::Nothing),
+    rule(Execution, Pending,      Start,    Implementing, Prerequisite::Nothing),
+    rule(Execution, Implementing, Submit,   Validating,   Prerequisite::Nothing),
+    rule(Execution, Implementing, Complete, Completed,    Prerequisite::Conclusion),
+    rule(Execution, Implementing, Fail,     Failed,       Prerequisite::Conclusion),
+    rule(Execution, Validating,   Complete, Completed,    Prerequisite::Conclusion),
+    rule(Execution, Validating,   Fail,     Failed,       Prerequisite::Conclusion),
+    rule(Execution, Failed,       Retry,    Implementing, Prerequisite::Nothing),
+    rule(Execution, Completed,    Reopen,   Implementing, Prerequisite::Nothing),
 ];
 
 pub fn find(
@@ -103,49 +104,50 @@ pub fn find(
     action: Action,
     has_children: bool,
 ) -> Option<&'static TransitionRule> {
-    allowed_steps(kind, from, has_children).find(|step| step.action == action)
+    allowed_rules(kind, from, has_children).find(|rule| rule.action == action)
 }
 
-/// The actions that are possible from here.
+/// Returns the actions that are legal from this status.
 pub fn allowed(kind: NodeType, from: NodeStatus, has_children: bool) -> Vec<Action> {
-    allowed_steps(kind, from, has_children).map(|step| step.action).collect()
+    allowed_rules(kind, from, has_children).map(|rule| rule.action).collect()
 }
 
-fn allowed_steps(
+fn allowed_rules(
     kind: NodeType,
     from: NodeStatus,
     has_children: bool,
 ) -> impl Iterator<Item = &'static TransitionRule> {
     TRANSITION_RULES
         .iter()
-        .filter(move |step| step.kind == kind && step.from == from)
-        .filter(move |step| step.needs != Prerequisite::Children || has_children)
+        .filter(move |rule| rule.kind == kind && rule.from == from)
+        .filter(move |rule| rule.needs != Prerequisite::Children || has_children)
 }
 
-/// Whether a node of this type can have this status at all.
+/// Returns whether a node of this type can have this status.
 pub fn is_possible(kind: NodeType, status: NodeStatus) -> bool {
-    TRANSITION_RULES.iter().any(|step| step.kind == kind && (step.from == status || step.to == status))
+    TRANSITION_RULES.iter().any(|rule| rule.kind == kind && (rule.from == status || rule.to == status))
 }
 
-/// How an unfinished child came to be under its parent.
+/// Why a parent has another unfinished child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appearance {
-    /// Created or moved in: a plan takes shape.
+    /// The child was created or moved here.
     New,
-    /// Reopened or retried: it was there before.
-    Again,
+    /// The child was reopened or retried.
+    Returned,
 }
 
-/// What an unfinished child makes of the node above it. `None` leaves it as it is; a cancelled parent is refused
-/// before this is asked.
-pub fn parent_when_child_appears(parent: NodeStatus, appearance: Appearance) -> Option<NodeStatus> {
+/// Returns the new status of a parent when an unfinished child appears, or `None` if the status stays the same. The
+/// caller rejects a cancelled parent first.
+pub fn parent_status_when_child_appears(parent: NodeStatus, appearance: Appearance) -> Option<NodeStatus> {
     match (parent, appearance) {
         (Pending | Completed, _) | (Planning, Appearance::New) => Some(Monitoring),
         _ => None,
     }
 }
 
-pub fn parent_when_last_child_goes(parent: NodeStatus) -> Option<NodeStatus> {
+/// Returns the new status of a parent that lost its last child, or `None` if the status stays the same.
+pub fn parent_status_when_last_child_removed(parent: NodeStatus) -> Option<NodeStatus> {
     matches!(parent, Monitoring | Completed).then_some(Planning)
 }
 
@@ -153,9 +155,9 @@ pub fn parent_when_last_child_goes(parent: NodeStatus) -> Option<NodeStatus> {
 mod tests {
     use super::*;
 
-    /// Every (type, status, action) there is, with and without children, against the specification written out.
+    /// Compares every (type, status, action), with and without children, with the transitions of the specification.
     #[test]
-    fn the_whole_table() {
+    fn transition_table_every_combination_matches_specification() {
         let spec: &[(&str, &str, &str, bool, &str)] = &[
             ("planning", "pending", "start", false, "planning"),
             ("planning", "pending", "start", true, "planning"),
@@ -194,7 +196,7 @@ mod tests {
                                     == (kind.as_str(), status.as_str(), action.as_str(), has_children)
                             })
                             .map(|s| s.4);
-                        let got = find(*kind, *status, *action, has_children).map(|step| step.to.as_str());
+                        let got = find(*kind, *status, *action, has_children).map(|rule| rule.to.as_str());
                         assert_eq!(got, want, "{kind} {status} {action} children={has_children}");
                         assert_eq!(
                             allowed(*kind, *status, has_children).contains(action),
@@ -210,20 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn what_steps_need() {
-        for step in TRANSITION_RULES {
-            let want = match (step.kind, step.from, step.action) {
+    fn transition_rules_have_specified_prerequisites() {
+        for rule in TRANSITION_RULES {
+            let want = match (rule.kind, rule.from, rule.action) {
                 (Plan, Monitoring, Complete) => Prerequisite::ChildrenDoneAndConclusion,
                 (_, _, Complete | Fail | Cancel) => Prerequisite::Conclusion,
                 (Plan, Planning, Start) => Prerequisite::Children,
                 _ => Prerequisite::Nothing,
             };
-            assert_eq!(step.needs, want, "{step:?}");
+            assert_eq!(rule.needs, want, "{rule:?}");
         }
     }
 
     #[test]
-    fn words_and_actions_agree() {
+    fn action_word_parses_to_same_action() {
         for action in Action::ALL {
             assert_eq!(Action::parse("action", action.as_str()).unwrap(), *action);
         }

@@ -1,7 +1,6 @@
-//! Where workspaces are kept: a trait with transactions, the file store, and a store in memory.
+//! Persistence of workspaces: the [`Store`] trait with transactions, the file store and the in-memory store.
 //!
-//! The domain ([`crate::ops`], [`crate::context`]) knows this trait and nothing below it; another implementation, for a
-//! server, can follow.
+//! [`crate::ops`] and [`crate::context`] depend on the traits only, not on an implementation.
 
 use serde::Serialize;
 use tanmi_base::Millis;
@@ -15,7 +14,7 @@ mod memory;
 pub use file::{CheckReport, ContextSnapshot, FileStore, Finding, Fix, Follower, SnapshotDepth, StoreEvent};
 pub use memory::MemoryStore;
 
-/// What a listing needs of a node, without its texts.
+/// The fields of a node that a list shows, without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeBrief {
@@ -36,12 +35,12 @@ pub struct NodeBrief {
     pub status_changed_at: Millis,
     #[serde(skip)]
     pub position: SiblingPosition,
-    /// Its file cannot be read; the rest is what was known before.
+    /// Why the file cannot be read. The other fields have their last known values then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
 
-/// Where a child stands among its siblings.
+/// The sort key of a child among its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SiblingPosition {
     pub order: i64,
@@ -49,7 +48,7 @@ pub struct SiblingPosition {
     pub id: String,
 }
 
-/// How many of a node's children have which status.
+/// The number of nodes per status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts(Vec<(NodeStatus, u64)>);
 
@@ -70,7 +69,7 @@ impl StatusCounts {
         self.0.iter().filter(|(status, _)| status.is_done()).map(|(_, n)| n).sum()
     }
 
-    /// Completed of all that are not cancelled.
+    /// Returns the number of completed nodes and of all nodes that are not cancelled.
     pub fn progress(&self) -> Progress {
         Progress {
             done: self.of_status(NodeStatus::Completed),
@@ -79,12 +78,12 @@ impl StatusCounts {
     }
 }
 
-/// A workspace in a list: readable, or damaged with its id.
+/// A workspace in a list. `state` is an error if the workspace is damaged.
 #[derive(Debug)]
 pub struct WorkspaceEntry {
     pub id: WorkspaceId,
     pub state: Result<(Workspace, Progress)>,
-    /// When anything in it last changed.
+    /// When the workspace or one of its nodes last changed.
     pub active_at: Millis,
 }
 
@@ -96,88 +95,89 @@ pub enum Access {
 
 /// A store of workspaces.
 pub trait Store {
-    /// Creates a workspace with its root node; both or nothing.
+    /// Creates a workspace and its root node atomically.
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()>;
     fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
     fn exists(&self, id: &WorkspaceId) -> bool;
-    /// Takes the workspace away; how long it can be brought back is the store's business.
+    /// Deletes a workspace. The store decides how long it can be restored.
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
-    /// Brings a deleted workspace back. `false` if there is none.
+    /// Restores a deleted workspace. Returns `false` if there is none.
     fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
-    /// Throws away whatever is derived of a workspace; it comes back by itself.
+    /// Deletes the derived data of a workspace. It is rebuilt when needed.
     fn drop_index_cache(&self, _id: &WorkspaceId) {}
-    /// Opens one workspace. Nobody else writes to it until the transaction ends.
+    /// Begins a transaction on a workspace. Other writers wait until it ends.
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>>;
 }
 
-/// One transaction on one workspace. What was put is seen by later reads of the same transaction; without
-/// [`Tx::commit`] nothing happened.
+/// A transaction on one workspace. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
+/// are discarded.
 pub trait Tx {
     fn workspace(&self) -> Result<Workspace>;
     fn node(&self, id: &NodeId) -> Result<Option<Node>>;
     fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>>;
-    /// `limit` children in their order, behind `after`.
+    /// Returns up to `limit` children in order, starting after `after`.
     fn children(
         &self,
         parent: &NodeId,
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<NodeBrief>>;
-    /// Children of one status, the latest change of status first.
+    /// Returns up to `limit` children with a status, latest status change first.
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
-    /// Counts of a node's children.
+    /// Counts the children of a node.
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts>;
-    /// Counts of all nodes but the root.
+    /// Counts all nodes except the root.
     fn total(&self) -> Result<StatusCounts>;
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
-    /// Removes one node; its children are the caller's business.
+    /// Removes one node. The caller removes its children.
     fn remove_node(&mut self, id: &NodeId) -> Result<()>;
-    /// The number of the change, one higher than the change before. Without changes it is that of the last one.
+    /// Commits and returns the sequence number, one higher than that of the previous change. Without writes, returns the
+    /// sequence number of the previous change.
     fn commit(self: Box<Self>) -> Result<u64>;
 }
 
-/// Runs `work` in a transaction and commits. If a person's edit got in between, all of it is decided again on the new
-/// state.
+/// Runs `work` in a transaction and commits. If a file was edited meanwhile, runs `work` again on the new state.
 pub fn change<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,
     mut work: impl FnMut(&mut dyn Tx) -> Result<T>,
 ) -> Result<T> {
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
         let outcome = store.begin(id, Access::Write, now).and_then(|mut tx| {
             let outcome = work(tx.as_mut())?;
             tx.commit().map(|_| outcome)
         });
         match outcome {
-            Err(error) if tries < 8 && can_be_tried_again(store, id, &error) => tries += 1,
+            Err(error) if attempts < 8 && prepare_retry(store, id, &error) => attempts += 1,
             other => return other,
         }
     }
 }
 
-/// Runs `work` on one consistent state.
+/// Runs `work` in a read transaction.
 pub fn view<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,
     mut work: impl FnMut(&dyn Tx) -> Result<T>,
 ) -> Result<T> {
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
         let outcome = store.begin(id, Access::Read, now).and_then(|tx| work(tx.as_ref()));
         match outcome {
-            Err(error) if tries < 3 && can_be_tried_again(store, id, &error) => tries += 1,
+            Err(error) if attempts < 3 && prepare_retry(store, id, &error) => attempts += 1,
             other => return other,
         }
     }
 }
 
-/// Somebody else's edit got in between, or the index broke under us: both are gone the next time.
-fn can_be_tried_again(store: &dyn Store, id: &WorkspaceId, error: &Error) -> bool {
+/// Returns whether a retry can succeed: a file was edited meanwhile, or the index is lost. Drops a lost index, so that
+/// the next attempt rebuilds it.
+fn prepare_retry(store: &dyn Store, id: &WorkspaceId, error: &Error) -> bool {
     match error {
         Error::Contended { .. } => true,
         Error::Index(index) if index.is_lost() => {

@@ -32,7 +32,7 @@ pub(super) fn check_text(field: &'static str, content: &str, limit: usize) -> Re
     if content.trim().is_empty() {
         return Err(tanmi_workspace::Error::Empty { field }.into());
     }
-    tanmi_workspace::limits::no_nul(field, content)?;
+    tanmi_workspace::limits::check_no_nul(field, content)?;
     if content.len() > limit {
         let actual = content.len();
         return Err(tanmi_workspace::Error::TooLong { field, unit: "bytes", limit, actual }.into());

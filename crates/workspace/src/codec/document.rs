@@ -1,10 +1,10 @@
-//! A Markdown file cut into front-matter keys and `##` sections without losing a byte.
+//! Splits a Markdown file into front-matter keys and `##` sections without losing a byte.
 //!
-//! What the keys and sections mean is not known here.
+//! The modules `node` and `workspace` interpret the keys and sections.
 
 use super::scalar;
 
-/// The file cannot be read, here and for this reason. Lines count from 1.
+/// Why and at which line a file cannot be parsed. The first line is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     pub line: usize,
@@ -17,14 +17,14 @@ impl ParseError {
     }
 }
 
-/// A section's name as we write it, and what else people write. Case does not matter.
+/// The canonical name of a section and the aliases that are accepted. ASCII case of the canonical name is ignored.
 #[derive(Clone, Copy, Debug)]
-pub struct Names {
+pub struct SectionNames {
     pub canonical: &'static str,
     pub aliases: &'static [&'static str],
 }
 
-impl Names {
+impl SectionNames {
     fn matches(&self, heading: &str) -> bool {
         heading.eq_ignore_ascii_case(self.canonical) || self.aliases.contains(&heading)
     }
@@ -32,17 +32,17 @@ impl Names {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// A byte order mark some editors leave.
-    bom: bool,
-    /// Lines end as Windows ends them.
-    crlf: bool,
-    front: Vec<Entry>,
+    /// Whether the file starts with a byte order mark.
+    has_bom: bool,
+    /// Whether lines end with CRLF.
+    has_crlf: bool,
+    front_matter: Vec<Entry>,
     preamble: String,
     sections: Vec<Section>,
-    front_end: usize,
+    front_matter_end: usize,
 }
 
-/// A key with everything up to the next key; comments and blank lines are entries without a key.
+/// A key with all text up to the next key. Comments and blank lines are entries without a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     key: Option<String>,
@@ -68,61 +68,64 @@ impl Document {
             let line = bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
             ParseError::new(line, "not valid UTF-8")
         })?;
-        let (bom, text) = match text.strip_prefix('\u{FEFF}') {
+        let (has_bom, text) = match text.strip_prefix('\u{FEFF}') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         if text.trim().is_empty() {
             return Err(ParseError::new(1, "the file is empty"));
         }
-        // An editor that writes CRLF does so everywhere; in other files a carriage return is content.
-        let crlf = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
-        let normal = if crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
-        let text = normal.as_str();
+        // Editors that write CRLF do so on every line. In other files a carriage return is content.
+        let has_crlf = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+        let normalized = if has_crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
+        let text = normalized.as_str();
         let mut lines = text.split_inclusive('\n');
         if lines.next().map(str::trim_end) != Some("---") {
             return Err(ParseError::new(1, "the front matter is missing; the first line must be ---"));
         }
-        let mut doc = Document { bom, crlf, ..Document::default() };
+        let mut doc = Document { has_bom, has_crlf, ..Document::default() };
         let mut number = 1;
-        let mut closed = false;
+        let mut is_closed = false;
         for line in lines.by_ref() {
             number += 1;
             if line.trim_end() == "---" {
-                closed = true;
+                is_closed = true;
                 break;
             }
             doc.push_front_line(line, number)?;
         }
-        if !closed {
+        if !is_closed {
             return Err(ParseError::new(number, "the front matter has no closing line ---"));
         }
-        // It would swallow whatever is added behind it.
-        if let Some(open) =
-            doc.front.iter().rfind(|entry| entry.key.is_some()).filter(|entry| is_open_flow(&entry.raw))
+        // An unclosed bracket would swallow keys added after it.
+        if let Some(open) = doc
+            .front_matter
+            .iter()
+            .rfind(|entry| entry.key.is_some())
+            .filter(|entry| is_open_flow(&entry.raw))
         {
             return Err(ParseError::new(
                 open.line,
                 "a bracket is not closed; put text that starts with a bracket in quotes",
             ));
         }
-        doc.front_end = number;
+        doc.front_matter_end = number;
         doc.split_body(&lines.collect::<String>());
         Ok(doc)
     }
 
     fn push_front_line(&mut self, line: &str, number: usize) -> Result<(), ParseError> {
         let is_blank = line.trim().is_empty();
-        let continues =
+        let is_continuation =
             !is_blank && (line.starts_with([' ', '\t']) || line.trim_end() == "-" || line.starts_with("- "));
-        let last_key = self.front.iter().rposition(|entry| entry.key.is_some());
+        let last_key = self.front_matter.iter().rposition(|entry| entry.key.is_some());
         if let Some(at) = last_key
-            && (continues || (!is_blank && is_open_flow(&self.front[at].raw)))
+            && (is_continuation || (!is_blank && is_open_flow(&self.front_matter[at].raw)))
         {
             // Blank lines and comments inside a value belong to it.
-            let filler: String = self.front.drain(at + 1..).map(|entry| entry.raw).collect();
-            self.front[at].raw.push_str(&filler);
-            self.front[at].raw.push_str(line);
+            let filler: String = self.front_matter.drain(at + 1..).map(|entry| entry.raw).collect();
+            self.front_matter[at].raw.push_str(&filler);
+            self.front_matter[at].raw.push_str(line);
             return Ok(());
         }
         let is_filler = is_blank || line.starts_with('#');
@@ -131,7 +134,7 @@ impl Document {
             Some((key, rest)) if is_key(key, rest) => Some(key.trim().to_owned()),
             _ => return Err(ParseError::new(number, "expected `key: value`")),
         };
-        self.front.push(Entry { key, raw: line.to_owned(), line: number });
+        self.front_matter.push(Entry { key, raw: line.to_owned(), line: number });
         Ok(())
     }
 
@@ -163,11 +166,11 @@ impl Document {
 
     pub fn render(&self) -> String {
         let mut out = String::new();
-        if self.bom {
+        if self.has_bom {
             out.push('\u{FEFF}');
         }
         out.push_str("---\n");
-        for entry in &self.front {
+        for entry in &self.front_matter {
             out.push_str(&entry.raw);
         }
         out.push_str("---\n");
@@ -179,32 +182,32 @@ impl Document {
             out.push_str(&section.heading);
             out.push_str(&section.body);
         }
-        // A file ends with one line end, however its last section was rendered.
+        // The file ends with a single newline.
         let end = out.trim_end_matches('\n').len();
         if out.len() > end + 1 {
             out.truncate(end + 1);
         }
-        if self.crlf { out.replace('\n', "\r\n") } else { out }
+        if self.has_crlf { out.replace('\n', "\r\n") } else { out }
     }
 
     fn entry(&self, key: &str) -> Option<&Entry> {
-        self.front.iter().find(|entry| entry.key.as_deref() == Some(key))
+        self.front_matter.iter().find(|entry| entry.key.as_deref() == Some(key))
     }
 
-    /// Where a message about this key should point.
+    /// Returns the line of a key, or the end of the front matter if the key is missing.
     pub fn line_of(&self, key: &str) -> usize {
-        self.entry(key).map_or(self.front_end, |entry| entry.line)
+        self.entry(key).map_or(self.front_matter_end, |entry| entry.line)
     }
 
-    /// The value as text.
+    /// Returns the value of a key as text.
     pub fn get(&self, key: &str) -> Option<String> {
         let entry = self.entry(key)?;
         let (_, value) = entry.raw.split_once(':')?;
         Some(scalar::read(value))
     }
 
-    /// The value, or nothing where it says `null`, `~` or nothing.
-    /// For words and numbers, behind which people write comments.
+    /// Returns the value, or `None` if it is empty, `null` or `~`. Strips a comment after the value, so this is for
+    /// words and numbers only.
     pub fn get_nullable(&self, key: &str) -> Option<String> {
         let value = self.get(key)?;
         let value = value.split_once(" #").map_or(value.as_str(), |(value, _)| value).trim();
@@ -235,9 +238,9 @@ impl Document {
     /// Sets a key to text that needs no quoting.
     pub fn set(&mut self, key: &'static str, plain: &str) {
         let raw = format!("{key}: {plain}\n");
-        match self.front.iter_mut().find(|entry| entry.key.as_deref() == Some(key)) {
+        match self.front_matter.iter_mut().find(|entry| entry.key.as_deref() == Some(key)) {
             Some(entry) => entry.raw = raw,
-            None => self.front.push(Entry { key: Some(key.to_owned()), raw, line: 0 }),
+            None => self.front_matter.push(Entry { key: Some(key.to_owned()), raw, line: 0 }),
         }
     }
 
@@ -247,23 +250,23 @@ impl Document {
     }
 
     pub fn unset(&mut self, key: &str) {
-        self.front.retain(|entry| entry.key.as_deref() != Some(key));
+        self.front_matter.retain(|entry| entry.key.as_deref() != Some(key));
     }
 
-    /// The raw body of the first section of that name.
-    pub fn section(&self, names: &Names) -> Option<&str> {
+    /// Returns the raw body of the first section with this name.
+    pub fn section(&self, names: &SectionNames) -> Option<&str> {
         self.sections
             .iter()
             .find(|section| names.matches(section.name()))
             .map(|section| section.body.as_str())
     }
 
-    /// Replaces, adds or (with `None`) removes a section; a new one goes where `order` wants it.
-    pub fn set_section(&mut self, names: &Names, order: &[Names], body: Option<String>) {
+    /// Replaces, adds or (with `None`) removes a section. A new section is inserted according to `order`.
+    pub fn set_section(&mut self, names: &SectionNames, order: &[SectionNames], body: Option<String>) {
         let at = self.sections.iter().position(|section| names.matches(section.name()));
         match (at, body) {
             (Some(at), Some(body)) => self.sections[at].body = body,
-            // A second section of that name would take its place, and what was removed would be another text.
+            // A second section with this name would be read instead, so the first one stays and becomes empty.
             (Some(at), None)
                 if self.sections[at + 1..].iter().any(|section| names.matches(section.name())) =>
             {
@@ -274,7 +277,7 @@ impl Document {
             }
             (None, None) => {}
             (None, Some(body)) => {
-                let at = self.place_for(names, order);
+                let at = self.insert_position(names, order);
                 if let Some(before) = at.checked_sub(1) {
                     end_with_blank_line(&mut self.sections[before].body);
                 } else if !self.preamble.is_empty() {
@@ -283,16 +286,16 @@ impl Document {
                 self.sections.insert(at, Section { heading: format!("## {}\n", names.canonical), body });
             }
         }
-        // Text that was last in the file had no blank line behind it.
+        // The section that was last may end without a newline.
         let last = self.sections.len().saturating_sub(1);
         for section in &mut self.sections[..last] {
             end_with_line(&mut section.body);
         }
     }
 
-    /// Closes the fences that people left open in parts that are not ours, so that they reach into nothing of ours.
-    pub fn close_foreign_fences(&mut self, ours: &[Names]) {
-        // Only the first section of a name is ours.
+    /// Closes unclosed fences in sections that are not in `ours`, so that they do not reach into a section that is.
+    pub fn close_foreign_fences(&mut self, ours: &[SectionNames]) {
+        // Only the first section with a name is ours.
         let mut taken: Vec<bool> = vec![false; ours.len()];
         let mut is_foreign =
             |section: &&mut Section| match ours.iter().position(|names| names.matches(section.name())) {
@@ -309,7 +312,7 @@ impl Document {
         }
     }
 
-    fn place_for(&self, names: &Names, order: &[Names]) -> usize {
+    fn insert_position(&self, names: &SectionNames, order: &[SectionNames]) -> usize {
         let rank = |name: &str| order.iter().position(|names| names.matches(name));
         let mine = rank(names.canonical);
         let earlier = self.sections.iter().rposition(
@@ -336,12 +339,12 @@ fn end_with_blank_line(body: &mut String) {
     }
 }
 
-/// Whatever YAML would take for a key; the colon is followed by a space or by nothing.
+/// Returns whether YAML would read this as a key: the colon is followed by whitespace or ends the line.
 fn is_key(key: &str, rest: &str) -> bool {
     !key.trim().is_empty() && (rest.starts_with([' ', '\t', '\r', '\n']) || rest.is_empty())
 }
 
-/// A list or map in brackets that goes on in the next line.
+/// Returns whether a list or map in brackets continues on the next line.
 fn is_open_flow(raw: &str) -> bool {
     let value = raw.split_once(':').map_or("", |(_, value)| value).trim_start();
     let count = |c: char| value.matches(c).count();
@@ -353,10 +356,10 @@ pub(super) fn line_at(text: &str, at: usize) -> &str {
     &text[at..end]
 }
 
-/// If a code fence opens at the line at `at` and is closed, the place behind its closing line.
+/// Returns the offset after the closing line if a code fence opens at the line at `at` and is closed.
 ///
-/// Only fences in the first column count: list items are indented, so nothing in one can swallow a section. One that
-/// is never closed is not a fence, so a slip of a person's finger swallows nothing either.
+/// Only fences in the first column count: the text of list items is indented, so a fence in an item cannot swallow a
+/// section. A fence that is never closed is ignored, so a typo swallows nothing either.
 pub(super) fn fence_end(text: &str, at: usize) -> Option<usize> {
     let opening = line_at(text, at);
     let (mark, length) = fence_opener(opening)?;
@@ -378,7 +381,7 @@ fn fence_opener(line: &str) -> Option<(char, usize)> {
     (length >= 3 && !(mark == '`' && line[length..].contains('`'))).then_some((mark, length))
 }
 
-/// The first fence that opens in `text` and does not close in it: something behind it might close it.
+/// Returns the first fence in `text` that is not closed there. Text after `text` might close it.
 pub(super) fn open_fence(text: &str) -> Option<String> {
     let mut at = 0;
     while at < text.len() {
@@ -392,8 +395,8 @@ pub(super) fn open_fence(text: &str) -> Option<String> {
     None
 }
 
-/// Moves what would be a heading or a fence out of the first column, where it is only text. For what stood inside of
-/// something that is no longer around it.
+/// Indents headings and fences by one column, so that they are read as text. Used for lines whose surrounding
+/// comment or fence is removed.
 pub(super) fn as_plain_lines(text: &str) -> String {
     let plain = |line: &str| match is_heading(line) || fence_opener(line).is_some() {
         true => format!(" {line}"),
@@ -402,7 +405,7 @@ pub(super) fn as_plain_lines(text: &str) -> String {
     text.split_inclusive('\n').map(plain).collect()
 }
 
-/// Where a section begins.
+/// Returns whether a line starts a section.
 pub(super) fn is_heading(line: &str) -> bool {
     line.starts_with("## ") || line.trim_end() == "##"
 }

@@ -1,53 +1,59 @@
-//! The body of a list section: rules, docs, references, log lines.
+//! Bodies of list sections: rules, docs, references and log entries.
 //!
-//! An entry is a bullet with its indented continuation lines; what cannot be written so is a JSON value behind `!`.
+//! An entry is a bullet with indented continuation lines. An entry that would not read back is written as `!` and a
+//! JSON value.
 
 use serde_json::{Value, json};
 
 use crate::model::{DocReference, LogEntry, Operator, RefStatus, Reference};
 
-/// A piece of the body: an entry, or something between entries that is none (a comment).
+/// A part of the body: an entry, or text between entries (a comment, blank lines).
 struct Chunk {
     raw: String,
     item: Option<String>,
     is_bulleted: bool,
 }
 
-/// The text of every entry.
+/// Returns the text of every entry.
 pub fn items(body: &str) -> Vec<String> {
     chunks(body).into_iter().filter_map(|chunk| chunk.item).collect()
 }
 
-/// The text of every entry that has a bullet, empty ones aside.
-pub fn bulleted(body: &str) -> Vec<String> {
+/// Returns the text of every non-empty entry that has a bullet.
+pub fn bulleted_items(body: &str) -> Vec<String> {
     let bulleted = chunks(body).into_iter().filter(|chunk| chunk.is_bulleted);
     bulleted.filter_map(|chunk| chunk.item).filter(|item| !item.trim().is_empty()).collect()
 }
 
-/// What people wrote between the entries.
+/// Returns the text between the entries.
 pub fn remarks(body: &str) -> String {
     let between = chunks(body).into_iter().filter(|chunk| chunk.item.is_none());
     between.map(|chunk| chunk.raw).filter(|raw| !raw.trim().is_empty()).collect()
 }
 
-/// The new body. Entries that stay keep their bytes; so does what stands between them.
-pub fn rewrite<T: PartialEq>(body: &str, was: &[T], now: &[T], write: impl Fn(&T) -> String) -> String {
+/// Returns the new body. Entries that did not change and text between entries keep their bytes.
+pub fn rewrite<T: PartialEq>(
+    body: &str,
+    old_entries: &[T],
+    new_entries: &[T],
+    write: impl Fn(&T) -> String,
+) -> String {
     let mut out = String::new();
-    let mut old = was.iter();
-    let mut next = now.iter().peekable();
+    let mut old = old_entries.iter();
+    let mut next = new_entries.iter().peekable();
     for chunk in chunks(body) {
         if chunk.item.is_none() {
             out.push_str(&chunk.raw);
             continue;
         }
-        let Some(gone) = old.next() else { continue };
+        let Some(old_entry) = old.next() else { continue };
         match next.peek() {
-            Some(new) if *gone == **new => {
+            Some(new) if *old_entry == **new => {
                 out.push_str(&chunk.raw);
                 next.next();
             }
-            // Replaced where it stood, unless what comes next is an entry from further down that moved up.
-            Some(new) if !now.contains(gone) && !old.clone().any(|later| later == *new) => {
+            // Replaced in place, unless the next entry is an old one that moved up.
+            Some(new) if !new_entries.contains(old_entry) && !old.clone().any(|later| later == *new) => {
                 out.push_str(&write(new));
                 next.next();
             }
@@ -74,7 +80,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
         let text = line.strip_suffix('\n').unwrap_or(line);
         let from_here = rest;
         rest = &rest[line.len()..];
-        // A comment that is never closed is none, or it would hide every entry behind it.
+        // An unclosed comment is read as text; otherwise it would hide every entry after it.
         if in_comment || (text.starts_with("<!--") && from_here.contains("-->")) {
             in_comment = !text.contains("-->");
             chunks.push(Chunk { raw: std::mem::take(&mut blank) + line, item: None, is_bulleted: false });
@@ -87,7 +93,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
         let open = chunks.last_mut().filter(|chunk| chunk.item.is_some());
         let indented = text.strip_prefix("  ").or_else(|| text.strip_prefix('\t'));
         match (open, bullet(text), indented) {
-            // Continuation, blank lines before it included.
+            // A continuation line, with the blank lines before it.
             (Some(Chunk { raw, item: Some(item), .. }), _, Some(inner)) => {
                 raw.push_str(&blank);
                 raw.push_str(line);
@@ -96,7 +102,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
                 item.push_str(inner);
                 blank.clear();
             }
-            // Markdown's lazy continuation.
+            // A lazy continuation line of Markdown.
             (Some(Chunk { raw, item: Some(item), .. }), None, None) if blank.is_empty() => {
                 raw.push_str(line);
                 item.push('\n');
@@ -115,7 +121,7 @@ fn chunks(body: &str) -> Vec<Chunk> {
     chunks
 }
 
-/// What follows `- `, `* `, `+ `, `1. ` or `1) ` in the first column.
+/// Returns the text after `- `, `* `, `+ `, `1. ` or `1) ` in the first column.
 fn bullet(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(['-', '*', '+']).or_else(|| {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -127,8 +133,8 @@ fn bullet(line: &str) -> Option<&str> {
     }
 }
 
-/// One entry as plain Markdown if `same` finds the very thing in it again, else as JSON.
-fn write_item(text: &str, verbatim: impl FnOnce() -> Value, same: impl FnOnce(&str) -> bool) -> String {
+/// Returns an entry as plain Markdown if it reads back as an item that satisfies `is_same`, otherwise as JSON.
+fn write_item(text: &str, verbatim: impl FnOnce() -> Value, is_same: impl FnOnce(&str) -> bool) -> String {
     let mut lines = text.split('\n');
     let mut plain = format!("- {}\n", lines.next().unwrap_or_default());
     for line in lines {
@@ -140,7 +146,7 @@ fn write_item(text: &str, verbatim: impl FnOnce() -> Value, same: impl FnOnce(&s
     }
     let back = items(&format!("{plain}- sentinel\n"));
     match back.as_slice() {
-        [item, sentinel] if sentinel == "sentinel" && same(item) => plain,
+        [item, sentinel] if sentinel == "sentinel" && is_same(item) => plain,
         _ => format!("- !{}\n", verbatim()),
     }
 }
@@ -184,7 +190,7 @@ pub fn write_reference(reference: &Reference) -> String {
     })
 }
 
-/// `[expired] path: description`; the colon of a path is not followed by a space.
+/// Parses `[expired] path: description`. A colon inside a path is not followed by a space.
 pub(crate) fn read_target(item: &str, key: &str) -> (String, String, RefStatus) {
     if let Some(Value::Object(fields)) = verbatim(item) {
         let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -205,7 +211,7 @@ fn target_line(target: &str, description: &str, status: RefStatus) -> String {
     if description.is_empty() { format!("{mark}{target}") } else { format!("{mark}{target}: {description}") }
 }
 
-/// `[2024-01-01 10:00:00] [AI] event`. A line without brackets was written by a person, at no known time.
+/// Parses `[2024-01-01 10:00:00] [AI] event`. An entry without brackets counts as written by a person, without a time.
 pub fn read_log(item: &str) -> LogEntry {
     if let Some(Value::Object(fields)) = verbatim(item) {
         let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -224,7 +230,7 @@ pub fn read_log(item: &str) -> LogEntry {
     LogEntry { timestamp: timestamp.to_owned(), operator, event: event.to_owned() }
 }
 
-/// `[inner] rest`.
+/// Splits `[inner] rest` into `inner` and `rest`.
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let (inner, rest) = text.strip_prefix('[')?.split_once(']')?;
     Some((inner, rest.strip_prefix(' ').unwrap_or(rest)))

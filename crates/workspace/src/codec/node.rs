@@ -1,19 +1,20 @@
-//! `Node.md`.
+//! Reads and writes `Node.md`.
 
-use super::document::{Document, Names, ParseError};
+use super::document::{Document, ParseError, SectionNames};
 use super::{
-    DOCS, Effort, LOG, PROBLEM, list, read_activity, text, write_activity, write_list, write_text, write_time,
+    DOCS, LOG, PROBLEM, RewriteScope, list, read_activity, text, write_activity, write_list,
+    write_optional_integer, write_text,
 };
 use crate::model::{Node, NodeId, NodeRole, NodeStatus, NodeType};
 use crate::state;
 
-const REQUIREMENT: Names = Names { canonical: "Requirement", aliases: &["需求"] };
-const CONCLUSION: Names = Names { canonical: "Conclusion", aliases: &["结论"] };
-const NOTE: Names = Names { canonical: "Note", aliases: &["备注"] };
-const REFERENCES: Names = Names { canonical: "References", aliases: &["引用"] };
-const ORDER: &[Names] = &[REQUIREMENT, CONCLUSION, NOTE, DOCS, REFERENCES, LOG, PROBLEM];
+const REQUIREMENT: SectionNames = SectionNames { canonical: "Requirement", aliases: &["需求"] };
+const CONCLUSION: SectionNames = SectionNames { canonical: "Conclusion", aliases: &["结论"] };
+const NOTE: SectionNames = SectionNames { canonical: "Note", aliases: &["备注"] };
+const REFERENCES: SectionNames = SectionNames { canonical: "References", aliases: &["引用"] };
+const ORDER: &[SectionNames] = &[REQUIREMENT, CONCLUSION, NOTE, DOCS, REFERENCES, LOG, PROBLEM];
 
-/// `id` is the folder's name, which is what everything else refers to.
+/// Reads a node. `id` is the name of its folder, which all references use.
 pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
     let bad = |key: &str, reason: String| ParseError::new(doc.line_of(key), reason);
     let word = |key: &str| doc.get_nullable(key).ok_or_else(|| bad(key, format!("{key} is missing")));
@@ -50,8 +51,8 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
                 .map_err(|_| bad("parentId", format!("parentId {parent:?} is not a node id")))?,
         ),
     };
-    let section = |names: &Names| doc.section(names).map(text::read).unwrap_or_default();
-    let entries = |names: &Names| doc.section(names).map(list::items).unwrap_or_default();
+    let section = |names: &SectionNames| doc.section(names).map(text::read).unwrap_or_default();
+    let entries = |names: &SectionNames| doc.section(names).map(list::items).unwrap_or_default();
     Ok(Node {
         id: id.clone(),
         title: doc.get("title").ok_or_else(|| bad("title", String::from("title is missing")))?,
@@ -75,21 +76,21 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
     })
 }
 
-/// The file for `node`, given what the file was (and the node that was read from it).
-pub fn write_node(was: Option<(&Document, &Node)>, node: &Node) -> String {
-    let text = write(was, node, Effort::Changes);
+/// Returns the file content for `node`. `original` is the current file and the node that was read from it.
+pub fn write_node(original: Option<(&Document, &Node)>, node: &Node) -> String {
+    let text = write(original, node, RewriteScope::Changed);
     let back = Document::parse(text.as_bytes()).and_then(|doc| read_node(&doc, &node.id));
-    if back.as_ref() == Ok(node) { text } else { write(was, node, Effort::Thorough) }
+    if back.as_ref() == Ok(node) { text } else { write(original, node, RewriteScope::Full) }
 }
 
-fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String {
-    let mut doc = was.map(|(doc, _)| doc.clone()).unwrap_or_default();
-    let old = was.map(|(_, node)| node);
+fn write(original: Option<(&Document, &Node)>, node: &Node, scope: RewriteScope) -> String {
+    let mut doc = original.map(|(doc, _)| doc.clone()).unwrap_or_default();
+    let old = original.map(|(_, node)| node);
     let parent = |node: &Node| node.parent_id.as_ref().map_or(String::from("null"), NodeId::to_string);
     let role = |node: &Node| node.role.map_or("null", NodeRole::as_str);
     let changed = |same: fn(&Node, &Node) -> bool| old.is_none_or(|old| !same(old, node));
 
-    if effort == Effort::Thorough {
+    if scope == RewriteScope::Full {
         doc.close_foreign_fences(ORDER);
     }
     if old.is_none() {
@@ -113,14 +114,14 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
     if changed(|a, b| a.isolated == b.isolated) {
         doc.set("isolated", if node.isolated { "true" } else { "false" });
     }
-    write_time(&mut doc, "order", old.and_then(|old| old.order), node.order);
+    write_optional_integer(&mut doc, "order", old.and_then(|old| old.order), node.order);
     if changed(|a, b| a.created_at == b.created_at) {
         doc.set("createdAt", &node.created_at.to_string());
     }
     if changed(|a, b| a.updated_at == b.updated_at) {
         doc.set("updatedAt", &node.updated_at.to_string());
     }
-    write_time(
+    write_optional_integer(
         &mut doc,
         "statusChangedAt",
         old.and_then(|old| old.status_changed_at),
@@ -140,20 +141,20 @@ fn write(was: Option<(&Document, &Node)>, node: &Node, effort: Effort) -> String
 
     let (requirement, note) = old.map_or(("", ""), |old| (old.requirement.as_str(), old.note.as_str()));
     let conclusion = |node: &Node| node.conclusion.clone().unwrap_or_default();
-    write_text(&mut doc, &REQUIREMENT, ORDER, requirement, &node.requirement, effort);
+    write_text(&mut doc, &REQUIREMENT, ORDER, requirement, &node.requirement, scope);
     write_text(
         &mut doc,
         &CONCLUSION,
         ORDER,
         &old.map(conclusion).unwrap_or_default(),
         &conclusion(node),
-        effort,
+        scope,
     );
-    write_text(&mut doc, &NOTE, ORDER, note, &node.note, effort);
+    write_text(&mut doc, &NOTE, ORDER, note, &node.note, scope);
     let docs = old.map_or(&[][..], |old| &old.docs);
     let references = old.map_or(&[][..], |old| &old.references);
-    write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, effort, list::write_doc);
-    write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, effort, list::write_reference);
-    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &node.activity, effort);
+    write_list(&mut doc, &DOCS, ORDER, docs, &node.docs, scope, list::write_doc);
+    write_list(&mut doc, &REFERENCES, ORDER, references, &node.references, scope, list::write_reference);
+    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &node.activity, scope);
     doc.render()
 }

@@ -1,6 +1,7 @@
-//! One front-matter value: plain where that is safe in YAML too, else a JSON string. Reads what people type besides.
+//! Front-matter values. Written plain if any YAML reader accepts that, otherwise as a JSON string. Other YAML styles
+//! (single quotes, block scalars) are read too.
 
-/// What stands behind `key:`, with its continuation lines.
+/// Parses the text after `key:`, including continuation lines.
 pub fn read(raw: &str) -> String {
     let (first, rest) = raw.split_once('\n').unwrap_or((raw, ""));
     let first = first.trim();
@@ -32,15 +33,16 @@ pub fn write(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// Safe without quotes for us and for any YAML reader.
+/// Returns whether any YAML reader reads the value unchanged without quotes.
 fn is_plain(value: &str) -> bool {
-    let starts_badly = value.starts_with(|c: char| c.is_whitespace() || "-?:,[]{}#&*!|>'\"%@`=".contains(c));
-    let means_something_else = matches!(
+    let has_reserved_start =
+        value.starts_with(|c: char| c.is_whitespace() || "-?:,[]{}#&*!|>'\"%@`=".contains(c));
+    let is_reserved_value = matches!(
         value.to_ascii_lowercase().as_str(),
         "" | "null" | "~" | "true" | "false" | "yes" | "no" | "on" | "off" | ".nan" | ".inf"
     ) || value.parse::<f64>().is_ok();
-    !starts_badly
-        && !means_something_else
+    !has_reserved_start
+        && !is_reserved_value
         && !value.contains(": ")
         && !value.contains(" #")
         && !value.ends_with([':', ' '])

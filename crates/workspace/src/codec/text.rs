@@ -1,10 +1,10 @@
-//! The body of a text section, and of `## Problem` with its `### Next TransitionRule`.
+//! Bodies of text sections, and of `## Problem` with its `### Next Step`.
 
 use super::document::{fence_end, is_heading, line_at, open_fence};
 
 const NEXT_STEP: &[&str] = &["next step", "下一步", "下一步计划"];
 
-/// The text without the blank lines around it, or what a verbatim fence holds.
+/// Returns the text without surrounding blank lines, or the content of a verbatim fence.
 pub fn read(body: &str) -> String {
     let text = strip_blank_lines(body);
     verbatim(text).unwrap_or(text).to_owned()
@@ -12,7 +12,7 @@ pub fn read(body: &str) -> String {
 
 pub fn write(text: &str) -> String {
     let plain = format!("\n{text}\n\n");
-    if ends_where_it_should(&plain) && read(&plain) == text { plain } else { write_verbatim(text) }
+    if is_self_contained(&plain) && read(&plain) == text { plain } else { write_verbatim(text) }
 }
 
 fn write_verbatim(text: &str) -> String {
@@ -27,25 +27,25 @@ fn verbatim(text: &str) -> Option<&str> {
     let fence = &text[..length];
     let inner = text[length..].strip_prefix("tanmi\n")?.strip_suffix(fence)?;
     (length >= 3 && fence_end(text, 0) == Some(text.len())).then_some(())?;
-    // "\n" before the closing fence is ours, also when the text is empty.
+    // The newline before the closing fence is part of the fence, even if the text is empty.
     inner.strip_suffix('\n')
 }
 
-/// No heading of the next section inside, and no fence that would swallow it.
-fn ends_where_it_should(body: &str) -> bool {
+/// Returns whether the body contains no section heading and no unclosed fence that would swallow the next section.
+fn is_self_contained(body: &str) -> bool {
     let sentinel = "## Sentinel\n";
-    let whole = format!("{body}{sentinel}");
-    open_fence(body).is_none() && find_line(&whole, is_heading) == Some(body.len())
+    let full = format!("{body}{sentinel}");
+    open_fence(body).is_none() && find_line(&full, is_heading) == Some(body.len())
 }
 
-/// Where the first line that satisfies `is` begins, code fences passed over.
-fn find_line(text: &str, is: impl Fn(&str) -> bool) -> Option<usize> {
+/// Returns the offset of the first line that satisfies `is_match`. Skips code fences.
+fn find_line(text: &str, is_match: impl Fn(&str) -> bool) -> Option<usize> {
     let mut at = 0;
     while at < text.len() {
         let line = line_at(text, at);
         match fence_end(text, at) {
             Some(end) => at = end,
-            None if is(line) => return Some(at),
+            None if is_match(line) => return Some(at),
             None => at += line.len(),
         }
     }
@@ -56,7 +56,7 @@ fn is_next_step(line: &str) -> bool {
     line.strip_prefix("### ").is_some_and(|name| NEXT_STEP.contains(&name.trim().to_lowercase().as_str()))
 }
 
-/// Description and next step; nothing if there is neither.
+/// Returns description and next step, or `None` if both are empty.
 pub fn read_problem(body: &str) -> Option<(String, Option<String>)> {
     let (description, next) = match find_line(body, is_next_step) {
         Some(at) => (read(&body[..at]), read(&body[at + line_at(body, at).len()..])),
@@ -69,7 +69,7 @@ pub fn read_problem(body: &str) -> Option<(String, Option<String>)> {
 pub fn write_problem(description: &str, next_step: Option<&str>) -> String {
     let part = |text: &str| {
         let plain = write(text);
-        // A heading of our own inside the text would end it early.
+        // A next-step heading inside the text would end it early.
         if find_line(&plain, is_next_step).is_some() { write_verbatim(text) } else { plain }
     };
     let mut out = if description.is_empty() { String::from("\n") } else { part(description) };

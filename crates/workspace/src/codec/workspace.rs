@@ -1,16 +1,17 @@
-//! `Workspace.md`.
+//! Reads and writes `Workspace.md`.
 
-use super::document::{Document, Names, ParseError};
-use super::{DOCS, Effort, LOG, PROBLEM, list, read_activity, write_activity, write_list};
+use super::document::{Document, ParseError, SectionNames};
+use super::{DOCS, LOG, PROBLEM, RewriteScope, list, read_activity, write_activity, write_list};
 use crate::model::{NodeId, Workspace, WorkspaceId, WorkspaceStatus};
 
-/// Raised when files are written in a way that older programs would misread. Files without it are older than the number.
+/// The version of the file format. It is raised when older programs would misread the files. Files without a version
+/// predate the key.
 const FORMAT: i64 = 1;
 
-const RULES: Names = Names { canonical: "Rules", aliases: &["规则"] };
-const ORDER: &[Names] = &[RULES, DOCS, LOG, PROBLEM];
+const RULES: SectionNames = SectionNames { canonical: "Rules", aliases: &["规则"] };
+const ORDER: &[SectionNames] = &[RULES, DOCS, LOG, PROBLEM];
 
-/// `id` is the folder's name.
+/// Reads a workspace. `id` is the name of its folder.
 pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, ParseError> {
     let bad = |key: &str, reason: String| ParseError::new(doc.line_of(key), reason);
     if let Some(written) = doc.get_nullable("id")
@@ -37,7 +38,7 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
                 .map_err(|_| bad("focusedNodeId", format!("focusedNodeId {raw:?} is not a node id")))?,
         ),
     };
-    let entries = |names: &Names| doc.section(names).map(list::items).unwrap_or_default();
+    let entries = |names: &SectionNames| doc.section(names).map(list::items).unwrap_or_default();
     Ok(Workspace {
         id: id.clone(),
         name: doc.get("name").ok_or_else(|| bad("name", String::from("name is missing")))?,
@@ -52,20 +53,20 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
     })
 }
 
-/// The file for `workspace`, given what the file was (and the workspace that was read from it).
-pub fn write_workspace(was: Option<(&Document, &Workspace)>, workspace: &Workspace) -> String {
-    let text = write(was, workspace, Effort::Changes);
+/// Returns the file content for `workspace`. `original` is the current file and the workspace that was read from it.
+pub fn write_workspace(original: Option<(&Document, &Workspace)>, workspace: &Workspace) -> String {
+    let text = write(original, workspace, RewriteScope::Changed);
     let back = Document::parse(text.as_bytes()).and_then(|doc| read_workspace(&doc, &workspace.id));
-    if back.as_ref() == Ok(workspace) { text } else { write(was, workspace, Effort::Thorough) }
+    if back.as_ref() == Ok(workspace) { text } else { write(original, workspace, RewriteScope::Full) }
 }
 
-fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Effort) -> String {
-    let mut doc = was.map(|(doc, _)| doc.clone()).unwrap_or_default();
-    let old = was.map(|(_, workspace)| workspace);
+fn write(original: Option<(&Document, &Workspace)>, workspace: &Workspace, scope: RewriteScope) -> String {
+    let mut doc = original.map(|(doc, _)| doc.clone()).unwrap_or_default();
+    let old = original.map(|(_, workspace)| workspace);
     let focus = |ws: &Workspace| ws.focused_node_id.as_ref().map_or(String::from("null"), NodeId::to_string);
     let changed = |same: fn(&Workspace, &Workspace) -> bool| old.is_none_or(|old| !same(old, workspace));
 
-    if effort == Effort::Thorough {
+    if scope == RewriteScope::Full {
         doc.close_foreign_fences(ORDER);
     }
     if old.is_none() {
@@ -81,7 +82,7 @@ fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Ef
     if changed(|a, b| a.status == b.status) {
         doc.set("status", workspace.status.as_str());
     }
-    // Computed, so whatever a person's edit left there is put right by the next write.
+    // The hash is computed, so each write corrects a value that an edit of the rules made stale.
     let hash = workspace.rules_hash();
     if doc.get("rulesHash").is_none_or(|written| written != hash) {
         doc.set_text("rulesHash", &hash);
@@ -97,8 +98,8 @@ fn write(was: Option<(&Document, &Workspace)>, workspace: &Workspace, effort: Ef
     }
     let rules = old.map_or(&[][..], |old| &old.rules);
     let docs = old.map_or(&[][..], |old| &old.docs);
-    write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, effort, list::write_rule);
-    write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, effort, list::write_doc);
-    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &workspace.activity, effort);
+    write_list(&mut doc, &RULES, ORDER, rules, &workspace.rules, scope, list::write_rule);
+    write_list(&mut doc, &DOCS, ORDER, docs, &workspace.docs, scope, list::write_doc);
+    write_activity(&mut doc, ORDER, old.map(|old| &old.activity), &workspace.activity, scope);
     doc.render()
 }

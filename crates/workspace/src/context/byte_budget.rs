@@ -1,4 +1,4 @@
-//! A purse of bytes from which the texts of a context are paid, and the list of what it could not pay for.
+//! The byte budget of a context, and the list of texts that did not fit.
 
 use serde::Serialize;
 use tanmi_base::text;
@@ -7,20 +7,20 @@ use super::{ChainNode, ContextLimits, active, doc_size};
 use crate::model::{LogEntry, Node, Problem};
 use crate::ops::EARLIER_CONCLUSION;
 
-/// Something that is there but was not shown.
+/// A text or list entries that were left out of the context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Omission {
     /// A node id, or `workspace`.
     pub of: String,
     pub what: &'static str,
-    /// Entries of a list, or bytes of a text.
+    /// Number of list entries or of bytes of a text.
     pub count: usize,
 }
 
 pub struct ByteBudget {
     left: usize,
-    /// No single text may eat everything.
+    /// Maximum bytes of a single text.
     share: usize,
     log_entries: usize,
     pub omitted: Vec<Omission>,
@@ -32,7 +32,7 @@ impl ByteBudget {
         ByteBudget { left: limits.max_bytes, share, log_entries: limits.log_entries, omitted: Vec::new() }
     }
 
-    pub fn note(&mut self, of: &str, what: &'static str, count: usize) {
+    pub fn note_omission(&mut self, of: &str, what: &'static str, count: usize) {
         if count == 0 {
             return;
         }
@@ -42,8 +42,8 @@ impl ByteBudget {
         }
     }
 
-    /// The texts of a list, each cut to its share, so that one long entry does not hide all the others.
-    pub fn shares<T>(
+    /// Truncates each text of a list to a share of the budget, so that one long entry does not displace the others.
+    pub fn cut_to_shares<T>(
         &mut self,
         of: &str,
         what: &'static str,
@@ -54,52 +54,52 @@ impl ByteBudget {
         for entry in list {
             let text = text(entry);
             if text.len() > share {
-                self.note(of, what, 1);
+                self.note_omission(of, what, 1);
                 *text = text::cut(text, share);
             }
         }
     }
 
-    /// A text, cut at a sentence if it is too long.
+    /// Returns a text, truncated at a sentence if it is too long.
     pub fn text(&mut self, of: &str, what: &'static str, text: String) -> String {
-        let room = self.left.min(self.share);
-        if text.len() <= room {
+        let available = self.left.min(self.share);
+        if text.len() <= available {
             self.left -= text.len();
             return text;
         }
-        let kept = if room < 80 { String::new() } else { text::cut(&text, room) };
+        let kept = if available < 80 { String::new() } else { text::cut(&text, available) };
         self.left -= kept.len();
-        self.note(of, what, text.len() - kept.len().min(text.len()));
+        self.note_omission(of, what, text.len() - kept.len().min(text.len()));
         kept
     }
 
-    /// As many of the first entries as fit.
-    pub fn first<T>(
+    /// Returns as many of the first entries as fit.
+    pub fn take_first<T>(
         &mut self,
         of: &str,
         what: &'static str,
         list: Vec<T>,
         size: impl Fn(&T) -> usize,
     ) -> Vec<T> {
-        let count = self.fitting(list.iter().map(&size));
-        self.note(of, what, list.len() - count);
+        let count = self.count_fitting(list.iter().map(&size));
+        self.note_omission(of, what, list.len() - count);
         list.into_iter().take(count).collect()
     }
 
-    /// As many of the last entries as fit.
-    pub fn last<T>(
+    /// Returns as many of the last entries as fit.
+    pub fn take_last<T>(
         &mut self,
         of: &str,
         what: &'static str,
         mut list: Vec<T>,
         size: impl Fn(&T) -> usize,
     ) -> Vec<T> {
-        let count = self.fitting(list.iter().rev().map(&size));
-        self.note(of, what, list.len() - count);
+        let count = self.count_fitting(list.iter().rev().map(&size));
+        self.note_omission(of, what, list.len() - count);
         list.split_off(list.len() - count)
     }
 
-    fn fitting(&mut self, sizes: impl Iterator<Item = usize>) -> usize {
+    fn count_fitting(&mut self, sizes: impl Iterator<Item = usize>) -> usize {
         let mut count = 0;
         for size in sizes {
             if size > self.left {
@@ -125,14 +125,14 @@ impl ByteBudget {
         let problem = node.activity.problem.clone().map(|problem| self.problem(of, problem));
         let conclusion = node.conclusion.clone().map(|text| self.text(of, "conclusion", text));
         let note = self.text(of, "note", node.note.clone());
-        let docs = self.first(of, "docs", active(&node.docs), doc_size);
+        let docs = self.take_first(of, "docs", active(&node.docs), doc_size);
         let mut log: Vec<LogEntry> =
-            node.activity.log.iter().filter(|entry| !is_retired(entry)).cloned().collect();
+            node.activity.log.iter().filter(|entry| !is_earlier_conclusion(entry)).cloned().collect();
         let older = log.len().saturating_sub(self.log_entries);
         log.drain(..older);
-        self.shares(of, "log", &mut log, |entry| &mut entry.event);
-        let log = self.last(of, "log", log, |entry| entry.event.len() + 30);
-        self.note(of, "log", older);
+        self.cut_to_shares(of, "log", &mut log, |entry| &mut entry.event);
+        let log = self.take_last(of, "log", log, |entry| entry.event.len() + 30);
+        self.note_omission(of, "log", older);
         ChainNode {
             id: node.id.clone(),
             title: node.title.clone(),
@@ -151,7 +151,7 @@ impl ByteBudget {
     }
 }
 
-/// A conclusion that no longer holds is kept in the log for people; an agent is not told of it.
-fn is_retired(entry: &LogEntry) -> bool {
+/// Returns whether a log entry keeps an earlier conclusion. Such entries are for people and not for agents.
+fn is_earlier_conclusion(entry: &LogEntry) -> bool {
     entry.event.starts_with(EARLIER_CONCLUSION.0) || entry.event.starts_with(EARLIER_CONCLUSION.1)
 }

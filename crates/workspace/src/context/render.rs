@@ -1,4 +1,4 @@
-//! A context as Markdown for people, in both languages.
+//! Renders a context as Markdown for people, in Chinese or English.
 
 use std::fmt::Write;
 

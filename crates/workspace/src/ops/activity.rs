@@ -1,9 +1,9 @@
-//! Logs and problems, of a node or of the workspace itself.
+//! Operations on the log and the problem of a node or of the workspace.
 
 use super::*;
 use crate::limits;
 
-/// Whose log and problem.
+/// The owner of a log and a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Workspace,
@@ -11,7 +11,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// `workspace`, `root` or `node-…`.
+    /// Parses `workspace`, `root` or `node-…`.
     pub fn parse(raw: &str) -> Result<Target> {
         if raw == "workspace" { Ok(Target::Workspace) } else { Ok(Target::Node(NodeId::parse(raw)?)) }
     }
@@ -39,7 +39,7 @@ fn edit(
     op: &OpContext,
     change: impl FnOnce(&mut Activity),
 ) -> Result<Activity> {
-    let mut workspace = writable(tx)?;
+    let mut workspace = writable_workspace(tx)?;
     match target {
         Target::Workspace => {
             change(&mut workspace.activity);
@@ -60,7 +60,7 @@ fn edit(
 }
 
 pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, op: &OpContext) -> Result<LogEntry> {
-    limits::filled_line("log", event)?;
+    limits::check_filled_line("log", event)?;
     let entry = LogEntry::new(op.now, op.operator, event);
     let line = entry.clone();
     edit(tx, target, op, |activity| {
@@ -72,8 +72,9 @@ pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, op: &OpContext)
 
 #[derive(Clone, Debug, Default)]
 pub struct ProblemChange {
-    /// A new description replaces the whole problem; without one the old stays.
+    /// The new description. `None` keeps the old one.
     pub description: Option<String>,
+    /// The new next step. `None` removes the old one.
     pub next_step: Option<String>,
 }
 
@@ -83,12 +84,12 @@ pub fn update_problem(
     change: ProblemChange,
     op: &OpContext,
 ) -> Result<Problem> {
-    let filled = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
-    if !filled(&change.description) && !filled(&change.next_step) {
+    let is_filled = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
+    if !is_filled(&change.description) && !is_filled(&change.next_step) {
         return Err(Error::Empty { field: "description" });
     }
-    limits::text("description", change.description.as_deref().unwrap_or_default())?;
-    limits::text("nextStep", change.next_step.as_deref().unwrap_or_default())?;
+    limits::check_text("description", change.description.as_deref().unwrap_or_default())?;
+    limits::check_text("nextStep", change.next_step.as_deref().unwrap_or_default())?;
     let activity = edit(tx, target, op, |activity| {
         let old = activity.problem.take();
         let description = match change.description {
@@ -101,13 +102,13 @@ pub fn update_problem(
     activity.problem.ok_or(Error::Empty { field: "description" })
 }
 
-/// Removes the problem; the second time nothing happens. Says what was there.
+/// Removes the problem and returns it. Does nothing if there is none.
 pub fn clear_problem(tx: &mut dyn Tx, target: &Target, op: &OpContext) -> Result<Option<Problem>> {
-    let was = read_activity(tx, target)?.problem;
-    if was.is_some() {
+    let removed = read_activity(tx, target)?.problem;
+    if removed.is_some() {
         edit(tx, target, op, |activity| activity.problem = None)?;
     } else {
-        writable(tx)?;
+        writable_workspace(tx)?;
     }
-    Ok(was)
+    Ok(removed)
 }

@@ -1,4 +1,4 @@
-//! Listing the tree: in its order, page by page, no deeper and no longer than asked.
+//! Lists the tree in order, page by page, with limits for depth and length.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use super::*;
 #[derive(Clone, Debug)]
 pub struct ListQuery {
     pub under: NodeId,
-    /// Levels below `under`; 0 is that node alone.
+    /// Levels below `under`; 0 lists that node only.
     pub depth: Option<usize>,
-    /// Only these; empty means all.
+    /// Lists only nodes with these statuses; empty means all.
     pub statuses: Vec<NodeStatus>,
-    /// Only those whose title has all of these words, in any case.
+    /// Lists only nodes whose title contains all of these lower-case words. Case is ignored.
     pub words: Vec<String>,
     pub limit: usize,
-    /// The last node of the page before.
+    /// The last node of the previous page.
     pub after: Option<NodeId>,
 }
 
@@ -34,18 +34,18 @@ impl Default for ListQuery {
 }
 
 impl ListQuery {
-    /// What somebody typed, as words to look for.
+    /// Splits a search text into lower-case words.
     pub fn words_of(typed: &str) -> Vec<String> {
         typed.split_whitespace().map(str::to_lowercase).collect()
     }
 
-    fn wants(&self, brief: &NodeBrief) -> bool {
+    fn matches(&self, brief: &NodeBrief) -> bool {
         let has_status = self.statuses.is_empty() || self.statuses.contains(&brief.status);
-        has_status && (self.words.is_empty() || has_all(&brief.title.to_lowercase(), &self.words))
+        has_status && (self.words.is_empty() || contains_all(&brief.title.to_lowercase(), &self.words))
     }
 }
 
-fn has_all(title: &str, words: &[String]) -> bool {
+fn contains_all(title: &str, words: &[String]) -> bool {
     words.iter().all(|word| title.contains(word.as_str()))
 }
 
@@ -54,7 +54,7 @@ pub struct ListRow {
     pub depth: usize,
     #[serde(flatten)]
     pub node: NodeBrief,
-    /// Children it has, shown or not.
+    /// Number of children, whether or not they are in the list.
     pub children: u64,
     #[serde(skip)]
     pub is_last: bool,
@@ -64,39 +64,39 @@ pub struct ListRow {
 #[serde(rename_all = "camelCase")]
 pub struct NodePage {
     pub nodes: Vec<ListRow>,
-    /// Give this as `after` for what follows.
+    /// The value of `after` for the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_after: Option<NodeId>,
 }
 
-/// One level of the walk: a parent whose children are taken in order.
+/// One level of the tree walk: a parent whose children are visited in order.
 struct Level {
     parent: NodeId,
     after: Option<crate::store::SiblingPosition>,
     ready: std::collections::VecDeque<NodeBrief>,
-    exhausted: bool,
+    is_exhausted: bool,
 }
 
 impl Level {
     fn new(parent: NodeId, after: Option<crate::store::SiblingPosition>) -> Level {
-        Level { parent, after, ready: Default::default(), exhausted: false }
+        Level { parent, after, ready: Default::default(), is_exhausted: false }
     }
 
-    fn fill(&mut self, tx: &dyn Tx, want: usize) -> Result<()> {
-        // One more than is taken now, so that the last child is known as such.
-        while self.ready.len() < 2 && !self.exhausted {
-            let page = tx.children(&self.parent, self.after.as_ref(), want.clamp(2, 256))?;
+    fn fill(&mut self, tx: &dyn Tx, page_size: usize) -> Result<()> {
+        // One child more than needed, so that the last child can be recognized.
+        while self.ready.len() < 2 && !self.is_exhausted {
+            let page = tx.children(&self.parent, self.after.as_ref(), page_size.clamp(2, 256))?;
             match page.last() {
                 Some(last) => self.after = Some(last.position.clone()),
-                None => self.exhausted = true,
+                None => self.is_exhausted = true,
             }
             self.ready.extend(page);
         }
         Ok(())
     }
 
-    fn next(&mut self, tx: &dyn Tx, want: usize) -> Result<Option<(NodeBrief, bool)>> {
-        self.fill(tx, want)?;
+    fn next(&mut self, tx: &dyn Tx, page_size: usize) -> Result<Option<(NodeBrief, bool)>> {
+        self.fill(tx, page_size)?;
         let next = self.ready.pop_front();
         Ok(next.map(|brief| (brief, self.ready.is_empty())))
     }
@@ -104,20 +104,20 @@ impl Level {
 
 pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
     let top = existing_brief(tx, "parentId", &query.under)?;
-    let wanted = |brief: &NodeBrief| query.wants(brief);
+    let is_match = |brief: &NodeBrief| query.matches(brief);
     let mut rows: Vec<ListRow> = Vec::new();
     let mut levels = match &query.after {
         None => {
-            if wanted(&top) {
+            if is_match(&top) {
                 let children = tx.status_counts(&top.id)?.total();
                 rows.push(ListRow { depth: 0, node: top.clone(), children, is_last: true });
             }
             vec![Level::new(top.id.clone(), None)]
         }
-        Some(after) => levels_behind(tx, &query.under, after, query.depth)?,
+        Some(after) => levels_after(tx, &query.under, after, query.depth)?,
     };
     let mut visited: BTreeSet<NodeId> = BTreeSet::new();
-    // One more than asked tells whether there is a next page.
+    // One row more than the limit shows that there is a next page.
     while rows.len() <= query.limit {
         let depth = levels.len();
         let Some(level) = levels.last_mut() else { break };
@@ -127,27 +127,27 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
             levels.pop();
             continue;
         };
-        // A ring edited into the files must not be walked forever.
+        // A cycle, which manual edits of files can create, must not cause an endless walk.
         if !visited.insert(brief.id.clone()) {
             continue;
         }
         let children = tx.status_counts(&brief.id)?.total();
-        if wanted(&brief) {
+        if is_match(&brief) {
             rows.push(ListRow { depth, node: brief.clone(), children, is_last });
         }
-        // By what is there and not by its type: that of a damaged node is not known.
+        // The type is not checked because that of a damaged node is unknown.
         if children > 0 {
             levels.push(Level::new(brief.id, None));
         }
     }
-    let more = rows.len() > query.limit;
+    let has_more = rows.len() > query.limit;
     rows.truncate(query.limit);
-    let next_after = rows.last().filter(|_| more).map(|row| row.node.id.clone());
+    let next_after = rows.last().filter(|_| has_more).map(|row| row.node.id.clone());
     Ok(NodePage { nodes: rows, next_after })
 }
 
-/// The open levels of a walk that has just shown `after`: each ancestor continues behind the child it was in.
-fn levels_behind(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usize>) -> Result<Vec<Level>> {
+/// Returns the open levels of a walk that just listed `after`. Each ancestor continues after the child on the path.
+fn levels_after(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usize>) -> Result<Vec<Level>> {
     let last = existing_brief(tx, "after", after)?;
     let mut chain = vec![last];
     chain.extend(ancestors(tx, after)?);

@@ -1,4 +1,4 @@
-//! Nodes: create, change, move, delete, reference.
+//! Operations that create, change, move, delete and reference nodes.
 
 use serde::Serialize;
 use serde_json::json;
@@ -7,12 +7,12 @@ use super::workspace::{ListEdit, check_docs, check_docs_edit};
 use super::*;
 use crate::limits;
 
-/// How strictly a caller must show that it knows the rules.
+/// Whether a caller must prove with the rules hash that it read the workspace rules.
 #[derive(Clone, Debug)]
 pub enum RulesCheck {
-    /// An agent: with rules present, the hash must be given and right.
+    /// For agents: if the workspace has rules, the current hash is required.
     Required(Option<String>),
-    /// A person: checked if given.
+    /// For people: the hash is checked only if it is given.
     IfGiven(Option<String>),
 }
 
@@ -29,12 +29,12 @@ pub struct NewNode {
     pub rules_check: RulesCheck,
 }
 
-/// Creates a node; the second part is what that made of its ancestors.
+/// Creates a node. Also returns the status changes of its ancestors.
 pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Node, Vec<StatusChange>)> {
-    let workspace = writable(tx)?;
-    limits::title("title", &new.title)?;
-    limits::text("requirement", &new.requirement)?;
-    limits::text("note", &new.note)?;
+    let workspace = writable_workspace(tx)?;
+    limits::check_title("title", &new.title)?;
+    limits::check_text("requirement", &new.requirement)?;
+    limits::check_text("note", &new.note)?;
     check_docs(&new.docs)?;
     check_rules_hash(&workspace, &new.rules_check)?;
     check_parent(tx, &new.parent_id)?;
@@ -67,15 +67,15 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
         activity: Activity::default(),
     };
     tx.put_node(node.clone())?;
-    let changes = child_appeared(tx, &new.parent_id, Appearance::New, op)?;
+    let changes = propagate_child_appearance(tx, &new.parent_id, Appearance::New, op)?;
     Ok((node, changes))
 }
 
 fn check_rules_hash(workspace: &Workspace, check: &RulesCheck) -> Result<()> {
     let hash = workspace.rules_hash();
     let (RulesCheck::Required(given) | RulesCheck::IfGiven(given)) = check;
-    let is_excused = matches!(check, RulesCheck::IfGiven(None));
-    if hash.is_empty() || is_excused || given.as_ref() == Some(&hash) {
+    let is_exempt = matches!(check, RulesCheck::IfGiven(None));
+    if hash.is_empty() || is_exempt || given.as_ref() == Some(&hash) {
         return Ok(());
     }
     Err(Error::RulesHashMismatch { given: given.clone(), rules: workspace.rules.clone(), hash })
@@ -86,11 +86,11 @@ pub struct NodeChange {
     pub title: Option<String>,
     pub requirement: Option<String>,
     pub note: Option<String>,
-    /// `Some(None)` takes the role away.
+    /// `Some(None)` removes the role.
     pub role: Option<Option<NodeRole>>,
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
-    /// The versions that this may be a change of; another one is refused.
+    /// The versions that this change applies to; any other version is rejected.
     pub expects: Option<Vec<String>>,
 }
 
@@ -106,22 +106,22 @@ impl NodeChange {
 }
 
 pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, op: &OpContext) -> Result<Node> {
-    writable(tx)?;
+    writable_workspace(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
     if change.expects.is_some_and(|versions| !versions.contains(&node.version())) {
         return Err(Error::Outdated { version: node.version(), current: Box::new(json!(node)) });
     }
-    let was = node.clone();
+    let old = node.clone();
     if let Some(title) = change.title {
-        limits::title("title", &title)?;
+        limits::check_title("title", &title)?;
         node.title = title;
     }
     if let Some(requirement) = change.requirement {
-        limits::text("requirement", &requirement)?;
+        limits::check_text("requirement", &requirement)?;
         node.requirement = requirement;
     }
     if let Some(note) = change.note {
-        limits::text("note", &note)?;
+        limits::check_text("note", &note)?;
         node.note = note;
     }
     if let Some(role) = change.role {
@@ -132,28 +132,28 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, op: &OpCont
     }
     check_docs_edit(&change.docs)?;
     change.docs.apply("docs", &mut node.docs, |doc| doc.path.as_str())?;
-    limits::list("docs", node.docs.len())?;
-    if node != was {
+    limits::check_list("docs", node.docs.len())?;
+    if node != old {
         node.updated_at = op.now;
         tx.put_node(node.clone())?;
     }
     Ok(node)
 }
 
-/// Moves a node with everything below it to the end of another parent's children.
+/// Moves a node with all descendants to the end of the children of another parent.
 pub fn move_node(
     tx: &mut dyn Tx,
     id: &NodeId,
     parent: &NodeId,
     op: &OpContext,
 ) -> Result<(Node, Vec<StatusChange>)> {
-    writable(tx)?;
+    writable_workspace(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "move" });
     }
     let mut node = existing_node(tx, "nodeId", id)?;
-    let above = ancestors(tx, parent)?;
-    if parent == id || above.iter().any(|ancestor| ancestor.id == *id) {
+    let parent_ancestors = ancestors(tx, parent)?;
+    if parent == id || parent_ancestors.iter().any(|ancestor| ancestor.id == *id) {
         return Err(Error::MoveIntoSelf { node: id.clone(), parent: parent.clone() });
     }
     if node.status.is_done() {
@@ -164,27 +164,27 @@ pub fn move_node(
     } else {
         check_parent(tx, parent)?;
     }
-    if above.len() + 1 + height(tx, id)? > limits::DEPTH {
+    if parent_ancestors.len() + 1 + height(tx, id)? > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
     let old_parent = node.parent_id.replace(parent.clone());
     node.order = Some(tx.last_order(parent)? + 1);
     node.updated_at = op.now;
-    let unfinished = !node.status.is_done();
+    let is_unfinished = !node.status.is_done();
     tx.put_node(node.clone())?;
     let mut changes = Vec::new();
     if old_parent.as_ref() != Some(parent) {
-        if let Some(old) = old_parent {
-            changes.extend(child_removed(tx, &old, op)?);
+        if let Some(old_parent) = old_parent {
+            changes.extend(propagate_child_removal(tx, &old_parent, op)?);
         }
-        if unfinished {
-            changes.extend(child_appeared(tx, parent, Appearance::New, op)?);
+        if is_unfinished {
+            changes.extend(propagate_child_appearance(tx, parent, Appearance::New, op)?);
         }
     }
     Ok((node, changes))
 }
 
-/// Levels below a node.
+/// Returns the number of levels below a node.
 fn height(tx: &dyn Tx, id: &NodeId) -> Result<usize> {
     let mut level = vec![id.clone()];
     let mut height = 0;
@@ -208,34 +208,34 @@ pub struct DeletedSubtree {
     pub node_id: NodeId,
     pub title: String,
     pub parent_id: Option<NodeId>,
-    /// The node and everything below it.
+    /// Number of deleted nodes, including descendants.
     pub count: usize,
     #[serde(skip)]
     pub ids: Vec<NodeId>,
     pub status_changes: Vec<StatusChange>,
 }
 
-/// Removes a node with everything below it.
+/// Removes a node with all descendants.
 pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<DeletedSubtree> {
-    let workspace = writable(tx)?;
+    let workspace = writable_workspace(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "delete" });
     }
     let node = existing_brief(tx, "nodeId", id)?;
     if node.damage.is_some() {
-        // Says where and why.
+        // Fails with the path, line and reason of the damage.
         tx.node(id)?;
     }
     let mut ids = vec![id.clone()];
     ids.extend(descendants(tx, id)?.into_iter().map(|brief| brief.id));
-    for gone in &ids {
-        tx.remove_node(gone)?;
+    for id in &ids {
+        tx.remove_node(id)?;
     }
     let status_changes = match &node.parent_id {
-        Some(parent) => child_removed(tx, parent, op)?,
+        Some(parent) => propagate_child_removal(tx, parent, op)?,
         None => Vec::new(),
     };
-    // A focus on something that is gone is nobody's wish, whoever set it.
+    // The workspace must not focus a deleted node, even if the caller does not move the focus.
     if workspace.focused_node_id.as_ref().is_some_and(|focus| ids.contains(focus)) {
         let op = OpContext { moves_focus: true, ..*op };
         move_focus(tx, node.parent_id.clone(), &op)?;
@@ -252,7 +252,7 @@ pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<Delet
 
 #[derive(Clone, Debug)]
 pub enum ReferenceEdit {
-    /// Adds, or gives an existing one a new description and makes it active.
+    /// Adds a reference, or updates the description of an existing one and activates it.
     Add {
         description: String,
     },
@@ -261,7 +261,7 @@ pub enum ReferenceEdit {
     Activate,
 }
 
-/// Changes one of a node's references; `target` is a node id or the path of a document.
+/// Changes a reference of a node. `target` is a node id or the path of a doc.
 pub fn edit_reference(
     tx: &mut dyn Tx,
     id: &NodeId,
@@ -269,14 +269,14 @@ pub fn edit_reference(
     edit: ReferenceEdit,
     op: &OpContext,
 ) -> Result<Node> {
-    writable(tx)?;
-    limits::filled_line("targetId", target)?;
+    writable_workspace(tx)?;
+    limits::check_filled_line("targetId", target)?;
     let mut node = existing_node(tx, "nodeId", id)?;
     let at = node.references.iter().position(|reference| reference.target_id == target);
     let missing = || Error::ReferenceNotFound { target: target.to_owned() };
     match edit {
         ReferenceEdit::Add { description } => {
-            limits::line("description", &description)?;
+            limits::check_line("description", &description)?;
             if let Ok(to) = NodeId::parse(target) {
                 existing_brief(tx, "targetId", &to)?;
                 if to == *id {
@@ -292,7 +292,7 @@ pub fn edit_reference(
                 Some(at) => node.references[at] = reference,
                 None => node.references.push(reference),
             }
-            limits::list("references", node.references.len())?;
+            limits::check_list("references", node.references.len())?;
         }
         ReferenceEdit::Remove => {
             node.references.remove(at.ok_or_else(missing)?);

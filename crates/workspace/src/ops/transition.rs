@@ -1,4 +1,4 @@
-//! One step of a node's state machine, with everything that follows from it.
+//! Transitions of nodes and their effects on claims, conclusions, ancestors and focus.
 
 use serde::Serialize;
 
@@ -16,16 +16,16 @@ pub struct TransitionRequest {
     pub claimant: Claimant,
 }
 
-/// Who takes the step, and what is known of whoever is at work on the node.
+/// The session that requests a transition, and whether the current holder of the node is active.
 #[derive(Clone, Debug, Default)]
 pub struct Claimant {
-    /// Nobody's, if a person without a session takes it.
+    /// `None` if a user without a session requests the transition.
     pub session: Option<String>,
-    /// The subagent that does it.
+    /// The subagent that works on the node.
     pub agent: Option<String>,
-    /// Take the node even from a session that is at work on it.
+    /// Takes over the node even if its holder is active.
     pub force: bool,
-    /// Whether the session that started the node shows signs of life.
+    /// Whether the session that holds the node is active.
     pub holder_is_live: bool,
 }
 
@@ -39,91 +39,91 @@ pub struct Transition {
     pub action: Action,
     pub from: NodeStatus,
     pub to: NodeStatus,
-    /// Where the caller's attention goes now: the node itself when it starts, its parent when it is done.
+    /// The node to focus next: the node itself when it starts, its parent when it is done.
     pub focus: Option<NodeId>,
-    /// Whether the focus, of the workspace or of the session that took the step, went there.
+    /// Whether the focus of the workspace or of the calling session moved there.
     #[serde(skip)]
     pub focus_moved: bool,
-    /// What is still wrong with a node that is done all the same.
+    /// The open problem of a node that was completed anyway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_problem: Option<String>,
-    /// What the ancestors became because of it.
+    /// Status changes of ancestors that the transition caused.
     pub status_changes: Vec<StatusChange>,
-    /// What an `info_collection` node brought into the workspace.
+    /// What an `info_collection` node added to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collected: Option<CollectedInfo>,
-    /// The actions that are possible from here.
+    /// The actions that are legal now.
     pub allowed: Vec<Action>,
 }
 
 pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, op: &OpContext) -> Result<Transition> {
-    let workspace = writable(tx)?;
+    let workspace = writable_workspace(tx)?;
     let TransitionRequest { node_id, action, conclusion, claimant } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
     if action == Action::Start && is_held_by_another(&node, &claimant)? {
         return take_over(tx, node, claimant, &workspace, op);
     }
     let has_children = tx.status_counts(&node_id)?.total() > 0;
-    let step = legal_transition(tx, &node, action, has_children)?;
-    check_conclusion(&node, action, step.needs, conclusion.as_deref())?;
-    let again = matches!(action, Action::Reopen | Action::Retry);
-    if let Some(parent) = node.parent_id.as_ref().filter(|_| again) {
+    let rule = legal_transition(tx, &node, action, has_children)?;
+    check_conclusion(&node, action, rule.needs, conclusion.as_deref())?;
+    let is_reopening = matches!(action, Action::Reopen | Action::Retry);
+    if let Some(parent) = node.parent_id.as_ref().filter(|_| is_reopening) {
         check_parent(tx, parent)?;
     }
 
     let from = node.status;
     let lang = lang_of(&workspace);
-    node.status = step.to;
+    node.status = rule.to;
     node.status_changed_at = Some(op.now);
     node.updated_at = op.now;
-    if step.to.is_done() {
+    if rule.to.is_done() {
         (node.started_by, node.agent) = (None, None);
     } else if action != Action::Submit {
         (node.started_by, node.agent) = (claimant.session, claimant.agent);
     }
-    // A step without a conclusion still has its reason, if one was given.
-    let remark = conclusion.as_deref().filter(|text| !step.needs.conclusion() && !text.trim().is_empty());
+    // A transition that needs no conclusion keeps the given text as a remark in the log.
+    let remark = conclusion.as_deref().filter(|text| !rule.needs.conclusion() && !text.trim().is_empty());
     if op.auto_log || remark.is_some() {
-        note_step(&mut node, (action, from), remark, lang, op);
+        log_transition(&mut node, (action, from), remark, lang, op);
     }
-    if again {
-        retire_conclusion(&mut node, lang, op);
+    if is_reopening {
+        move_conclusion_to_log(&mut node, lang, op);
     }
-    if step.needs.conclusion() {
+    if rule.needs.conclusion() {
         node.conclusion = conclusion;
     }
     tx.put_node(node.clone())?;
 
     let status_changes = match &node.parent_id {
-        Some(parent) if again => child_appeared(tx, parent, Appearance::Again, op)?,
+        Some(parent) if is_reopening => propagate_child_appearance(tx, parent, Appearance::Returned, op)?,
         _ => Vec::new(),
     };
-    let collected = match (&node.conclusion, node.role, step.to) {
+    let collected = match (&node.conclusion, node.role, rule.to) {
         (Some(text), Some(NodeRole::InfoCollection), NodeStatus::Completed) => {
             collect::archive(tx, text, op.now)?
         }
         _ => None,
     };
-    let focus = if step.to.is_done() { node.parent_id.clone() } else { Some(node_id.clone()) };
-    // When it is done, only a focus on this very node moves on; somebody else's stays.
-    let moves = match step.to.is_done() {
+    let focus = if rule.to.is_done() { node.parent_id.clone() } else { Some(node_id.clone()) };
+    // When the node is done, the focus moves only if it was on this node.
+    let focus_follows = match rule.to.is_done() {
         true => tx.workspace()?.focused_node_id.as_ref() == Some(&node_id),
         false => action != Action::Submit,
     };
-    if moves {
+    if focus_follows {
         move_focus(tx, focus.clone(), op)?;
     }
     let allowed = state::allowed(node.kind, node.status, has_children);
-    let problem = node.activity.problem.filter(|_| step.to == NodeStatus::Completed);
+    let problem = node.activity.problem.filter(|_| rule.to == NodeStatus::Completed);
     Ok(Transition {
         node_id,
         title: node.title,
         kind: node.kind,
         action,
         from,
-        to: step.to,
+        to: rule.to,
         focus,
-        focus_moved: moves && op.moves_focus,
+        focus_moved: focus_follows && op.moves_focus,
         open_problem: problem.map(|problem| match problem.description.trim().is_empty() {
             true => problem.next_step.unwrap_or_default(),
             false => problem.description,
@@ -134,7 +134,8 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, op: &OpContext) -
     })
 }
 
-/// Whether a start means taking the node from another session. From one that is at work it is not taken unasked.
+/// Returns whether a start takes over the node from another session. Fails if the holder is active and the caller
+/// does not force it.
 fn is_held_by_another(node: &Node, claimant: &Claimant) -> Result<bool> {
     let Some(holder) = &node.started_by else { return Ok(false) };
     if node.status.is_done() || Some(holder) == claimant.session.as_ref() {
@@ -144,18 +145,18 @@ fn is_held_by_another(node: &Node, claimant: &Claimant) -> Result<bool> {
         let since = node.status_changed_at.unwrap_or(node.updated_at);
         return Err(Error::NodeTaken { node: node.id.clone(), by: holder.clone(), since });
     }
-    // Whoever started it is gone: a session that starts it goes on with it.
+    // The holder is inactive, so the session that starts the node continues it.
     Ok(claimant.force || (claimant.session.is_some() && node.status != NodeStatus::Pending))
 }
 
-/// The row of the state machine, if the children let it be taken too.
+/// Returns the transition rule for the action, if the state machine and the children allow it.
 fn legal_transition(
     tx: &dyn Tx,
     node: &Node,
     action: Action,
     has_children: bool,
 ) -> Result<&'static TransitionRule> {
-    let Some(step) = state::find(node.kind, node.status, action, has_children) else {
+    let Some(rule) = state::find(node.kind, node.status, action, has_children) else {
         return Err(Error::InvalidTransition {
             node: node.id.clone(),
             kind: node.kind,
@@ -164,15 +165,15 @@ fn legal_transition(
             allowed: state::allowed(node.kind, node.status, has_children),
         });
     };
-    if step.needs == Prerequisite::ChildrenDoneAndConclusion {
-        // This decision is about exactly these files, so each of them is looked at.
+    if rule.needs == Prerequisite::ChildrenDoneAndConclusion {
+        // Reads each child, because the counts in the index can be older than the files.
         all_children(tx, &node.id)?;
         let children = tx.status_counts(&node.id)?;
         if children.done() < children.total() || children.total() == 0 {
             return Err(unfinished_children(tx, &node.id)?);
         }
     }
-    Ok(step)
+    Ok(rule)
 }
 
 fn check_conclusion(
@@ -182,7 +183,7 @@ fn check_conclusion(
     conclusion: Option<&str>,
 ) -> Result<()> {
     if let Some(text) = conclusion {
-        limits::text("conclusion", text)?;
+        limits::check_text("conclusion", text)?;
     }
     if needs.conclusion() && conclusion.is_none_or(|text| text.trim().is_empty()) {
         return Err(Error::ConclusionRequired { node: node.id.clone(), action });
@@ -190,8 +191,8 @@ fn check_conclusion(
     Ok(())
 }
 
-/// A line for the log: the step, who does it, and why.
-fn note_step(
+/// Logs the transition with the subagent and the remark.
+fn log_transition(
     node: &mut Node,
     (action, from): (Action, NodeStatus),
     remark: Option<&str>,
@@ -205,7 +206,7 @@ fn note_step(
     node.activity.log.push(LogEntry::new(op.now, op.operator, event));
 }
 
-/// The node stays as it is and belongs to somebody else from now on.
+/// Makes another session the holder of the node. The status stays the same.
 fn take_over(
     tx: &mut dyn Tx,
     mut node: Node,
@@ -236,7 +237,7 @@ fn take_over(
     })
 }
 
-/// The first few: all of them could be thousands.
+/// Returns an error with the first unfinished children. There can be thousands, so not all are listed.
 fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
     let status_counts = tx.status_counts(id)?;
     let children = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());

@@ -1,8 +1,8 @@
-//! Workspaces themselves: create, change, archive, restore, focus.
+//! Operations that create, change, archive, restore and focus workspaces.
 
 use serde_json::json;
 
-use super::{OpContext, existing_brief, lang_of, writable};
+use super::{OpContext, existing_brief, lang_of, writable_workspace};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::*;
@@ -17,8 +17,8 @@ pub struct NewWorkspace {
 }
 
 pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Workspace, Node)> {
-    limits::title("name", &new.name)?;
-    limits::filled_line("goal", &new.goal)?;
+    limits::check_title("name", &new.name)?;
+    limits::check_filled_line("goal", &new.goal)?;
     check_rules(&new.rules)?;
     check_docs(&new.docs)?;
     let mut id = WorkspaceId::fresh(op.now);
@@ -30,7 +30,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Wor
         name: new.name,
         goal: new.goal,
         status: WorkspaceStatus::Active,
-        rules: without_repeats(new.rules),
+        rules: without_duplicates(new.rules),
         docs: new.docs,
         focused_node_id: None,
         created_at: op.now,
@@ -45,7 +45,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Wor
         kind: NodeType::Planning,
         status: NodeStatus::Pending,
         role: None,
-        // The goal is in the workspace block already; nobody pays for it twice.
+        // Empty because the context contains the goal already.
         requirement: String::new(),
         conclusion: None,
         note: String::new(),
@@ -65,12 +65,12 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Wor
     Ok((workspace, root))
 }
 
-/// A list to replace, or to add to and take from.
+/// An edit of a list: replaces it, then removes and adds entries.
 #[derive(Clone, Debug)]
 pub struct ListEdit<T> {
     pub set: Option<Vec<T>>,
     pub add: Vec<T>,
-    /// Rules by their text, docs by their path.
+    /// Keys of the entries to remove: the text of a rule, the path of a doc.
     pub remove: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl<T> ListEdit<T> {
         self.set.is_none() && self.add.is_empty() && self.remove.is_empty()
     }
 
-    /// Applies the edit; entries with the same key as an earlier one replace it in place.
+    /// Applies the edit. An added entry replaces an existing one with the same key in place.
     pub(super) fn apply(
         self,
         field: &'static str,
@@ -95,12 +95,12 @@ impl<T> ListEdit<T> {
         if let Some(set) = self.set {
             *list = set;
         }
-        for gone in &self.remove {
+        for removed_key in &self.remove {
             let before = list.len();
-            list.retain(|entry| key(entry) != gone);
+            list.retain(|entry| key(entry) != removed_key);
             if list.len() == before {
                 let known = list.iter().map(|entry| key(entry).to_owned()).collect();
-                return Err(Error::NotInList { field, what: gone.clone(), known });
+                return Err(Error::NotInList { field, what: removed_key.clone(), known });
             }
         }
         for new in self.add {
@@ -119,7 +119,7 @@ pub struct WorkspaceChange {
     pub goal: Option<String>,
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
-    /// The versions that this may be a change of; another one is refused.
+    /// The versions that this change applies to; any other version is rejected.
     pub expects: Option<Vec<String>>,
 }
 
@@ -130,29 +130,29 @@ impl WorkspaceChange {
 }
 
 pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext) -> Result<Workspace> {
-    let mut workspace = writable(tx)?;
+    let mut workspace = writable_workspace(tx)?;
     if change.expects.is_some_and(|versions| !versions.contains(&workspace.version())) {
         return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
     }
-    let was = workspace.clone();
+    let old = workspace.clone();
     if let Some(name) = change.name {
-        limits::title("name", &name)?;
+        limits::check_title("name", &name)?;
         workspace.name = name;
     }
     if let Some(goal) = change.goal {
-        limits::filled_line("goal", &goal)?;
+        limits::check_filled_line("goal", &goal)?;
         workspace.goal = goal;
     }
-    // Only what is new is checked: what a person wrote into the file is no reason to refuse something else.
+    // Only new entries are checked. Existing entries that a person wrote into the file must not block other changes.
     let mut rules = change.rules;
-    rules.set = rules.set.map(without_repeats);
+    rules.set = rules.set.map(without_duplicates);
     rules.set.iter().chain([&rules.add]).try_for_each(|rules| check_rules(rules))?;
     check_docs_edit(&change.docs)?;
     rules.apply("rules", &mut workspace.rules, String::as_str)?;
     change.docs.apply("docs", &mut workspace.docs, |doc| doc.path.as_str())?;
-    limits::list("rules", workspace.rules.len())?;
-    limits::list("docs", workspace.docs.len())?;
-    if workspace != was {
+    limits::check_list("rules", workspace.rules.len())?;
+    limits::check_list("docs", workspace.docs.len())?;
+    if workspace != old {
         workspace.updated_at = op.now;
         tx.put_workspace(workspace.clone())?;
     }
@@ -160,7 +160,7 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext
 }
 
 pub fn archive(tx: &mut dyn Tx, op: &OpContext) -> Result<Workspace> {
-    let workspace = writable(tx)?;
+    let workspace = writable_workspace(tx)?;
     set_status(tx, workspace, WorkspaceStatus::Archived, ("归档工作区", "workspace archived"), op)
 }
 
@@ -189,9 +189,9 @@ fn set_status(
     Ok(workspace)
 }
 
-/// Sets the workspace's own focus.
+/// Sets the focus of the workspace.
 pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, op: &OpContext) -> Result<Workspace> {
-    let mut workspace = writable(tx)?;
+    let mut workspace = writable_workspace(tx)?;
     if let Some(id) = &node {
         existing_brief(tx, "nodeId", id)?;
     }
@@ -204,8 +204,8 @@ pub fn focus(tx: &mut dyn Tx, node: Option<NodeId>, op: &OpContext) -> Result<Wo
 }
 
 fn check_rules(rules: &[String]) -> Result<()> {
-    limits::list("rules", rules.len())?;
-    rules.iter().try_for_each(|rule| limits::filled_line("rules", rule))
+    limits::check_list("rules", rules.len())?;
+    rules.iter().try_for_each(|rule| limits::check_filled_line("rules", rule))
 }
 
 pub(super) fn check_docs_edit(edit: &ListEdit<DocReference>) -> Result<()> {
@@ -213,14 +213,14 @@ pub(super) fn check_docs_edit(edit: &ListEdit<DocReference>) -> Result<()> {
 }
 
 pub(super) fn check_docs(docs: &[DocReference]) -> Result<()> {
-    limits::list("docs", docs.len())?;
+    limits::check_list("docs", docs.len())?;
     docs.iter().try_for_each(|doc| {
-        limits::filled_line("docs", &doc.path)?;
-        limits::line("docs", &doc.description)
+        limits::check_filled_line("docs", &doc.path)?;
+        limits::check_line("docs", &doc.description)
     })
 }
 
-fn without_repeats(rules: Vec<String>) -> Vec<String> {
+fn without_duplicates(rules: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     rules.into_iter().filter(|rule| seen.insert(rule.clone())).collect()
 }

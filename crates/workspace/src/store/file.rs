@@ -1,7 +1,8 @@
-//! The file store: Markdown in the project is the truth, a journal makes changes durable, an index makes them quick.
+//! The file store. Markdown files in the project are the source of truth, a journal makes changes durable, and an
+//! index makes reads fast.
 //!
-//! One lock per workspace, held for a transaction. [`scan`] keeps the index fresh, [`tx`] is a transaction, [`check`]
-//! looks for damage, [`layout`] knows the names of files.
+//! Each workspace has one lock that a transaction holds. [`scan`] updates the index, [`tx`] implements transactions,
+//! [`check`] finds damage, and [`layout`] defines file names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,25 +32,26 @@ pub use follow::{Follower, StoreEvent};
 use layout::{Layout, ProjectLayout};
 pub use snapshot::{ContextSnapshot, SnapshotDepth};
 
-/// Larger files are nobody's plan.
+/// Maximum size of a workspace or node file.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// All workspaces of one project.
 #[derive(Default)]
 pub struct FileStore {
     project: PathBuf,
-    /// Open indexes, so that a server opens each one once. Whoever holds a workspace's lock may take its index.
+    /// Open indexes, so that a server opens each one once. Invariant: only the holder of the lock of a workspace takes
+    /// its index.
     indexes: Mutex<HashMap<WorkspaceId, OpenIndex>>,
     recoveries: Mutex<Vec<(WorkspaceId, Recovery)>>,
 }
 
 struct OpenIndex {
     index: NodeIndex,
-    /// The file it was opened from: if somebody deleted that, the index is no longer anybody's.
+    /// The inode of the open file. The index is stale if the file was deleted or replaced.
     inode: u64,
 }
 
-/// Whether a scan of all files is due whatever the signs say.
+/// Whether to compare all files with the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scan {
     IfNeeded,
@@ -65,20 +67,20 @@ impl FileStore {
         &self.project
     }
 
-    /// What recovery did since the last call, for whoever talks to the person.
+    /// Returns what recovery did since the last call, so that the caller can report it to the user.
     pub fn take_recoveries(&self) -> Vec<(WorkspaceId, Recovery)> {
         std::mem::take(&mut *lock(&self.recoveries))
     }
 
-    /// Compares every file with the index, as a server does when it starts.
+    /// Compares every file with the index. A server does this when it starts.
     pub fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         self.open_tx(id, Access::Read, now, Scan::Always).map(|_| ())
     }
 
-    /// Deletes for good what has been in the trash for `days`.
+    /// Permanently deletes trash entries that are older than `days`. Returns their number.
     pub fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
         let layout = self.project_layout();
-        refuse_link(layout.link())?;
+        refuse_link(layout.find_link())?;
         let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
         let oldest = now - i64::from(days) * 86_400_000;
         let mut removed = 0;
@@ -103,10 +105,10 @@ impl FileStore {
         Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }
     }
 
-    /// Held while workspaces appear and disappear; creates the store folder.
+    /// Locks the project for the creation or deletion of a workspace. Creates the store folder if needed.
     fn lock_project(&self) -> Result<Lock> {
         let layout = self.project_layout();
-        refuse_link(layout.link())?;
+        refuse_link(layout.find_link())?;
         std::fs::create_dir_all(layout.local()).map_err(Error::io(layout.local()))?;
         let guard = Lock::exclusive(&layout.lock())?;
         let ignore = layout.gitignore();
@@ -122,26 +124,26 @@ impl FileStore {
         if !layout.is_workspace() {
             return Err(FileStore::not_found(id));
         }
-        refuse_link(layout.link())?;
+        refuse_link(layout.find_link())?;
         let guard = match self.lock_workspace(id, &layout) {
-            // A place that cannot be written can still be read: nobody else writes there either.
+            // A read-only folder can be read without a lock, because other processes cannot write there either.
             Err(Error::Io { .. }) if access == Access::Read => Lock::none(),
             other => other?,
         };
         if !guard.is_held() {
-            return self.open_unkept(id, layout, guard, now);
+            return self.open_with_temporary_index(id, layout, guard, now);
         }
-        let opened = match self.open_fresh(id, &layout, access, now, scan) {
+        let opened = match self.open_up_to_date(id, &layout, access, now, scan) {
             Err(Error::Index(error)) if error.is_lost() => {
                 NodeIndex::discard(&layout.index());
-                self.open_fresh(id, &layout, access, now, Scan::Always)
+                self.open_up_to_date(id, &layout, access, now, Scan::Always)
             }
             other => other,
         };
         let (journal, index) = match opened {
-            // A full disk takes no new index; what is there can be read all the same.
+            // The files are readable even if a full disk prevents a new index.
             Err(Error::Io { .. } | Error::Index(_)) if access == Access::Read => {
-                return self.open_unkept(id, layout, guard, now);
+                return self.open_with_temporary_index(id, layout, guard, now);
             }
             other => other?,
         };
@@ -150,12 +152,12 @@ impl FileStore {
             Access::Read => index.index.begin_read()?,
         }
         let mut tx = tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now);
-        tx.keeps_index = access == Access::Read;
+        tx.commits_index = access == Access::Read;
         Ok(tx)
     }
 
-    /// For reading where nothing can be written: an index that is gone with the reader.
-    fn open_unkept(
+    /// Opens a read transaction with an index in memory, for folders that cannot be written.
+    fn open_with_temporary_index(
         &self,
         id: &WorkspaceId,
         layout: Layout,
@@ -163,13 +165,13 @@ impl FileStore {
         now: Millis,
     ) -> Result<tx::FileTx<'_>> {
         let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
-        scan::full(&index.index, &layout, now)?;
+        scan::rescan(&index.index, &layout, now)?;
         Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now))
     }
 
     fn lock_workspace(&self, id: &WorkspaceId, layout: &Layout) -> Result<Lock> {
         match Lock::exclusive(&layout.lock()) {
-            // A clone has no local folder yet.
+            // A fresh clone has no local folder yet.
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) && layout.exists() => {
                 std::fs::create_dir_all(layout.temp()).map_err(Error::io(layout.temp()))?;
                 Ok(Lock::exclusive(&layout.lock())?)
@@ -179,8 +181,8 @@ impl FileStore {
         }
     }
 
-    /// Journal and index, both as the files are now. Under the lock.
-    fn open_fresh(
+    /// Opens journal and index and updates both to the current files. The caller holds the lock.
+    fn open_up_to_date(
         &self,
         id: &WorkspaceId,
         layout: &Layout,
@@ -191,21 +193,21 @@ impl FileStore {
         clear_temp(layout).map_err(Error::io(layout.temp()))?;
         let (index, is_new) = self.open_index(id, layout)?;
         let known = index.index.metas()?;
-        let remembered = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let indexed_seq = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let path = layout.journal();
         let mut journal =
-            Journal::open(&path, layout.journal_paths(), remembered).map_err(Error::io(&path))?;
-        let recovered = journal.needs_recovery();
-        if recovered {
+            Journal::open(&path, layout.journal_paths(), indexed_seq).map_err(Error::io(&path))?;
+        let was_recovered = journal.needs_recovery();
+        if was_recovered {
             let recovery = journal.recover().map_err(Error::io(&path))?;
             if !recovery.is_empty() {
                 lock(&self.recoveries).push((id.clone(), recovery));
             }
         }
-        if is_new || recovered || scan == Scan::Always || scan::is_due(&known, layout, access, now)? {
-            scan::full(&index.index, layout, now)?;
+        if is_new || was_recovered || scan == Scan::Always || scan::is_due(&known, layout, access, now)? {
+            scan::rescan(&index.index, layout, now)?;
         }
-        if recovered {
+        if was_recovered {
             journal.checkpoint().map_err(Error::io(&path))?;
         }
         Ok((journal, index))
@@ -228,13 +230,13 @@ impl FileStore {
     }
 }
 
-/// Nothing of ours is a symbolic link; a cloned repository may contain one that leads anywhere.
+/// Fails if there is a symbolic link. A store has none, but a cloned repository can contain one that points anywhere.
 fn refuse_link(link: Option<PathBuf>) -> Result<()> {
     let reason = String::from("a symbolic link in the place of a folder of the store; remove it");
     link.map_or(Ok(()), |path| Err(Error::Damaged { path, line: 1, reason }))
 }
 
-/// Under the lock nothing in the scratch folder is anybody's any more.
+/// Empties the temporary folder. The caller holds the lock, so no other process uses these files.
 fn clear_temp(layout: &Layout) -> std::io::Result<()> {
     match std::fs::read_dir(layout.temp()) {
         Ok(left) => left.flatten().try_for_each(|entry| fs::remove_tree(&entry.path())),
@@ -243,13 +245,13 @@ fn clear_temp(layout: &Layout) -> std::io::Result<()> {
     }
 }
 
-/// A panic in another thread does not make its map wrong.
+/// Locks a mutex and ignores poisoning: a panic in another thread does not leave the data inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FileStore {
-    /// The ids of all workspace folders.
+    /// Returns the ids of all workspace folders.
     pub fn ids(&self) -> Result<Vec<WorkspaceId>> {
         let dir = self.project.join(STORE_DIR);
         let entries = match std::fs::read_dir(&dir) {
@@ -258,27 +260,27 @@ impl FileStore {
         };
         let names =
             entries.flatten().filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok());
-        // What a checkout left behind of another branch's workspace is none.
+        // A checkout can leave the folder of a workspace of another branch without its files.
         let mut ids: Vec<WorkspaceId> = names.filter(|id| self.layout(id).is_workspace()).collect();
         ids.sort();
         Ok(ids)
     }
 
-    /// What every `Workspace.md` says, without a lock and without progress: enough to choose one. `None` for one that
+    /// Reads every `Workspace.md` without a lock and without progress, for choosing a workspace. `None` if the file
     /// cannot be read.
     pub fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
-        let head = |id: WorkspaceId| {
+        let read_header = |id: WorkspaceId| {
             let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
             let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
             let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
             (id, workspace)
         };
-        Ok(self.ids()?.into_iter().map(head).collect())
+        Ok(self.ids()?.into_iter().map(read_header).collect())
     }
 }
 
 impl Store for FileStore {
-    /// The whole folder appears in one rename, synced.
+    /// Writes and syncs the folder elsewhere and then renames it, so that it appears as a whole.
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let _guard = self.lock_project()?;
         let project = self.project_layout();
@@ -332,12 +334,12 @@ impl Store for FileStore {
         }
         let writer = self.lock_workspace(id, &layout)?;
         lock(&self.indexes).remove(id);
-        // Windows does not move a folder with an open file in it. A writer that gets in between makes the move fail, and
-        // then nothing has happened.
+        // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
+        // nothing changes.
         if cfg!(windows) {
             drop(writer);
         }
-        let to = self.project_layout().trashed(now, id.as_str());
+        let to = self.project_layout().new_trash_path(now, id.as_str());
         std::fs::create_dir_all(self.project_layout().trash()).map_err(Error::io(&to))?;
         std::fs::rename(layout.dir(), &to).map_err(Error::io(layout.dir()))?;
         fs::sync_dir(self.project_layout().dir());
@@ -345,7 +347,7 @@ impl Store for FileStore {
     }
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
-        // Without a trash there is nothing to lock, and no folder is made.
+        // Checked before the lock, because locking would create the store folder.
         if self.project_layout().find_trashed(id.as_str()).is_none() {
             return Ok(false);
         }

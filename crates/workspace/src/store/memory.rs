@@ -1,4 +1,4 @@
-//! A store in memory: the plainest meaning of the trait. Property tests hold the file store against it.
+//! The in-memory store: the simplest implementation of the trait. Property tests compare the file store with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ struct WorkspaceData {
 
 #[derive(Debug, Default)]
 struct StoreData {
-    here: BTreeMap<WorkspaceId, WorkspaceData>,
+    live: BTreeMap<WorkspaceId, WorkspaceData>,
     deleted: BTreeMap<WorkspaceId, WorkspaceData>,
 }
 
@@ -45,7 +45,7 @@ impl Store for MemoryStore {
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
         let workspace_data = WorkspaceData { workspace: workspace.clone(), nodes, seq: 0 };
-        self.data().here.insert(workspace.id.clone(), workspace_data);
+        self.data().live.insert(workspace.id.clone(), workspace_data);
         Ok(())
     }
 
@@ -62,16 +62,16 @@ impl Store for MemoryStore {
                 count(workspace_data.nodes.values(), |node| !node.id.is_root()).progress(),
             )),
         };
-        Ok(self.data().here.iter().map(entry).collect())
+        Ok(self.data().live.iter().map(entry).collect())
     }
 
     fn exists(&self, id: &WorkspaceId) -> bool {
-        self.data().here.contains_key(id)
+        self.data().live.contains_key(id)
     }
 
     fn delete(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
         let mut data = self.data();
-        let workspace_data = data.here.remove(id).ok_or_else(|| not_found(id))?;
+        let workspace_data = data.live.remove(id).ok_or_else(|| not_found(id))?;
         data.deleted.insert(id.clone(), workspace_data);
         Ok(())
     }
@@ -79,13 +79,13 @@ impl Store for MemoryStore {
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
         let mut data = self.data();
         let Some(workspace_data) = data.deleted.remove(id) else { return Ok(false) };
-        data.here.insert(id.clone(), workspace_data);
+        data.live.insert(id.clone(), workspace_data);
         Ok(true)
     }
 
     fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
         let data = self.data();
-        let draft = data.here.get(id).ok_or_else(|| not_found(id))?.clone();
+        let draft = data.live.get(id).ok_or_else(|| not_found(id))?.clone();
         Ok(Box::new(MemoryTx { data, draft, changed: false }))
     }
 }
@@ -97,14 +97,14 @@ struct MemoryTx<'a> {
 }
 
 impl MemoryTx<'_> {
-    fn of_parent<'b>(&'b self, parent: &'b NodeId) -> impl Iterator<Item = &'b Node> {
+    fn children_of<'b>(&'b self, parent: &'b NodeId) -> impl Iterator<Item = &'b Node> {
         self.draft.nodes.values().filter(move |node| node.parent_id.as_ref() == Some(parent))
     }
 }
 
-fn count<'a>(nodes: impl Iterator<Item = &'a Node>, which: impl Fn(&Node) -> bool) -> StatusCounts {
+fn count<'a>(nodes: impl Iterator<Item = &'a Node>, is_counted: impl Fn(&Node) -> bool) -> StatusCounts {
     let mut counts: BTreeMap<NodeStatus, u64> = BTreeMap::new();
-    for node in nodes.filter(|node| which(node)) {
+    for node in nodes.filter(|node| is_counted(node)) {
         *counts.entry(node.status).or_default() += 1;
     }
     StatusCounts::of(counts)
@@ -129,7 +129,7 @@ impl Tx for MemoryTx<'_> {
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<NodeBrief>> {
-        let mut children: Vec<NodeBrief> = self.of_parent(parent).map(NodeBrief::of).collect();
+        let mut children: Vec<NodeBrief> = self.children_of(parent).map(NodeBrief::of).collect();
         children.sort_by(|a, b| a.position.cmp(&b.position));
         Ok(children
             .into_iter()
@@ -140,18 +140,18 @@ impl Tx for MemoryTx<'_> {
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
         let mut children: Vec<NodeBrief> =
-            self.of_parent(parent).filter(|node| node.status == status).map(NodeBrief::of).collect();
+            self.children_of(parent).filter(|node| node.status == status).map(NodeBrief::of).collect();
         children.sort_by_key(|child| std::cmp::Reverse(child.status_changed_at));
         children.truncate(limit);
         Ok(children)
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
-        Ok(self.of_parent(parent).filter_map(|node| node.order).max().unwrap_or(0))
+        Ok(self.children_of(parent).filter_map(|node| node.order).max().unwrap_or(0))
     }
 
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
-        Ok(count(self.of_parent(parent), |_| true))
+        Ok(count(self.children_of(parent), |_| true))
     }
 
     fn total(&self) -> Result<StatusCounts> {
@@ -179,7 +179,7 @@ impl Tx for MemoryTx<'_> {
         self.draft.seq += u64::from(self.changed);
         let seq = self.draft.seq;
         let id = self.draft.workspace.id.clone();
-        self.data.here.insert(id, self.draft);
+        self.data.live.insert(id, self.draft);
         Ok(seq)
     }
 }

@@ -1,4 +1,4 @@
-//! `workspace check`: what is damaged, and what can be put right without guessing.
+//! `workspace check`: finds damage and repairs what has only one correct value.
 
 use std::path::PathBuf;
 
@@ -26,11 +26,11 @@ pub struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// Done now.
+    /// Repaired now.
     Repaired,
-    /// Would be done with `--fix`.
+    /// Can be repaired with `--fix`.
     Repairable,
-    /// Only a person knows what was meant.
+    /// Must be corrected by a person.
     ByHand,
 }
 
@@ -45,7 +45,7 @@ pub enum StoreFlaw {
     ChildOfExecution {
         parent: NodeId,
     },
-    /// Its ancestors form a ring.
+    /// The ancestors form a cycle.
     Unreachable,
     EmptyFolder,
     NotANode,
@@ -57,9 +57,9 @@ pub enum StoreFlaw {
         is: NodeStatus,
         should: NodeStatus,
     },
-    /// What recovery would have written, had a person not changed the file meanwhile.
+    /// A kept copy: our version of a file that a person edited before recovery wrote it.
     KeptAside,
-    /// A piece of the journal that could not be read.
+    /// A part of the journal that could not be read.
     BrokenJournal,
 }
 
@@ -124,9 +124,9 @@ impl StoreFlaw {
 }
 
 impl FileStore {
-    /// Reads everything, says what is wrong, and with `repair` puts right what has only one right answer.
+    /// Checks all files and, with `repair`, repairs what has only one correct value.
     pub fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
-        let mut report = self.look(id, now)?;
+        let mut report = self.find_flaws(id, now)?;
         self.check_folders(id, &mut report);
         if !repair || !report.findings.iter().any(|finding| finding.fix == Fix::Repairable) {
             return Ok(report);
@@ -148,7 +148,7 @@ impl FileStore {
         Ok(report)
     }
 
-    fn look(&self, id: &WorkspaceId, now: Millis) -> Result<CheckReport> {
+    fn find_flaws(&self, id: &WorkspaceId, now: Millis) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let layout = self.layout(id);
         let tx = self.open_tx(id, Access::Read, now, Scan::Always)?;
@@ -216,21 +216,21 @@ impl FileStore {
 
     fn remove_empty_folders(&self, report: &mut CheckReport) {
         for finding in &mut report.findings {
-            // Only a folder that is still empty can be removed so.
+            // `remove_dir` fails if the folder is no longer empty.
             if matches!(finding.flaw, StoreFlaw::EmptyFolder) && std::fs::remove_dir(&finding.path).is_ok() {
                 finding.fix = Fix::Repaired;
             }
         }
     }
 
-    /// Statuses and the workspace's own keys, each in a transaction of its own, so that damage in one does not keep the
-    /// other from being mended.
-    fn repair(&self, id: &WorkspaceId, now: Millis) -> Result<Repaired> {
+    /// Repairs statuses and the keys of the workspace. Each has its own transaction, so that damage in one does not block
+    /// the other.
+    fn repair(&self, id: &WorkspaceId, now: Millis) -> Result<RepairOutcome> {
         let layout = self.layout(id);
         let op = OpContext { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
         let statuses = store::change(self, id, now, |tx| {
-            ops::writable(tx)?;
-            // A node put right may make the next one above it wrong.
+            ops::writable_workspace(tx)?;
+            // A repaired node can make the status of its parent wrong.
             for _ in 0..crate::limits::DEPTH {
                 let wrong = wrong_statuses(tx, &scan::node_ids(&layout)?)?;
                 for (node, _, should) in &wrong {
@@ -243,27 +243,28 @@ impl FileStore {
             Ok(())
         });
         let workspace = store::change(self, id, now, |tx| {
-            let mut workspace = ops::writable(tx)?;
+            let mut workspace = ops::writable_workspace(tx)?;
             if let Some(focus) = &workspace.focused_node_id
                 && tx.brief(focus)?.is_none()
             {
                 workspace.focused_node_id = None;
             }
-            // Any write puts the hash right; the time of the change makes it one.
+            // Every write corrects the hash. The new time makes sure that there is a write.
             workspace.updated_at = now.max(workspace.updated_at + 1);
             tx.put_workspace(workspace)
         });
-        let done = |outcome: Result<()>| match outcome {
+        let succeeded = |outcome: Result<()>| match outcome {
             Ok(()) => Ok(true),
-            // Reported already, and never overwritten.
+            // Already reported; a damaged file is never overwritten.
             Err(Error::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),
         };
-        Ok(Repaired { statuses: done(statuses)?, workspace: done(workspace)? })
+        Ok(RepairOutcome { statuses: succeeded(statuses)?, workspace: succeeded(workspace)? })
     }
 }
 
-struct Repaired {
+/// Which repairs succeeded.
+struct RepairOutcome {
     statuses: bool,
     workspace: bool,
 }
@@ -276,17 +277,17 @@ impl CheckReport {
 
 fn check_node(tx: &dyn Tx, brief: &NodeBrief, path: PathBuf, report: &mut CheckReport) -> Result<()> {
     let Some(parent) = &brief.parent_id else { return Ok(()) };
-    let Some(above) = tx.brief(parent)? else { return Ok(()) };
-    if is_in_ring(tx, &brief.id)? {
+    let Some(parent_brief) = tx.brief(parent)? else { return Ok(()) };
+    if is_in_cycle(tx, &brief.id)? {
         report.push(path, None, StoreFlaw::Unreachable, Fix::ByHand);
-    } else if above.kind == NodeType::Execution && above.damage.is_none() {
+    } else if parent_brief.kind == NodeType::Execution && parent_brief.damage.is_none() {
         report.push(path, None, StoreFlaw::ChildOfExecution { parent: parent.clone() }, Fix::ByHand);
     }
     Ok(())
 }
 
-/// Nodes whose children leave no choice about their status, and which have another. While any file cannot be read nobody
-/// knows whose child it is, so nothing is claimed.
+/// Returns the nodes whose status contradicts their children, with the current and the correct status. Returns nothing
+/// while any file is unreadable, because its parent is unknown then.
 fn wrong_statuses(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<(NodeId, NodeStatus, NodeStatus)>> {
     let mut wrong = Vec::new();
     for id in ids {
@@ -310,8 +311,8 @@ fn wrong_statuses(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<(NodeId, NodeStatus
     Ok(wrong)
 }
 
-/// Whether walking up from a node leads back to it, or for ever round a ring above it.
-fn is_in_ring(tx: &dyn Tx, id: &NodeId) -> Result<bool> {
+/// Returns whether the ancestors of a node contain a cycle.
+fn is_in_cycle(tx: &dyn Tx, id: &NodeId) -> Result<bool> {
     let mut seen = std::collections::BTreeSet::from([id.clone()]);
     let mut at = tx.brief(id)?.and_then(|brief| brief.parent_id);
     while let Some(parent) = at {

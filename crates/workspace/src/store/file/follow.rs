@@ -1,5 +1,5 @@
-//! Following a workspace from outside, for whoever shows it live: what the journal tells of finished changes, and
-//! what a comparison of all files tells of a person's. Reads only, and takes no lock.
+//! Follows the changes of a workspace, for live views. Committed changes come from the journal; manual edits are found
+//! by comparing all files. Only reads, and takes no lock.
 
 use std::collections::HashMap;
 
@@ -11,26 +11,27 @@ use super::{FileStore, scan};
 use crate::error::{Error, Result};
 use crate::model::{NodeId, WorkspaceId};
 
-/// The name under which the workspace's own file is told of.
+/// The name of `Workspace.md` in events.
 const WORKSPACE: &str = "workspace";
 
-/// Something happened in a workspace. Nodes are ids, or `workspace` for its own file.
+/// A change in a workspace. `nodes` contains node ids, or `workspace` for `Workspace.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreEvent {
     Change {
         seq: u64,
         nodes: Vec<String>,
     },
-    /// Somebody changed files by other means than this program.
+    /// Files were changed by something other than this program.
     Edit {
         nodes: Vec<String>,
     },
-    /// It is not known what happened up to this change.
+    /// The changes up to this sequence number are unknown.
     Gap {
         seq: u64,
     },
 }
 
+/// Reports changes of one workspace since the last call.
 pub struct Follower {
     layout: Layout,
     tail: JournalTail,
@@ -38,7 +39,7 @@ pub struct Follower {
 }
 
 impl FileStore {
-    /// Follows a workspace from here on, or, one that was not there before, from its beginning.
+    /// Follows a workspace from now on, or with `from_start` (for a new workspace) from its first change.
     pub fn follow(&self, id: &WorkspaceId, from_start: bool) -> Follower {
         let layout = self.layout(id);
         let tail =
@@ -49,37 +50,37 @@ impl FileStore {
 }
 
 impl Follower {
-    /// What was finished since the last call. Costs one look at the journal if nothing was.
+    /// Returns the changes committed since the last call. Checks only the journal file if there are none.
     pub fn changes(&mut self) -> Result<Vec<StoreEvent>> {
-        let told = self.tail.poll().map_err(Error::io(self.layout.journal()))?;
-        let mut happened = Vec::with_capacity(told.len());
-        for told in told {
-            happened.push(match told {
+        let journal_events = self.tail.poll().map_err(Error::io(self.layout.journal()))?;
+        let mut events = Vec::with_capacity(journal_events.len());
+        for event in journal_events {
+            events.push(match event {
                 journal::JournalEvent::Gap { seq } => StoreEvent::Gap { seq },
                 journal::JournalEvent::Change { seq, paths } => {
                     let nodes: Vec<String> = paths.iter().filter_map(|path| name_of(path)).collect();
-                    nodes.iter().for_each(|node| self.look(node));
+                    nodes.iter().for_each(|node| self.update_signature(node));
                     StoreEvent::Change { seq, nodes }
                 }
             });
         }
-        Ok(happened)
+        Ok(events)
     }
 
-    /// What a person changed since the last call. Looks at every file. A change of the program's that has not been
-    /// told yet may be told here too, and then once more with its number.
+    /// Returns the manual edits since the last call. Checks every file. A committed change that [`Self::changes`] has
+    /// not returned yet can be reported here too, and again later with its sequence number.
     pub fn edits(&mut self) -> Result<Option<StoreEvent>> {
         let now = signatures(&self.layout)?;
         let changed =
             now.iter().filter(|(name, sig)| self.sigs.get(*name) != Some(sig)).map(|(name, _)| name);
-        let gone = self.sigs.keys().filter(|name| !now.contains_key(*name));
-        let mut nodes: Vec<String> = changed.chain(gone).cloned().collect();
+        let deleted = self.sigs.keys().filter(|name| !now.contains_key(*name));
+        let mut nodes: Vec<String> = changed.chain(deleted).cloned().collect();
         nodes.sort();
         self.sigs = now;
         Ok((!nodes.is_empty()).then_some(StoreEvent::Edit { nodes }))
     }
 
-    fn look(&mut self, name: &str) {
+    fn update_signature(&mut self, name: &str) {
         let path = match NodeId::parse(name) {
             Ok(id) => self.layout.node_md(&id),
             Err(_) => self.layout.workspace_md(),
@@ -98,7 +99,7 @@ fn signatures(layout: &Layout) -> Result<HashMap<String, FileSig>> {
     Ok(nodes.chain(own).collect())
 }
 
-/// `nodes/<id>/Node.md`, `nodes/<id>` or `Workspace.md`.
+/// Returns the event name of `nodes/<id>/Node.md`, `nodes/<id>` or `Workspace.md`.
 fn name_of(path: &str) -> Option<String> {
     if path == "Workspace.md" {
         return Some(WORKSPACE.to_owned());

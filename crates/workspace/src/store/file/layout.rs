@@ -1,4 +1,4 @@
-//! The names of files and folders in a project's store.
+//! The names of files and folders in a project store.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,11 +10,11 @@ use tanmi_base::journal::{Change, JournalPaths};
 
 use crate::model::{NodeId, WorkspaceId};
 
-/// Derived files, journals, locks, the trash and memory stay out of the repository.
+/// The content of `.gitignore`: excludes derived files, journals, locks, the trash and memory.
 pub const GITIGNORE: &str =
     "# Written by tanmi: what is derived, local or private.\n.local/\n.trash/\nmemory/\n";
 
-/// `<project>/.tanmi-workspace`
+/// The paths in `<project>/.tanmi-workspace`.
 pub struct ProjectLayout {
     dir: PathBuf,
 }
@@ -39,12 +39,12 @@ impl ProjectLayout {
         self.dir.join(".trash")
     }
 
-    /// Where a new workspace is put together before it appears.
+    /// Returns the folder in which a new workspace is prepared.
     pub fn draft(&self, id: &WorkspaceId) -> PathBuf {
         self.local().join(format!("new-{id}"))
     }
 
-    /// What a process that died in the middle of creating left behind. Under the project's lock.
+    /// Removes what a killed process left behind while it created a workspace. The caller holds the project lock.
     pub fn remove_drafts(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(self.local())?.flatten() {
             let name = entry.file_name();
@@ -56,8 +56,8 @@ impl ProjectLayout {
         Ok(())
     }
 
-    /// A free name in the trash.
-    pub fn trashed(&self, now: Millis, name: &str) -> PathBuf {
+    /// Returns an unused path in the trash.
+    pub fn new_trash_path(&self, now: Millis, name: &str) -> PathBuf {
         let mut at = now;
         while self.trash().join(trash_name(at, name)).exists() {
             at += 1;
@@ -65,12 +65,12 @@ impl ProjectLayout {
         self.trash().join(trash_name(at, name))
     }
 
-    /// See [`Layout::link`].
-    pub fn link(&self) -> Option<PathBuf> {
+    /// See [`Layout::find_link`].
+    pub fn find_link(&self) -> Option<PathBuf> {
         [self.dir.clone(), self.local(), self.trash()].into_iter().find(|path| fs::is_link(path))
     }
 
-    /// The latest of that name.
+    /// Returns the latest trash entry with this name.
     pub fn find_trashed(&self, name: &str) -> Option<PathBuf> {
         let entries = std::fs::read_dir(self.trash()).ok()?;
         let matching = entries.flatten().filter_map(|entry| {
@@ -86,13 +86,14 @@ fn trash_name(now: Millis, name: &str) -> String {
     format!("{now}-{name}")
 }
 
-/// When something was put into the trash, from its name there.
+/// Returns when a trash entry was deleted, according to its name.
 pub fn trashed_at(name: &OsStr) -> Option<Millis> {
     name.to_str()?.split_once('-')?.0.parse().ok()
 }
 
-/// What a journal of ours can hold: the workspace's file, a node's file, a node's folder on its way to the trash.
-fn is_ours(change: &Change) -> bool {
+/// Returns whether a journal may contain a change: a write of `Workspace.md` or a `Node.md`, or a move of a node folder
+/// to the trash. A journal that came with a cloned repository can contain anything.
+fn is_allowed_change(change: &Change) -> bool {
     let is_node = |path: &str| path.strip_prefix("nodes/").is_some_and(|id| NodeId::parse(id).is_ok());
     match change {
         Change::Write { path, .. } => {
@@ -107,7 +108,7 @@ fn is_ours(change: &Change) -> bool {
     }
 }
 
-/// `<project>/.tanmi-workspace/ws-…`
+/// The paths in `<project>/.tanmi-workspace/ws-…`.
 #[derive(Clone)]
 pub struct Layout {
     dir: PathBuf,
@@ -123,7 +124,7 @@ impl Layout {
     pub fn exists(&self) -> bool {
         self.dir.is_dir()
     }
-    /// Whether there is anything of a workspace here.
+    /// Returns whether the folder contains any file of a workspace.
     pub fn is_workspace(&self) -> bool {
         self.workspace_md().exists() || self.nodes().exists()
     }
@@ -154,29 +155,35 @@ impl Layout {
     pub fn temp(&self) -> PathBuf {
         self.local().join("tmp")
     }
-    /// Our version of files that a person changed in the moment of a crash.
+    /// The folder of kept copies: our versions of files that a person edited before recovery wrote them.
     pub fn kept(&self) -> PathBuf {
         self.local().join("kept")
     }
 
     pub fn journal_paths(&self) -> JournalPaths {
-        JournalPaths { root: self.dir.clone(), temp: self.temp(), kept: self.kept(), allows: is_ours }
+        JournalPaths {
+            root: self.dir.clone(),
+            temp: self.temp(),
+            kept: self.kept(),
+            allows: is_allowed_change,
+        }
     }
 
-    /// A folder of the store that is a symbolic link: whoever put it there wants us to write, or delete, elsewhere.
-    pub fn link(&self) -> Option<PathBuf> {
+    /// Returns a folder of the store that is a symbolic link, if any. It could redirect writes and deletions to another
+    /// place.
+    pub fn find_link(&self) -> Option<PathBuf> {
         let store = self.dir.parent().unwrap_or(&self.dir).to_owned();
         let folders = [store, self.dir.clone(), self.nodes(), self.local(), self.temp(), self.kept()];
         folders.into_iter().find(|path| fs::is_link(path))
     }
 
-    /// Where a removed node's folder goes, as the journal names it: relative to the workspace.
+    /// Returns the trash path of a removed node folder for the journal, relative to the workspace folder.
     pub fn trash_in_journal(&self, now: Millis, seq: u64, id: &NodeId) -> String {
         let workspace = self.dir.file_name().unwrap_or_default().to_string_lossy();
         format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}.{seq}")))
     }
 
-    /// The project's folder, if this is a place inside one.
+    /// Returns the project folder, if the workspace is inside one.
     pub fn project(&self) -> Option<&Path> {
         self.dir.parent()?.parent()
     }

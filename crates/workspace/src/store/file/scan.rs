@@ -1,7 +1,7 @@
-//! Keeping the index as the files are. People edit, git checks out, editors save: the index only follows.
+//! Updates the index after changes of the files by people, git or editors.
 //!
-//! A node that is read is compared with its file each time ([`verify`]). Everything else is compared by a full scan,
-//! which runs when a sign says that something moved, and at most once a minute before a write.
+//! Each read of a node compares the index with its file ([`verify`]). A full scan compares all other files. It runs when
+//! a fingerprint shows that files changed, and before a write if the last scan is older than a minute.
 
 use std::collections::HashMap;
 
@@ -25,9 +25,11 @@ pub struct LoadedNode {
     pub before: ExpectedFile,
 }
 
-/// Whether any sign says that files changed which nobody has read since.
+/// Returns whether a full scan is due: a fingerprint changed, or the last scan is too old for a write.
 pub fn is_due(known: &HashMap<String, String>, layout: &Layout, access: Access, now: Millis) -> Result<bool> {
-    if known.get("nodes") != Some(&folder_sign(layout)?) || known.get("git") != Some(&git_sign(layout)) {
+    if known.get("nodes") != Some(&folder_fingerprint(layout)?)
+        || known.get("git") != Some(&git_fingerprint(layout))
+    {
         return Ok(true);
     }
     let last: Millis = known.get("scannedAt").and_then(|at| at.parse().ok()).unwrap_or(0);
@@ -35,9 +37,9 @@ pub fn is_due(known: &HashMap<String, String>, layout: &Layout, access: Access, 
 }
 
 /// Compares every file with the index and reads those that differ.
-pub fn full(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
+pub fn rescan(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     index.begin()?;
-    match scan(index, layout, now) {
+    match scan_files(index, layout, now) {
         Ok(()) => Ok(index.commit()?),
         Err(error) => {
             index.rollback();
@@ -46,19 +48,19 @@ pub fn full(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     }
 }
 
-fn scan(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
-    // Taken first: what changes during the scan makes the next one due.
-    let folder = folder_sign(layout)?;
-    let git = git_sign(layout);
+fn scan_files(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
+    // Read before the scan, so that changes during the scan make the next scan due.
+    let folder = folder_fingerprint(layout)?;
+    let git = git_fingerprint(layout);
     let mut known: HashMap<String, FileSig> = index.signatures()?.into_iter().collect();
     for id in node_ids(layout)? {
         let sig = sig_of(layout, &id);
-        let was = known.remove(id.as_str());
+        let known_sig = known.remove(id.as_str());
         match sig {
-            None if was.is_some() => index.remove(id.as_str())?,
+            None if known_sig.is_some() => index.remove(id.as_str())?,
             // A folder without its file is not a node.
             None => {}
-            Some(sig) if was == Some(sig) => {}
+            Some(sig) if known_sig == Some(sig) => {}
             Some(_) => {
                 refresh(index, layout, &id)?;
             }
@@ -74,7 +76,7 @@ fn scan(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// The ids of all node folders.
+/// Returns the ids of all node folders.
 pub fn node_ids(layout: &Layout) -> Result<Vec<NodeId>> {
     let dir = layout.nodes();
     let entries = match std::fs::read_dir(&dir) {
@@ -84,12 +86,13 @@ pub fn node_ids(layout: &Layout) -> Result<Vec<NodeId>> {
     Ok(entries.flatten().filter_map(|entry| NodeId::parse(entry.file_name().to_str()?).ok()).collect())
 }
 
-/// What cannot even be looked at is there and damaged.
+/// Returns the signature of a node file. A file whose metadata cannot be read counts as present, so that it is reported
+/// as damaged.
 fn sig_of(layout: &Layout, id: &NodeId) -> Option<FileSig> {
     FileSig::of(&layout.node_md(id)).unwrap_or(Some(FileSig::default()))
 }
 
-/// The row of a node, certainly as its file is now. `None` if there is no file.
+/// Returns the row of a node, updated to its current file. `None` if there is no file.
 pub fn verify(
     index: &NodeIndex,
     layout: &Layout,
@@ -107,9 +110,9 @@ pub fn verify(
     }
 }
 
-/// Reads the file and puts its row right.
+/// Reads the file of a node and updates its row.
 pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option<NodeRow>> {
-    let was = index.get(id.as_str())?;
+    let old_row = index.get(id.as_str())?;
     let row = match load(layout, id)? {
         None => {
             index.remove(id.as_str())?;
@@ -117,10 +120,10 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
         }
         Some(Ok(loaded)) => {
             let mut row = row_of(&loaded.node, loaded.before.sig);
-            row.last_log_at = row.last_log_at.max(hand_logged(was.as_ref(), &loaded));
+            row.last_log_at = row.last_log_at.max(hand_log_time(old_row.as_ref(), &loaded));
             row
         }
-        // The last that was known of it still tells where it hangs.
+        // The last known values still contain its parent.
         Some(Err((error, sig))) => {
             let unknown = || NodeRow {
                 id: id.to_string(),
@@ -129,14 +132,14 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
                 title: id.to_string(),
                 kind: NodeType::Execution.to_string(),
                 status: NodeStatus::Pending.to_string(),
-                // Nobody knows whether it was, and what it may have kept apart must not leak.
+                // Unknown. `true` prevents that the context of ancestors leaks into an isolated node.
                 isolated: true,
                 ..NodeRow::default()
             };
             NodeRow {
                 sig,
                 damage: Some(format!("{}: {}", error.line, error.reason)),
-                ..was.unwrap_or_else(unknown)
+                ..old_row.unwrap_or_else(unknown)
             }
         }
     };
@@ -144,24 +147,24 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
     Ok(Some(row))
 }
 
-/// When a person wrote a log line into the file by hand: the program's own writes keep index and file in step, so a
-/// longer log in a file we did not write is somebody's.
-fn hand_logged(was: Option<&NodeRow>, now: &LoadedNode) -> Millis {
-    match was {
-        Some(was) if was.damage.is_none() && now.node.activity.log.len() as i64 > was.log_len => {
-            (now.before.sig.mtime_ns / 1_000_000).max(was.last_log_at)
+/// Returns when a person last wrote a log entry into the file by hand. The program updates index and file together, so
+/// a log that is longer than the index knows was edited by hand.
+fn hand_log_time(old_row: Option<&NodeRow>, loaded: &LoadedNode) -> Millis {
+    match old_row {
+        Some(row) if row.damage.is_none() && loaded.node.activity.log.len() as i64 > row.log_len => {
+            (loaded.before.sig.mtime_ns / 1_000_000).max(row.last_log_at)
         }
-        Some(was) => was.last_log_at,
+        Some(row) => row.last_log_at,
         None => 0,
     }
 }
 
 pub type Damage = (ParseError, FileSig);
 
-/// Reads and parses one node file. `None` if there is none.
+/// Reads and parses a node file. `None` if there is none.
 pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Damage>>> {
     let path = layout.node_md(id);
-    // A link would lead out of the store, a pipe would never end.
+    // A symbolic link could lead out of the store; reading a pipe would never end.
     let is_file = |path: &std::path::Path| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     let read = match std::fs::symlink_metadata(&path) {
         Err(error) if fs::is_absent(&error) => return Ok(None),
@@ -185,16 +188,17 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Da
     }))
 }
 
-/// The bytes and the identity of one and the same file.
+/// Returns the bytes and the signature of the same open file.
 pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)>> {
     use std::io::Read;
-    let refused = |why: &str| Error::io(path)(std::io::Error::new(std::io::ErrorKind::InvalidData, why));
-    // A link would lead out of the store, a pipe would never end.
+    let invalid =
+        |reason: &str| Error::io(path)(std::io::Error::new(std::io::ErrorKind::InvalidData, reason));
+    // A symbolic link could lead out of the store; reading a pipe would never end.
     match std::fs::symlink_metadata(path) {
         Err(error) if fs::is_absent(&error) => return Ok(None),
-        Ok(meta) if !meta.is_file() => return Err(refused("not a regular file")),
+        Ok(meta) if !meta.is_file() => return Err(invalid("not a regular file")),
         Ok(meta) if meta.len() > super::MAX_BYTES => {
-            return Err(refused(&format!("longer than {} bytes", super::MAX_BYTES)));
+            return Err(invalid(&format!("longer than {} bytes", super::MAX_BYTES)));
         }
         _ => {}
     }
@@ -230,7 +234,7 @@ pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {
     }
 }
 
-/// Rows hold words that this crate wrote; one that is none of ours means a foreign index, which a rebuild cures.
+/// Converts a row. `None` if it contains unknown words, which this crate never writes.
 pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
     Some(NodeBrief {
         id: NodeId::parse(&row.id).ok()?,
@@ -248,8 +252,8 @@ pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
     })
 }
 
-/// Changes whenever a folder is added to or removed from `nodes/`.
-pub fn folder_sign(layout: &Layout) -> Result<String> {
+/// Returns a text that changes whenever a folder is added to or removed from `nodes/`.
+pub fn folder_fingerprint(layout: &Layout) -> Result<String> {
     let dir = layout.nodes();
     match std::fs::metadata(&dir) {
         Ok(meta) => Ok(format!("{} {}", FileSig::from_metadata(&meta).mtime_ns, fs::link_count(&meta))),
@@ -258,12 +262,12 @@ pub fn folder_sign(layout: &Layout) -> Result<String> {
     }
 }
 
-/// Changes whenever git touches the files: a checkout, a merge, a pull, a stash.
-fn git_sign(layout: &Layout) -> String {
+/// Returns a text that changes whenever git changes files: checkout, merge, pull, stash.
+fn git_fingerprint(layout: &Layout) -> String {
     let Some(git) = layout.project().and_then(tanmi_base::paths::git_dir) else { return String::new() };
-    let sign = |name: &str| match FileSig::of(&git.join(name)) {
+    let fingerprint = |name: &str| match FileSig::of(&git.join(name)) {
         Ok(Some(sig)) => format!("{}.{}.{}", sig.mtime_ns, sig.size, sig.inode),
         _ => String::from("-"),
     };
-    format!("{} {} {}", sign("HEAD"), sign("logs/HEAD"), sign("index"))
+    format!("{} {} {}", fingerprint("HEAD"), fingerprint("logs/HEAD"), fingerprint("index"))
 }

@@ -1,5 +1,5 @@
-//! A look without a lock, for hooks: the workspace's file, the focused node's file, and counts from the index if it is
-//! there. Each file is replaced in one step, so each is whole; the next event sees the rest.
+//! The context snapshot for hooks: reads `Workspace.md`, the file of the focused node, and counts from the index if it
+//! exists. Takes no lock. Each file is replaced atomically, so each one is complete, but they can be of different age.
 
 use tanmi_base::clock;
 use tanmi_index::NodeIndex;
@@ -12,14 +12,14 @@ use crate::store::StatusCounts;
 #[derive(Debug)]
 pub struct ContextSnapshot {
     pub workspace: Workspace,
-    /// The node in focus, if there is one and its file can be read.
+    /// The focused node, if there is one and its file can be read.
     pub node: Option<Node>,
-    /// Counts of its children, for a node that watches over some.
+    /// Counts of its children, if the node is planning or monitoring.
     pub children: Option<StatusCounts>,
     pub progress: Option<Progress>,
 }
 
-/// Whether the whole workspace's progress is wanted, which costs a look into the index.
+/// Whether to read the progress of the workspace, which requires the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotDepth {
     Focus,
@@ -27,7 +27,8 @@ pub enum SnapshotDepth {
 }
 
 impl FileStore {
-    /// `focus` overrides the workspace's own. `None` if the workspace is not there or cannot be read.
+    /// Reads a context snapshot. `focus` overrides the focus of the workspace. Returns `None` if the workspace does not
+    /// exist or cannot be read.
     pub fn context_snapshot(
         &self,
         id: &WorkspaceId,
@@ -40,16 +41,16 @@ impl FileStore {
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());
         let node = loaded.map(|loaded| loaded.node);
-        let watches =
+        let parent_node =
             node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
         let mut snapshot = ContextSnapshot { workspace, node: None, children: None, progress: None };
-        if (watches.is_some() || depth == SnapshotDepth::Progress)
+        if (parent_node.is_some() || depth == SnapshotDepth::Progress)
             && layout.index().is_file()
             && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
         {
             let status_counts =
                 |parent: &str| index.status_counts(parent).ok().map(super::tx::status_counts_from);
-            snapshot.children = watches.and_then(|node| status_counts(node.id.as_str()));
+            snapshot.children = parent_node.and_then(|node| status_counts(node.id.as_str()));
             snapshot.progress = status_counts("")
                 .filter(|_| depth == SnapshotDepth::Progress)
                 .map(|status_counts| status_counts.progress());

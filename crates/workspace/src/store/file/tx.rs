@@ -1,4 +1,4 @@
-//! One transaction on one workspace's files.
+//! The transaction of the file store.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -21,19 +21,20 @@ pub struct FileTx<'a> {
     store: &'a FileStore,
     id: WorkspaceId,
     layout: Layout,
-    /// `None` in a place that cannot be written.
+    /// `None` if the folder cannot be written.
     journal: Option<Journal>,
-    /// Given back to the store at the end, so that it is opened once.
+    /// Returned to the store at the end, so that it is opened only once.
     index: Option<OpenIndex>,
     now: Millis,
-    /// What a reader learnt of changed files is true whatever becomes of the transaction.
-    pub(super) keeps_index: bool,
+    /// Whether index updates are kept without a commit. A reader only records the current state of files, which is valid
+    /// even without a commit.
+    pub(super) commits_index: bool,
     workspace: OnceCell<LoadedWorkspace>,
     loaded: RefCell<HashMap<NodeId, Rc<LoadedNode>>>,
     put_workspace: Option<Workspace>,
     /// `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
-    /// Last, so that it is released after everything else.
+    /// Invariant: the last field, so that the lock is released after everything else is dropped.
     _lock: Lock,
 }
 
@@ -60,7 +61,7 @@ impl<'a> FileTx<'a> {
             journal,
             index: Some(index),
             now,
-            keeps_index: false,
+            commits_index: false,
             workspace: OnceCell::new(),
             loaded: RefCell::default(),
             put_workspace: None,
@@ -70,11 +71,11 @@ impl<'a> FileTx<'a> {
     }
 
     pub(super) fn index(&self) -> Result<&NodeIndex> {
-        // Taken only by commit, which consumes the transaction.
+        // Only `commit` takes the index, and it consumes the transaction.
         self.index.as_ref().map(|open| &open.index).ok_or(Error::Contended { path: self.id.to_string() })
     }
 
-    /// When anything in the workspace last changed.
+    /// Returns when the workspace or one of its nodes last changed.
     pub(super) fn active_at(&self) -> Result<Millis> {
         Ok(self.index()?.meta("activeAt")?.and_then(|at| at.parse().ok()).unwrap_or_default())
     }
@@ -100,12 +101,12 @@ impl<'a> FileTx<'a> {
         }
     }
 
-    /// What the file says, which may be older than its rules.
+    /// Returns the hash in the file, which can be older than the rules.
     pub(super) fn written_rules_hash(&self) -> Result<String> {
         Ok(self.loaded_workspace()?.doc.get_nullable("rulesHash").unwrap_or_default())
     }
 
-    /// The file as it is on disk, read once per transaction.
+    /// Returns the node file on disk. It is read once per transaction.
     fn loaded_node(&self, id: &NodeId) -> Result<Option<Rc<LoadedNode>>> {
         if let Some(loaded) = self.loaded.borrow().get(id) {
             return Ok(Some(loaded.clone()));
@@ -121,7 +122,7 @@ impl<'a> FileTx<'a> {
                     Some(row) if row.sig == loaded.before.sig => Some(row),
                     _ => scan::refresh(self.index()?, &self.layout, id)?,
                 };
-                // Lines written by hand count as log, though the key in the file does not know of them yet.
+                // Entries written by hand are not in the `lastLogAt` key of the file yet.
                 if let Some(row) = row.filter(|row| row.last_log_at > 0) {
                     loaded.node.activity.last_log_at = Some(row.last_log_at);
                 }
@@ -132,8 +133,8 @@ impl<'a> FileTx<'a> {
         }
     }
 
-    /// Rows as the files are now, without those that no longer belong.
-    fn verified(
+    /// Updates rows to the current files and returns those that still satisfy `belongs`.
+    fn verify_rows(
         &self,
         rows: Vec<tanmi_index::NodeRow>,
         belongs: impl Fn(&tanmi_index::NodeRow) -> bool,
@@ -151,11 +152,11 @@ impl<'a> FileTx<'a> {
         Ok(briefs)
     }
 
-    /// What has to be written, and which nodes the written files belong to.
+    /// Returns the changes to write, and for each change the node whose file it writes.
     fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
         let mut changes = Vec::new();
         let mut owners = Vec::new();
-        // What one change removes lies together in the trash.
+        // All nodes that one change removes share a folder in the trash.
         let seq = self.journal.as_ref().map_or(0, Journal::seq) + 1;
         if let Some(workspace) = &self.put_workspace {
             let was = self.loaded_workspace()?;
@@ -175,7 +176,7 @@ impl<'a> FileTx<'a> {
                 continue;
             };
             let was = self.loaded_node(id)?;
-            // What the key in the file says may be older than what the index knows of hand-written lines.
+            // Read again without the `last_log_at` from the index, which the file may not contain.
             let read =
                 was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
             let text = match (&was, &read) {
@@ -189,9 +190,9 @@ impl<'a> FileTx<'a> {
         Ok((changes, owners))
     }
 
-    /// Records what the files are now. If that fails the files are right all the same: without the mark in the
-    /// journal the next one to come scans.
-    fn finish(&mut self, applied: &Applied, owners: &[Option<NodeId>], grown: i64) -> Result<()> {
+    /// Updates the index to the written files and marks the change as applied. If this fails, the files are still
+    /// correct: without the mark in the journal, the next transaction scans.
+    fn finish(&mut self, applied: &Applied, owners: &[Option<NodeId>], added_folders: i64) -> Result<()> {
         let (Some(open), Some(journal)) = (&self.index, &mut self.journal) else { return Ok(()) };
         for (sig, owner) in applied.sigs.iter().zip(owners) {
             if let (Some(sig), Some(id)) = (sig, owner) {
@@ -199,11 +200,12 @@ impl<'a> FileTx<'a> {
             }
         }
         let known = open.index.meta("nodes")?.unwrap_or_default();
-        let folders = scan::folder_sign(&self.layout)?;
+        let folders = scan::folder_fingerprint(&self.layout)?;
         if !applied.kept.is_empty() {
-            // The index has our version of a file that stayed somebody else's: the next one to come scans.
+            // The index has our version of a file that kept a manual edit. Clearing the fingerprint makes the next
+            // transaction scan.
             open.index.set_meta("nodes", "")?;
-        } else if folders != known && is_our_doing(&known, &folders, grown) {
+        } else if folders != known && is_own_change(&known, &folders, added_folders) {
             open.index.set_meta("nodes", &folders)?;
         }
         open.index.set_meta("seq", &journal.seq().to_string())?;
@@ -213,18 +215,19 @@ impl<'a> FileTx<'a> {
     }
 }
 
-/// The folder's link count moved by as many folders as we made, so nobody else made one in the same instant. Where the
-/// file system does not count, the time stamp has to do.
-fn is_our_doing(known: &str, now: &str, grown: i64) -> bool {
-    let count = |sign: &str| sign.split_once(' ').and_then(|(_, n)| n.parse::<i64>().ok()).unwrap_or(0);
-    count(known) < 2 || count(now) - count(known) == grown
+/// Returns whether the link count of the folder changed by the number of folders we added, so that no other process
+/// added one at the same time. On file systems without link counts, only the time stamp is available.
+fn is_own_change(known: &str, now: &str, added_folders: i64) -> bool {
+    let count =
+        |fingerprint: &str| fingerprint.split_once(' ').and_then(|(_, n)| n.parse::<i64>().ok()).unwrap_or(0);
+    count(known) < 2 || count(now) - count(known) == added_folders
 }
 
 pub(super) fn status_counts_from(counts: tanmi_index::StatusCountRows) -> StatusCounts {
     StatusCounts::of(counts.into_iter().filter_map(|(word, n)| Some((NodeStatus::from_word(&word)?, n))))
 }
 
-fn folders_made(change: &Change) -> i64 {
+fn folders_added(change: &Change) -> i64 {
     match change {
         Change::Write { before, .. } => i64::from(before.is_none()),
         Change::Move { .. } => -1,
@@ -234,7 +237,7 @@ fn folders_made(change: &Change) -> i64 {
 impl Drop for FileTx<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.index.take().filter(|_| self.journal.is_some()) {
-            if self.keeps_index {
+            if self.commits_index {
                 let _ = open.index.commit();
             }
             open.index.rollback();
@@ -278,13 +281,13 @@ impl Tx for FileTx<'_> {
             id: position.id.clone(),
         });
         let mut found = Vec::new();
-        // Rows that turn out to have moved elsewhere must not end the page early.
+        // Rows that moved to another parent must not end the page early.
         while found.len() < limit {
             let want = limit - found.len();
             let rows = self.index()?.children(parent.as_str(), after.as_ref(), want)?;
             let is_last = rows.len() < want;
             after = rows.last().map(tanmi_index::NodeRow::position).or(after);
-            found.extend(self.verified(rows, |row| row.parent == parent.as_str())?);
+            found.extend(self.verify_rows(rows, |row| row.parent == parent.as_str())?);
             if is_last {
                 break;
             }
@@ -294,7 +297,7 @@ impl Tx for FileTx<'_> {
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
         let rows = self.index()?.recent(parent.as_str(), status.as_str(), limit)?;
-        self.verified(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
+        self.verify_rows(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
@@ -333,7 +336,7 @@ impl Tx for FileTx<'_> {
 
     fn commit(mut self: Box<Self>) -> Result<u64> {
         let (changes, owners) = self.changes()?;
-        let grown = changes.iter().map(folders_made).sum();
+        let added_folders = changes.iter().map(folders_added).sum();
         let Some(journal) = &mut self.journal else {
             return Err(Error::Io {
                 path: self.layout.dir().to_owned(),
@@ -348,8 +351,8 @@ impl Tx for FileTx<'_> {
             CommitError::Io { path, source } => Error::Io { path, source },
         })?;
         let seq = journal.seq();
-        // What is durable is a fact, whether or not the index could follow: the next one to come scans.
-        if applied.is_unfinished || self.finish(&applied, &owners, grown).is_err() {
+        // The change is durable even if the index could not be updated. The next transaction scans then.
+        if applied.is_unfinished || self.finish(&applied, &owners, added_folders).is_err() {
             self.index = None;
         }
         if !applied.kept.is_empty() {
