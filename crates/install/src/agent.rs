@@ -1,11 +1,11 @@
-//! Agents as data: which files are theirs, which events they report, in which shape and unit.
+//! The supported clients as data: their files, their hook events, and the format and time unit of hooks.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, GEMINI_CLI, Platform};
 
-/// For all projects of a person, or for one project.
+/// Whether to install for all projects of a user or for one project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     User,
@@ -23,14 +23,14 @@ impl Scope {
     }
 }
 
-/// How hooks are written down.
+/// The format of hooks in the settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookFormat {
     /// `hooks.Event[] = {matcher, hooks: [{type, command, timeout}]}`
     Groups,
     /// `hooks.event[] = {command, timeout}`
     Flat,
-    /// `hooks.event[] = {type, bash, powershell, timeoutSec}`
+    /// `hooks.event[] = {type, bash, powershell_command, timeoutSec}`
     Shells,
 }
 
@@ -38,9 +38,9 @@ pub enum HookFormat {
 pub struct Hook {
     pub event: &'static str,
     pub seconds: u32,
-    /// Which tools it is about.
+    /// The tools that trigger the hook.
     pub matcher: Option<&'static str>,
-    /// A stop that follows from what we asked does not ask again.
+    /// Whether to set `loop_limit` to 1, so that the stop after our own request does not trigger another request.
     pub once: bool,
 }
 
@@ -52,16 +52,17 @@ const fn hook(event: &'static str, seconds: u32) -> Hook {
 pub struct Agent {
     pub platform: &'static Platform,
     pub name: &'static str,
-    /// The name of its program, and of its folder in the home folder.
+    /// The name of its program.
     pub program: &'static str,
+    /// The name of its folder in the home folder.
     pub folder: &'static str,
-    /// Where its folder is, if this is set.
+    /// The environment variable that overrides its folder.
     pub folder_variable: Option<&'static str>,
-    pub shape: HookFormat,
+    pub hook_format: HookFormat,
     pub hooks: &'static [Hook],
-    /// A timeout of one second in the agent's unit.
-    pub second: u32,
-    /// It shows a line that a command prints.
+    /// The number of timeout units per second.
+    pub timeout_units_per_second: u32,
+    /// Whether it shows a status line that a command prints.
     pub has_status_line: bool,
 }
 
@@ -72,7 +73,7 @@ pub static AGENTS: &[Agent] = &[
         program: "claude",
         folder: ".claude",
         folder_variable: Some("CLAUDE_CONFIG_DIR"),
-        shape: HookFormat::Groups,
+        hook_format: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("UserPromptSubmit", 5),
@@ -81,7 +82,7 @@ pub static AGENTS: &[Agent] = &[
             hook("Stop", 10),
             hook("SessionEnd", 30),
         ],
-        second: 1,
+        timeout_units_per_second: 1,
         has_status_line: true,
     },
     Agent {
@@ -90,7 +91,7 @@ pub static AGENTS: &[Agent] = &[
         program: "cursor",
         folder: ".cursor",
         folder_variable: None,
-        shape: HookFormat::Flat,
+        hook_format: HookFormat::Flat,
         hooks: &[
             hook("sessionStart", 10),
             hook("beforeSubmitPrompt", 5),
@@ -99,7 +100,7 @@ pub static AGENTS: &[Agent] = &[
             Hook { once: true, ..hook("stop", 10) },
             hook("sessionEnd", 30),
         ],
-        second: 1,
+        timeout_units_per_second: 1,
         has_status_line: false,
     },
     Agent {
@@ -108,17 +109,17 @@ pub static AGENTS: &[Agent] = &[
         program: "codex",
         folder: ".codex",
         folder_variable: Some("CODEX_HOME"),
-        shape: HookFormat::Groups,
+        hook_format: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("UserPromptSubmit", 5),
             hook("SubagentStart", 5),
             hook("PreCompact", 5),
             hook("Stop", 10),
-            // It allows no more.
+            // The maximum that Codex allows.
             hook("SessionEnd", 3),
         ],
-        second: 1,
+        timeout_units_per_second: 1,
         has_status_line: false,
     },
     Agent {
@@ -127,7 +128,7 @@ pub static AGENTS: &[Agent] = &[
         program: "gemini",
         folder: ".gemini",
         folder_variable: None,
-        shape: HookFormat::Groups,
+        hook_format: HookFormat::Groups,
         hooks: &[
             hook("SessionStart", 10),
             hook("BeforeAgent", 5),
@@ -135,7 +136,7 @@ pub static AGENTS: &[Agent] = &[
             hook("AfterAgent", 10),
             hook("SessionEnd", 30),
         ],
-        second: 1000,
+        timeout_units_per_second: 1000,
         has_status_line: false,
     },
     Agent {
@@ -144,7 +145,7 @@ pub static AGENTS: &[Agent] = &[
         program: "copilot",
         folder: ".copilot",
         folder_variable: None,
-        shape: HookFormat::Shells,
+        hook_format: HookFormat::Shells,
         hooks: &[
             hook("sessionStart", 10),
             hook("userPromptSubmitted", 5),
@@ -153,7 +154,7 @@ pub static AGENTS: &[Agent] = &[
             hook("agentStop", 10),
             hook("sessionEnd", 30),
         ],
-        second: 1,
+        timeout_units_per_second: 1,
         has_status_line: false,
     },
 ];
@@ -162,13 +163,13 @@ pub fn find(platform: &Platform) -> Option<&'static Agent> {
     AGENTS.iter().find(|agent| agent.platform == platform)
 }
 
-/// The folders everything is in.
+/// The folders in which clients keep their files.
 #[derive(Clone, Debug)]
 pub struct Folders {
-    /// The person's home folder.
+    /// The home folder of the user.
     pub user: PathBuf,
     pub project: PathBuf,
-    /// Folders of agents that the environment names, by variable.
+    /// Client folders set by environment variables, with the name of the variable.
     pub named: Vec<(&'static str, PathBuf)>,
 }
 
@@ -181,7 +182,7 @@ impl Folders {
         Folders { named: named.collect(), user, project }
     }
 
-    /// Whether the project is the home folder itself: then there is one scope, the user's.
+    /// Returns whether the project is the home folder. Only the user scope exists then.
     pub fn is_home(&self) -> bool {
         self.user.canonicalize().ok() == self.project.canonicalize().ok()
     }
@@ -203,12 +204,12 @@ impl Folders {
     }
 }
 
-/// Where an agent looks for a guide.
+/// The file in which a client looks for a guide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuideFile {
-    /// A file of our own.
-    Whole(PathBuf),
-    /// A marked block in a file of everybody's.
+    /// A file that contains only our guide.
+    OwnFile(PathBuf),
+    /// A marked block in a shared file.
     Block(PathBuf),
 }
 
@@ -217,12 +218,12 @@ impl Agent {
         self.platform.id
     }
 
-    /// Whether it seems to be in use: it left its folder, or its program is there.
+    /// Returns whether the client seems to be installed: its folder exists or its program is on the search path.
     pub fn is_here(&self, folders: &Folders, path: Option<&std::ffi::OsStr>) -> bool {
-        folders.of(self, Scope::User).is_dir() || self.is_on(path)
+        folders.of(self, Scope::User).is_dir() || self.is_on_path(path)
     }
 
-    fn is_on(&self, path: Option<&std::ffi::OsStr>) -> bool {
+    fn is_on_path(&self, path: Option<&std::ffi::OsStr>) -> bool {
         let names =
             [self.program.to_owned(), format!("{}.exe", self.program), format!("{}.cmd", self.program)];
         path.is_some_and(|path| {
@@ -240,12 +241,12 @@ impl Agent {
         }
     }
 
-    /// `None` where the agent has no such file.
+    /// Returns the file with MCP servers, if the client has one in this scope.
     pub fn mcp_file(&self, scope: Scope, folders: &Folders) -> Option<PathBuf> {
         let dir = folders.of(self, scope);
         Some(match (self.id(), scope) {
             ("claude-code", Scope::Project) => folders.project.join(".mcp.json"),
-            // Beside its folder; inside of one that the environment names.
+            // Next to the folder `.claude`, or inside the folder set by the environment variable.
             ("claude-code", Scope::User) => folders.named(self).unwrap_or(&folders.user).join(".claude.json"),
             ("gemini-cli", _) => dir.join("settings.json"),
             ("codex", _) => dir.join("config.toml"),
@@ -255,14 +256,14 @@ impl Agent {
         })
     }
 
-    /// `None` where the agent keeps such texts elsewhere.
+    /// Returns the file for the guide, if the client has one in this scope.
     pub fn guide_file(&self, scope: Scope, folders: &Folders) -> Option<GuideFile> {
         let dir = folders.of(self, scope);
         let project = &folders.project;
         Some(match (self.id(), scope) {
-            ("claude-code", _) => GuideFile::Whole(dir.join("skills/tanmi/SKILL.md")),
-            ("cursor", Scope::Project) => GuideFile::Whole(dir.join("rules/tanmi.mdc")),
-            // Rules of a person are in the settings of the application.
+            ("claude-code", _) => GuideFile::OwnFile(dir.join("skills/tanmi/SKILL.md")),
+            ("cursor", Scope::Project) => GuideFile::OwnFile(dir.join("rules/tanmi.mdc")),
+            // User rules are stored in the settings of the application.
             ("cursor", Scope::User) => return None,
             ("codex", Scope::User) => GuideFile::Block(dir.join("AGENTS.md")),
             ("codex", Scope::Project) => GuideFile::Block(project.join("AGENTS.md")),
@@ -273,19 +274,19 @@ impl Agent {
         })
     }
 
-    /// The command line of a hook, for a shell.
+    /// Returns the shell command of a hook.
     pub fn command(&self, program: &str, hook: &Hook) -> String {
         format!("{} hook {} {}", crate::quote(program), self.id(), hook.event)
     }
 
-    /// One hook as this agent writes it down.
+    /// Returns the JSON of a hook in the format of this client.
     pub fn handler(&self, command: &str, hook: &Hook) -> Value {
-        let timeout = hook.seconds * self.second;
-        let mut handler = match self.shape {
+        let timeout = hook.seconds * self.timeout_units_per_second;
+        let mut handler = match self.hook_format {
             HookFormat::Groups => json!({"type": "command", "command": command, "timeout": timeout}),
             HookFormat::Flat => json!({"command": command, "timeout": timeout}),
             HookFormat::Shells => {
-                json!({"type": "command", "bash": command, "powershell": powershell(command), "timeoutSec": timeout})
+                json!({"type": "command", "bash": command, "powershell": powershell_command(command), "timeoutSec": timeout})
             }
         };
         if self.id() == "gemini-cli" {
@@ -294,13 +295,13 @@ impl Agent {
         if hook.once {
             handler["loop_limit"] = 1.into();
         }
-        if let Some(matcher) = hook.matcher.filter(|_| self.shape == HookFormat::Flat) {
+        if let Some(matcher) = hook.matcher.filter(|_| self.hook_format == HookFormat::Flat) {
             handler["matcher"] = matcher.into();
         }
         handler
     }
 
-    /// The MCP server as this agent writes it down.
+    /// Returns the JSON of the MCP server in the format of this client.
     pub fn server(&self, program: &str) -> Value {
         match self.id() {
             "copilot-cli" => json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
@@ -310,7 +311,7 @@ impl Agent {
     }
 }
 
-/// A quoted program is called with `&`.
-fn powershell(command: &str) -> String {
+/// Returns the command for PowerShell, which needs `&` before a quoted program.
+fn powershell_command(command: &str) -> String {
     if command.starts_with(['\'', '"']) { format!("& {command}") } else { command.to_owned() }
 }

@@ -1,4 +1,5 @@
-//! Writes what was planned: only over the very file that was read, in one step, with a copy of what was there.
+//! Applies planned changes. Each file is replaced atomically, only if it is still the file that was read, and after a
+//! copy of it was saved.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +11,22 @@ use crate::plan::{self, ChangeOutcome, InstallOptions, PlannedChange, RemovalRes
 use crate::receipt::Receipts;
 use crate::{Error, Refusal, Result};
 
-/// An agent that rewrites its own file may come first so many times.
-const TRIES: usize = 20;
+/// How often a change is planned again because the client rewrote the file meanwhile.
+const MAX_ATTEMPTS: usize = 20;
 
-/// What became of one file.
+/// The result for one file.
 pub struct AppliedChange {
     pub planned: PlannedChange,
-    /// The copy of what was there.
+    /// The copy of the original file.
     pub copy: Option<PathBuf>,
 }
 
-/// One at a time. A lock file that was deleted while we waited for it is nobody's any more.
-fn hold(home: &Path) -> Result<Lock> {
+/// Locks the installation. Tries again if the lock file was deleted while we waited, because that lock excludes no other
+/// process.
+fn acquire_lock(home: &Path) -> Result<Lock> {
     let dir = home.join("install");
     let path = dir.join("lock");
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         fs::create_private_dir(&dir).map_err(Error::io(&dir))?;
         let lock = match Lock::exclusive(&path) {
             Ok(lock) => lock,
@@ -41,8 +43,8 @@ fn hold(home: &Path) -> Result<Lock> {
     Err(Error::Busy)
 }
 
-/// What a process that was killed left beside the files.
-fn sweep(plans: &[PlannedChange], home: &Path) {
+/// Removes temporary files that a killed process left behind.
+fn remove_leftovers(plans: &[PlannedChange], home: &Path) {
     let store = home.join("install");
     let dirs = plans.iter().filter_map(|planned| planned.real.parent()).chain([store.as_path(), home]);
     for entry in dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()) {
@@ -52,8 +54,8 @@ fn sweep(plans: &[PlannedChange], home: &Path) {
     }
 }
 
-/// One file that cannot be written costs that file.
-fn or_refused(target: PlannedChange, outcome: Result<PlannedChange>) -> Result<PlannedChange> {
+/// Turns an I/O error into a refusal of this file, so that the other files are still processed.
+fn refuse_on_io_error(target: PlannedChange, outcome: Result<PlannedChange>) -> Result<PlannedChange> {
     match outcome {
         Err(Error::Io { path, error }) => {
             let reason = format!("{}: {error}", path.display());
@@ -69,12 +71,12 @@ pub fn apply(
     options: &InstallOptions,
     now: Millis,
 ) -> Result<Vec<AppliedChange>> {
-    let lock = hold(home)?;
-    sweep(&plans, home);
+    let lock = acquire_lock(home)?;
+    remove_leftovers(&plans, home);
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
-        let planned = or_refused(planned.clone(), put(planned, &mut receipts, options, now))?;
+        let planned = refuse_on_io_error(planned.clone(), apply_one(planned, &mut receipts, options, now))?;
         let copy = receipts.copy_of(&planned.real).filter(|_| planned.is_change());
         done.push(AppliedChange { planned, copy });
     }
@@ -82,64 +84,64 @@ pub fn apply(
     Ok(done)
 }
 
-fn put(
+fn apply_one(
     mut planned: PlannedChange,
     receipts: &mut Receipts,
     options: &InstallOptions,
     now: Millis,
 ) -> Result<PlannedChange> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         if !planned.is_change() {
             return Ok(planned);
         }
         let Some(after) = planned.after.clone() else { return Ok(planned) };
         let original = original(&planned, receipts);
-        // Noted before they are made: whoever is killed in between leaves nothing that nobody knows of.
+        // Recorded before they are created, so that a process killed in between leaves no unknown folders.
         let folders = missing_folders(&planned.real);
-        receipts.note(&planned.real, &planned.target, original.as_deref(), &after, folders, now)?;
+        receipts.record(&planned.real, &planned.target, original.as_deref(), &after, folders, now)?;
         if let Some(dir) = planned.real.parent() {
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }
         if write(&planned, &after)? {
             return Ok(planned);
         }
-        // Somebody else was quicker: once more, with what they wrote.
+        // Another process wrote the file first: plan again with the new content.
         planned = plan::plan(planned.target, options);
     }
-    Ok(kept_changing(planned))
+    Ok(refuse_changing_file(planned))
 }
 
-fn kept_changing(planned: PlannedChange) -> PlannedChange {
+fn refuse_changing_file(planned: PlannedChange) -> PlannedChange {
     PlannedChange { outcome: ChangeOutcome::Refused(Refusal::KeepsChanging), ..planned }
 }
 
-/// The file without anything of ours, which is what an uninstall gives back.
+/// Returns the content without our parts, which an uninstall restores.
 fn original(planned: &PlannedChange, receipts: &Receipts) -> Option<Vec<u8>> {
     let bytes = planned.before.as_deref()?;
     if let Some(original) = receipts.original(&planned.real, bytes) {
         return original;
     }
     let before = receipts.before(&planned.real);
-    match plan::without(&planned.target, bytes, &before) {
+    match plan::remove_parts(&planned.target, bytes, &before) {
         Ok(RemovalResult::Text(text)) => Some(text),
         Ok(RemovalResult::Nothing) => None,
         Ok(RemovalResult::Same) | Err(_) => Some(bytes.to_vec()),
     }
 }
 
-/// Those that are not there, the innermost first.
+/// Returns the missing parent folders, innermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let dirs = path.ancestors().skip(1);
     dirs.take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).map(Path::to_owned).collect()
 }
 
-/// `false` if the file is no longer the one that was read.
+/// Writes the file. Returns `false` if it is no longer the file that was read.
 fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
     let path = &planned.real;
     let dir = path.parent().unwrap_or(Path::new("."));
     let written = match planned.sig {
         Some(sig) => {
-            // Looked at once more before, for systems that cannot look after.
+            // Checked before the replacement too, because not all systems can check during it.
             if fs::FileSig::of(path).map_err(Error::io(path))? != Some(sig) {
                 return Ok(false);
             }
@@ -150,32 +152,32 @@ fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
     written.map_err(Error::io(path))
 }
 
-/// Takes everything out that is planned to go.
+/// Applies planned removals.
 pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChange>> {
     if plans.is_empty() {
         return Ok(Vec::new());
     }
-    let lock = hold(home)?;
-    sweep(&plans, home);
+    let lock = acquire_lock(home)?;
+    remove_leftovers(&plans, home);
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
-        let planned = or_refused(planned.clone(), take(planned, &mut receipts))?;
+        let planned = refuse_on_io_error(planned.clone(), remove_one(planned, &mut receipts))?;
         done.push(AppliedChange { planned, copy: None });
     }
     if receipts.is_empty() {
-        // While it is held: whoever waits for it will see that it is another one's.
+        // Deleted while the lock is held: a waiting process notices that the lock file was deleted.
         let _ = std::fs::remove_file(home.join("install/lock"));
         let _ = std::fs::remove_dir(home.join("install"));
-        // Where nothing was ever saved, nothing is left either.
+        // Succeeds only if the home store is empty.
         let _ = std::fs::remove_dir(home);
     }
     drop(lock);
     Ok(done)
 }
 
-fn take(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
-    for _ in 0..TRIES {
+fn remove_one(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
+    for _ in 0..MAX_ATTEMPTS {
         if !planned.is_change() {
             return Ok(planned);
         }
@@ -190,10 +192,10 @@ fn take(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedCh
             return Ok(planned);
         }
         match plan::plan_removal(planned.target.clone(), receipts) {
-            Some(again) => planned = again,
-            // It went with another agent's, whose file is the same by a link.
+            Some(replanned) => planned = replanned,
+            // Already removed with another client whose path is a link to the same file.
             None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
         }
     }
-    Ok(kept_changing(planned))
+    Ok(refuse_changing_file(planned))
 }

@@ -1,8 +1,8 @@
-//! Command lines of hooks: written so that a shell takes them as they are meant, and told apart from everybody else's.
+//! Command lines of hooks: quotes them for a shell and recognizes our own.
 
 use std::path::{Path, PathBuf};
 
-/// A path as one word of a shell.
+/// Quotes a path as one shell word.
 pub fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -11,17 +11,17 @@ pub fn quote(word: &str) -> String {
     if cfg!(windows) { format!("\"{word}\"") } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// One of our own hooks.
+/// The command of one of our hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TanmiCommand {
     pub program: String,
     pub platform: String,
 }
 
-/// Whether a command is one that we wrote: `…/tanmi hook PLATFORM [EVENT]` and nothing else. Whatever a person made of it
-/// is theirs.
+/// Parses a command that we wrote: exactly `…/tanmi hook PLATFORM [EVENT]`. Returns `None` for any other command,
+/// including ours after a person edited it.
 pub fn parse_tanmi_command(command: &str) -> Option<TanmiCommand> {
-    let words = words(command.strip_prefix("& ").unwrap_or(command))?;
+    let words = split_words(command.strip_prefix("& ").unwrap_or(command))?;
     let [program, verb, platform] = words.get(..3)? else { return None };
     let is_ours = is_tanmi(program) && verb == "hook" && words.len() <= 4;
     let is_event = words.get(3).is_none_or(|event| event.chars().all(|c| c.is_ascii_alphanumeric()));
@@ -29,21 +29,21 @@ pub fn parse_tanmi_command(command: &str) -> Option<TanmiCommand> {
         .then(|| TanmiCommand { program: program.clone(), platform: platform.clone() })
 }
 
-/// By its name alone: it may have moved.
+/// Returns whether a path is our program. Checks only the file name, because the program can have moved.
 pub fn is_tanmi(program: &str) -> bool {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
     matches!(name, "tanmi" | "tanmi.exe") || own_name().is_some_and(|own| own == name)
 }
 
-/// Under which name this program runs: somebody may have renamed it.
+/// Returns the file name of the running program, which can have been renamed.
 fn own_name() -> Option<&'static str> {
     static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     let find = || Some(std::env::current_exe().ok()?.file_name()?.to_string_lossy().into_owned());
     NAME.get_or_init(find).as_deref()
 }
 
-/// The words of a simple command. `None` if a shell would do more with it than take it apart.
-pub(crate) fn words(command: &str) -> Option<Vec<String>> {
+/// Splits a simple command into words. Returns `None` if a shell would do more than split it.
+pub(crate) fn split_words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = command.trim().chars();
@@ -79,8 +79,8 @@ pub(crate) fn words(command: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The path under which this program will be found again. A link in a folder of programs outlives an upgrade; what it
-/// points to may not.
+/// Returns the path for hooks to this program. Prefers an entry on the search path, because a link there survives an
+/// upgrade and its target may not.
 pub fn find_self(path: Option<&std::ffi::OsStr>) -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let real = own.canonicalize().unwrap_or_else(|_| own.clone());
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ours_and_what_is_not() {
+    fn parse_tanmi_command_only_own_commands_are_recognized() {
         for (command, is_ours) in [
             ("/usr/bin/tanmi hook claude-code SessionStart", true),
             ("tanmi hook cursor", true),
@@ -114,7 +114,7 @@ mod tests {
             ("/opt/tanmi/bin/run hook claude-code", false),
             ("tanmi mcp", false),
             ("tanmi hook", false),
-            ("tanmi hook nobody", false),
+            ("tanmi hook unknown", false),
             ("'tanmi hook cursor", false),
             ("", false),
         ] {
@@ -124,7 +124,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_quoted_path_is_one_word_again() {
+    fn quote_unusual_path_is_one_shell_word() {
         for path in
             ["/usr/bin/tanmi", "/a b/tanmi", "/it's/tanmi", "/用户/tanmi", "/$x;`y`/tanmi", "/a\"b/tanmi"]
         {

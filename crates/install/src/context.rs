@@ -1,5 +1,4 @@
-//! Context that a host declares for its agents: one file built from what is there, and folders of users that are kept up to
-//! date with it.
+//! The declared context: builds its file from agents, skills and commands, and provisions the folders of users.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -35,7 +34,7 @@ impl Notice {
         Notice { path: path.display().to_string(), reason: en.into(), reason_zh: zh.into() }
     }
 
-    /// A remark with the message of the system or of a parser, which exists in English only.
+    /// Returns a notice with the message of the system or a parser, which exists in English only.
     fn from_error(path: &Path, error: impl std::fmt::Display) -> Notice {
         Notice::new(path, (error.to_string(), error.to_string()))
     }

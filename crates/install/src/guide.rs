@@ -1,15 +1,15 @@
-//! What an agent should know of us that no hook tells it: when to offer a workspace, when to keep quiet, when to save.
+//! The guide: tells an agent when to offer a workspace, when not to, and when to save memory. Hooks do not inject this.
 
 use tanmi_base::Lang;
 
 use crate::agent::GuideFile;
 
-/// Before and after our block, each alone in its line; the first also says which text is ours, so that whatever a person
-/// made of it is theirs.
+/// The marks before and after our block, each on its own line. The first one contains a digest of the text, so that an
+/// edited block is recognized.
 const BEGIN: &str = "<!-- tanmi:begin ";
 const END: &str = "<!-- tanmi:end -->";
-/// In files that are ours as a whole.
-const OWN: &str = "<!-- written by tanmi install; tanmi uninstall takes it away; ";
+/// The mark in files that contain only our guide.
+const OWN_FILE_MARK: &str = "<!-- written by tanmi install; tanmi uninstall takes it away; ";
 
 const ZH: &str = "## Tanmi 使用指南
 
@@ -91,13 +91,13 @@ pub fn text(lang: Lang) -> &'static str {
     lang.pick(ZH, EN)
 }
 
-/// A guide as it stands in a file.
+/// The state of the guide in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuideState {
     None,
-    /// Ours, as we wrote it: where it begins and ends.
+    /// Unchanged since we wrote it: start and end offset.
     Ours(usize, usize),
-    /// Changed, or not whole: the line where it begins.
+    /// Edited or incomplete: the line where it begins.
     Changed(usize),
 }
 
@@ -105,8 +105,8 @@ fn digest(text: &str) -> String {
     tanmi_base::hash::sha256_hex(text.replace("\r\n", "\n").as_bytes())[..12].to_owned()
 }
 
-/// A file of our own as its client wants it.
-fn whole(path: &std::path::Path, lang: Lang) -> String {
+/// Returns the content of a file that contains only our guide, in the format of its client.
+fn own_file_text(path: &std::path::Path, lang: Lang) -> String {
     let about = lang.pick(
         "何时使用工作区（任务树）和记忆：多步骤任务、继续之前的工作、查找或保存决定与偏好",
         "When to use workspaces (a tree of planned work) and memory: tasks with several steps, continuing earlier work, finding or saving decisions and preferences",
@@ -117,7 +117,7 @@ fn whole(path: &std::path::Path, lang: Lang) -> String {
         format!("---\nname: tanmi\ndescription: \"{about}\"\n---\n")
     };
     let text = text(lang);
-    format!("{head}\n{OWN}{} -->\n\n{text}", digest(&format!("{head}{text}")))
+    format!("{head}\n{OWN_FILE_MARK}{} -->\n\n{text}", digest(&format!("{head}{text}")))
 }
 
 fn line_at(text: &str, at: usize) -> usize {
@@ -126,9 +126,9 @@ fn line_at(text: &str, at: usize) -> usize {
 
 pub fn guide_state(file: &GuideFile, text: &str) -> GuideState {
     match file {
-        GuideFile::Whole(_) => {
-            let Some(at) = text.find(OWN) else { return GuideState::None };
-            let rest = &text[at + OWN.len()..];
+        GuideFile::OwnFile(_) => {
+            let Some(at) = text.find(OWN_FILE_MARK) else { return GuideState::None };
+            let rest = &text[at + OWN_FILE_MARK.len()..];
             let (written, body) = rest.split_once(" -->").unwrap_or((rest, ""));
             let head = text[..at].replace("\r\n", "\n");
             let now =
@@ -143,7 +143,7 @@ pub fn guide_state(file: &GuideFile, text: &str) -> GuideState {
     }
 }
 
-/// Marks count only alone in a line and outside of code.
+/// Finds our block. Marks count only alone on a line and outside of code.
 fn block(text: &str) -> GuideState {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
     let mut fence: Option<&str> = None;
@@ -173,15 +173,15 @@ fn block(text: &str) -> GuideState {
     }
 }
 
-/// The file with our guide in it, or the line of what stands in the way: somebody else's file has none.
-pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String, Option<usize>> {
+/// Returns the file content with our guide. The error is the line of an edited guide, or `None` if the file is not ours.
+pub fn add(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String, Option<usize>> {
     let guide_state = before.map_or(GuideState::None, |before| guide_state(file, before));
     if let GuideState::Changed(line) = guide_state {
         return Err(Some(line));
     }
-    if let GuideFile::Whole(path) = file {
+    if let GuideFile::OwnFile(path) = file {
         let is_free = before.is_none_or(|before| before.trim().is_empty()) || guide_state != GuideState::None;
-        return if is_free { Ok(whole(path, lang)) } else { Err(None) };
+        return if is_free { Ok(own_file_text(path, lang)) } else { Err(None) };
     }
     let before = before.unwrap_or_default();
     let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
@@ -199,14 +199,15 @@ pub fn put(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String,
     Ok(format!("{before}{gap}{block}"))
 }
 
-/// The file without our guide: `Some(None)` if nothing is left of it. An error is the line of what was changed.
-pub fn take(file: &GuideFile, now: &str) -> Result<Option<Option<String>>, usize> {
+/// Returns the file content without our guide: `None` if there is no guide, `Some(None)` if nothing else is left. The
+/// error is the line of an edited guide.
+pub fn remove(file: &GuideFile, now: &str) -> Result<Option<Option<String>>, usize> {
     let (start, end) = match guide_state(file, now) {
         GuideState::None => return Ok(None),
         GuideState::Changed(line) => return Err(line),
         GuideState::Ours(start, end) => (start, end),
     };
-    // The gap before it was ours too.
+    // We also added the blank line before the block.
     let (mut head, tail) = (&now[..start], &now[end..]);
     let line_end = if now.contains("\r\n") { "\r\n" } else { "\n" };
     if head.ends_with(&line_end.repeat(2)) {
@@ -221,40 +222,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_comes_changes_and_goes() {
+    fn guide_block_add_update_remove_keeps_other_text() {
         let file = GuideFile::Block("AGENTS.md".into());
         for before in ["", "# Mine\n", "# Mine", "# Mine\n\n", "# Mine\r\n", "# 我的\n\n- a\n"] {
-            let with = put(&file, Some(before), Lang::En).unwrap();
+            let with = add(&file, Some(before), Lang::En).unwrap();
             assert_eq!(with.matches(BEGIN).count(), 1);
             assert!(
                 with.starts_with(before)
                     && !before.contains("\r\n") | !with.replace("\r\n", "").contains('\n')
             );
-            assert_eq!(put(&file, Some(&with), Lang::En).unwrap(), with, "once");
-            let zh = put(&file, Some(&with), Lang::Zh).unwrap();
+            assert_eq!(add(&file, Some(&with), Lang::En).unwrap(), with, "once");
+            let zh = add(&file, Some(&with), Lang::Zh).unwrap();
             assert!(zh.contains("使用指南") && !zh.contains("Working with") && zh.starts_with(before));
-            let left = take(&file, &zh).unwrap().unwrap();
+            let left = remove(&file, &zh).unwrap().unwrap();
             assert_eq!(left.unwrap_or_default().trim_end(), before.trim_end());
         }
-        let more = format!("{}after\n", put(&file, Some("# Mine\n"), Lang::En).unwrap());
-        assert_eq!(take(&file, &more).unwrap().unwrap().unwrap(), "# Mine\nafter\n");
-        assert_eq!(take(&file, "# Mine"), Ok(None));
+        let more = format!("{}after\n", add(&file, Some("# Mine\n"), Lang::En).unwrap());
+        assert_eq!(remove(&file, &more).unwrap().unwrap().unwrap(), "# Mine\nafter\n");
+        assert_eq!(remove(&file, "# Mine"), Ok(None));
     }
 
-    /// What a person wrote near our marks, or made of them, is theirs.
+    /// Text near our marks and edited marks belong to the user.
     #[test]
-    fn marks_that_are_not_ours_are_left_alone_or_named() {
+    fn guide_block_foreign_or_changed_marks_are_kept_or_refused() {
         let file = GuideFile::Block("AGENTS.md".into());
-        for theirs in [
+        for foreign in [
             "```\n<!-- tanmi:begin x -->\nexample\n<!-- tanmi:end -->\n```\n",
             "text `<!-- tanmi:begin x -->` and `<!-- tanmi:end -->` here\n",
             "    <!-- tanmi:begin x -->\n    <!-- tanmi:end -->\n",
         ] {
-            assert_eq!(guide_state(&file, theirs), GuideState::None, "{theirs}");
-            let with = put(&file, Some(theirs), Lang::En).unwrap();
-            assert_eq!(take(&file, &with).unwrap().unwrap().unwrap(), theirs);
+            assert_eq!(guide_state(&file, foreign), GuideState::None, "{foreign}");
+            let with = add(&file, Some(foreign), Lang::En).unwrap();
+            assert_eq!(remove(&file, &with).unwrap().unwrap().unwrap(), foreign);
         }
-        let ours = put(&file, Some("# Mine\n"), Lang::En).unwrap();
+        let ours = add(&file, Some("# Mine\n"), Lang::En).unwrap();
         for (changed, line) in [
             ("a\n<!-- tanmi:begin x -->\nMY TEXT\n".to_owned(), 2),
             ("<!-- tanmi:end -->\n".to_owned(), 1),
@@ -263,21 +264,21 @@ mod tests {
             (ours.replace("<!-- tanmi:end -->\n", "mine\n"), 3),
             (format!("{ours}{ours}"), 3),
         ] {
-            assert_eq!(put(&file, Some(&changed), Lang::En), Err(Some(line)), "{changed}");
-            assert_eq!(take(&file, &changed), Err(line));
+            assert_eq!(add(&file, Some(&changed), Lang::En), Err(Some(line)), "{changed}");
+            assert_eq!(remove(&file, &changed), Err(line));
         }
     }
 
     #[test]
-    fn a_file_of_somebody_else_s_is_left_alone() {
-        for file in [GuideFile::Whole("SKILL.md".into()), GuideFile::Whole("tanmi.mdc".into())] {
-            let ours = put(&file, None, Lang::Zh).unwrap();
-            assert_eq!(put(&file, Some("# Mine"), Lang::Zh), Err(None));
-            assert_eq!(take(&file, "# Mine"), Ok(None));
-            assert_eq!(take(&file, &ours), Ok(Some(None)));
-            assert_eq!(take(&file, &ours.replace('\n', "\r\n")), Ok(Some(None)));
+    fn guide_file_of_other_author_is_kept() {
+        for file in [GuideFile::OwnFile("SKILL.md".into()), GuideFile::OwnFile("tanmi.mdc".into())] {
+            let ours = add(&file, None, Lang::Zh).unwrap();
+            assert_eq!(add(&file, Some("# Mine"), Lang::Zh), Err(None));
+            assert_eq!(remove(&file, "# Mine"), Ok(None));
+            assert_eq!(remove(&file, &ours), Ok(Some(None)));
+            assert_eq!(remove(&file, &ours.replace('\n', "\r\n")), Ok(Some(None)));
             let changed = format!("{ours}\n## My rules\n");
-            assert!(take(&file, &changed).is_err() && put(&file, Some(&changed), Lang::En).is_err());
+            assert!(remove(&file, &changed).is_err() && add(&file, Some(&changed), Lang::En).is_err());
         }
     }
 }

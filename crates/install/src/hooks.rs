@@ -1,38 +1,38 @@
-//! Our hooks and our server inside an agent's JSON: put in once, brought up to date in place, taken out again.
+//! Our hooks and MCP server in the JSON settings of a client: adds them once, updates them in place, removes them.
 
 use jsonc_parser::cst::{CstArray, CstNode, CstObject};
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, Hook, HookFormat};
 use crate::command::{is_tanmi, parse_tanmi_command};
-use crate::json::{Json, input, is_bare, set_keys};
+use crate::json::{Json, is_empty_container, set_keys, to_input};
 use crate::{Refusal, TanmiCommand};
 
 pub const SERVERS: &str = "mcpServers";
 pub const NAME: &str = "tanmi";
 
-fn command_key(shape: HookFormat) -> &'static str {
-    match shape {
+fn command_key(hook_format: HookFormat) -> &'static str {
+    match hook_format {
         HookFormat::Groups | HookFormat::Flat => "command",
         HookFormat::Shells => "bash",
     }
 }
 
-/// A handler of ours, in the order of the file.
+/// One of our hook handlers in the file.
 struct HookHandler {
     object: CstObject,
-    /// The group around it.
+    /// The group that contains it.
     group: Option<CstObject>,
 }
 
-fn handlers(array: &CstArray, shape: HookFormat) -> Vec<HookHandler> {
+fn handlers(array: &CstArray, hook_format: HookFormat) -> Vec<HookHandler> {
     let is_ours = |object: &CstObject| {
-        command_of(object, shape).is_some_and(|text| parse_tanmi_command(&text).is_some())
+        command_of(object, hook_format).is_some_and(|text| parse_tanmi_command(&text).is_some())
     };
     let mut found = Vec::new();
     for element in array.elements() {
         let Some(object) = element.as_object() else { continue };
-        if shape != HookFormat::Groups {
+        if hook_format != HookFormat::Groups {
             found.extend(Some(object).filter(is_ours).map(|object| HookHandler { object, group: None }));
             continue;
         }
@@ -47,28 +47,28 @@ fn members(group: &CstObject) -> Vec<CstNode> {
     group.array_value("hooks").map(|hooks| hooks.elements()).unwrap_or_default()
 }
 
-fn command_of(object: &CstObject, shape: HookFormat) -> Option<String> {
-    object.get(command_key(shape))?.value()?.as_string_lit()?.decoded_value().ok()
+fn command_of(object: &CstObject, hook_format: HookFormat) -> Option<String> {
+    object.get(command_key(hook_format))?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
-pub fn put(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
-    if agent.shape != HookFormat::Groups {
+pub fn add(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
+    if agent.hook_format != HookFormat::Groups {
         let root = json.object(&[])?;
         if root.get("version").is_none() {
-            root.insert(0, "version", input(&json!(1)));
+            root.insert(0, "version", to_input(&json!(1)));
         }
     }
     for hook in agent.hooks {
         let wanted = agent.handler(&agent.command(program, hook), hook);
         let array = json.array(&["hooks", hook.event])?;
-        let mut known = handlers(&array, agent.shape).into_iter();
+        let mut known = handlers(&array, agent.hook_format).into_iter();
         match known.next() {
             None => {
-                array.append(input(&grouped(agent, hook, &wanted)));
+                array.append(to_input(&grouped(agent, hook, &wanted)));
             }
             Some(handler) => {
                 set_keys(&handler.object, &wanted);
-                known.by_ref().for_each(take_out);
+                known.by_ref().for_each(remove_handler);
                 if let Some(group) = handler.group.filter(|group| members(group).len() == 1) {
                     set_matcher(&group, hook);
                 }
@@ -79,14 +79,15 @@ pub fn put(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
 }
 
 fn grouped(agent: &Agent, hook: &Hook, handler: &Value) -> Value {
-    match (agent.shape, hook.matcher) {
+    match (agent.hook_format, hook.matcher) {
         (HookFormat::Groups, Some(matcher)) => json!({"matcher": matcher, "hooks": [handler]}),
         (HookFormat::Groups, None) => json!({"hooks": [handler]}),
         _ => handler.clone(),
     }
 }
 
-/// A group that is ours alone matches what we want: an older one left out resumed sessions.
+/// Sets the matcher of a group that contains only our handler. Older versions wrote a matcher that excluded resumed
+/// sessions.
 fn set_matcher(group: &CstObject, hook: &Hook) {
     match (group.get("matcher"), hook.matcher) {
         (_, Some(matcher)) => set_keys(group, &json!({"matcher": matcher})),
@@ -100,47 +101,47 @@ fn set_matcher(group: &CstObject, hook: &Hook) {
     }
 }
 
-/// With the last of its handlers a group goes too.
-fn take_out(handler: HookHandler) {
+/// Removes a handler, and its group if it was the last handler there.
+fn remove_handler(handler: HookHandler) {
     match handler.group {
         Some(group) if members(&group).len() == 1 => group.remove(),
         _ => handler.object.remove(),
     }
 }
 
-/// Takes our hooks out, and what is empty without them unless it was there `before` us.
-pub fn take(json: &Json, agent: &Agent, before: &Value) {
+/// Removes our hooks, and containers that become empty unless they existed in `before`.
+pub fn remove(json: &Json, agent: &Agent, before: &Value) {
     let Some(hooks) = json.find(&["hooks"]) else { return };
     let mut is_touched = false;
     for property in hooks.properties() {
         let (Some(name), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
-        let found = handlers(&array, agent.shape);
+        let found = handlers(&array, agent.hook_format);
         if found.is_empty() {
             continue;
         }
         is_touched = true;
-        found.into_iter().for_each(take_out);
-        if is_bare(&array.to_string()) && before["hooks"].get(&name).is_none() {
+        found.into_iter().for_each(remove_handler);
+        if is_empty_container(&array.to_string()) && before["hooks"].get(&name).is_none() {
             property.remove();
         }
     }
     let root = json.find(&[]);
-    if is_touched && is_bare(&hooks.to_string()) && before.get("hooks").is_none() {
+    if is_touched && is_empty_container(&hooks.to_string()) && before.get("hooks").is_none() {
         root.as_ref().and_then(|root| root.get("hooks")).into_iter().for_each(|hooks| hooks.remove());
-        // A number for a list of hooks says nothing without one.
-        if agent.shape != HookFormat::Groups && before.is_object() && before.get("version").is_none() {
+        // The version describes the format of hooks and is useless without them.
+        if agent.hook_format != HookFormat::Groups && before.is_object() && before.get("version").is_none() {
             root.and_then(|root| root.get("version")).into_iter().for_each(|version| version.remove());
         }
     }
 }
 
-pub fn put_server(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
+pub fn add_server(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
     let servers = json.object(&[SERVERS])?;
     let wanted = agent.server(program);
     let path = [SERVERS, NAME];
     match servers.get(NAME).map(|property| property.object_value()) {
         None => {
-            servers.append(NAME, input(&wanted));
+            servers.append(NAME, to_input(&wanted));
         }
         Some(Some(server)) if is_ours(&server) => set_keys(&server, &wanted),
         Some(_) => return Err(Refusal::NameTaken { line: json.line(&path), key: path.join(".") }),
@@ -152,7 +153,7 @@ fn is_ours(server: &CstObject) -> bool {
     server_program(server.to_serde_value().as_ref()).is_some()
 }
 
-/// The program of a server that is ours.
+/// Returns the program if the server is ours.
 pub fn server_program(server: Option<&Value>) -> Option<String> {
     let server = server?;
     let program = server.get("command")?.as_str()?;
@@ -160,32 +161,32 @@ pub fn server_program(server: Option<&Value>) -> Option<String> {
     (is_tanmi(program) && runs_mcp).then(|| program.to_owned())
 }
 
-pub fn take_server(json: &Json, before: &Value) {
+pub fn remove_server(json: &Json, before: &Value) {
     let Some(servers) = json.find(&[SERVERS]) else { return };
     let server = servers.get(NAME).filter(|server| server.object_value().as_ref().is_some_and(is_ours));
     let Some(server) = server else { return };
     server.remove();
-    if is_bare(&servers.to_string()) && before.get(SERVERS).is_none() {
+    if is_empty_container(&servers.to_string()) && before.get(SERVERS).is_none() {
         json.find(&[]).and_then(|root| root.get(SERVERS)).into_iter().for_each(|servers| servers.remove());
     }
 }
 
-/// Our hooks in a file as it is: event, command line and what it runs.
-pub fn found(json: &Json, agent: &Agent) -> Vec<(String, String, TanmiCommand)> {
+/// Returns our hooks in a file: event, command line and parsed command.
+pub fn find_hooks(json: &Json, agent: &Agent) -> Vec<(String, String, TanmiCommand)> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut all = Vec::new();
     for property in hooks.properties() {
         let (Some(event), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
-        for handler in handlers(&array, agent.shape) {
-            let command = command_of(&handler.object, agent.shape).unwrap_or_default();
+        for handler in handlers(&array, agent.hook_format) {
+            let command = command_of(&handler.object, agent.hook_format).unwrap_or_default();
             all.extend(parse_tanmi_command(&command).map(|parsed| (event.clone(), command.clone(), parsed)));
         }
     }
     all
 }
 
-/// Keys that switch us off.
-pub fn switched_off(json: &Json) -> Vec<String> {
+/// Returns the settings that disable our hooks or server.
+pub fn disabling_keys(json: &Json) -> Vec<String> {
     let value = json.value();
     let at = |path: &[&str]| path.iter().try_fold(&value, |value, key| value.get(key)).cloned();
     let mut off = Vec::new();
@@ -202,19 +203,20 @@ pub fn switched_off(json: &Json) -> Vec<String> {
     off
 }
 
-/// Hooks of ours that are no longer what we wrote: their events. What was added to them is a person's business, what makes
-/// them run for another event, never, or not at all is ours.
-pub fn altered(json: &Json, agent: &Agent) -> Vec<String> {
+/// Returns the events whose hook was altered so that it runs for another event or does not run. Keys that a person added
+/// to a hook are ignored.
+pub fn altered_events(json: &Json, agent: &Agent) -> Vec<String> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut out = Vec::new();
     for hook in agent.hooks {
         let Some(array) = hooks.array_value(hook.event) else { continue };
-        for handler in handlers(&array, agent.shape) {
-            let command = command_of(&handler.object, agent.shape).unwrap_or_default();
+        for handler in handlers(&array, agent.hook_format) {
+            let command = command_of(&handler.object, agent.hook_format).unwrap_or_default();
             let program = parse_tanmi_command(&command).map(|parsed| parsed.program).unwrap_or_default();
             let wanted = agent.command(&program, hook);
-            // One without the name of its event is fine where the payload has it.
-            let is_short = agent.shape != HookFormat::Shells && wanted == format!("{command} {}", hook.event);
+            // The event name is optional if the payload contains it.
+            let is_short =
+                agent.hook_format != HookFormat::Shells && wanted == format!("{command} {}", hook.event);
             let now = handler.object.to_serde_value().unwrap_or_default();
             let is_same = |key: &str, wanted: &Value| now.get(key).is_none_or(|now| now == wanted);
             let full = agent.handler(&wanted, hook);

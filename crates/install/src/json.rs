@@ -1,4 +1,4 @@
-//! JSON as people keep it, with comments and trailing commas, changed in place: everything else stays byte by byte.
+//! Edits JSON with comments and trailing commas in place. All other content stays unchanged byte for byte.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
@@ -11,11 +11,11 @@ use crate::doc::{Text, position};
 
 pub struct Json {
     root: CstRootNode,
-    /// As it was, to name lines.
+    /// The original text, for line numbers.
     text: String,
 }
 
-/// What agents' own readers take, and no more: a file that its client cannot read is not ours to rewrite.
+/// Accepts only what the parsers of the clients accept: a file that its client cannot read must not be rewritten.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -53,7 +53,7 @@ impl Json {
         self.root.to_serde_value().unwrap_or_else(|| Value::Object(Default::default()))
     }
 
-    /// The object at a path, made where it is missing.
+    /// Returns the object at a path. Creates it if it is missing.
     pub fn object(&self, path: &[&str]) -> Result<CstObject, Refusal> {
         let mut object = self.root.object_value_or_set();
         for (depth, key) in path.iter().enumerate() {
@@ -65,12 +65,12 @@ impl Json {
         Ok(object)
     }
 
-    /// The object at a path, if there is one.
+    /// Returns the object at a path, if there is one.
     pub fn find(&self, path: &[&str]) -> Option<CstObject> {
         path.iter().try_fold(self.root.object_value()?, |object, key| object.object_value(key))
     }
 
-    /// The list at a path, made where it is missing.
+    /// Returns the list at a path. Creates it if it is missing.
     pub fn array(&self, path: &[&str]) -> Result<CstArray, Refusal> {
         let Some((key, above)) = path.split_last() else {
             return Err(self.wrong_type(path, "an object"));
@@ -93,7 +93,7 @@ impl Json {
         Refusal::WrongType { line: self.line(path), key: path.join("."), expected }
     }
 
-    /// The line that a key stood in when the file was read.
+    /// Returns the line of a key in the original text.
     pub fn line(&self, path: &[&str]) -> usize {
         let parsed = parse_to_ast(&self.text, &CollectOptions::default(), &options());
         let Ok(Some(value)) = parsed.map(|parsed| parsed.value) else { return 1 };
@@ -113,49 +113,49 @@ impl Json {
     }
 }
 
-/// A file's bytes with a change made to the JSON in them; a file that is missing or blank is an empty object.
-pub fn changed(
+/// Applies a change to the JSON of a file and returns the new bytes. A missing or blank file is an empty object.
+pub fn edit_bytes(
     bytes: Option<&[u8]>,
     change: impl FnOnce(&Json) -> Result<(), Refusal>,
 ) -> Result<Vec<u8>, Refusal> {
     let text = Text::of(bytes.unwrap_or_default())?;
     let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
     change(&json)?;
-    Ok(text.with(&json.text()))
+    Ok(text.encode(&json.text()))
 }
 
-/// Sets keys of an object that are not so already. Whatever else it has is somebody's.
+/// Sets the wanted keys of an object where they differ. Other keys stay.
 pub fn set_keys(object: &CstObject, wanted: &Value) {
     let Value::Object(wanted) = wanted else { return };
     for (key, value) in wanted {
         match object.get(key) {
             None => {
-                object.append(key, input(value));
+                object.append(key, to_input(value));
             }
             Some(property) => {
-                let has = property.value().and_then(|value| value.to_serde_value());
-                if has.as_ref() != Some(value) {
-                    property.set_value(input(value));
+                let current = property.value().and_then(|value| value.to_serde_value());
+                if current.as_ref() != Some(value) {
+                    property.set_value(to_input(value));
                 }
             }
         }
     }
 }
 
-pub fn input(value: &Value) -> CstInputValue {
+pub fn to_input(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),
         Value::Number(value) => CstInputValue::Number(value.to_string()),
         Value::String(value) => CstInputValue::String(value.clone()),
-        Value::Array(values) => CstInputValue::Array(values.iter().map(input).collect()),
+        Value::Array(values) => CstInputValue::Array(values.iter().map(to_input).collect()),
         Value::Object(fields) => {
-            CstInputValue::Object(fields.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+            CstInputValue::Object(fields.iter().map(|(key, value)| (key.clone(), to_input(value))).collect())
         }
     }
 }
 
-/// Nothing in it, not even a word of a person's.
-pub fn is_bare(text: &str) -> bool {
+/// Returns whether the text is an empty object or list without comments.
+pub fn is_empty_container(text: &str) -> bool {
     matches!(text.split_whitespace().collect::<String>().as_str(), "{}" | "[]")
 }

@@ -1,7 +1,8 @@
-//! Puts hooks, the MCP server and the guide into agents' own files, and takes them out again. The files are people's:
-//! what is not ours stays as it is, byte by byte; what cannot be done safely is refused with the line it stands in.
+//! Installs hooks, the MCP server and the guide into the files of clients, and uninstalls them.
 //!
-//! What an agent's files look like is data, in [`agent`]. Nothing here knows workspaces or memory.
+//! The files belong to the user: all other content stays unchanged byte for byte. A change that is not safe is refused,
+//! with the line that prevents it. [`agent`] describes the files of each client as data. Workspaces and memory are out
+//! of scope.
 
 use std::path::PathBuf;
 

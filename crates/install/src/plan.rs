@@ -1,4 +1,4 @@
-//! What would be written where: computed from the files as they are, before anything is touched.
+//! Plans the changes of an installation or removal from the current files, without writing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::json::{self, Json};
 use crate::receipt::Receipts;
 use crate::{Refusal, TanmiCommand, guide, hooks, status_line, toml};
 
-/// What one file is for.
+/// A part of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigPart {
     Hooks,
@@ -22,27 +22,27 @@ pub enum ConfigPart {
     Guide(GuideFile),
 }
 
-/// One file of one agent.
+/// A file of a client, with the parts that belong in it.
 #[derive(Clone, Debug)]
 pub struct TargetFile {
     pub agent: &'static Agent,
     pub scope: Scope,
     pub path: PathBuf,
-    /// The project, for a file of one.
+    /// The project; `None` in the user scope.
     pub project: Option<PathBuf>,
     pub parts: Vec<ConfigPart>,
 }
 
-/// What is to be put in.
+/// What to install.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// The program as agents will find it.
+    /// The path of the program that clients run.
     pub program: String,
     pub lang: Lang,
     pub hooks: bool,
     pub server: bool,
     pub guide: bool,
-    /// Where the agent has one.
+    /// Ignored for clients without a status line.
     pub status_line: bool,
 }
 
@@ -58,11 +58,11 @@ pub enum ChangeOutcome {
 #[derive(Clone, Debug)]
 pub struct PlannedChange {
     pub target: TargetFile,
-    /// The file itself, where the path is a link.
+    /// The target of the path if it is a symbolic link, otherwise the path.
     pub real: PathBuf,
     pub outcome: ChangeOutcome,
     pub before: Option<Vec<u8>>,
-    /// `None`: the file goes.
+    /// `None` if the file is removed.
     pub after: Option<Vec<u8>>,
     pub(crate) sig: Option<FileSig>,
 }
@@ -72,7 +72,7 @@ impl PlannedChange {
         matches!(self.outcome, ChangeOutcome::Create | ChangeOutcome::Change | ChangeOutcome::Remove)
     }
 
-    /// As people read changes.
+    /// Returns the change as a unified diff.
     pub fn diff(&self) -> String {
         let text = |bytes: &Option<Vec<u8>>| {
             String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
@@ -89,10 +89,10 @@ impl PlannedChange {
     }
 }
 
-/// Larger files are nobody's settings.
-const MAX_FILE: u64 = 64 << 20;
+/// Maximum size of a settings file.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// The files of an agent, each once.
+/// Returns the files of a client, each once. `None` for `options` includes all parts.
 pub fn target_files(
     agent: &'static Agent,
     scope: Scope,
@@ -101,19 +101,19 @@ pub fn target_files(
 ) -> Vec<TargetFile> {
     let mut target_files: Vec<TargetFile> = Vec::new();
     let project = (scope == Scope::Project).then(|| folders.project.clone());
-    let mut add = |path: PathBuf, what: ConfigPart| match target_files
+    let mut add = |path: PathBuf, part: ConfigPart| match target_files
         .iter_mut()
         .find(|target| target.path == path)
     {
-        Some(target) => target.parts.push(what),
+        Some(target) => target.parts.push(part),
         None => {
-            target_files.push(TargetFile { agent, scope, path, project: project.clone(), parts: vec![what] })
+            target_files.push(TargetFile { agent, scope, path, project: project.clone(), parts: vec![part] })
         }
     };
     if options.is_none_or(|options| options.hooks) {
         add(agent.hooks_file(scope, folders), ConfigPart::Hooks);
     }
-    // A project's would take the place of everybody's own.
+    // A status line in a project would replace that of every user of the project.
     if agent.has_status_line && scope == Scope::User && options.is_none_or(|options| options.status_line) {
         add(agent.hooks_file(scope, folders), ConfigPart::StatusLine);
     }
@@ -125,13 +125,13 @@ pub fn target_files(
     if let Some(file) =
         agent.guide_file(scope, folders).filter(|_| options.is_none_or(|options| options.guide))
     {
-        let (GuideFile::Whole(path) | GuideFile::Block(path)) = &file;
+        let (GuideFile::OwnFile(path) | GuideFile::Block(path)) = &file;
         add(path.clone(), ConfigPart::Guide(file.clone()));
     }
     target_files
 }
 
-/// A file as it is now.
+/// The current state of a file.
 pub(crate) struct CurrentFile {
     pub real: PathBuf,
     pub bytes: Option<Vec<u8>>,
@@ -144,7 +144,7 @@ pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
         true => path.canonicalize().map_err(|_| Refusal::BrokenLink)?,
         false => path.to_owned(),
     };
-    // The look at what it is comes first: what changes in between is noticed when it is replaced.
+    // The signature is read before the content, so that a change in between is noticed when the file is replaced.
     let sig = FileSig::of(&real).map_err(unusable)?;
     if sig.is_none() {
         return Ok(CurrentFile { real, bytes: None, sig });
@@ -153,13 +153,13 @@ pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
     if !meta.is_file() {
         return Err(Refusal::NotAFile);
     }
-    if meta.len() > MAX_FILE {
+    if meta.len() > MAX_BYTES {
         return Err(Refusal::TooLarge);
     }
     if meta.permissions().readonly() {
         return Err(Refusal::ReadOnly);
     }
-    let bytes = fs::read_limited(&real, MAX_FILE).map_err(unusable)?;
+    let bytes = fs::read_limited(&real, MAX_BYTES).map_err(unusable)?;
     Ok(CurrentFile { real, bytes, sig })
 }
 
@@ -172,7 +172,7 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
             Ok(_) => ChangeOutcome::Change,
         };
         PlannedChange {
-            target: named(&target, after.as_deref().ok()),
+            target: with_own_parts(&target, after.as_deref().ok()),
             real: now.real,
             outcome,
             before: now.bytes,
@@ -185,14 +185,14 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
             planned(CurrentFile { real: target.path.clone(), bytes: None, sig: None }, Err(refusal))
         }
         Ok(now) => {
-            let after = with(&target, now.bytes.as_deref(), options);
+            let after = add_parts(&target, now.bytes.as_deref(), options);
             planned(now, after)
         }
     }
 }
 
-/// The parts that are ours in this text: a status line may be somebody else's, and stays.
-fn named(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
+/// Returns the target without the status line if that in the content is not ours.
+fn with_own_parts(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
     let has_ours = || {
         let json = Json::parse(&Text::of(bytes?).ok()?.body).ok()?;
         status_line::program(&json.value())
@@ -204,48 +204,50 @@ fn named(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
     target
 }
 
-/// The file with everything of ours in it.
-pub(crate) fn with(
+/// Returns the content of a file with our parts.
+pub(crate) fn add_parts(
     target: &TargetFile,
     bytes: Option<&[u8]>,
     options: &InstallOptions,
 ) -> Result<Vec<u8>, Refusal> {
     let text = || Text::of(bytes.unwrap_or_default());
     match format(target) {
-        Format::Json => json::changed(bytes, |json| {
+        Format::Json => json::edit_bytes(bytes, |json| {
             if target.parts.contains(&ConfigPart::Hooks) {
-                hooks::put(json, target.agent, &options.program)?;
+                hooks::add(json, target.agent, &options.program)?;
             }
             if target.parts.contains(&ConfigPart::Server) {
-                hooks::put_server(json, target.agent, &options.program)?;
+                hooks::add_server(json, target.agent, &options.program)?;
             }
             if target.parts.contains(&ConfigPart::StatusLine) {
-                status_line::put(json, &options.program)?;
+                status_line::add(json, &options.program)?;
             }
             Ok(())
         }),
         Format::Toml => {
             let text = text()?;
-            Ok(text.with(&toml::put_server(&text, &options.program)?))
+            Ok(text.encode(&toml::add_server(&text, &options.program)?))
         }
         Format::Markdown(file) => {
             let text = text()?;
             let before = bytes.map(|_| text.body.as_str());
-            let body = guide::put(file, before, options.lang).map_err(|line| match line {
+            let body = guide::add(file, before, options.lang).map_err(|line| match line {
                 Some(line) => Refusal::Edited { line },
                 None => Refusal::ForeignFile,
             })?;
-            Ok(text.with(&body))
+            Ok(text.encode(&body))
         }
     }
 }
 
-/// What belongs into a file that has nothing of ours.
+/// Returns our parts as the content of a new file.
 pub fn snippet(target: &TargetFile, options: &InstallOptions) -> String {
-    with(target, None, options).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    add_parts(target, None, options)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default()
 }
 
-/// What a file is written in.
+/// The format of a file.
 enum Format<'a> {
     Markdown(&'a GuideFile),
     Toml,
@@ -264,7 +266,7 @@ fn format(target: &TargetFile) -> Format<'_> {
     }
 }
 
-/// What taking everything out of a file would do to it.
+/// Plans the removal of our parts from a file. Returns `None` if there is nothing to remove.
 pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedChange> {
     let now = match read(&target.path) {
         Ok(now) => now,
@@ -283,9 +285,11 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
     };
     let bytes = now.bytes?;
     let after = match receipts.original(&now.real, &bytes) {
-        // Nobody wrote to it since: it becomes what it was.
+        // Unchanged since the installation: the original content is restored.
         Some(original) => Ok(original),
-        None => without(&target, &bytes, &receipts.before(&now.real)).map(|left| left.or_gone(&bytes)),
+        None => {
+            remove_parts(&target, &bytes, &receipts.before(&now.real)).map(|left| left.into_content(&bytes))
+        }
     };
     let outcome = match &after {
         Err(refusal) => ChangeOutcome::Refused(refusal.clone()),
@@ -294,11 +298,11 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
         Ok(Some(_)) => ChangeOutcome::Change,
     };
     let after = after.ok().flatten();
-    let target = named(&target, Some(&bytes));
+    let target = with_own_parts(&target, Some(&bytes));
     Some(PlannedChange { target, real: now.real, outcome, before: Some(bytes), after, sig: now.sig })
 }
 
-/// What is left of a file without us.
+/// The content of a file after the removal of our parts.
 pub(crate) enum RemovalResult {
     Same,
     Text(Vec<u8>),
@@ -306,7 +310,7 @@ pub(crate) enum RemovalResult {
 }
 
 impl RemovalResult {
-    fn or_gone(self, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn into_content(self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
             RemovalResult::Same => Some(bytes.to_vec()),
             RemovalResult::Text(text) => Some(text),
@@ -315,15 +319,15 @@ impl RemovalResult {
     }
 }
 
-/// What a file was before us, if that is known.
+/// The content of a file before the installation, if known.
 pub(crate) enum OriginalContent {
     Unknown,
     Absent,
     Bytes(Vec<u8>),
 }
 
-/// The file without anything of ours.
-pub(crate) fn without(
+/// Returns the content of a file without our parts.
+pub(crate) fn remove_parts(
     target: &TargetFile,
     bytes: &[u8],
     before: &OriginalContent,
@@ -334,13 +338,13 @@ pub(crate) fn without(
         _ => String::new(),
     };
     let body = match format(target) {
-        Format::Markdown(file) => match guide::take(file, &text.body) {
+        Format::Markdown(file) => match guide::remove(file, &text.body) {
             Err(line) => return Err(Refusal::Edited { line }),
             Ok(None) => text.body.clone(),
             Ok(Some(Some(left))) => left,
             Ok(Some(None)) => return Ok(RemovalResult::Nothing),
         },
-        Format::Toml => toml::take_server(&text, &old)?.unwrap_or_else(|| text.body.clone()),
+        Format::Toml => toml::remove_server(&text, &old)?.unwrap_or_else(|| text.body.clone()),
         Format::Json => {
             let json = Json::parse(&text.body)?;
             let old = match before {
@@ -349,9 +353,9 @@ pub(crate) fn without(
                     .map(|json| json.value())
                     .unwrap_or_default(),
             };
-            hooks::take(&json, target.agent, &old);
-            hooks::take_server(&json, &old);
-            status_line::take(&json);
+            hooks::remove(&json, target.agent, &old);
+            hooks::remove_server(&json, &old);
+            status_line::remove(&json);
             json.text()
         }
     };
@@ -359,36 +363,37 @@ pub(crate) fn without(
         return Ok(RemovalResult::Same);
     }
     let is_own_name = target.path.file_stem().is_some_and(|name| name == "tanmi");
-    let was_made = matches!(before, OriginalContent::Absent)
+    let was_created = matches!(before, OriginalContent::Absent)
         || is_own_name && matches!(before, OriginalContent::Unknown);
-    if was_made && matches!(body.trim(), "" | "{}") {
+    if was_created && matches!(body.trim(), "" | "{}") {
         return Ok(RemovalResult::Nothing);
     }
-    Ok(RemovalResult::Text(text.with(&body)))
+    Ok(RemovalResult::Text(text.encode(&body)))
 }
 
-/// What of ours is in an agent's files.
+/// Our parts that are installed in a file of a client.
 #[derive(Clone, Debug)]
 pub struct InstalledState {
     pub agent: &'static Agent,
     pub scope: Scope,
     pub path: PathBuf,
-    /// Event, command line, and what it runs.
+    /// Event, command line and parsed command.
     pub hooks: Vec<(String, String, TanmiCommand)>,
     /// The program of our server.
     pub server: Option<String>,
     /// The program of our status line.
     pub status_line: Option<String>,
     pub has_guide: bool,
-    /// Keys that switch us off, and events whose hook is no longer the one we wrote.
+    /// Settings that disable our hooks or server.
     pub off: Vec<String>,
+    /// Events whose hook was altered so that it does not run as installed.
     pub altered: Vec<String>,
     pub refusal: Option<Refusal>,
 }
 
-/// Looks at every file that is there.
+/// Inspects all existing files of a client.
 pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<InstalledState> {
-    let look = |target: TargetFile| -> Option<InstalledState> {
+    let inspect_file = |target: TargetFile| -> Option<InstalledState> {
         let mut found = InstalledState {
             agent,
             scope,
@@ -401,20 +406,20 @@ pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<In
             altered: Vec::new(),
             refusal: None,
         };
-        let bytes = match fs::read_limited(&target.path, MAX_FILE) {
+        let bytes = match fs::read_limited(&target.path, MAX_BYTES) {
             Ok(bytes) => bytes?,
             Err(error) => {
                 found.refusal = Some(Refusal::Unusable(error.to_string()));
                 return Some(found);
             }
         };
-        found.refusal = fill(&mut found, &target, &bytes).err();
+        found.refusal = inspect_content(&mut found, &target, &bytes).err();
         Some(found)
     };
-    target_files(agent, scope, folders, None).into_iter().filter_map(look).collect()
+    target_files(agent, scope, folders, None).into_iter().filter_map(inspect_file).collect()
 }
 
-fn fill(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result<(), Refusal> {
+fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result<(), Refusal> {
     let text = Text::of(bytes)?;
     match format(target) {
         Format::Markdown(file) => {
@@ -422,13 +427,13 @@ fn fill(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result
         }
         Format::Toml => {
             found.server = toml::server_program(&text)?;
-            found.off = toml::switched_off(&text);
+            found.off = toml::disabling_keys(&text);
         }
         Format::Json => {
             let json = Json::parse(&text.body)?;
-            found.hooks = hooks::found(&json, target.agent);
-            found.off = hooks::switched_off(&json);
-            found.altered = hooks::altered(&json, target.agent);
+            found.hooks = hooks::find_hooks(&json, target.agent);
+            found.off = hooks::disabling_keys(&json);
+            found.altered = hooks::altered_events(&json, target.agent);
             found.status_line = status_line::program(&json.value());
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }

@@ -1,7 +1,7 @@
-//! The Claude Code plugin, made from the same recipe as an install: the second way in.
+//! The Claude Code plugin: an alternative to `tanmi install`, generated from the same data.
 //!
-//! It runs the `tanmi` on the path. Its hooks name the platform by its other name, so that a session that has both this
-//! and an install is told everything once.
+//! It runs the `tanmi` on the search path. Its hooks use an alias of the platform, so that a session with both the plugin
+//! and an installation receives each text only once.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use tanmi_event::CLAUDE_CODE;
 
 use crate::agent::{self, Agent};
 
-/// Another word for the same platform.
+/// The alias of the platform.
 const ALIAS: &str = "claude";
 
 const COMMAND: &str = r#"---
@@ -26,7 +26,7 @@ Use the tools of the MCP server `tanmi`. The user's request: $ARGUMENTS
 - Any other argument: explain these four uses.
 "#;
 
-/// Every file of the plugin: path and text.
+/// Returns the files of the plugin: path and text.
 pub fn files(version: &str) -> Vec<(&'static str, String)> {
     let hooks = agent::find(&CLAUDE_CODE).map(hooks).unwrap_or_default();
     let about = "Keeps Claude Code on course with planned work, memory and automatically injected context";
@@ -62,13 +62,13 @@ fn pretty(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// `cargo xtask plugin` writes them.
+    /// `cargo xtask plugin` writes the files.
     #[test]
-    fn the_plugin_in_the_repository_is_this_one() {
+    fn plugin_files_in_repository_are_current() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for (path, text) in super::files(env!("CARGO_PKG_VERSION")) {
-            let there = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-            assert_eq!(there, text, "{path} is out of date: cargo xtask plugin");
+            let current = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            assert_eq!(current, text, "{path} is out of date: run cargo xtask plugin");
         }
     }
 }

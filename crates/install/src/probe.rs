@@ -1,26 +1,26 @@
-//! Runs an installed hook as its agent would, and looks at the answer.
+//! Runs an installed hook as its client would and checks the result.
 
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Why a hook that is installed does not work.
+/// Why an installed hook does not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeError {
-    /// The program is not there, or cannot be run.
+    /// The program does not exist or cannot be run.
     Missing,
     Exit(i32),
     Slow,
-    /// It answered something else than this.
+    /// The output is not the expected one.
     Answer(String),
 }
 
-/// Longer than any hook of ours takes.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than any of our hooks takes.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Gives `payload` to a command line and waits for what it prints. `home` stands in for the home store: nothing of this
-/// is remembered.
+/// Runs a command line with `payload` on stdin and returns its output. `home` replaces the home store, so that the run
+/// leaves no session state.
 pub fn run_hook(command: &str, payload: &str, home: &Path) -> Result<String, ProbeError> {
     let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
     shell.args([if cfg!(windows) { "/C" } else { "-c" }, command]);
@@ -34,7 +34,7 @@ pub fn run_hook(command: &str, payload: &str, home: &Path) -> Result<String, Pro
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if start.elapsed() > PATIENCE => {
+            Ok(None) if start.elapsed() > TIMEOUT => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(ProbeError::Slow);

@@ -1,6 +1,6 @@
-//! What was written where, and what was there before: so that taking it out gives back every byte.
+//! Install receipts: which files were written and what they contained before, so that an uninstall restores every byte.
 //!
-//! `install/receipts.json` in the home store, with the originals beside it.
+//! Stored as `install/receipts.json` in the home store, next to copies of the original files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,23 +21,24 @@ struct File {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The copy of what was there, and its digest; `None` if nothing was.
+    /// The file name of the copy of the original file; `None` if there was no file.
     before: Option<String>,
+    /// The digest of the original file.
     #[serde(default)]
     before_digest: Option<String>,
-    /// Digest of what was written.
+    /// The digest of the content that was written.
     after: String,
-    /// Folders that had to be made.
+    /// Folders that were created for the file.
     #[serde(default)]
     folders: Vec<PathBuf>,
     pub agent: String,
-    /// Whether it has hooks of ours in it.
+    /// Whether our hooks were written to the file.
     #[serde(default)]
     hooks: bool,
-    /// The project whose file it is; `None` for the user's own.
+    /// The project of the file; `None` in the user scope.
     #[serde(default)]
     pub project: Option<PathBuf>,
-    /// Which version of the program wrote it, and when.
+    /// The version of the program that wrote the file.
     pub tanmi: String,
     pub at: Millis,
 }
@@ -48,7 +49,7 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// A file that cannot be read costs exactness, not the uninstall.
+    /// Loads the receipts. An unreadable file counts as empty: an uninstall then removes entries one by one.
     pub fn load(home: &Path) -> Receipts {
         let dir = home.join("install");
         let bytes = fs::read_optional(&dir.join("receipts.json")).ok().flatten();
@@ -68,12 +69,12 @@ impl Receipts {
         self.get(path).is_some()
     }
 
-    /// Whether our hooks were put into it.
+    /// Returns whether our hooks were written to the file.
     pub fn has_hooks(&self, path: &Path) -> bool {
         self.get(path).is_some_and(|receipt| receipt.hooks)
     }
 
-    /// What was there, if nobody wrote to it since. `Some(None)`: nothing was.
+    /// Returns the original content if the file was not changed since we wrote it. `Some(None)` if there was no file.
     pub(crate) fn original(&self, path: &Path, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
         let receipt = self.get(path)?;
         if hash::sha256_hex(bytes) != receipt.after {
@@ -86,12 +87,12 @@ impl Receipts {
         }
     }
 
-    fn is_copy(&self, path: &Path, bytes: &[u8]) -> bool {
+    fn is_intact_copy(&self, path: &Path, bytes: &[u8]) -> bool {
         let digest = self.get(path).and_then(|receipt| receipt.before_digest.as_ref());
         digest.is_some_and(|digest| *digest == hash::sha256_hex(bytes))
     }
 
-    /// Projects that have something of ours in their files.
+    /// Returns the projects whose files we changed.
     pub fn projects(&self) -> Vec<PathBuf> {
         let mut projects: Vec<PathBuf> =
             self.file.files.values().filter_map(|receipt| receipt.project.clone()).collect();
@@ -104,19 +105,19 @@ impl Receipts {
         match self.get(path).map(|receipt| &receipt.before) {
             None => OriginalContent::Unknown,
             Some(None) => OriginalContent::Absent,
-            // A copy that is no longer what it was is worth nothing.
+            // A copy that was changed is useless.
             Some(Some(copy)) => match fs::read_limited(&self.dir.join(copy), u64::MAX) {
-                Ok(Some(bytes)) if self.is_copy(path, &bytes) => OriginalContent::Bytes(bytes),
+                Ok(Some(bytes)) if self.is_intact_copy(path, &bytes) => OriginalContent::Bytes(bytes),
                 _ => OriginalContent::Unknown,
             },
         }
     }
 
-    /// Noted before the file is written: a receipt too many does no harm.
-    pub(crate) fn note(
+    /// Records a file before it is written, because an extra receipt is harmless and a missing one is not.
+    pub(crate) fn record(
         &mut self,
         path: &Path,
-        place: &TargetFile,
+        target: &TargetFile,
         before: Option<&[u8]>,
         after: &[u8],
         folders: Vec<PathBuf>,
@@ -138,9 +139,9 @@ impl Receipts {
             before_digest: before.map(hash::sha256_hex),
             after: hash::sha256_hex(after),
             folders,
-            agent: place.agent.id().to_owned(),
-            hooks: place.parts.contains(&ConfigPart::Hooks),
-            project: place.project.clone(),
+            agent: target.agent.id().to_owned(),
+            hooks: target.parts.contains(&ConfigPart::Hooks),
+            project: target.project.clone(),
             tanmi: String::from(env!("CARGO_PKG_VERSION")),
             at: now,
         };
@@ -148,17 +149,17 @@ impl Receipts {
         self.save()
     }
 
-    /// The file is as it was: the folders that were made for it go, as far as they are empty.
+    /// Removes the receipt of a restored file, and the folders that were created for it if they are empty.
     pub(crate) fn forget(&mut self, path: &Path) -> Result<()> {
         let Some(receipt) = self.file.files.remove(&key(path)) else { return Ok(()) };
-        // The innermost first.
+        // Innermost first.
         let mut folders = receipt.folders;
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
         for folder in folders {
             if std::fs::remove_dir(&folder).is_err() {
-                // Another file of ours is in it; it goes with the last of them.
-                let heir = self.file.files.iter_mut().find(|(path, _)| Path::new(path).starts_with(&folder));
-                heir.into_iter().for_each(|(_, heir)| heir.folders.push(folder.clone()));
+                // Another file with a receipt is in the folder. The last of these files removes it.
+                let other = self.file.files.iter_mut().find(|(path, _)| Path::new(path).starts_with(&folder));
+                other.into_iter().for_each(|(_, other)| other.folders.push(folder.clone()));
             }
         }
         if let Some(copy) = receipt.before {
@@ -178,7 +179,7 @@ impl Receipts {
         fs::write_private(&path, format!("{text}\n").as_bytes()).map_err(Error::io(&path))
     }
 
-    /// The copy of what a file was before us.
+    /// Returns the path of the copy of the original file.
     pub fn copy_of(&self, path: &Path) -> Option<PathBuf> {
         Some(self.dir.join(self.get(path)?.before.as_ref()?))
     }

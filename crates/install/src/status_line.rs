@@ -1,24 +1,24 @@
-//! Our status line in an agent's settings: put in where there is none, brought up to date where it is ours, and taken
-//! out again. Somebody else's is left alone: there is room for one.
+//! Our status line in the settings of a client: added if there is none, updated if it is ours, removed on uninstall.
+//! A client has only one status line, so one of another program stays.
 
 use jsonc_parser::cst::CstObject;
 use serde_json::{Value, json};
 
 use crate::Refusal;
-use crate::command::{is_tanmi, quote, words};
-use crate::json::{Json, input, set_keys};
+use crate::command::{is_tanmi, quote, split_words};
+use crate::json::{Json, set_keys, to_input};
 
 const KEY: &str = "statusLine";
 
-pub fn put(json: &Json, program: &str) -> Result<(), Refusal> {
+pub fn add(json: &Json, program: &str) -> Result<(), Refusal> {
     let root = json.object(&[])?;
     let wanted = json!({"type": "command", "command": format!("{} statusline", quote(program))});
     match root.get(KEY) {
         None => {
-            root.append(KEY, input(&wanted));
+            root.append(KEY, to_input(&wanted));
         }
-        Some(known) => {
-            if let Some(object) = known.object_value().filter(is_ours) {
+        Some(existing) => {
+            if let Some(object) = existing.object_value().filter(is_ours) {
                 set_keys(&object, &wanted);
             }
         }
@@ -26,13 +26,13 @@ pub fn put(json: &Json, program: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub fn take(json: &Json) {
-    let known = json.find(&[]).and_then(|root| root.get(KEY));
-    let ours = known.filter(|known| known.object_value().as_ref().is_some_and(is_ours));
-    ours.into_iter().for_each(|known| known.remove());
+pub fn remove(json: &Json) {
+    let existing = json.find(&[]).and_then(|root| root.get(KEY));
+    let ours = existing.filter(|existing| existing.object_value().as_ref().is_some_and(is_ours));
+    ours.into_iter().for_each(|existing| existing.remove());
 }
 
-/// The program of a status line that is ours.
+/// Returns the program of our status line, if it is installed.
 pub fn program(settings: &Value) -> Option<String> {
     program_of(settings.get(KEY)?)
 }
@@ -41,9 +41,9 @@ fn is_ours(object: &CstObject) -> bool {
     object.to_serde_value().as_ref().and_then(program_of).is_some()
 }
 
-/// `…/tanmi statusline` and nothing else: whatever a person made of it is theirs.
+/// Returns the program if the command is exactly `…/tanmi statusline`. A command that the user edited is not ours.
 fn program_of(line: &Value) -> Option<String> {
-    let words = words(line.get("command")?.as_str()?)?;
+    let words = split_words(line.get("command")?.as_str()?)?;
     match words.as_slice() {
         [program, verb] if is_tanmi(program) && verb == "statusline" => Some(program.clone()),
         _ => None,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_ours_or_nobody_s() {
+    fn status_line_only_own_is_updated_and_removed() {
         let ours = r#"{"statusLine":{"type":"command","command":"/usr/bin/tanmi statusline"}}"#;
         for (before, after) in [
             ("{}", Some("/usr/bin/tanmi")),
@@ -69,16 +69,16 @@ mod tests {
             (r#"{"statusLine": "x"}"#, None),
         ] {
             let json = Json::parse(before).unwrap();
-            put(&json, "/usr/bin/tanmi").unwrap();
+            add(&json, "/usr/bin/tanmi").unwrap();
             assert_eq!(program(&json.value()).as_deref(), after, "{before}");
             if after.is_none() {
                 assert_eq!(json.text(), before);
-                take(&json);
+                remove(&json);
                 assert_eq!(json.text(), before);
             }
         }
         let json = Json::parse(ours).unwrap();
-        take(&json);
+        remove(&json);
         assert_eq!(json.value(), json!({}));
     }
 }

@@ -1,4 +1,4 @@
-//! Files of every shape, in and out again: what is not ours stays, byte by byte.
+//! Install and uninstall on files of many formats. Content that is not ours stays unchanged byte for byte.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use crate::*;
 
 mod any;
 
-struct World {
+struct TestEnv {
     dir: TempDir,
     folders: Folders,
 }
 
-impl World {
-    fn new() -> World {
+impl TestEnv {
+    fn new() -> TestEnv {
         let dir = tempfile::tempdir().unwrap();
         let (user, project) = (dir.path().join("user"), dir.path().join("project"));
         std::fs::create_dir_all(&user).unwrap();
         std::fs::create_dir_all(&project).unwrap();
         let folders = Folders::new(user, project, |_| None);
-        World { dir, folders }
+        TestEnv { dir, folders }
     }
 
     fn home(&self) -> PathBuf {
@@ -49,7 +49,7 @@ impl World {
         remove(&self.home(), plans).unwrap()
     }
 
-    /// Every file, but for the store's own.
+    /// Returns all files outside the home store.
     fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         fn walk(dir: &Path, out: &mut Vec<(PathBuf, Vec<u8>)>) {
             for entry in std::fs::read_dir(dir).unwrap().flatten() {
@@ -80,7 +80,7 @@ fn options(program: &str) -> InstallOptions {
     }
 }
 
-#[allow(clippy::disallowed_methods)] // a person's editor
+#[allow(clippy::disallowed_methods)] // simulates the editor of a user
 fn write(path: &Path, text: impl AsRef<[u8]>) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
@@ -95,9 +95,9 @@ fn event(agent: &Agent) -> &'static str {
     agent.hooks[0].event
 }
 
-/// A handler of somebody else's, as this agent writes them.
-fn foreign(agent: &Agent, command: &str) -> Value {
-    match agent.shape {
+/// Returns a hook handler of another program in the format of this client.
+fn foreign_handler(agent: &Agent, command: &str) -> Value {
+    match agent.hook_format {
         HookFormat::Groups => {
             json!({"matcher": "startup", "hooks": [{"type": "command", "command": command}]})
         }
@@ -106,10 +106,10 @@ fn foreign(agent: &Agent, command: &str) -> Value {
     }
 }
 
-/// Files that people have, of an agent; and whether they can be taken.
-fn nasty(agent: &Agent) -> Vec<(&'static str, String, bool)> {
+/// Returns unusual settings files: description, content, and whether an installation is possible.
+fn unusual_files(agent: &Agent) -> Vec<(&'static str, String, bool)> {
     let event = event(agent);
-    let other = foreign(agent, "/opt/other/tanmi-like hook claude-code SessionStart");
+    let other = foreign_handler(agent, "/opt/other/tanmi-like hook claude-code SessionStart");
     let with_other = json!({"version": 1, "model": "x", "hooks": {event: [other], "Else": []}});
     let pretty = serde_json::to_string_pretty(&with_other).unwrap();
     vec![
@@ -147,41 +147,41 @@ fn nasty(agent: &Agent) -> Vec<(&'static str, String, bool)> {
 }
 
 #[test]
-fn nasty_files_come_through_byte_by_byte() {
+fn install_unusual_files_round_trip_byte_by_byte() {
     for agent in AGENTS {
         for scope in Scope::ALL {
-            for (what, text, is_taken) in nasty(agent) {
-                let world = World::new();
-                let file = agent.hooks_file(scope, &world.folders);
+            for (description, text, is_accepted) in unusual_files(agent) {
+                let env = TestEnv::new();
+                let file = agent.hooks_file(scope, &env.folders);
                 write(&file, &text);
-                let before = world.files();
-                let context = format!("{} {}: {what}", agent.id(), scope.as_str());
-                let done = world.install(agent, scope, "/opt/my tools/tanmi");
+                let before = env.files();
+                let context = format!("{} {}: {description}", agent.id(), scope.as_str());
+                let done = env.install(agent, scope, "/opt/my tools/tanmi");
                 let outcome =
                     &done.iter().find(|done| done.planned.target.path == file).unwrap().planned.outcome;
-                if !is_taken {
+                if !is_accepted {
                     assert!(matches!(outcome, ChangeOutcome::Refused(_)), "{context}: {outcome:?}");
                     assert_eq!(std::fs::read(&file).unwrap(), text.as_bytes(), "{context}");
-                    world.uninstall(agent, scope);
-                    assert_eq!(world.files(), before, "{context}");
+                    env.uninstall(agent, scope);
+                    assert_eq!(env.files(), before, "{context}");
                     continue;
                 }
                 assert_eq!(*outcome, ChangeOutcome::Change, "{context}");
                 check_installed(agent, &file, &context);
-                let again = world.install(agent, scope, "/opt/my tools/tanmi");
+                let again = env.install(agent, scope, "/opt/my tools/tanmi");
                 assert!(
                     again.iter().all(|done| done.planned.outcome == ChangeOutcome::Unchanged),
-                    "{context}: twice"
+                    "{context}: second installation"
                 );
-                world.uninstall(agent, scope);
-                assert_eq!(world.files(), before, "{context}");
-                assert!(!world.home().join("install").exists(), "{context}: nothing is left");
+                env.uninstall(agent, scope);
+                assert_eq!(env.files(), before, "{context}");
+                assert!(!env.home().join("install").exists(), "{context}: nothing is left");
             }
         }
     }
 }
 
-/// Every event has us once, and what was there is still there.
+/// Checks that every event has our hook once and that other content is still there.
 fn check_installed(agent: &Agent, file: &Path, context: &str) {
     let now = parsed(file);
     for hook in agent.hooks {
@@ -189,7 +189,7 @@ fn check_installed(agent: &Agent, file: &Path, context: &str) {
         let text = Value::from(list.clone()).to_string();
         assert_eq!(
             text.matches("/opt/my tools/tanmi").count(),
-            if agent.shape == HookFormat::Shells { 2 } else { 1 }
+            if agent.hook_format == HookFormat::Shells { 2 } else { 1 }
         );
     }
     if now.get("model").is_some() {
@@ -199,10 +199,10 @@ fn check_installed(agent: &Agent, file: &Path, context: &str) {
 }
 
 #[test]
-fn servers_come_and_go_and_other_people_s_stay() {
+fn server_install_and_uninstall_keep_other_servers() {
     for agent in AGENTS {
-        let world = World::new();
-        let Some(file) = agent.mcp_file(Scope::User, &world.folders) else { continue };
+        let env = TestEnv::new();
+        let Some(file) = agent.mcp_file(Scope::User, &env.folders) else { continue };
         let is_toml = agent.id() == "codex";
         let theirs = match is_toml {
             true => "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other\" # keep\n",
@@ -214,7 +214,7 @@ fn servers_come_and_go_and_other_people_s_stay() {
             [theirs.to_owned(), theirs.replace('\n', "\r\n"), format!("\u{feff}{theirs}"), String::new()]
         {
             write(&file, &text);
-            world.install(agent, Scope::User, "/a/tanmi");
+            env.install(agent, Scope::User, "/a/tanmi");
             let now = std::fs::read_to_string(&file).unwrap();
             assert!(
                 now.contains("/a/tanmi") && now.contains("other") | text.is_empty(),
@@ -227,37 +227,37 @@ fn servers_come_and_go_and_other_people_s_stay() {
                 "{}: {now:?}",
                 agent.id()
             );
-            // Moved: brought up to date in place, with whatever the person added to it.
+            // The program moved: the entry is updated in place and keeps edits of the user.
             write(&file, now.replace("\"mcp\"", "\"mcp\" "));
-            world.install(agent, Scope::User, "/b/tanmi");
+            env.install(agent, Scope::User, "/b/tanmi");
             let now = std::fs::read_to_string(&file).unwrap();
             assert!(now.contains("/b/tanmi") && !now.contains("/a/tanmi"), "{now}");
-            world.uninstall(agent, Scope::User);
+            env.uninstall(agent, Scope::User);
             let left = std::fs::read_to_string(&file).unwrap_or_default();
             assert!(!left.contains("tanmi"), "{left}");
             assert_eq!(left.contains("# keep") || left.contains("// mine"), !text.is_empty(), "{left}");
             let _ = std::fs::remove_file(&file);
         }
-        let taken = match is_toml {
-            true => "[mcp_servers.tanmi]\ncommand = \"somebody\"\n",
-            false => "{\"mcpServers\": {\n\"tanmi\": {\"command\": \"somebody\"}}}",
+        let foreign_server = match is_toml {
+            true => "[mcp_servers.tanmi]\ncommand = \"other\"\n",
+            false => "{\"mcpServers\": {\n\"tanmi\": {\"command\": \"other\"}}}",
         };
-        write(&file, taken);
-        let done = world.install(agent, Scope::User, "/a/tanmi");
+        write(&file, foreign_server);
+        let done = env.install(agent, Scope::User, "/a/tanmi");
         let refused = done.iter().find(|done| done.planned.target.path == file).unwrap();
         let ChangeOutcome::Refused(Refusal::NameTaken { line, .. }) = &refused.planned.outcome else {
             panic!("{}: {:?}", agent.id(), refused.planned.outcome)
         };
         assert_eq!(*line, if is_toml { 1 } else { 2 }, "{}", agent.id());
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), taken);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), foreign_server);
     }
 }
 
 #[test]
-fn refusals_name_the_line() {
-    let world = World::new();
+fn plan_invalid_file_refusal_names_line() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     for (text, line) in [
         ("{\n  \"a\": 1\n  \"b\": 2\n}", 2),
         ("{\n\n  \"hooks\": []\n}", 3),
@@ -265,18 +265,18 @@ fn refusals_name_the_line() {
         ("{\"hooks\": {},\n\"hooks\": {}}", 2),
     ] {
         write(&file, text);
-        let planned = plan(world.target_files(agent, Scope::User).remove(0), &options("/t/tanmi"));
+        let planned = plan(env.target_files(agent, Scope::User).remove(0), &options("/t/tanmi"));
         let ChangeOutcome::Refused(refusal) = &planned.outcome else { panic!("{text}") };
         assert_eq!(refusal.line(), Some(line), "{text}: {refusal:?}");
     }
 }
 
-/// An older version wrote hours for seconds, left out resumed sessions, and stood there twice.
+/// The file has entries of an older version: a wrong timeout unit, a matcher without resumed sessions, a duplicate.
 #[test]
-fn an_older_entry_is_brought_up_to_date_in_place() {
-    let world = World::new();
+fn install_older_entries_are_updated_in_place() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     let old = json!({"hooks": {"SessionStart": [
         {"matcher": "startup|clear|compact", "hooks": [
             {"type": "command", "command": "/old/tanmi hook claude-code SessionStart", "timeout": 10000}]},
@@ -285,7 +285,7 @@ fn an_older_entry_is_brought_up_to_date_in_place() {
             {"type": "command", "command": "also theirs"},
             {"type": "command", "command": "tanmi hook claude-code"}]}]}});
     write(&file, serde_json::to_string_pretty(&old).unwrap());
-    world.install(agent, Scope::User, "/new/tanmi");
+    env.install(agent, Scope::User, "/new/tanmi");
     assert_eq!(
         parsed(&file)["hooks"]["SessionStart"],
         json!([
@@ -293,156 +293,156 @@ fn an_older_entry_is_brought_up_to_date_in_place() {
             {"hooks": [{"type": "command", "command": "theirs"}]},
             {"hooks": [{"type": "command", "command": "also theirs"}]}])
     );
-    world.uninstall(agent, Scope::User);
+    env.uninstall(agent, Scope::User);
     let left = json!([{"hooks": [{"type": "command", "command": "theirs"}]}, {"hooks": [{"type": "command", "command": "also theirs"}]}]);
-    assert_eq!(parsed(&file)["hooks"]["SessionStart"], left, "and only that is ours");
+    assert_eq!(parsed(&file)["hooks"]["SessionStart"], left, "only our handlers are removed");
 }
 
 #[test]
-fn what_a_person_changed_since_stays() {
+fn uninstall_edited_file_keeps_user_changes() {
     for agent in AGENTS {
-        let world = World::new();
-        let file = agent.hooks_file(Scope::Project, &world.folders);
+        let env = TestEnv::new();
+        let file = agent.hooks_file(Scope::Project, &env.folders);
         write(&file, "{\n  \"keep\": true\n}\n");
-        world.install(agent, Scope::Project, "/t/tanmi");
+        env.install(agent, Scope::Project, "/t/tanmi");
         let edited = std::fs::read_to_string(&file)
             .unwrap()
             .replace("\"keep\": true", "\"keep\": false, \"more\": [1]");
         write(&file, &edited);
-        // Installing again must not make the older state the one that is given back.
-        world.install(agent, Scope::Project, "/u/tanmi");
-        world.uninstall(agent, Scope::Project);
+        // A second installation must not restore the state before the edit later.
+        env.install(agent, Scope::Project, "/u/tanmi");
+        env.uninstall(agent, Scope::Project);
         assert_eq!(parsed(&file), json!({"keep": false, "more": [1]}), "{}", agent.id());
         assert!(!std::fs::read_to_string(&file).unwrap().contains("tanmi"));
     }
 }
 
 #[test]
-fn without_receipts_our_entries_still_go() {
+fn uninstall_without_receipts_removes_own_entries() {
     for agent in AGENTS {
-        let world = World::new();
-        world.install(agent, Scope::User, "/t/tanmi");
-        assert!(!world.files().is_empty());
-        tanmi_base::fs::remove_tree(&world.home()).unwrap();
-        world.uninstall(agent, Scope::User);
-        for (path, bytes) in world.files() {
+        let env = TestEnv::new();
+        env.install(agent, Scope::User, "/t/tanmi");
+        assert!(!env.files().is_empty());
+        tanmi_base::fs::remove_tree(&env.home()).unwrap();
+        env.uninstall(agent, Scope::User);
+        for (path, bytes) in env.files() {
             assert!(!String::from_utf8_lossy(&bytes).contains("tanmi"), "{}", path.display());
         }
     }
 }
 
-/// A copy that was damaged is worth nothing: our entries are taken out one by one instead.
+/// With a damaged copy of the original file, our entries are removed one by one.
 #[test]
-fn a_damaged_copy_is_not_given_back() {
-    let world = World::new();
+fn uninstall_damaged_copy_is_not_restored() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     write(&file, "{ \"a\" : 1 }");
-    world.install(agent, Scope::User, "/t/tanmi");
-    for entry in std::fs::read_dir(world.home().join("install")).unwrap().flatten() {
+    env.install(agent, Scope::User, "/t/tanmi");
+    for entry in std::fs::read_dir(env.home().join("install")).unwrap().flatten() {
         if entry.path().extension().is_some_and(|end| end == "before") {
             write(&entry.path(), "GARBAGE");
         }
     }
-    world.uninstall(agent, Scope::User);
+    env.uninstall(agent, Scope::User);
     assert_eq!(parsed(&file), json!({"a": 1}));
 }
 
-/// Words of a person's in a place that is otherwise empty without us.
+/// Comments of the user stay in a container that is empty without our entries.
 #[test]
-fn comments_stay_where_nothing_else_does() {
-    let world = World::new();
+fn uninstall_comments_in_empty_containers_are_kept() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     let text = "{\"a\":1,\"hooks\":{\n// keep me\n}}";
     write(&file, text);
-    world.install(agent, Scope::User, "/t/tanmi");
-    tanmi_base::fs::remove_tree(&world.home()).unwrap();
-    world.uninstall(agent, Scope::User);
+    env.install(agent, Scope::User, "/t/tanmi");
+    tanmi_base::fs::remove_tree(&env.home()).unwrap();
+    env.uninstall(agent, Scope::User);
     let left = std::fs::read_to_string(&file).unwrap();
     assert!(left.contains("// keep me") && !left.contains("tanmi"), "{left}");
     let codex = AGENTS.iter().find(|agent| agent.id() == "codex").unwrap();
-    let file = codex.mcp_file(Scope::User, &world.folders).unwrap();
+    let file = codex.mcp_file(Scope::User, &env.folders).unwrap();
     write(&file, "a = 1\r\nb = \"\"\"x\ny\"\"\"\n# c\n[mcp_servers] # d\n# inside\n");
     let before = std::fs::read_to_string(&file).unwrap();
-    world.install(codex, Scope::User, "/t/tanmi");
+    env.install(codex, Scope::User, "/t/tanmi");
     let with = std::fs::read_to_string(&file).unwrap();
-    assert!(with.starts_with(&before), "what is there is not touched: {with:?}");
+    assert!(with.starts_with(&before), "existing content is unchanged: {with:?}");
     write(
         &file,
         with.replace("[mcp_servers.tanmi]", "# mine\n[mcp_servers.tanmi]")
             .replace("args =", "# also mine\nargs ="),
     );
-    world.uninstall(codex, Scope::User);
+    env.uninstall(codex, Scope::User);
     let left = std::fs::read_to_string(&file).unwrap();
     assert!(left.contains("# mine") && left.contains("# also mine") && left.contains("# inside"), "{left}");
     assert!(!left.contains("tanmi"), "{left}");
 }
 
-/// Two agents below one new folder, and a file that was created by somebody else in between.
+/// Two clients share a new parent folder; it is removed with the last file.
 #[test]
-fn folders_that_were_made_go_with_the_last_file() {
-    let world = World::new();
-    let new = world.dir.path().join("new");
-    let folders = Folders::new(world.folders.user.clone(), world.folders.project.clone(), |name| {
+fn uninstall_created_folders_are_removed_with_last_file() {
+    let env = TestEnv::new();
+    let new = env.dir.path().join("new");
+    let folders = Folders::new(env.folders.user.clone(), env.folders.project.clone(), |name| {
         Some(new.join(if name == "CODEX_HOME" { "b" } else { "a" }))
     });
-    let world = World { folders, ..world };
+    let env = TestEnv { folders, ..env };
     let agents = ["claude-code", "codex"].map(|id| AGENTS.iter().find(|agent| agent.id() == id).unwrap());
-    agents.iter().for_each(|agent| drop(world.install(agent, Scope::User, "/t/tanmi")));
+    agents.iter().for_each(|agent| drop(env.install(agent, Scope::User, "/t/tanmi")));
     assert!(new.join("a/settings.json").exists() && new.join("b/config.toml").exists());
-    agents.iter().for_each(|agent| drop(world.uninstall(agent, Scope::User)));
+    agents.iter().for_each(|agent| drop(env.uninstall(agent, Scope::User)));
     assert!(!new.exists());
 }
 
-/// What a killed process left beside people's files goes with the next install.
+/// The next installation removes temporary files that a killed process left next to settings files.
 #[test]
-fn leftovers_are_swept() {
-    let world = World::new();
+fn install_leftover_temporary_files_are_removed() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     let left = file.with_file_name("tmp-4194304-0-abcdef");
     let theirs = file.with_file_name("tmp-notes");
     write(&left, "secret");
     write(&theirs, "mine");
-    world.install(agent, Scope::User, "/t/tanmi");
+    env.install(agent, Scope::User, "/t/tanmi");
     assert!(!left.exists() && theirs.exists());
 }
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_modes_kept_and_read_only_files_left_alone() {
+fn install_links_modes_and_read_only_files_are_respected() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let world = World::new();
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
     let (file, real) =
-        (agent.hooks_file(Scope::User, &world.folders), world.dir.path().join("dotfiles/settings.json"));
+        (agent.hooks_file(Scope::User, &env.folders), env.dir.path().join("dotfiles/settings.json"));
     write(&real, "{}\n");
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o640)).unwrap();
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     symlink(&real, &file).unwrap();
-    world.install(agent, Scope::User, "/t/tanmi");
-    assert!(tanmi_base::fs::is_link(&file), "still a link");
+    env.install(agent, Scope::User, "/t/tanmi");
+    assert!(tanmi_base::fs::is_link(&file), "the path is still a link");
     assert!(parsed(&real)["hooks"]["Stop"].is_array());
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    world.uninstall(agent, Scope::User);
+    env.uninstall(agent, Scope::User);
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "{}\n");
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o440)).unwrap();
-    let outcome = |world: &World| world.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
-    assert_eq!(outcome(&world), ChangeOutcome::Refused(Refusal::ReadOnly));
+    let outcome = |env: &TestEnv| env.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
+    assert_eq!(outcome(&env), ChangeOutcome::Refused(Refusal::ReadOnly));
     std::fs::remove_file(&real).unwrap();
-    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::BrokenLink)), "a broken link");
+    assert!(matches!(outcome(&env), ChangeOutcome::Refused(Refusal::BrokenLink)), "a broken link");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    assert!(matches!(outcome(&world), ChangeOutcome::Refused(Refusal::NotAFile)), "a folder");
+    assert!(matches!(outcome(&env), ChangeOutcome::Refused(Refusal::NotAFile)), "a folder");
 }
 
-/// An agent rewrites its file all the time: what it wrote is never put back to what it was before.
+/// A client rewrites its file during installations. Its changes must never be reverted.
 #[test]
-fn an_agent_that_rewrites_its_file_loses_nothing() {
-    let world = World::new();
+fn install_concurrent_rewrites_by_client_are_kept() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.mcp_file(Scope::User, &world.folders).unwrap();
+    let file = agent.mcp_file(Scope::User, &env.folders).unwrap();
     write(&file, "{\"n\": 0}");
     let stop = std::sync::atomic::AtomicBool::new(false);
     let rest = || std::thread::sleep(std::time::Duration::from_millis(3));
@@ -450,12 +450,12 @@ fn an_agent_that_rewrites_its_file_loses_nothing() {
         let writer = scope.spawn(|| {
             let mut n = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                // Nobody else counts. For a moment somebody may be swapped in; then theirs is back.
+                // Only this thread increments `n`. A concurrent replacement can show an older value for a moment.
                 if parsed(&file)["n"] != n {
                     rest();
                 }
                 let mut value = parsed(&file);
-                assert_eq!(value["n"], n, "what was written last is gone");
+                assert_eq!(value["n"], n, "the last write was lost");
                 n += 1;
                 value["n"] = n.into();
                 let temp = file.with_extension("tmp");
@@ -466,47 +466,47 @@ fn an_agent_that_rewrites_its_file_loses_nothing() {
             n
         });
         for round in 0..40 {
-            world.install(agent, Scope::User, &format!("/{round}/tanmi"));
+            env.install(agent, Scope::User, &format!("/{round}/tanmi"));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap()
     });
     assert_eq!(parsed(&file)["n"], wrote);
-    assert!(wrote > 3, "they met");
+    assert!(wrote > 3, "the installations and the writer must overlap");
 }
 
-/// Two handlers of ours in one group, as somebody may have copied them, leave no empty group behind.
+/// Two of our handlers in one group, as a user may have copied them, leave no empty group behind.
 #[test]
-fn a_group_goes_with_the_last_of_its_handlers() {
-    let world = World::new();
+fn uninstall_last_handler_removes_its_group() {
+    let env = TestEnv::new();
     let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &world.folders);
+    let file = agent.hooks_file(Scope::User, &env.folders);
     let handler = json!({"type": "command", "command": "/old/tanmi hook claude-code Stop"});
     write(&file, json!({"a": 1, "hooks": {"Stop": [{"hooks": [handler, handler]}]}}).to_string());
-    world.uninstall(agent, Scope::User);
+    env.uninstall(agent, Scope::User);
     assert_eq!(parsed(&file), json!({"a": 1}));
 }
 
-/// Two agents whose settings are one file by a link: what is one's and what is the other's both go.
+/// Two clients share one settings file through a link. The hooks of both are removed.
 #[cfg(unix)]
 #[test]
-fn two_agents_with_one_file() {
-    let world = World::new();
+fn uninstall_two_clients_with_one_linked_file_removes_both() {
+    let env = TestEnv::new();
     let [claude, gemini] =
         ["claude-code", "gemini-cli"].map(|id| AGENTS.iter().find(|agent| agent.id() == id).unwrap());
     let (one, two) =
-        (claude.hooks_file(Scope::User, &world.folders), gemini.hooks_file(Scope::User, &world.folders));
+        (claude.hooks_file(Scope::User, &env.folders), gemini.hooks_file(Scope::User, &env.folders));
     write(&one, "{\"a\": 1}");
     std::fs::create_dir_all(two.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&one, &two).unwrap();
     for agent in [claude, gemini] {
-        world.install(agent, Scope::User, "/t/tanmi");
+        env.install(agent, Scope::User, "/t/tanmi");
     }
     let text = std::fs::read_to_string(&one).unwrap();
     assert!(text.contains("hook claude-code") && text.contains("hook gemini-cli"));
     write(&one, text.replace("\"a\": 1", "\"a\": 2"));
     for agent in [claude, gemini] {
-        world.uninstall(agent, Scope::User);
+        env.uninstall(agent, Scope::User);
     }
     assert_eq!(parsed(&one), json!({"a": 2}));
 }

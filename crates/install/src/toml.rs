@@ -1,5 +1,5 @@
-//! Codex keeps its servers in TOML. Our table is put at the end as text, so that nothing else of the file is touched; only
-//! where TOML does not allow that is the document itself changed.
+//! Our MCP server in the TOML settings of Codex. Our table is appended as text, so that the rest of the file stays
+//! unchanged. Only where TOML does not allow this, the parsed document is edited.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
@@ -17,7 +17,7 @@ fn parse(text: &str) -> Result<DocumentMut, Refusal> {
     })
 }
 
-/// The line of a key, as it is.
+/// Returns the line of a key.
 fn line(text: &str, path: &[&str]) -> usize {
     let Ok(document) = toml_edit::Document::parse(text) else { return 1 };
     let mut at = 0;
@@ -32,18 +32,18 @@ fn line(text: &str, path: &[&str]) -> usize {
     position(text, at).0
 }
 
-/// Our table as it is written.
-fn own(program: &str, line_end: &str) -> String {
+/// Returns the text of our table.
+fn own_table(program: &str, line_end: &str) -> String {
     let program = value(program).to_string();
     let text = format!("[{SERVERS}.{NAME}]\ncommand = {}\nargs = [\"mcp\"]\n", program.trim());
     text.replace('\n', line_end)
 }
 
 fn line_end(text: &Text) -> &'static str {
-    if text.has_returns() { "\r\n" } else { "\n" }
+    if text.has_crlf() { "\r\n" } else { "\n" }
 }
 
-pub fn put_server(text: &Text, program: &str) -> Result<String, Refusal> {
+pub fn add_server(text: &Text, program: &str) -> Result<String, Refusal> {
     let mut document = parse(&text.body)?;
     let server = document.get(SERVERS).and_then(|servers| servers.get(NAME));
     if server.is_none() {
@@ -52,8 +52,8 @@ pub fn put_server(text: &Text, program: &str) -> Result<String, Refusal> {
             body if body.ends_with('\n') => line_end(text),
             _ => &line_end(text).repeat(2),
         };
-        let appended = format!("{}{gap}{}", text.body, own(program, line_end(text)));
-        // Not after dotted keys or an inline table of that name.
+        let appended = format!("{}{gap}{}", text.body, own_table(program, line_end(text)));
+        // Invalid after dotted keys or an inline table with this name.
         if appended.parse::<DocumentMut>().is_ok() {
             return Ok(appended);
         }
@@ -92,26 +92,26 @@ fn is_ours(server: &dyn TableLike) -> bool {
     program.is_some_and(is_tanmi) && runs_mcp
 }
 
-/// `None` if there is nothing of ours in it.
-pub fn take_server(text: &Text, before: &str) -> Result<Option<String>, Refusal> {
+/// Returns the text without our server, or `None` if the server is not there.
+pub fn remove_server(text: &Text, before: &str) -> Result<Option<String>, Refusal> {
     let mut document = parse(&text.body)?;
     let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else { return Ok(None) };
     let Some(server) = servers.get(NAME).and_then(Item::as_table_like).filter(|server| is_ours(*server))
     else {
         return Ok(None);
     };
-    // As it was put there: then exactly that goes.
+    // If our table is unchanged, exactly its text is removed.
     let program = server.get("command").and_then(Item::as_str).unwrap_or_default();
     for end in ["\r\n", "\n"] {
-        let own = own(program, end);
-        if text.body.matches(&own).count() == 1
-            && let Some((head, tail)) = text.body.split_once(&own)
+        let own_table = own_table(program, end);
+        if text.body.matches(&own_table).count() == 1
+            && let Some((head, tail)) = text.body.split_once(&own_table)
         {
             let head =
                 head.strip_suffix(&end.repeat(2)).map_or(head.to_owned(), |head| format!("{head}{end}"));
             let left = format!("{head}{tail}");
-            let is_gone = left.parse::<DocumentMut>().is_ok_and(|left| !has_server(&left));
-            if is_gone {
+            let is_removed = left.parse::<DocumentMut>().is_ok_and(|left| !has_server(&left));
+            if is_removed {
                 return Ok(Some(left));
             }
         }
@@ -119,9 +119,9 @@ pub fn take_server(text: &Text, before: &str) -> Result<Option<String>, Refusal>
     let comments = servers.get(NAME).map(comments_of).unwrap_or_default();
     servers.remove(NAME);
     let was_there = before.parse::<DocumentMut>().is_ok_and(|before| before.contains_key(SERVERS));
-    let is_bare =
+    let is_unused =
         servers.is_empty() && document.get(SERVERS).is_none_or(|servers| comments_of(servers).is_empty());
-    if is_bare && !was_there {
+    if is_unused && !was_there {
         document.remove(SERVERS);
     }
     Ok(Some(format!("{document}{comments}")))
@@ -131,7 +131,7 @@ fn has_server(document: &DocumentMut) -> bool {
     document.get(SERVERS).and_then(|servers| servers.get(NAME)).is_some()
 }
 
-/// What a person wrote beside and above the lines of a table.
+/// Returns the comments in a table, so that they survive its removal.
 fn comments_of(item: &Item) -> String {
     let raw =
         |raw: Option<&toml_edit::RawString>| raw.and_then(|raw| raw.as_str()).unwrap_or_default().to_owned();
@@ -160,8 +160,8 @@ pub fn server_program(text: &Text) -> Result<Option<String>, Refusal> {
     Ok(server.and_then(|server| server.get("command")?.as_str().map(String::from)))
 }
 
-/// Keys that switch us off.
-pub fn switched_off(text: &Text) -> Vec<String> {
+/// Returns the settings that disable our hooks or server.
+pub fn disabling_keys(text: &Text) -> Vec<String> {
     let Ok(document) = parse(&text.body) else { return Vec::new() };
     let is_false = |path: &[&str]| {
         let item = path.iter().try_fold(document.as_item(), |item, key| item.get(key));

@@ -1,5 +1,5 @@
-//! The declared file, built from what is there: the same things give the same bytes. What a person wrote into it between
-//! the marks stays.
+//! Builds the declared context file from agents, skills and commands. The same input gives the same bytes. Text that a
+//! person wrote between the marks stays.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,15 +10,15 @@ use tanmi_base::Lang;
 use super::item::{self, ContextItem};
 use super::{Bilingual, BuildManifest, NOT_UTF8, Notice, SYMLINK, inside};
 
-/// Says that the file is built, and what of it is: whatever a person changed beside it is theirs.
-const BUILT: &str = "<!-- built by tanmi context build ";
-const KEEP: &str = "<!-- tanmi:keep -->";
-const KEPT: &str = "<!-- /tanmi:keep -->";
+/// The start of the first line. A digest of the built text follows, so that edits outside the marks are recognized.
+const HEADER: &str = "<!-- built by tanmi context build ";
+const KEEP_BEGIN: &str = "<!-- tanmi:keep -->";
+const KEEP_END: &str = "<!-- /tanmi:keep -->";
 
 pub struct Built {
     pub path: PathBuf,
     pub text: String,
-    /// What is there now.
+    /// The current content of the file.
     pub before: Option<String>,
     pub agents: usize,
     pub skills: usize,
@@ -32,37 +32,37 @@ impl Built {
     }
 }
 
-/// `base` is the folder that `.tanmi` is in. A file in which a person's words would be lost is refused.
+/// Builds the file. `base` is the folder that contains `.tanmi`. Fails if text of a person would be lost.
 pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
     let mut notices = Vec::new();
     let within = |rel: &str| inside(base, rel).map_err(|reason| Notice::new(&base.join(rel), reason));
     let sources = within(manifest.sources())?;
     let path = within(manifest.output())?;
-    let is_text = path.extension().is_some_and(|end| end == "md");
-    let is_other =
+    let is_markdown = path.extension().is_some_and(|end| end == "md");
+    let is_reserved =
         [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| manifest.output().starts_with(dir));
-    if !is_text || is_other {
+    if !is_markdown || is_reserved {
         return Err(Notice::new(
             &path,
             ("output 必须是项目中的 .md 文件", "output must be a .md file of the project"),
         ));
     }
-    let agents = unique(flat(&sources.join("agents"), &mut notices), &mut notices);
-    let commands = unique(flat(&sources.join("commands"), &mut notices), &mut notices);
+    let agents = drop_duplicates(read_items(&sources.join("agents"), &mut notices), &mut notices);
+    let commands = drop_duplicates(read_items(&sources.join("commands"), &mut notices), &mut notices);
     let mut found = Vec::new();
-    skills_in(&sources.join("skills"), None, 0, &mut found, &mut notices);
-    let skills = unique(found, &mut notices);
+    collect_skills(&sources.join("skills"), None, 0, &mut found, &mut notices);
+    let skills = drop_duplicates(found, &mut notices);
     let before =
         tanmi_base::fs::read_limited(&path, 64 << 20).map_err(|error| Notice::from_error(&path, error))?;
     let before =
         before.map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, NOT_UTF8))).transpose()?;
-    let kept = hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
-    let text = text(manifest, &agents, &skills, &commands, &kept);
+    let kept = read_hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
+    let text = render(manifest, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
     Ok(Built { path, text, before, agents, skills, commands, notices })
 }
 
-/// Files and folders in order; links are nobody's.
+/// Returns the files and folders in sorted order. Skips symbolic links with a notice.
 fn entries(dir: &Path, notices: &mut Vec<Notice>) -> Vec<PathBuf> {
     if tanmi_base::fs::is_link(dir) {
         notices.push(Notice::new(dir, SYMLINK));
@@ -85,7 +85,7 @@ fn name_of(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn flat(dir: &Path, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
+fn read_items(dir: &Path, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
     let files = entries(dir, notices);
     let files = files.iter().filter(|path| path.is_file() && path.extension().is_some_and(|end| end == "md"));
     let mut out = Vec::new();
@@ -98,8 +98,8 @@ fn flat(dir: &Path, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
     out
 }
 
-/// `skills/**/SKILL.md`; the first folder of several is the group.
-fn skills_in(
+/// Collects `skills/**/SKILL.md`. If folders are nested, the outermost one is the group.
+fn collect_skills(
     dir: &Path,
     group: Option<&str>,
     depth: usize,
@@ -115,13 +115,13 @@ fn skills_in(
             }
         } else if path.is_dir() && depth < 5 {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            skills_in(&path, group.or(Some(&name)), depth + 1, out, notices);
+            collect_skills(&path, group.or(Some(&name)), depth + 1, out, notices);
         }
     }
 }
 
-/// Of two with one name the first counts.
-fn unique(found: Vec<ContextItem>, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
+/// Keeps the first item of each name and reports the others.
+fn drop_duplicates(found: Vec<ContextItem>, notices: &mut Vec<Notice>) -> Vec<ContextItem> {
     let mut out: Vec<ContextItem> = Vec::new();
     for item in found {
         match out.iter().find(|known| known.name == item.name) {
@@ -139,7 +139,7 @@ fn unique(found: Vec<ContextItem>, notices: &mut Vec<Notice>) -> Vec<ContextItem
     out
 }
 
-fn text(
+fn render(
     manifest: &BuildManifest,
     agents: &[ContextItem],
     skills: &[ContextItem],
@@ -152,50 +152,53 @@ fn text(
         true => lang.pick("Claude Code Extensions - 扩展上下文", "Claude Code Extensions"),
         false => &manifest.title,
     };
-    let _ = writeln!(out, "# {}", plain(title));
-    environment(&mut out, manifest, lang);
-    agents_table(&mut out, agents, lang);
-    skills_lists(&mut out, manifest, skills, lang);
+    let _ = writeln!(out, "# {}", escape_marks(title));
+    write_environment(&mut out, manifest, lang);
+    write_agents(&mut out, agents, lang);
+    write_skills(&mut out, manifest, skills, lang);
     if !commands.is_empty() {
         let _ = writeln!(out, "\n## {}\n", lang.pick("可用 Commands", "Commands"));
-        bullets(&mut out, commands.iter().map(|command| format!("**/{}**: {}", command.name, command.about)));
+        write_bullets(
+            &mut out,
+            commands.iter().map(|command| format!("**/{}**: {}", command.name, command.about)),
+        );
     }
     if !manifest.paths.is_empty() {
         let _ = writeln!(out, "\n## {}\n", lang.pick("文档生成路径规则", "Document paths"));
-        bullets(&mut out, manifest.paths.iter().cloned());
+        write_bullets(&mut out, manifest.paths.iter().cloned());
     }
-    intents(&mut out, manifest, lang);
-    let head = format!("{BUILT}{} -->\n", digest(&out));
-    format!("{head}{out}\n{KEEP}{kept}{KEPT}\n")
+    write_intents(&mut out, manifest, lang);
+    let head = format!("{HEADER}{} -->\n", digest(&out));
+    format!("{head}{out}\n{KEEP_BEGIN}{kept}{KEEP_END}\n")
 }
 
 fn digest(text: &str) -> String {
     tanmi_base::hash::sha256_hex(text.trim().as_bytes())[..12].to_owned()
 }
 
-/// Nothing that is told of can be taken for one of our marks.
-fn plain(text: &str) -> String {
+/// Escapes comments, so that no text can be mistaken for one of our marks.
+fn escape_marks(text: &str) -> String {
     text.replace("<!--", "‹!--")
 }
 
-fn bullets(out: &mut String, lines: impl Iterator<Item = String>) {
+fn write_bullets(out: &mut String, lines: impl Iterator<Item = String>) {
     for line in lines {
-        let _ = writeln!(out, "- {}", plain(&line));
+        let _ = writeln!(out, "- {}", escape_marks(&line));
     }
 }
 
-fn environment(out: &mut String, manifest: &BuildManifest, lang: Lang) {
+fn write_environment(out: &mut String, manifest: &BuildManifest, lang: Lang) {
     if manifest.environment.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n## {}\n", lang.pick("工作区环境", "Environment"));
     for (name, value) in &manifest.environment {
         let value = value.as_str().map_or_else(|| value.to_string(), String::from);
-        let _ = writeln!(out, "- **{}**: `{}`", plain(name), plain(&value));
+        let _ = writeln!(out, "- **{}**: `{}`", escape_marks(name), escape_marks(&value));
     }
 }
 
-fn agents_table(out: &mut String, agents: &[ContextItem], lang: Lang) {
+fn write_agents(out: &mut String, agents: &[ContextItem], lang: Lang) {
     if agents.is_empty() {
         return;
     }
@@ -205,7 +208,7 @@ fn agents_table(out: &mut String, agents: &[ContextItem], lang: Lang) {
         "{}\n|-------|------|----------|",
         lang.pick("| Agent | 说明 | 适用场景 |", "| Agent | Description | When to use |")
     );
-    let cell = |text: &str| plain(text).replace('|', "\\|");
+    let cell = |text: &str| escape_marks(text).replace('|', "\\|");
     for agent in agents {
         let _ = writeln!(out, "| {} | {} | {} |", cell(&agent.name), cell(&agent.about), cell(&agent.when));
     }
@@ -213,7 +216,7 @@ fn agents_table(out: &mut String, agents: &[ContextItem], lang: Lang) {
     let _ = writeln!(out, "\n{how}\n```\nTask subagent_type=\"{}\" prompt=\"{ask}\"\n```", agents[0].name);
 }
 
-fn skills_lists(out: &mut String, manifest: &BuildManifest, skills: &[ContextItem], lang: Lang) {
+fn write_skills(out: &mut String, manifest: &BuildManifest, skills: &[ContextItem], lang: Lang) {
     if skills.is_empty() {
         return;
     }
@@ -221,20 +224,20 @@ fn skills_lists(out: &mut String, manifest: &BuildManifest, skills: &[ContextIte
     let mut groups: BTreeMap<(usize, Option<&str>), Vec<&ContextItem>> = BTreeMap::new();
     for skill in skills {
         let group = skill.group.as_deref();
-        let place = manifest.skill_groups.keys().position(|known| Some(known.as_str()) == group);
-        groups.entry((place.unwrap_or(usize::MAX), group)).or_default().push(skill);
+        let position = manifest.skill_groups.keys().position(|known| Some(known.as_str()) == group);
+        groups.entry((position.unwrap_or(usize::MAX), group)).or_default().push(skill);
     }
     for ((_, group), skills) in groups {
         let title = group
             .map(|group| manifest.skill_groups.get(group).and_then(|title| title.as_str()).unwrap_or(group));
         out.push_str(&title.map_or(String::from("\n"), |title| format!("\n### {title}\n")));
-        bullets(out, skills.iter().map(|skill| format!("**{}**: {}", skill.name, skill.about)));
+        write_bullets(out, skills.iter().map(|skill| format!("**{}**: {}", skill.name, skill.about)));
     }
     let how = lang.pick("使用方式：", "Usage:");
     let _ = writeln!(out, "\n{how}\n```\nSkill skill=\"{}\"\n```", skills[0].name);
 }
 
-fn intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
+fn write_intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
     if manifest.intents.is_empty() {
         return;
     }
@@ -245,19 +248,19 @@ fn intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
             format!("When the prompt contains one of these keywords, use `{}`", intent.target),
         );
         let _ = writeln!(out, "\n{}", lang.pick(zh, en));
-        bullets(out, intent.words.iter().cloned());
+        write_bullets(out, intent.words.iter().cloned());
     }
 }
 
-/// What a person wrote. A file that was never built is all theirs; in one that was, they write between the marks, and what
-/// stands elsewhere would be lost.
-fn hand_written(before: Option<&str>) -> Result<String, Bilingual> {
+/// Returns the text that a person wrote. That is the entire file if it was never built, otherwise the text between the
+/// marks. Fails if there is text elsewhere, which would be lost.
+fn read_hand_written(before: Option<&str>) -> Result<String, Bilingual> {
     let Some(before) = before.filter(|before| !before.trim().is_empty()) else {
         return Ok(String::from("\n"));
     };
     let before = before.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-    let Some(rest) = before.strip_prefix(BUILT) else {
-        if before.contains(KEEP) || before.contains(KEPT) || before.contains(BUILT) {
+    let Some(rest) = before.strip_prefix(HEADER) else {
+        if before.contains(KEEP_BEGIN) || before.contains(KEEP_END) || before.contains(HEADER) {
             return Err((
                 "该文件不是由 tanmi context build 生成的，但包含其标记；请先删除这些标记",
                 "the file was not built by tanmi context build but contains its marks; remove the marks first",
@@ -269,12 +272,12 @@ fn hand_written(before: Option<&str>) -> Result<String, Bilingual> {
         "标记已损坏；请用 `<!-- tanmi:keep -->` 和 `<!-- /tanmi:keep -->` 重新包住你写的内容",
         "the marks are damaged; put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around your own text",
     );
-    // Without its number, the person says that nothing of theirs is left in what was built.
+    // A person removes the digest to confirm that the built part contains no text of theirs.
     let (written, rest) = rest.split_once("-->\n").ok_or(marks)?;
     let written = written.trim();
-    let (built, rest) = rest.split_once(KEEP).ok_or(marks)?;
-    let (kept, after) = rest.rsplit_once(KEPT).ok_or(marks)?;
-    if kept.contains(KEEP) || kept.contains(KEPT) {
+    let (built, rest) = rest.split_once(KEEP_BEGIN).ok_or(marks)?;
+    let (kept, after) = rest.rsplit_once(KEEP_END).ok_or(marks)?;
+    if kept.contains(KEEP_BEGIN) || kept.contains(KEEP_END) {
         return Err(marks);
     }
     if (!written.is_empty() && written != digest(built)) || !after.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! The front matter of agents, skills and commands: name, description, and when to use it.
+//! Reads the front matter of agents, skills and commands: name, description and when to use them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,17 @@ pub struct ContextItem {
     pub name: String,
     pub about: String,
     pub when: String,
-    /// The folder it is in, below the folder of its kind.
+    /// The folder of a skill below `skills`, if skills are grouped in folders.
     pub group: Option<String>,
     pub path: PathBuf,
 }
 
-/// Larger ones are no descriptions.
+/// Maximum size of a file.
 const MAX_BYTES: u64 = 4 << 20;
-/// Of one description.
+/// Maximum length of a description.
 const MAX_ABOUT: usize = 400;
 
-/// `name` is that of the file or folder, for what does not name itself.
+/// Reads an item. `name` is the name of the file or folder, used if the front matter has none.
 pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextItem, Notice> {
     let bytes =
         tanmi_base::fs::read_limited(path, MAX_BYTES).map_err(|error| Notice::from_error(path, error))?;

@@ -1,4 +1,4 @@
-//! What `context.json` says of the file that is built.
+//! The settings in `context.json` for the file to build.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,23 +13,24 @@ use super::Notice;
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildManifest {
     pub title: String,
-    /// Where agents, skills and commands are looked for, and what is built; both relative to the folder of `.tanmi`.
+    /// The folder with agents, skills and commands, relative to the folder that contains `.tanmi`.
     pub sources: Option<String>,
+    /// The file to build, relative to the same folder.
     pub output: Option<String>,
-    /// Name and value, in this order.
+    /// Names and values, written in this order.
     pub environment: Map<String, Value>,
-    /// Titles of the folders that skills are in, in this order.
+    /// Titles of the folders of skills, written in this order.
     pub skill_groups: Map<String, Value>,
-    /// Where documents go.
+    /// Rules for the paths of documents.
     pub paths: Vec<String>,
     pub intents: Vec<Intent>,
-    // Of the other reader of this file.
+    // These keys are read by the declared context and only accepted here.
     pub files: Vec<String>,
     pub marker: Option<String>,
     pub loaded_by_client: BTreeMap<String, Vec<String>>,
 }
 
-/// Words that mean an agent or a skill.
+/// Keywords in a prompt that select an agent or a skill.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Intent {
@@ -39,18 +40,18 @@ pub struct Intent {
 }
 
 impl BuildManifest {
-    /// What the file says; nothing, where there is none.
+    /// Loads the manifest. Returns the default if there is no file.
     pub fn load(path: &Path) -> Result<BuildManifest, Notice> {
         match tanmi_base::fs::read_limited(path, 1 << 20) {
             Ok(None) => Ok(BuildManifest::default()),
             Ok(Some(bytes)) => {
                 let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
-                let wrong = |error: serde_json::Error| {
+                let invalid = |error: serde_json::Error| {
                     Notice::from_error(path, format!("line {}: {error}", error.line()))
                 };
-                // A list would be taken for the fields in their order.
-                serde_json::from_slice::<Map<String, Value>>(bytes).map_err(wrong)?;
-                serde_json::from_slice(bytes).map_err(wrong)
+                // Serde would accept a list as the fields in order, so an object is required first.
+                serde_json::from_slice::<Map<String, Value>>(bytes).map_err(invalid)?;
+                serde_json::from_slice(bytes).map_err(invalid)
             }
             Err(error) => Err(Notice::from_error(path, error)),
         }
@@ -64,7 +65,7 @@ impl BuildManifest {
         self.output.as_deref().unwrap_or(".claude/CLAUDE.md")
     }
 
-    /// Chinese unless what was written here is English: the specification's own language.
+    /// Returns the language of the texts in the manifest. The default is Chinese, the language of the specification.
     pub fn lang(&self) -> Lang {
         let mut words = self.title.clone();
         self.environment.keys().chain(&self.paths).for_each(|text| words.push_str(text));

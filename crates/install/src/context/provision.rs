@@ -1,5 +1,7 @@
-//! Folders of users, as a host mounts them into containers: made and kept up to date. What was put there is written down, so
-//! that it can be updated and taken away; what a user made or changed stays and is reported.
+//! Creates and updates the folders of users that a host mounts into containers.
+//!
+//! A record lists the files that were written, so that they can be updated and removed. Files that a user created or
+//! changed stay and are reported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +16,17 @@ use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
 
-/// What every user gets.
+/// What to provision for every user.
 pub struct ProvisionOptions {
-    /// The folder of all users: `workspace/users`.
+    /// The folder with the folders of all users, for example `workspace/users`.
     pub root: PathBuf,
-    /// Synced into each `.claude/`.
+    /// The folder to synchronize to `.claude/` of each user.
     pub extensions: Option<PathBuf>,
-    /// `context.json` for each of them.
+    /// The `context.json` for each user.
     pub manifest: Option<PathBuf>,
-    /// Where the program is inside the container.
+    /// The path of the program inside the container.
     pub program: String,
-    /// Where the user's folder is inside the container.
+    /// The path of the user folder inside the container.
     pub container: String,
     pub dry_run: bool,
 }
@@ -36,7 +38,7 @@ pub struct ProvisionReport {
     pub added: Vec<String>,
     pub updated: Vec<String>,
     pub removed: Vec<String>,
-    /// A user's own, left as it is.
+    /// Files of the user that were not changed.
     pub kept: Vec<Notice>,
     pub problems: Vec<Notice>,
 }
@@ -63,7 +65,7 @@ const CHANGED: Bilingual = ("用户已修改", "changed by the user");
 #[serde(default)]
 struct Record {
     version: u32,
-    /// What was put there: path and digest; two digests while it is being replaced.
+    /// The written files: path and digest. Two digests while a file is being replaced.
     files: BTreeMap<String, Vec<String>>,
 }
 
@@ -76,7 +78,7 @@ pub fn check_user(id: &str) -> Result<(), Bilingual> {
     Err(("字母、数字、- 和 _，最多 64 个字符", "letters, digits, - and _, at most 64 characters"))
 }
 
-/// Everybody who has a folder.
+/// Returns the ids of all users that have a folder.
 pub fn users(root: &Path) -> Result<Vec<String>> {
     let read = std::fs::read_dir(root).map_err(Error::io(root))?;
     let names = read.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -112,26 +114,26 @@ pub fn provision(options: &ProvisionOptions, user: &str) -> ProvisionReport {
     }
     let bytes = fs::read_optional(&data.join(RECORD)).ok().flatten().unwrap_or_default();
     let record = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut work = Provisioner { options, data, record, report };
-    work.sweep_leftovers();
-    work.folders();
-    let mut wanted = work.wanted();
-    wanted.retain(|file| work.may_put(file));
-    // Before anything is written: whoever is killed in between does not leave files that nobody knows of.
-    work.announce(&wanted);
-    wanted.iter().for_each(|file| work.put(file));
-    work.sweep();
-    work.context();
-    work.settings();
-    work.settle();
-    work.report
+    let mut provisioner = Provisioner { options, data, record, report };
+    provisioner.remove_leftovers();
+    provisioner.create_folders();
+    let mut wanted = provisioner.wanted_files();
+    wanted.retain(|file| provisioner.may_write(file));
+    // Recorded before the files are written, so that a process killed in between leaves no unknown files.
+    provisioner.record_wanted(&wanted);
+    wanted.iter().for_each(|file| provisioner.write_wanted(file));
+    provisioner.remove_unwanted();
+    provisioner.build_context();
+    provisioner.merge_settings();
+    provisioner.settle_record();
+    provisioner.report
 }
 
 /// A file that a user should have.
 struct WantedFile {
     rel: String,
     bytes: Vec<u8>,
-    /// As in the extensions: scripts are run.
+    /// The mode in the extensions folder, so that scripts stay executable.
     mode: Option<u32>,
 }
 
@@ -144,13 +146,13 @@ impl Provisioner<'_> {
         self.report.problems.push(Notice::from_error(path, error));
     }
 
-    fn place(&self, rel: &str) -> Result<PathBuf, Bilingual> {
+    fn resolve(&self, rel: &str) -> Result<PathBuf, Bilingual> {
         inside(&self.data, rel)
     }
 
-    fn folders(&mut self) {
+    fn create_folders(&mut self) {
         for rel in FOLDERS {
-            match self.place(rel) {
+            match self.resolve(rel) {
                 Err(reason) => self.problem(&self.data.join(rel), reason),
                 Ok(path) if path.is_dir() => {}
                 Ok(path) => {
@@ -164,8 +166,8 @@ impl Provisioner<'_> {
         }
     }
 
-    /// Extensions and the manifest.
-    fn wanted(&mut self) -> Vec<WantedFile> {
+    /// Returns the extensions and the manifest.
+    fn wanted_files(&mut self) -> Vec<WantedFile> {
         let mut wanted = Vec::new();
         let (mut found, mut notices) = (Vec::new(), Vec::new());
         if let Some(root) = self.options.extensions.clone() {
@@ -197,9 +199,9 @@ impl Provisioner<'_> {
         wanted
     }
 
-    /// Whether it is not the user's own, and there is something to do or to remember.
-    fn may_put(&mut self, file: &WantedFile) -> bool {
-        let path = match self.place(&file.rel) {
+    /// Returns whether the file is missing or unchanged since we wrote it. Otherwise it belongs to the user.
+    fn may_write(&mut self, file: &WantedFile) -> bool {
+        let path = match self.resolve(&file.rel) {
             Ok(path) => path,
             Err(reason) => {
                 self.problem(&self.data.join(&file.rel), reason);
@@ -215,7 +217,7 @@ impl Provisioner<'_> {
         };
         let known = self.record.files.get(&file.rel);
         let is_ours = now.as_ref().is_none_or(|now| known.is_some_and(|known| known.contains(now)));
-        // One that happens to be the same is still theirs, and nothing to speak of.
+        // A file of the user with the same content is not worth a notice.
         if !is_ours && now != Some(hash::sha256_hex(&file.bytes)) {
             let reason =
                 if known.is_some() { CHANGED } else { ("用户自己的文件", "a file of the user") };
@@ -224,7 +226,7 @@ impl Provisioner<'_> {
         is_ours
     }
 
-    fn announce(&mut self, wanted: &[WantedFile]) {
+    fn record_wanted(&mut self, wanted: &[WantedFile]) {
         for file in wanted {
             let digest = hash::sha256_hex(&file.bytes);
             let known = self.record.files.entry(file.rel.clone()).or_default();
@@ -235,8 +237,8 @@ impl Provisioner<'_> {
         self.save();
     }
 
-    fn put(&mut self, file: &WantedFile) {
-        let Ok(path) = self.place(&file.rel) else { return };
+    fn write_wanted(&mut self, file: &WantedFile) {
+        let Ok(path) = self.resolve(&file.rel) else { return };
         let now = fs::read_limited(&path, u64::MAX).ok().flatten();
         if now.as_ref() != Some(&file.bytes) {
             self.write(&file.rel, &path, &file.bytes, now.is_some());
@@ -259,14 +261,16 @@ impl Provisioner<'_> {
         list.push(rel.to_owned());
     }
 
-    /// What was put there once and is no longer wanted goes, unless the user changed it.
-    fn sweep(&mut self) {
+    /// Removes files that were written earlier and are no longer wanted, unless the user changed them.
+    fn remove_unwanted(&mut self) {
         let Some(root) = self.options.extensions.clone() else { return };
-        let is_old = |rel: &String| rel.strip_prefix(".claude/").is_some_and(|rel| !root.join(rel).is_file());
-        let old: Vec<String> = self.record.files.keys().filter(|rel| is_old(rel)).cloned().collect();
-        for rel in old {
+        let is_unwanted =
+            |rel: &String| rel.strip_prefix(".claude/").is_some_and(|rel| !root.join(rel).is_file());
+        let unwanted: Vec<String> =
+            self.record.files.keys().filter(|rel| is_unwanted(rel)).cloned().collect();
+        for rel in unwanted {
             let known = self.record.files.remove(&rel).unwrap_or_default();
-            let Ok(path) = self.place(&rel) else { continue };
+            let Ok(path) = self.resolve(&rel) else { continue };
             let Some(bytes) = fs::read_limited(&path, u64::MAX).ok().flatten() else { continue };
             if !known.contains(&hash::sha256_hex(&bytes)) {
                 self.report.kept.push(Notice::new(&path, CHANGED));
@@ -290,8 +294,8 @@ impl Provisioner<'_> {
         }
     }
 
-    /// What a run that was killed left behind.
-    fn sweep_leftovers(&mut self) {
+    /// Removes temporary files that a killed process left behind.
+    fn remove_leftovers(&mut self) {
         let mut dirs = vec![self.data.join(".claude"), self.data.join(".tanmi"), self.data.clone()];
         let is_walked = |dir: &Path| !dir.ends_with("my-workspace");
         while let Some(dir) = dirs.pop().filter(|_| !self.options.dry_run) {
@@ -308,37 +312,37 @@ impl Provisioner<'_> {
         }
     }
 
-    /// `CLAUDE.md`, with what the user wrote into it.
-    fn context(&mut self) {
-        let file = match self.place(MANIFEST) {
+    /// Builds `CLAUDE.md` and keeps the text of the user in it.
+    fn build_context(&mut self) {
+        let file = match self.resolve(MANIFEST) {
             Ok(file) => file,
             Err(reason) => return self.problem(&self.data.join(MANIFEST), reason),
         };
-        let recipe = match BuildManifest::load(&file) {
-            Ok(recipe) => recipe,
+        let manifest = match BuildManifest::load(&file) {
+            Ok(manifest) => manifest,
             Err(notice) => return self.report.problems.push(notice),
         };
-        let built = match build(&self.data, &recipe) {
+        let built = match build(&self.data, &manifest) {
             Ok(built) => built,
             Err(notice) => return self.report.kept.push(notice),
         };
         self.report.problems.extend(built.notices.iter().cloned());
         if !built.is_current() {
-            self.write(recipe.output(), &built.path, built.text.as_bytes(), built.before.is_some());
+            self.write(manifest.output(), &built.path, built.text.as_bytes(), built.before.is_some());
         }
     }
 
-    /// Our hooks in `settings.json`, with everything that is there.
-    fn settings(&mut self) {
+    /// Merges our hooks into `settings.json` and our server into `.mcp.json`.
+    fn merge_settings(&mut self) {
         let Some(agent) = agent::find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
         let program = self.options.program.clone();
-        self.merge(settings, |json| hooks::put(json, agent, &program));
-        self.merge(mcp, |json| hooks::put_server(json, agent, &program));
+        self.merge(settings, |json| hooks::add(json, agent, &program));
+        self.merge(mcp, |json| hooks::add_server(json, agent, &program));
     }
 
     fn merge(&mut self, rel: &str, change: impl FnOnce(&Json) -> Result<(), crate::Refusal>) {
-        let path = match self.place(rel) {
+        let path = match self.resolve(rel) {
             Ok(path) => path,
             Err(reason) => return self.problem(&self.data.join(rel), reason),
         };
@@ -346,7 +350,7 @@ impl Provisioner<'_> {
             Ok(before) => before,
             Err(error) => return self.failure(&path, &error),
         };
-        match json::changed(before.as_deref(), change) {
+        match json::edit_bytes(before.as_deref(), change) {
             Ok(after) if before.as_ref() == Some(&after) => {}
             Ok(after) => self.write(rel, &path, &after, before.is_some()),
             Err(refusal) => {
@@ -360,11 +364,12 @@ impl Provisioner<'_> {
         }
     }
 
-    /// What is in its place needs one digest; what could not be written is still one of those it was.
-    fn settle(&mut self) {
+    /// Keeps only the new digest of files that were written. A file that could not be written keeps all its digests.
+    fn settle_record(&mut self) {
         let files = std::mem::take(&mut self.record.files);
         for (rel, mut known) in files {
-            let now = self.place(&rel).ok().and_then(|path| fs::read_limited(&path, u64::MAX).ok().flatten());
+            let now =
+                self.resolve(&rel).ok().and_then(|path| fs::read_limited(&path, u64::MAX).ok().flatten());
             if now.is_some_and(|now| known.last() == Some(&tanmi_base::hash::sha256_hex(&now))) {
                 known.drain(..known.len() - 1);
             }
@@ -375,7 +380,7 @@ impl Provisioner<'_> {
 
     fn save(&mut self) {
         self.record.version = 1;
-        let path = match self.place(RECORD) {
+        let path = match self.resolve(RECORD) {
             Ok(path) => path,
             Err(reason) => return self.problem(&self.data.join(RECORD), reason),
         };
@@ -402,7 +407,7 @@ fn mode_of(_: &Path) -> Option<u32> {
     None
 }
 
-/// A script stays one.
+/// Sets the execute permissions of a file to those of `mode`.
 #[cfg(unix)]
 fn set_mode(path: &Path, mode: Option<u32>) {
     use std::os::unix::fs::PermissionsExt;
@@ -417,7 +422,7 @@ fn set_mode(path: &Path, mode: Option<u32>) {
 #[cfg(not(unix))]
 fn set_mode(_: &Path, _: Option<u32>) {}
 
-/// Every file below a folder, by its path from there.
+/// Collects every file below a folder with its path relative to `root`.
 fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>, notices: &mut Vec<Notice>) {
     let read = match std::fs::read_dir(dir) {
         Ok(read) => read,
@@ -439,7 +444,7 @@ fn walk(root: &Path, dir: &Path, depth: usize, out: &mut Vec<(String, PathBuf)>,
     }
 }
 
-/// What a container is like if nobody says otherwise.
+/// Returns the default `context.json` for a container.
 fn default_manifest(container: &str) -> String {
     let value = serde_json::json!({
         "files": [".claude/CLAUDE.md"],

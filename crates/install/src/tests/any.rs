@@ -1,4 +1,4 @@
-//! Files that nobody thought of, made up by the machine.
+//! Property tests with generated settings files.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON in some person's style.
+/// Formats JSON in one of several styles.
 fn styled(value: &Value, style: u8) -> String {
     let text = match style % 4 {
         0 => value.to_string(),
@@ -34,14 +34,14 @@ fn styled(value: &Value, style: u8) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Whatever a file has in it, whichever agent it is of: in and out leaves no trace, and refusing touches nothing.
+    /// For any file of any client: install and uninstall restore it, and a refused file stays unchanged.
     #[test]
-    fn any_file_comes_through(
+    fn install_any_json_file_round_trips(
         fields in prop::collection::btree_map("[a-z]{1,6}|hooks|mcpServers|version", any_json(), 0..5),
         events in prop::collection::vec((0usize..6, any_json()), 0..4),
         style in any::<u8>(),
         which in 0usize..5,
-        is_edited in any::<bool>(),
+        is_without_receipts in any::<bool>(),
     ) {
         let agent = &AGENTS[which];
         let mut value = Value::Object(fields.into_iter().collect());
@@ -51,20 +51,20 @@ proptest! {
                 value["hooks"][agent.hooks[at % agent.hooks.len()].event] = json!([entry]);
             }
         }
-        let world = World::new();
-        let file = agent.hooks_file(Scope::User, &world.folders);
+        let env = TestEnv::new();
+        let file = agent.hooks_file(Scope::User, &env.folders);
         write(&file, styled(&value, style));
-        let before = world.files();
-        let done = world.install(agent, Scope::User, "/t/tanmi");
+        let before = env.files();
+        let done = env.install(agent, Scope::User, "/t/tanmi");
         if matches!(done[0].planned.outcome, ChangeOutcome::Refused(_)) {
             prop_assert_eq!(std::fs::read(&file).unwrap(), styled(&value, style).into_bytes());
         }
-        if is_edited {
-            // Without the exact way back: our entries are found and taken out one by one.
-            tanmi_base::fs::remove_tree(&world.home()).unwrap();
+        if is_without_receipts {
+            // Without receipts: our entries are found and removed one by one.
+            tanmi_base::fs::remove_tree(&env.home()).unwrap();
         }
-        world.uninstall(agent, Scope::User);
-        if is_edited {
+        env.uninstall(agent, Scope::User);
+        if is_without_receipts {
             let mut left = parsed(&file);
             let mut wanted = value.clone();
             for value in [&mut left, &mut wanted] {
@@ -72,12 +72,12 @@ proptest! {
             }
             prop_assert_eq!(left, wanted);
         } else {
-            prop_assert_eq!(world.files(), before);
+            prop_assert_eq!(env.files(), before);
         }
     }
 }
 
-/// Without a receipt nobody knows whether an empty list was there before.
+/// Removes empty containers, because without a receipt it is unknown whether they existed before.
 fn prune(value: &mut Value) {
     if let Some(hooks) = value.get_mut("hooks").and_then(Value::as_object_mut) {
         hooks.retain(|_, list| *list != json!([]));

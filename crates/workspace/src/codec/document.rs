@@ -316,7 +316,7 @@ impl Document {
         let rank = |name: &str| order.iter().position(|names| names.matches(name));
         let mine = rank(names.canonical);
         let earlier = self.sections.iter().rposition(
-            |section| matches!((rank(section.name()), mine), (Some(theirs), Some(mine)) if theirs < mine),
+            |section| matches!((rank(section.name()), mine), (Some(other), Some(mine)) if other < mine),
         );
         match earlier {
             Some(at) => at + 1,
