@@ -1,4 +1,4 @@
-//! The domain against both stores: examples of the specification, and random stories that must come out the same.
+//! Tests of the workspace domain on both stores: examples of the specification, and random operations with equal results.
 
 use tanmi_base::Millis;
 
@@ -8,9 +8,9 @@ use crate::state::Action;
 use crate::store::{self, FileStore, MemoryStore, Store, Tx};
 use crate::{Error, Result};
 
+mod equivalence;
 mod examples;
 mod files;
-mod stories;
 
 const NOW: Millis = 1_765_432_100_000;
 
@@ -18,23 +18,24 @@ pub fn op(now: Millis) -> OpContext {
     OpContext { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
 }
 
-/// A workspace in some store, with short ways to do things to it.
-struct Bench<'a> {
+/// A workspace in one store, with shortcuts for operations on it.
+struct TestWorkspace<'a> {
     store: &'a dyn Store,
     id: WorkspaceId,
     now: std::cell::Cell<Millis>,
 }
 
-impl<'a> Bench<'a> {
-    fn new(store: &'a dyn Store, rules: &[&str]) -> Bench<'a> {
+impl<'a> TestWorkspace<'a> {
+    fn new(store: &'a dyn Store, rules: &[&str]) -> TestWorkspace<'a> {
         let rules = rules.iter().map(|rule| String::from(*rule)).collect();
         let new = NewWorkspace {
             name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![]
         };
         let (workspace, _) = init(store, new, &op(NOW)).unwrap();
-        Bench { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
+        TestWorkspace { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
     }
 
+    /// Advances the clock by one second and returns the context of the next operation.
     fn tick(&self) -> OpContext {
         self.now.set(self.now.get() + 1000);
         op(self.now.get())
@@ -53,15 +54,15 @@ impl<'a> Bench<'a> {
         self.change(|tx| Ok(create_node(tx, new_node(parent, kind, title), &op)?.0.id))
     }
 
-    fn plan(&self, parent: &NodeId, title: &str) -> NodeId {
+    fn add_planning(&self, parent: &NodeId, title: &str) -> NodeId {
         self.try_create(parent, NodeType::Planning, title).unwrap()
     }
 
-    fn task(&self, parent: &NodeId, title: &str) -> NodeId {
+    fn add_execution(&self, parent: &NodeId, title: &str) -> NodeId {
         self.try_create(parent, NodeType::Execution, title).unwrap()
     }
 
-    fn go(&self, node: &NodeId, action: Action) -> Result<Transition> {
+    fn apply(&self, node: &NodeId, action: Action) -> Result<Transition> {
         let op = self.tick();
         let conclusion = Some(format!("{action} 的结论"));
         self.change(|tx| {
@@ -98,15 +99,16 @@ fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
     }
 }
 
-/// Runs the same test on a store of each kind.
-fn on_both(test: impl Fn(&Bench<'_>)) {
+/// Runs a test on an in-memory store and on a file store.
+fn on_both_stores(test: impl Fn(&TestWorkspace<'_>)) {
     let memory = MemoryStore::new();
-    test(&Bench::new(&memory, &[]));
+    test(&TestWorkspace::new(&memory, &[]));
     let dir = tempfile::tempdir().unwrap();
     let files = FileStore::new(dir.path());
-    test(&Bench::new(&files, &[]));
+    test(&TestWorkspace::new(&files, &[]));
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
+/// Returns the error code of a result that must be an error.
+fn error_code<T: std::fmt::Debug>(result: Result<T>) -> &'static str {
     result.unwrap_err().code()
 }

@@ -1,11 +1,12 @@
-//! Any text survives any field; what people type is accepted; what they wrote is kept.
+//! Tests of the codec: any text round-trips in any field, usual ways of writing by hand are accepted, and content of the
+//! user is kept.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::*;
 
-fn sample() -> Node {
+fn sample_node() -> Node {
     Node {
         id: NodeId::parse("node-a").unwrap(),
         title: "实现 token 验证".into(),
@@ -50,25 +51,26 @@ fn read(text: &str) -> Node {
     read_node(&doc, &NodeId::parse("node-a").unwrap()).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
 }
 
+/// Reads a node, changes it, writes it, and checks that the text reads back as the changed node.
 fn rewrite(text: &str, change: impl FnOnce(&mut Node)) -> String {
     let doc = Document::parse(text.as_bytes()).unwrap();
-    let was = read_node(&doc, &NodeId::parse("node-a").unwrap()).unwrap();
-    let mut now = was.clone();
-    change(&mut now);
-    let written = write_node(Some((&doc, &was)), &now);
-    assert_eq!(read(&written), now, "{written}");
+    let before = read_node(&doc, &NodeId::parse("node-a").unwrap()).unwrap();
+    let mut after = before.clone();
+    change(&mut after);
+    let written = write_node(Some((&doc, &before)), &after);
+    assert_eq!(read(&written), after, "{written}");
     written
 }
 
 #[test]
-fn a_plain_node_looks_as_specified() {
-    let text = write_node(None, &sample());
-    assert_eq!(read(&text), sample());
+fn new_node_matches_specified_format() {
+    let text = write_node(None, &sample_node());
+    assert_eq!(read(&text), sample_node());
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn the_specification_s_own_file_is_read() {
+fn specification_example_is_read() {
     let text = "---\nid: node-a\ntitle: 节点标题\ntype: execution\nstatus: implementing\nrole: null\nparentId: root\n\
         isolated: false\ncreatedAt: 1234567890\nupdatedAt: 1234567890\n---\n\n## Requirement\n\n需求描述内容\n\n\
         ## Conclusion\n\n结论内容\n\n## Note\n\n备注内容\n\n## Docs\n\n- /path/to/doc: 文档描述\n\n## References\n\n\
@@ -79,11 +81,11 @@ fn the_specification_s_own_file_is_read() {
     assert_eq!(node.conclusion.as_deref(), Some("结论内容"));
     assert_eq!(node.references[0].kind, RefKind::Node);
     assert_eq!(node.activity.problem.as_ref().unwrap().next_step.as_deref(), Some("下一步计划"));
-    assert_eq!(rewrite(text, |_| {}), text, "unchanged is untouched");
+    assert_eq!(rewrite(text, |_| {}), text, "an unchanged node is not rewritten");
 }
 
 #[test]
-fn what_a_person_wrote_is_kept() {
+fn rewrite_keeps_user_content() {
     let text = "---\ntitle: 'It''s mine'\nmood: good\ntags:\n  - a\n# a comment\ntype: execution\nstatus: pending\n\
         parentId: root\n---\nSome words first.\n\n## requirement\n* loose\ntext\n\n## My own\n\n- keep me\n\n## Log\n\
         * wrote this by hand\n";
@@ -95,7 +97,7 @@ fn what_a_person_wrote_is_kept() {
 }
 
 #[test]
-fn crlf_bom_and_chinese_headings() {
+fn crlf_bom_and_chinese_headings_are_read() {
     let text = "\u{FEFF}---\r\ntitle: a\r\ntype: planning\r\nstatus: pending\r\nparentId: root\r\n---\r\n\r\n## 需求\r\n\r\n\
         one\r\ntwo\r\n\r\n## 日志\r\n\r\n- [2024-01-01 10:00] [Human] x\r\n";
     let node = read(text);
@@ -103,11 +105,15 @@ fn crlf_bom_and_chinese_headings() {
     assert_eq!(node.activity.log[0].event, "x");
     assert_eq!(node.activity.log[0].timestamp, "2024-01-01 10:00");
     let written = rewrite(text, |node| node.note = "three\nfour".into());
-    assert_eq!(written.matches('\n').count(), written.matches("\r\n").count(), "line ends stay: {written:?}");
+    assert_eq!(
+        written.matches('\n').count(),
+        written.matches("\r\n").count(),
+        "line endings are kept: {written:?}"
+    );
 }
 
 #[test]
-fn keys_that_people_and_other_tools_write() {
+fn rewrite_keeps_unknown_keys_and_comments() {
     let text = "---\ntitle: a\ntype: execution # what else\nstatus : pending # waiting\nparentId: root\ndue date: x\n\
         \"quoted key\": 1\na/b: 1\n@who: me\ntags: [a,\nb]\nmore:\n  - x\n\n  # why\n  - y\nwords: |\n  one\n\n  two\n---\n";
     assert_eq!(read(text).status, NodeStatus::Pending);
@@ -119,7 +125,7 @@ fn keys_that_people_and_other_tools_write() {
 }
 
 #[test]
-fn an_entry_is_changed_where_it_stands() {
+fn list_entry_is_changed_in_place() {
     let head = "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n\n## Docs\n\n";
     let text = format!("{head}* a: 1\n<!-- about b -->\n* b: 2\n<!-- about c -->\n* c: 3\n");
     let written = rewrite(&text, |node| node.docs[1].description = "new".into());
@@ -135,7 +141,7 @@ fn an_entry_is_changed_where_it_stands() {
 }
 
 #[test]
-fn damage_is_named_with_its_line() {
+fn damage_error_names_line_and_reason() {
     let cases: &[(&str, usize, &str)] = &[
         ("", 1, "empty"),
         ("   \n", 1, "empty"),
@@ -157,25 +163,25 @@ fn damage_is_named_with_its_line() {
             "createdAt",
         ),
     ];
-    for (text, line, words) in cases {
+    for (text, line, reason) in cases {
         let error = Document::parse(text.as_bytes())
             .and_then(|doc| read_node(&doc, &NodeId::parse("node-a").unwrap()))
             .unwrap_err();
         assert_eq!(error.line, *line, "{text:?}: {}", error.reason);
-        assert!(error.reason.contains(words), "{text:?}: {}", error.reason);
+        assert!(error.reason.contains(reason), "{text:?}: {}", error.reason);
     }
     assert_eq!(Document::parse(b"---\na: \xff\n---\n").unwrap_err().line, 2);
 }
 
 #[test]
-fn an_unclosed_fence_swallows_nothing() {
+fn unclosed_fence_does_not_hide_sections() {
     let text = "---\ntitle: a\ntype: execution\nstatus: pending\nparentId: root\n---\n\n## Requirement\n\n```\noops\n\n\
         ## Log\n\n- [t] [AI] still here\n";
     assert_eq!(read(text).activity.log.len(), 1);
 }
 
-/// Texts that break naive writers, alone and around random text.
-fn nasty() -> impl Strategy<Value = String> {
+/// Texts that a naive writer would break, alone and combined, and random text.
+fn difficult_text() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "\n",
         "\n\n",
@@ -233,22 +239,16 @@ fn nasty() -> impl Strategy<Value = String> {
 
 fn any_node() -> impl Strategy<Value = Node> {
     let status = prop::sample::select(vec![RefStatus::Active, RefStatus::Expired]);
-    let doc = (nasty(), nasty(), status.clone()).prop_map(|(path, description, status)| DocReference {
-        path,
-        description,
-        status,
-    });
-    let reference =
-        (nasty(), nasty(), status).prop_map(|(t, d, status)| Reference { status, ..Reference::new(t, d) });
+    let doc = (difficult_text(), difficult_text(), status.clone())
+        .prop_map(|(path, description, status)| DocReference { path, description, status });
+    let reference = (difficult_text(), difficult_text(), status)
+        .prop_map(|(t, d, status)| Reference { status, ..Reference::new(t, d) });
     let operator = prop::sample::select(vec![Operator::Ai, Operator::Human]);
-    let entry = (nasty(), operator, nasty()).prop_map(|(timestamp, operator, event)| LogEntry {
-        timestamp,
-        operator,
-        event,
-    });
-    let problem = prop::option::of((nasty(), prop::option::of(nasty())));
+    let entry = (difficult_text(), operator, difficult_text())
+        .prop_map(|(timestamp, operator, event)| LogEntry { timestamp, operator, event });
+    let problem = prop::option::of((difficult_text(), prop::option::of(difficult_text())));
     (
-        (nasty(), nasty(), nasty(), nasty()),
+        (difficult_text(), difficult_text(), difficult_text(), difficult_text()),
         prop::collection::vec(doc, 0..3),
         prop::collection::vec(reference, 0..3),
         prop::collection::vec(entry, 0..3),
@@ -263,7 +263,7 @@ fn any_node() -> impl Strategy<Value = Node> {
             let problem = problem.filter(|p| !p.description.is_empty() || p.next_step.is_some());
             let conclusion = Some(conclusion).filter(|text| !text.is_empty());
             let activity = Activity { log, last_log_at: None, problem };
-            Node { title, requirement, conclusion, note, docs, references, activity, ..sample() }
+            Node { title, requirement, conclusion, note, docs, references, activity, ..sample_node() }
         })
 }
 
@@ -271,13 +271,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn any_node_survives(node in any_node()) {
+    fn any_node_round_trips(node in any_node()) {
         let text = write_node(None, &node);
         prop_assert_eq!(read(&text), node, "{}", text);
     }
 
     #[test]
-    fn any_change_of_any_node_survives(first in any_node(), second in any_node()) {
+    fn any_change_of_any_node_round_trips(first in any_node(), second in any_node()) {
         let text = write_node(None, &first);
         let doc = Document::parse(text.as_bytes()).unwrap();
         let written = write_node(Some((&doc, &first)), &second);
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn any_workspace_survives(name in nasty(), goal in nasty(), rules in prop::collection::vec(nasty(), 0..4)) {
+    fn any_workspace_round_trips(name in difficult_text(), goal in difficult_text(), rules in prop::collection::vec(difficult_text(), 0..4)) {
         let id = WorkspaceId::parse("ws-a").unwrap();
         let workspace = Workspace {
             id: id.clone(), name, goal, status: WorkspaceStatus::Active, rules, docs: vec![], focused_node_id: None,
@@ -297,46 +297,46 @@ proptest! {
     }
 
     #[test]
-    fn any_change_beside_anything_a_person_wrote_survives(
-        requirement in nasty(), own in nasty(), preamble in nasty(), second in any_node(),
+    fn any_change_keeps_user_section(
+        requirement in difficult_text(), own in difficult_text(), preamble in difficult_text(), second in any_node(),
     ) {
         let text = format!(
             "---\ntitle: a\ntype: execution\nstatus: implementing\nparentId: root\n---\n{preamble}\n## Requirement\n\
              {requirement}\n## Mine\n{own}\n## Log\n\n- by hand\n");
         let doc = Document::parse(text.as_bytes()).unwrap();
         let id = NodeId::parse("node-a").unwrap();
-        let was = read_node(&doc, &id).unwrap();
-        let written = write_node(Some((&doc, &was)), &second);
+        let before = read_node(&doc, &id).unwrap();
+        let written = write_node(Some((&doc, &before)), &second);
         prop_assert_eq!(read(&written), second, "{}", written);
         let without_blank_lines = |text: &str| -> String { text.split('\n').filter(|line| !line.trim().is_empty()).collect() };
-        let (mine, kept) = (without_blank_lines(&own), without_blank_lines(&written));
-        // An open fence before it makes it part of that text, which was replaced.
-        let swallowed = [&requirement, &preamble].iter().any(|text| text.contains("~~~") || text.contains("```"));
+        let (section, kept) = (without_blank_lines(&own), without_blank_lines(&written));
+        // An open fence before the section makes it part of the text with the fence, which is replaced.
+        let is_in_fence = [&requirement, &preamble].iter().any(|text| text.contains("~~~") || text.contains("```"));
         prop_assert!(
-            kept.contains(&mine) || swallowed || own.contains('\r') || own.contains("## "),
+            kept.contains(&section) || is_in_fence || own.contains('\r') || own.contains("## "),
             "{:?} lost in\n{}", own, written
         );
     }
 
     #[test]
-    fn parsing_and_rendering_a_document_loses_nothing(body in nasty()) {
+    fn document_parse_and_render_round_trips(body in difficult_text()) {
         let text = format!("---\ntitle: a\n---\n\n{body}x\n");
         let doc = Document::parse(text.as_bytes()).unwrap();
         prop_assert_eq!(doc.render(), text);
     }
 }
 
-/// Found by a fuzzer: a fence in a comment among the entries of a log, which a text behind it would have closed.
+/// Found by fuzzing: a comment between log entries contains a fence, and a later text would have closed it.
 #[test]
-fn a_fence_in_a_comment_swallows_nothing() {
+fn fence_in_comment_does_not_hide_sections() {
     let head = "---\ntitle: t\ntype: planning\nstatus: monitoring\nparentId: root\n---\n";
     let text = format!("{head}## Log\n```\n<!--\n##\n```\nremark -->\n## Requirement\n## Requirement\n~~~");
     let doc = Document::parse(text.as_bytes()).unwrap();
     let id = NodeId::parse("node-fuzz").unwrap();
-    let was = read_node(&doc, &id).unwrap();
-    assert_eq!(was.activity.log.len(), 1);
-    let now = Node { note: text[head.len()..].to_owned(), ..was.clone() };
-    let written = write_node(Some((&doc, &was)), &now);
-    assert_eq!(read_node(&Document::parse(written.as_bytes()).unwrap(), &id).unwrap(), now, "{written}");
+    let before = read_node(&doc, &id).unwrap();
+    assert_eq!(before.activity.log.len(), 1);
+    let after = Node { note: text[head.len()..].to_owned(), ..before.clone() };
+    let written = write_node(Some((&doc, &before)), &after);
+    assert_eq!(read_node(&Document::parse(written.as_bytes()).unwrap(), &id).unwrap(), after, "{written}");
     assert!(written.contains("remark -->"), "{written}");
 }

@@ -1,52 +1,52 @@
-//! The rules of the tree, one by one.
+//! Examples of the rules of the tree, one per test.
 
 use super::*;
 use crate::context::{self, ContextLimits};
 
 #[test]
-fn a_whole_story() {
-    on_both(|b| {
+fn complete_and_reopen_update_ancestors_and_focus() {
+    on_both_stores(|b| {
         let root = NodeId::root();
         assert_eq!(b.status(&root), "pending");
-        let plan = b.plan(&root, "设计");
+        let plan = b.add_planning(&root, "设计");
         assert_eq!(b.status(&root), "monitoring", "a child starts a pending parent");
-        let task = b.task(&plan, "写接口");
+        let task = b.add_execution(&plan, "写接口");
         assert_eq!(b.status(&plan), "monitoring");
-        b.go(&task, Action::Start).unwrap();
+        b.apply(&task, Action::Start).unwrap();
         assert_eq!(b.view(|tx| tx.workspace()).focused_node_id.as_ref(), Some(&task));
-        assert_eq!(code(b.go(&plan, Action::Complete)), "CHILDREN_UNFINISHED");
-        b.go(&task, Action::Submit).unwrap();
-        let done = b.go(&task, Action::Complete).unwrap();
+        assert_eq!(error_code(b.apply(&plan, Action::Complete)), "CHILDREN_UNFINISHED");
+        b.apply(&task, Action::Submit).unwrap();
+        let done = b.apply(&task, Action::Complete).unwrap();
         assert_eq!(done.focus.as_ref(), Some(&plan));
         assert_eq!(b.view(|tx| tx.workspace()).focused_node_id.as_ref(), Some(&plan));
-        b.go(&plan, Action::Complete).unwrap();
-        b.go(&root, Action::Complete).unwrap();
+        b.apply(&plan, Action::Complete).unwrap();
+        b.apply(&root, Action::Complete).unwrap();
         assert_eq!(b.view(|tx| Ok(tx.total()?.progress())), Progress { done: 2, total: 2 });
 
-        b.go(&task, Action::Reopen).unwrap();
+        b.apply(&task, Action::Reopen).unwrap();
         assert_eq!(
             (b.status(&plan), b.status(&root)),
             ("monitoring", "monitoring"),
-            "completed ancestors come back"
+            "completed ancestors are reopened"
         );
         let node = b.node(&task);
         assert_eq!(node.conclusion, None);
         assert!(node.activity.log.iter().any(|entry| entry.event == "原结论：complete 的结论"));
-        assert_eq!(b.node(&plan).conclusion, None, "what no longer holds is out of the way");
+        assert_eq!(b.node(&plan).conclusion, None, "an outdated conclusion is removed");
     });
 }
 
 #[test]
-fn illegal_steps_say_what_is_legal() {
-    on_both(|b| {
-        let task = b.task(&NodeId::root(), "a");
-        match b.go(&task, Action::Complete) {
+fn transition_invalid_is_rejected_with_allowed_actions() {
+    on_both_stores(|b| {
+        let task = b.add_execution(&NodeId::root(), "a");
+        match b.apply(&task, Action::Complete) {
             Err(Error::InvalidTransition { status, allowed, .. }) => {
                 assert_eq!((status, allowed), (NodeStatus::Pending, vec![Action::Start]));
             }
             other => panic!("{other:?}"),
         }
-        b.go(&task, Action::Start).unwrap();
+        b.apply(&task, Action::Start).unwrap();
         let op = b.tick();
         for conclusion in [None, Some(" \n".to_owned())] {
             let outcome = b.change(|tx| {
@@ -62,54 +62,54 @@ fn illegal_steps_say_what_is_legal() {
                     &op,
                 )
             });
-            assert_eq!(code(outcome), "CONCLUSION_REQUIRED");
+            assert_eq!(error_code(outcome), "CONCLUSION_REQUIRED");
         }
         assert_eq!(b.status(&task), "implementing");
     });
 }
 
 #[test]
-fn the_way_on_after_a_reopen() {
-    on_both(|b| {
-        let plan = b.plan(&NodeId::root(), "plan");
-        let task = b.task(&plan, "task");
-        b.go(&task, Action::Start).unwrap();
-        b.go(&task, Action::Fail).unwrap();
-        b.go(&plan, Action::Complete).unwrap();
-        b.go(&plan, Action::Reopen).unwrap();
+fn reopened_planning_node_can_start_and_retry_child() {
+    on_both_stores(|b| {
+        let plan = b.add_planning(&NodeId::root(), "plan");
+        let task = b.add_execution(&plan, "task");
+        b.apply(&task, Action::Start).unwrap();
+        b.apply(&task, Action::Fail).unwrap();
+        b.apply(&plan, Action::Complete).unwrap();
+        b.apply(&plan, Action::Reopen).unwrap();
         assert_eq!(b.status(&plan), "planning");
-        b.go(&plan, Action::Start).unwrap();
+        b.apply(&plan, Action::Start).unwrap();
         assert_eq!(b.status(&plan), "monitoring");
-        b.go(&task, Action::Retry).unwrap();
+        b.apply(&task, Action::Retry).unwrap();
         assert_eq!((b.status(&task), b.status(&plan)), ("implementing", "monitoring"));
     });
 }
 
 #[test]
-fn under_a_cancelled_parent_nothing_new() {
-    on_both(|b| {
-        let plan = b.plan(&NodeId::root(), "plan");
-        let task = b.task(&plan, "task");
-        b.go(&task, Action::Start).unwrap();
-        b.go(&task, Action::Complete).unwrap();
-        b.go(&plan, Action::Cancel).unwrap();
-        assert_eq!(b.status(&task), "completed", "cancel leaves children alone");
-        assert_eq!(code(b.try_create(&plan, NodeType::Execution, "x")), "PARENT_CANCELLED");
-        assert_eq!(code(b.go(&task, Action::Reopen)), "PARENT_CANCELLED");
-        let other = b.task(&NodeId::root(), "other");
+fn cancelled_parent_rejects_create_reopen_and_move() {
+    on_both_stores(|b| {
+        let plan = b.add_planning(&NodeId::root(), "plan");
+        let task = b.add_execution(&plan, "task");
+        b.apply(&task, Action::Start).unwrap();
+        b.apply(&task, Action::Complete).unwrap();
+        b.apply(&plan, Action::Cancel).unwrap();
+        assert_eq!(b.status(&task), "completed", "cancel does not change children");
+        assert_eq!(error_code(b.try_create(&plan, NodeType::Execution, "x")), "PARENT_CANCELLED");
+        assert_eq!(error_code(b.apply(&task, Action::Reopen)), "PARENT_CANCELLED");
+        let other = b.add_execution(&NodeId::root(), "other");
         let op = b.tick();
-        assert_eq!(code(b.change(|tx| move_node(tx, &other, &plan, &op))), "PARENT_CANCELLED");
-        b.go(&plan, Action::Reopen).unwrap();
-        b.go(&task, Action::Reopen).unwrap();
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &other, &plan, &op))), "PARENT_CANCELLED");
+        b.apply(&plan, Action::Reopen).unwrap();
+        b.apply(&task, Action::Reopen).unwrap();
     });
 }
 
 #[test]
-fn losing_the_last_child_returns_to_planning() {
-    on_both(|b| {
+fn parent_without_children_returns_to_planning() {
+    on_both_stores(|b| {
         let root = NodeId::root();
-        let (one, two) = (b.plan(&root, "one"), b.plan(&root, "two"));
-        let task = b.task(&one, "task");
+        let (one, two) = (b.add_planning(&root, "one"), b.add_planning(&root, "two"));
+        let task = b.add_execution(&one, "task");
         let op = b.tick();
         let (_, changes) = b.change(|tx| move_node(tx, &task, &two, &op)).unwrap();
         assert_eq!((b.status(&one), b.status(&two)), ("planning", "monitoring"));
@@ -123,62 +123,68 @@ fn losing_the_last_child_returns_to_planning() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
-    on_both(|b| {
+fn rejected_operation_changes_nothing() {
+    on_both_stores(|b| {
         let root = NodeId::root();
-        let plan = b.plan(&root, "plan");
-        let inner = b.plan(&plan, "inner");
-        let task = b.task(&plan, "task");
+        let plan = b.add_planning(&root, "plan");
+        let inner = b.add_planning(&plan, "inner");
+        let task = b.add_execution(&plan, "task");
         let before = b.view(|tx| list(tx, &ListQuery::default()));
         let op = b.tick();
-        assert_eq!(code(b.try_create(&task, NodeType::Execution, "x")), "PARENT_IS_EXECUTION");
-        assert_eq!(code(b.try_create(&root, NodeType::Execution, "  ")), "INVALID_ARGUMENT");
-        assert_eq!(code(b.try_create(&root, NodeType::Execution, &"长".repeat(201))), "INVALID_ARGUMENT");
-        assert_eq!(code(b.try_create(&NodeId::fresh(1), NodeType::Execution, "x")), "NODE_NOT_FOUND");
+        assert_eq!(error_code(b.try_create(&task, NodeType::Execution, "x")), "PARENT_IS_EXECUTION");
+        assert_eq!(error_code(b.try_create(&root, NodeType::Execution, "  ")), "INVALID_ARGUMENT");
+        assert_eq!(
+            error_code(b.try_create(&root, NodeType::Execution, &"长".repeat(201))),
+            "INVALID_ARGUMENT"
+        );
+        assert_eq!(error_code(b.try_create(&NodeId::fresh(1), NodeType::Execution, "x")), "NODE_NOT_FOUND");
         let long = NewNode { requirement: "x".repeat(2 << 20), ..new_node(&root, NodeType::Execution, "x") };
-        assert_eq!(code(b.change(|tx| create_node(tx, long.clone(), &op))), "INVALID_ARGUMENT");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &plan, &op))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &inner, &op))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| move_node(tx, &root, &inner, &op))), "ROOT_PROTECTED");
-        assert_eq!(code(b.change(|tx| move_node(tx, &plan, &task, &op))), "MOVE_INTO_SELF");
-        assert_eq!(code(b.change(|tx| delete_node(tx, &root, &op))), "ROOT_PROTECTED");
+        assert_eq!(error_code(b.change(|tx| create_node(tx, long.clone(), &op))), "INVALID_ARGUMENT");
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &plan, &plan, &op))), "MOVE_INTO_SELF");
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &plan, &inner, &op))), "MOVE_INTO_SELF");
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &root, &inner, &op))), "ROOT_PROTECTED");
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &plan, &task, &op))), "MOVE_INTO_SELF");
+        assert_eq!(error_code(b.change(|tx| delete_node(tx, &root, &op))), "ROOT_PROTECTED");
         let after = b.view(|tx| list(tx, &ListQuery::default()));
         assert_eq!(format!("{before:?}"), format!("{after:?}"));
     });
 }
 
 #[test]
-fn an_archived_workspace_is_read_only() {
-    on_both(|b| {
-        let task = b.task(&NodeId::root(), "task");
+fn archived_workspace_is_read_only() {
+    on_both_stores(|b| {
+        let task = b.add_execution(&NodeId::root(), "task");
         let op = b.tick();
         b.change(|tx| archive(tx, &op)).unwrap();
-        let refused = "WORKSPACE_ARCHIVED";
+        let archived = "WORKSPACE_ARCHIVED";
         let target = Target::Node(task.clone());
-        assert_eq!(code(b.try_create(&NodeId::root(), NodeType::Execution, "x")), refused);
-        assert_eq!(code(b.go(&task, Action::Start)), refused);
-        assert_eq!(code(b.change(|tx| update_node(tx, &task, NodeChange::default(), &op))), refused);
-        assert_eq!(code(b.change(|tx| update_workspace(tx, WorkspaceChange::default(), &op))), refused);
-        assert_eq!(code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &op))), refused);
-        assert_eq!(code(b.change(|tx| delete_node(tx, &task, &op))), refused);
-        assert_eq!(code(b.change(|tx| append_log(tx, &target, "x", &op))), refused);
-        assert_eq!(code(b.change(|tx| clear_problem(tx, &target, &op))), refused);
+        assert_eq!(error_code(b.try_create(&NodeId::root(), NodeType::Execution, "x")), archived);
+        assert_eq!(error_code(b.apply(&task, Action::Start)), archived);
+        assert_eq!(error_code(b.change(|tx| update_node(tx, &task, NodeChange::default(), &op))), archived);
         assert_eq!(
-            code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &op))),
-            refused
+            error_code(b.change(|tx| update_workspace(tx, WorkspaceChange::default(), &op))),
+            archived
         );
-        assert_eq!(code(b.change(|tx| focus(tx, None, &op))), refused);
-        assert_eq!(code(b.change(|tx| archive(tx, &op))), refused);
+        assert_eq!(error_code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &op))), archived);
+        assert_eq!(error_code(b.change(|tx| delete_node(tx, &task, &op))), archived);
+        assert_eq!(error_code(b.change(|tx| append_log(tx, &target, "x", &op))), archived);
+        assert_eq!(error_code(b.change(|tx| clear_problem(tx, &target, &op))), archived);
+        assert_eq!(
+            error_code(b.change(|tx| edit_reference(tx, &task, "a.md", ReferenceEdit::Remove, &op))),
+            archived
+        );
+        assert_eq!(error_code(b.change(|tx| focus(tx, None, &op))), archived);
+        assert_eq!(error_code(b.change(|tx| archive(tx, &op))), archived);
         b.change(|tx| restore(tx, &op)).unwrap();
-        assert_eq!(code(b.change(|tx| restore(tx, &op))), "WORKSPACE_NOT_ARCHIVED");
-        b.go(&task, Action::Start).unwrap();
+        assert_eq!(error_code(b.change(|tx| restore(tx, &op))), "WORKSPACE_NOT_ARCHIVED");
+        b.apply(&task, Action::Start).unwrap();
     });
 }
 
 #[test]
-fn the_rules_must_be_known() {
+fn create_node_checks_rules_hash() {
     let memory = MemoryStore::new();
-    let b = Bench::new(&memory, &["规则1", "规则2"]);
+    let b = TestWorkspace::new(&memory, &["规则1", "规则2"]);
     let create = |check: RulesCheck| {
         let op = b.tick();
         let new = NewNode { rules_check: check, ..new_node(&NodeId::root(), NodeType::Execution, "x") };
@@ -190,15 +196,15 @@ fn the_rules_must_be_known() {
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(code(create(RulesCheck::Required(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
-    assert_eq!(code(create(RulesCheck::IfGiven(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
+    assert_eq!(error_code(create(RulesCheck::Required(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
+    assert_eq!(error_code(create(RulesCheck::IfGiven(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
     create(RulesCheck::IfGiven(None)).unwrap();
     create(RulesCheck::Required(Some("8eb249a5".into()))).unwrap();
 }
 
 #[test]
-fn info_collection_archives_once() {
-    on_both(|b| {
+fn info_collection_completed_twice_adds_rules_once() {
+    on_both_stores(|b| {
         let op = b.tick();
         let new = NewNode {
             role: Some(NodeRole::InfoCollection),
@@ -207,7 +213,7 @@ fn info_collection_archives_once() {
         let id = b.change(|tx| create_node(tx, new.clone(), &op)).unwrap().0.id;
         let conclusion = "已收集\n\n## 规则\n- 规则1\n- 规则2\n\n## 文档\n- C:\\a.md: 说明\n- /b.md: 二\n";
         for round in 0..2 {
-            b.go(&id, if round == 0 { Action::Start } else { Action::Reopen }).unwrap();
+            b.apply(&id, if round == 0 { Action::Start } else { Action::Reopen }).unwrap();
             let request = TransitionRequest {
                 node_id: id.clone(),
                 action: Action::Complete,
@@ -230,8 +236,8 @@ fn info_collection_archives_once() {
 }
 
 #[test]
-fn problems_and_logs() {
-    on_both(|b| {
+fn problem_and_log_are_updated_and_cleared() {
+    on_both_stores(|b| {
         for target in [Target::Workspace, Target::Node(NodeId::root())] {
             let op = b.tick();
             let problem = |description: Option<&str>, next: Option<&str>| {
@@ -241,11 +247,19 @@ fn problems_and_logs() {
                 };
                 b.change(|tx| update_problem(tx, &target, change.clone(), &op))
             };
-            assert_eq!(problem(None, Some("下一步")).unwrap().description, "", "a next step alone");
-            assert_eq!(problem(Some("超时"), None).unwrap().next_step, None, "a new problem has no old plan");
+            assert_eq!(
+                problem(None, Some("下一步")).unwrap().description,
+                "",
+                "a next step without a problem"
+            );
+            assert_eq!(
+                problem(Some("超时"), None).unwrap().next_step,
+                None,
+                "a new problem clears the next step"
+            );
             let both = problem(None, Some("加大")).unwrap();
             assert_eq!((both.description.as_str(), both.next_step.as_deref()), ("超时", Some("加大")));
-            assert_eq!(code(problem(None, Some(" "))), "INVALID_ARGUMENT");
+            assert_eq!(error_code(problem(None, Some(" "))), "INVALID_ARGUMENT");
             assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_some());
             assert!(b.change(|tx| clear_problem(tx, &target, &op)).unwrap().is_none());
             b.change(|tx| append_log(tx, &target, "多\n行", &op)).unwrap();
@@ -257,21 +271,21 @@ fn problems_and_logs() {
     });
 }
 
-fn context_of(b: &Bench<'_>, id: &NodeId) -> context::Context {
+fn context_of(b: &TestWorkspace<'_>, id: &NodeId) -> context::Context {
     b.view(|tx| context::assemble(tx, id, &ContextLimits::default()))
 }
 
 #[test]
 fn context_has_chain_conclusions_and_references() {
-    on_both(|b| {
+    on_both_stores(|b| {
         let root = NodeId::root();
-        let plan = b.plan(&root, "设计");
-        let (a, c) = (b.task(&plan, "a"), b.task(&plan, "c"));
-        b.go(&a, Action::Start).unwrap();
-        b.go(&a, Action::Complete).unwrap();
-        let other = b.task(&root, "别处");
-        b.go(&other, Action::Start).unwrap();
-        b.go(&other, Action::Fail).unwrap();
+        let plan = b.add_planning(&root, "设计");
+        let (a, c) = (b.add_execution(&plan, "a"), b.add_execution(&plan, "c"));
+        b.apply(&a, Action::Start).unwrap();
+        b.apply(&a, Action::Complete).unwrap();
+        let other = b.add_execution(&root, "别处");
+        b.apply(&other, Action::Start).unwrap();
+        b.apply(&other, Action::Fail).unwrap();
         let op = b.tick();
         for (target, edit) in [
             (other.as_str(), ReferenceEdit::Add { description: "看这里".into() }),
@@ -292,36 +306,36 @@ fn context_has_chain_conclusions_and_references() {
         assert_eq!(
             references,
             [(RefKind::Node, Some(NodeStatus::Failed), Some("fail 的结论")), (RefKind::Doc, None, None)],
-            "expired stays out"
+            "expired references are left out"
         );
-        assert!(context_of(b, &c).references.is_empty(), "only the focused node's own");
+        assert!(context_of(b, &c).references.is_empty(), "only references of the focused node itself");
         b.change(|tx| delete_node(tx, &other, &op)).unwrap();
         assert!(context_of(b, &plan).references[0].missing);
     });
 }
 
 #[test]
-fn isolation_drops_everything_above() {
-    on_both(|b| {
-        let plan = b.plan(&NodeId::root(), "plan");
-        let inner = b.plan(&plan, "inner");
-        let task = b.task(&inner, "task");
+fn isolated_node_context_has_no_ancestors() {
+    on_both_stores(|b| {
+        let plan = b.add_planning(&NodeId::root(), "plan");
+        let inner = b.add_planning(&plan, "inner");
+        let task = b.add_execution(&inner, "task");
         let op = b.tick();
         let change = NodeChange { isolated: Some(true), ..NodeChange::default() };
         b.change(|tx| update_node(tx, &inner, change.clone(), &op)).unwrap();
         let titles =
             |id: &NodeId| context_of(b, id).chain.into_iter().map(|node| node.title).collect::<Vec<_>>();
-        assert_eq!(titles(&task), ["inner", "task"], "for descendants too");
+        assert_eq!(titles(&task), ["inner", "task"], "isolation also applies to descendants");
         assert_eq!(titles(&inner), ["inner"]);
         assert_eq!(titles(&plan), ["重构认证模块", "plan"]);
-        assert_eq!(context_of(b, &task).workspace.goal, "换成 JWT", "the workspace block stays");
+        assert_eq!(context_of(b, &task).workspace.goal, "换成 JWT", "the workspace block is kept");
     });
 }
 
 #[test]
-fn a_context_is_bounded_and_says_what_it_left_out() {
-    on_both(|b| {
-        let task = b.task(&NodeId::root(), "task");
+fn context_over_limits_lists_omissions() {
+    on_both_stores(|b| {
+        let task = b.add_execution(&NodeId::root(), "task");
         let op = b.tick();
         let target = Target::Node(task.clone());
         for n in 0..40 {
@@ -336,7 +350,7 @@ fn a_context_is_bounded_and_says_what_it_left_out() {
         let context = context_of(b, &task);
         let node = context.chain.last().unwrap();
         assert_eq!(node.log.len(), 20);
-        assert_eq!(node.log.last().unwrap().event, "第 39 步", "the newest is kept");
+        assert_eq!(node.log.last().unwrap().event, "第 39 步", "the newest entries are kept");
         let omitted: Vec<_> = context.omitted.iter().map(|o| (o.of.as_str(), o.what)).collect();
         assert_eq!(omitted, [(task.as_str(), "requirement"), (task.as_str(), "log")]);
         assert!(serde_json::to_string(&context).unwrap().len() < 40_000);
@@ -344,13 +358,13 @@ fn a_context_is_bounded_and_says_what_it_left_out() {
 }
 
 #[test]
-fn one_long_entry_hides_nothing_else() {
-    on_both(|b| {
-        let plan = b.plan(&NodeId::root(), "plan");
+fn context_long_entry_keeps_other_entries() {
+    on_both_stores(|b| {
+        let plan = b.add_planning(&NodeId::root(), "plan");
         let op = b.tick();
         for (title, conclusion) in [("one", "short".to_owned()), ("two", "long. ".repeat(8000))] {
-            let id = b.task(&plan, title);
-            b.go(&id, Action::Start).unwrap();
+            let id = b.add_execution(&plan, title);
+            b.apply(&id, Action::Start).unwrap();
             let request = TransitionRequest {
                 node_id: id,
                 action: Action::Complete,
@@ -367,24 +381,24 @@ fn one_long_entry_hides_nothing_else() {
         assert_eq!(context.child_conclusions.len(), 2);
         assert!(context.omitted.iter().any(|o| o.what == "references"));
         assert!(serde_json::to_string(&context).unwrap().len() < 60_000);
-        b.go(&plan, Action::Complete).unwrap();
-        b.go(&plan, Action::Reopen).unwrap();
-        let told = serde_json::to_string(&context_of(b, &plan)).unwrap();
-        assert!(!told.contains("原结论"), "what no longer holds is not told");
+        b.apply(&plan, Action::Complete).unwrap();
+        b.apply(&plan, Action::Reopen).unwrap();
+        let json = serde_json::to_string(&context_of(b, &plan)).unwrap();
+        assert!(!json.contains("原结论"), "an outdated conclusion is left out");
     });
 }
 
 #[test]
-fn pages_of_a_tree() {
-    on_both(|b| {
+fn list_pages_cover_tree_in_order() {
+    on_both_stores(|b| {
         let root = NodeId::root();
         for name in ["a", "b", "c"] {
-            let plan = b.plan(&root, name);
+            let plan = b.add_planning(&root, name);
             for n in 0..3 {
-                b.task(&plan, &format!("{name}{n}"));
+                b.add_execution(&plan, &format!("{name}{n}"));
             }
         }
-        let walk = |limit: usize, depth: Option<usize>, statuses: Vec<NodeStatus>| {
+        let list_titles = |limit: usize, depth: Option<usize>, statuses: Vec<NodeStatus>| {
             let mut titles = Vec::new();
             let mut after = None;
             loop {
@@ -399,12 +413,12 @@ fn pages_of_a_tree() {
                 }
             }
         };
-        let whole = "重构认证模块 a a0 a1 a2 b b0 b1 b2 c c0 c1 c2";
+        let all = "重构认证模块 a a0 a1 a2 b b0 b1 b2 c c0 c1 c2";
         for limit in [1, 2, 3, 5, 13, 50] {
-            assert_eq!(walk(limit, None, vec![]), whole, "limit {limit}");
-            assert_eq!(walk(limit, Some(1), vec![]), "重构认证模块 a b c", "limit {limit}");
+            assert_eq!(list_titles(limit, None, vec![]), all, "limit {limit}");
+            assert_eq!(list_titles(limit, Some(1), vec![]), "重构认证模块 a b c", "limit {limit}");
             assert_eq!(
-                walk(limit, None, vec![NodeStatus::Pending]),
+                list_titles(limit, None, vec![NodeStatus::Pending]),
                 "a0 a1 a2 b0 b1 b2 c0 c1 c2",
                 "limit {limit}"
             );
@@ -412,13 +426,13 @@ fn pages_of_a_tree() {
     });
 }
 
-/// A node belongs to the session that started it, for as long as that shows signs of life.
+/// A node belongs to the session that started it, as long as that session is live.
 #[test]
-fn two_sessions_do_not_take_one_node() {
-    on_both(|b| {
-        let task = b.task(&NodeId::root(), "task");
+fn start_node_of_live_holder_is_rejected() {
+    on_both_stores(|b| {
+        let task = b.add_execution(&NodeId::root(), "task");
         let op = b.tick();
-        let step = |session: Option<&str>, action, holder_is_live, force| {
+        let transition_as = |session: Option<&str>, action, holder_is_live, force| {
             let session = session.map(String::from);
             let request = TransitionRequest {
                 node_id: task.clone(),
@@ -430,16 +444,28 @@ fn two_sessions_do_not_take_one_node() {
                 .map(|done| done.to)
                 .map_err(|error| error.code())
         };
-        assert_eq!(step(Some("a"), Action::Start, false, false), Ok(NodeStatus::Implementing));
-        assert_eq!(step(Some("b"), Action::Start, true, false), Err("NODE_TAKEN"));
-        assert_eq!(step(None, Action::Start, true, false), Err("NODE_TAKEN"));
-        assert_eq!(step(Some("a"), Action::Start, true, false), Err("INVALID_TRANSITION"), "its own");
-        assert_eq!(step(None, Action::Start, false, false), Err("INVALID_TRANSITION"));
-        assert_eq!(step(Some("d"), Action::Start, false, false), Ok(NodeStatus::Implementing), "a is gone");
-        assert_eq!(step(Some("b"), Action::Start, true, true), Ok(NodeStatus::Implementing));
-        assert_eq!(step(Some("a"), Action::Start, true, false), Err("NODE_TAKEN"), "it is b's now");
-        assert_eq!(step(Some("a"), Action::Complete, true, false), Ok(NodeStatus::Completed));
-        assert_eq!(step(Some("c"), Action::Reopen, true, false), Ok(NodeStatus::Implementing));
+        assert_eq!(transition_as(Some("a"), Action::Start, false, false), Ok(NodeStatus::Implementing));
+        assert_eq!(transition_as(Some("b"), Action::Start, true, false), Err("NODE_TAKEN"));
+        assert_eq!(transition_as(None, Action::Start, true, false), Err("NODE_TAKEN"));
+        assert_eq!(
+            transition_as(Some("a"), Action::Start, true, false),
+            Err("INVALID_TRANSITION"),
+            "a is the holder"
+        );
+        assert_eq!(transition_as(None, Action::Start, false, false), Err("INVALID_TRANSITION"));
+        assert_eq!(
+            transition_as(Some("d"), Action::Start, false, false),
+            Ok(NodeStatus::Implementing),
+            "a is not live"
+        );
+        assert_eq!(transition_as(Some("b"), Action::Start, true, true), Ok(NodeStatus::Implementing));
+        assert_eq!(
+            transition_as(Some("a"), Action::Start, true, false),
+            Err("NODE_TAKEN"),
+            "b is the holder"
+        );
+        assert_eq!(transition_as(Some("a"), Action::Complete, true, false), Ok(NodeStatus::Completed));
+        assert_eq!(transition_as(Some("c"), Action::Reopen, true, false), Ok(NodeStatus::Implementing));
         let node = b.node(&task);
         assert_eq!(node.started_by.as_deref(), Some("c"));
     });

@@ -1,5 +1,5 @@
-//! Random stories, told to both stores: every answer and every state must be the same, whatever happens to indexes
-//! and processes in between, and what a person wrote into a file by hand must still be there.
+//! Runs the same random operations on both stores. Every result and the final state must be equal, even if indexes are
+//! deleted and the store is reopened in between. A section that the user added to a file must be kept.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Create {
         parent: usize,
         planning: bool,
         title: String,
     },
-    Go {
+    Transition {
         node: usize,
         action: usize,
         conclusion: Option<String>,
@@ -41,25 +41,26 @@ enum Deed {
         description: Option<String>,
         next_step: Option<String>,
     },
-    Refer {
+    AddReference {
         node: usize,
         target: String,
         description: String,
     },
-    Rules {
+    SetRules {
         rules: Vec<String>,
     },
-    /// Files only: none of these may be noticed.
-    LoseIndex,
-    Restart,
-    /// Files only: a section of a person's own.
-    WriteByHand {
+    /// File store only; must not change any result.
+    DeleteIndex,
+    /// File store only; must not change any result.
+    Reopen,
+    /// File store only: the user adds a section to a node's file.
+    AddUserSection {
         node: usize,
     },
 }
 
 fn text() -> impl Strategy<Value = String> {
-    let odd = prop::sample::select(vec![
+    let difficult = prop::sample::select(vec![
         "",
         "x",
         "任务",
@@ -78,55 +79,56 @@ fn text() -> impl Strategy<Value = String> {
         "---\n",
         "!\"q\"",
     ]);
-    prop_oneof![3 => odd.prop_map(String::from), 1 => "[^\0]{0,12}"]
+    prop_oneof![3 => difficult.prop_map(String::from), 1 => "[^\0]{0,12}"]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     let n = 0usize..12;
     prop_oneof![
-        6 => (n.clone(), any::<bool>(), text()).prop_map(|(parent, planning, title)| Deed::Create { parent, planning, title }),
-        6 => (n.clone(), 0usize..7, prop::option::of(text())).prop_map(|(node, action, conclusion)| Deed::Go { node, action, conclusion }),
-        2 => (n.clone(), n.clone()).prop_map(|(node, parent)| Deed::Move { node, parent }),
-        1 => n.clone().prop_map(|node| Deed::Delete { node }),
-        2 => (n.clone(), text(), text(), text()).prop_map(|(node, title, requirement, note)| Deed::Update { node, title, requirement, note }),
-        2 => (n.clone(), text()).prop_map(|(node, event)| Deed::Log { node, event }),
-        2 => (n.clone(), prop::option::of(text()), prop::option::of(text())).prop_map(|(node, description, next_step)| Deed::Problem { node, description, next_step }),
-        1 => (n.clone(), text(), text()).prop_map(|(node, target, description)| Deed::Refer { node, target, description }),
-        1 => prop::collection::vec(text(), 0..3).prop_map(|rules| Deed::Rules { rules }),
-        1 => Just(Deed::LoseIndex),
-        1 => Just(Deed::Restart),
-        1 => n.prop_map(|node| Deed::WriteByHand { node }),
+        6 => (n.clone(), any::<bool>(), text()).prop_map(|(parent, planning, title)| Operation::Create { parent, planning, title }),
+        6 => (n.clone(), 0usize..7, prop::option::of(text())).prop_map(|(node, action, conclusion)| Operation::Transition { node, action, conclusion }),
+        2 => (n.clone(), n.clone()).prop_map(|(node, parent)| Operation::Move { node, parent }),
+        1 => n.clone().prop_map(|node| Operation::Delete { node }),
+        2 => (n.clone(), text(), text(), text()).prop_map(|(node, title, requirement, note)| Operation::Update { node, title, requirement, note }),
+        2 => (n.clone(), text()).prop_map(|(node, event)| Operation::Log { node, event }),
+        2 => (n.clone(), prop::option::of(text()), prop::option::of(text())).prop_map(|(node, description, next_step)| Operation::Problem { node, description, next_step }),
+        1 => (n.clone(), text(), text()).prop_map(|(node, target, description)| Operation::AddReference { node, target, description }),
+        1 => prop::collection::vec(text(), 0..3).prop_map(|rules| Operation::SetRules { rules }),
+        1 => Just(Operation::DeleteIndex),
+        1 => Just(Operation::Reopen),
+        1 => n.prop_map(|node| Operation::AddUserSection { node }),
     ]
 }
 
-/// One teller of the story. Ids are random, so nodes are named by the order of their creation.
-struct Teller<S> {
+/// Runs operations on one store. Ids are random, so nodes are identified by their order of creation.
+struct StoreRunner<S> {
     store: S,
     workspace: WorkspaceId,
     nodes: Vec<NodeId>,
     now: Millis,
 }
 
-impl<S: Store> Teller<S> {
-    fn new(store: S) -> Teller<S> {
-        let workspace = Bench::new(&store, &[]).id;
-        Teller { store, workspace, nodes: vec![NodeId::root()], now: NOW }
+impl<S: Store> StoreRunner<S> {
+    fn new(store: S) -> StoreRunner<S> {
+        let workspace = TestWorkspace::new(&store, &[]).id;
+        StoreRunner { store, workspace, nodes: vec![NodeId::root()], now: NOW }
     }
 
     fn pick(&self, n: usize) -> NodeId {
         self.nodes[n % self.nodes.len()].clone()
     }
 
-    fn tell(&mut self, deed: &Deed) -> String {
+    /// Runs an operation and returns `ok` or the error code.
+    fn run(&mut self, operation: &Operation) -> String {
         self.now += 1000;
         let op = op(self.now);
-        let outcome = match deed.clone() {
-            Deed::Create { parent, planning, title } => {
+        let outcome = match operation.clone() {
+            Operation::Create { parent, planning, title } => {
                 let kind = if planning { NodeType::Planning } else { NodeType::Execution };
                 let new = new_node(&self.pick(parent), kind, &title);
                 self.change(|tx| Ok(create_node(tx, new.clone(), &op)?.0.id)).map(|id| self.nodes.push(id))
             }
-            Deed::Go { node, action, conclusion } => {
+            Operation::Transition { node, action, conclusion } => {
                 let action = Action::ALL[action];
                 let request = TransitionRequest {
                     node_id: self.pick(node),
@@ -136,15 +138,15 @@ impl<S: Store> Teller<S> {
                 };
                 self.change(|tx| transition(tx, request.clone(), &op)).map(|_| ())
             }
-            Deed::Move { node, parent } => {
+            Operation::Move { node, parent } => {
                 let (node, parent) = (self.pick(node), self.pick(parent));
                 self.change(|tx| move_node(tx, &node, &parent, &op)).map(|_| ())
             }
-            Deed::Delete { node } => {
+            Operation::Delete { node } => {
                 let node = self.pick(node);
                 self.change(|tx| delete_node(tx, &node, &op)).map(|_| ())
             }
-            Deed::Update { node, title, requirement, note } => {
+            Operation::Update { node, title, requirement, note } => {
                 let node = self.pick(node);
                 let change = NodeChange {
                     title: Some(title),
@@ -154,26 +156,26 @@ impl<S: Store> Teller<S> {
                 };
                 self.change(|tx| update_node(tx, &node, change.clone(), &op)).map(|_| ())
             }
-            Deed::Log { node, event } => {
+            Operation::Log { node, event } => {
                 let target = Target::Node(self.pick(node));
                 self.change(|tx| append_log(tx, &target, &event, &op)).map(|_| ())
             }
-            Deed::Problem { node, description, next_step } => {
+            Operation::Problem { node, description, next_step } => {
                 let target = Target::Node(self.pick(node));
                 let change = ProblemChange { description, next_step };
                 self.change(|tx| update_problem(tx, &target, change.clone(), &op)).map(|_| ())
             }
-            Deed::Refer { node, target, description } => {
+            Operation::AddReference { node, target, description } => {
                 let node = self.pick(node);
                 let edit = ReferenceEdit::Add { description };
                 self.change(|tx| edit_reference(tx, &node, &target, edit.clone(), &op)).map(|_| ())
             }
-            Deed::Rules { rules } => {
+            Operation::SetRules { rules } => {
                 let rules = ListEdit { set: Some(rules), ..ListEdit::default() };
                 let change = WorkspaceChange { rules, ..WorkspaceChange::default() };
                 self.change(|tx| update_workspace(tx, change.clone(), &op)).map(|_| ())
             }
-            Deed::LoseIndex | Deed::Restart | Deed::WriteByHand { .. } => Ok(()),
+            Operation::DeleteIndex | Operation::Reopen | Operation::AddUserSection { .. } => Ok(()),
         };
         outcome.map_or_else(|error| error.code().to_owned(), |()| String::from("ok"))
     }
@@ -182,7 +184,7 @@ impl<S: Store> Teller<S> {
         store::change(&self.store, &self.workspace, self.now, work)
     }
 
-    /// Everything there is to see, with ids replaced by numbers.
+    /// Returns the complete state of the workspace, with ids replaced by numbers.
     fn state(&self) -> String {
         let names: BTreeMap<&str, String> =
             self.nodes.iter().enumerate().map(|(n, id)| (id.as_str(), format!("#{n}"))).collect();
@@ -207,39 +209,39 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_stores_tell_the_same_story(deeds in prop::collection::vec(deed(), 1..40)) {
+    fn random_operations_both_stores_agree(operations in prop::collection::vec(operation(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();
-        let mut memory = Teller::new(MemoryStore::new());
-        let mut files = Teller::new(FileStore::new(dir.path()));
-        let place = |teller: &Teller<FileStore>| {
-            dir.path().join(".tanmi-workspace").join(teller.workspace.as_str())
+        let mut memory = StoreRunner::new(MemoryStore::new());
+        let mut files = StoreRunner::new(FileStore::new(dir.path()));
+        let workspace_dir = |runner: &StoreRunner<FileStore>| {
+            dir.path().join(".tanmi-workspace").join(runner.workspace.as_str())
         };
-        let mut by_hand = Vec::new();
-        for deed in &deeds {
-            match deed {
-                Deed::LoseIndex => {
-                    let _ = std::fs::remove_file(place(&files).join(".local/index.sqlite"));
+        let mut edited = Vec::new();
+        for operation in &operations {
+            match operation {
+                Operation::DeleteIndex => {
+                    let _ = std::fs::remove_file(workspace_dir(&files).join(".local/index.sqlite"));
                 }
-                Deed::Restart => files.store = FileStore::new(dir.path()),
-                Deed::WriteByHand { node } => {
+                Operation::Reopen => files.store = FileStore::new(dir.path()),
+                Operation::AddUserSection { node } => {
                     let id = files.pick(*node);
-                    let path = place(&files).join("nodes").join(id.as_str()).join("Node.md");
+                    let path = workspace_dir(&files).join("nodes").join(id.as_str()).join("Node.md");
                     if let Ok(text) = std::fs::read_to_string(&path) {
                         let text = format!("{text}\n## Mine\n\nkept\n");
                         tanmi_base::fs::write_atomic(&path, text.as_bytes(), dir.path(),
                             tanmi_base::fs::Durability::Journaled).unwrap();
-                        by_hand.push(path);
+                        edited.push(path);
                     }
                 }
                 _ => {}
             }
-            let (want, got) = (memory.tell(deed), files.tell(deed));
-            prop_assert_eq!(want, got, "{:?}", deed);
+            let (expected, actual) = (memory.run(operation), files.run(operation));
+            prop_assert_eq!(expected, actual, "{:?}", operation);
         }
         prop_assert_eq!(memory.state(), files.state());
         files.store = FileStore::new(dir.path());
-        prop_assert_eq!(memory.state(), files.state(), "after a restart");
-        for path in by_hand {
+        prop_assert_eq!(memory.state(), files.state(), "after reopening the store");
+        for path in edited {
             if let Ok(text) = std::fs::read_to_string(&path) {
                 prop_assert!(text.contains("## Mine\n\nkept"), "{}", text);
             }
