@@ -101,7 +101,7 @@ fn facts() -> Facts {
         }),
         memory: Ok(MemoryFacts::default()),
         declared: Ok(DeclaredFacts::default()),
-        memory_on: true,
+        memory_enabled: true,
         has_workspaces: true,
         refresh_every: 10,
         disabled_rules: Vec::new(),
@@ -122,7 +122,7 @@ pub fn query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     segment::terms(&text);
     segment::query_terms(&text);
-    dates::named(&text, NOW);
+    dates::find_dates(&text, NOW);
     if let Some(at) = dates::parse(&text) {
         dates::iso(at);
     }

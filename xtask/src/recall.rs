@@ -85,7 +85,7 @@ fn measure(options: &Options, changes: &[String]) {
                 session: text("session"),
                 at: dates::parse(&text("ts")),
             };
-            memory.terms = rank::joined(&rank::body_terms(&memory.doc()));
+            memory.terms = rank::join_terms(&rank::body_terms(&memory.doc()));
             namespaces.entry(text("ns")).or_default().push(memory);
         }
         let mut ranks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -134,7 +134,7 @@ fn set_weight(weights: &mut Weights, name: &str, value: f32) {
         "k1" => weights.k1 = value,
         "b" => weights.b = value,
         "near" => weights.near = value,
-        "asks" => weights.asks = value,
+        "asks" => weights.question = value,
         "fade" => weights.fade = value,
         "speaker" => weights.speaker = value,
         "day" => weights.day = value,
@@ -158,7 +158,7 @@ impl<'a> Namespace<'a> {
     fn new(memories: &'a [Memory]) -> Namespace<'a> {
         let docs: Vec<Terms<'a>> = memories
             .iter()
-            .map(|m| Terms::of(&m.terms, &m.speaker, rank::asks(&m.content), m.at, &m.session))
+            .map(|m| Terms::of(&m.terms, &m.speaker, rank::is_question(&m.content), m.at, &m.session))
             .collect();
         let mut frequencies: HashMap<String, u64> = HashMap::new();
         let mut length = 0;
@@ -176,12 +176,13 @@ impl<'a> Namespace<'a> {
     /// Returns a document together with its neighbours in the same session.
     fn in_context(&self, at: usize) -> DocInContext<'_> {
         let terms = &self.docs[at];
-        let from = at.saturating_sub(rank::REACH);
-        let near = (from..=at + rank::REACH).filter(|other| *other != at).filter_map(|other| {
-            let terms =
-                self.docs.get(other).filter(|o| o.session == terms.session && !o.session.is_empty())?;
-            Some((terms, other.abs_diff(at)))
-        });
+        let from = at.saturating_sub(rank::MAX_NEIGHBOUR_DISTANCE);
+        let near =
+            (from..=at + rank::MAX_NEIGHBOUR_DISTANCE).filter(|other| *other != at).filter_map(|other| {
+                let terms =
+                    self.docs.get(other).filter(|o| o.session == terms.session && !o.session.is_empty())?;
+                Some((terms, other.abs_diff(at)))
+            });
         DocInContext { terms, near: near.collect() }
     }
 

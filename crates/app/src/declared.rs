@@ -69,7 +69,7 @@ pub struct DeclaredEntry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InclusionStatus {
-    Told(FileSig),
+    Included(FileSig),
     /// The client loads the same file by itself.
     LoadedByClient,
     Missing,
@@ -111,7 +111,7 @@ impl Declaration {
 
     pub fn included(&self) -> impl Iterator<Item = (&DeclaredEntry, FileSig)> {
         self.files.iter().filter_map(|file| match file.inclusion {
-            InclusionStatus::Told(sig) => Some((file, sig)),
+            InclusionStatus::Included(sig) => Some((file, sig)),
             _ => None,
         })
     }
@@ -164,7 +164,7 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     let mut seen = Vec::new();
     out.files.retain(|file| {
         let is_new = !seen.contains(&file.path);
-        if matches!(file.inclusion, InclusionStatus::Told(_) | InclusionStatus::LoadedByClient) {
+        if matches!(file.inclusion, InclusionStatus::Included(_) | InclusionStatus::LoadedByClient) {
             seen.push(file.path.clone());
         }
         is_new
@@ -208,7 +208,7 @@ fn add_manifest(
         };
         let loaded = manifest.loaded_by_client.get(lookup.platform.id);
         let (path, inclusion) = inclusion(lookup, declared_by, path, base, loaded.map(Vec::as_slice));
-        is_any_included |= matches!(inclusion, InclusionStatus::Told(_));
+        is_any_included |= matches!(inclusion, InclusionStatus::Included(_));
         out.files.push(DeclaredEntry { declared_by, name: name.clone(), path, inclusion });
     }
     // A manifest without included files, such as an untrusted one, must not suppress others with its marker.
@@ -271,7 +271,7 @@ fn inclusion(
     let inclusion = if is_loaded_by_client(lookup, sig, loaded) {
         InclusionStatus::LoadedByClient
     } else {
-        InclusionStatus::Told(sig)
+        InclusionStatus::Included(sig)
     };
     (real, inclusion)
 }
@@ -286,7 +286,7 @@ fn is_loaded_by_client(lookup: &ContextLookup<'_>, sig: FileSig, loaded: Option<
     };
     match loaded {
         Some(names) => names.iter().any(|name| is_loaded_as(name)),
-        None => lookup.platform.loads.iter().any(|name| is_loaded_as(name)),
+        None => lookup.platform.loaded_files.iter().any(|name| is_loaded_as(name)),
     }
 }
 

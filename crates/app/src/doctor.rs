@@ -20,9 +20,11 @@ pub enum Health {
     /// For information; there is nothing to fix.
     Note,
     /// `--fix` repairs it.
-    Mendable,
+    #[serde(rename = "mendable")]
+    Fixable,
     /// It was repaired.
-    Mended,
+    #[serde(rename = "mended")]
+    Fixed,
     /// Only the user can fix it.
     ByHand,
 }
@@ -103,8 +105,8 @@ impl Doctor<'_> {
     /// Reports a problem, and runs `repair` if `fix` is set.
     fn repair(&mut self, check: &'static str, zh: String, en: String, repair: impl FnOnce() -> Result<()>) {
         let (health, failure) = match self.fix.then(repair) {
-            None => (Health::Mendable, None),
-            Some(Ok(())) => (Health::Mended, None),
+            None => (Health::Fixable, None),
+            Some(Ok(())) => (Health::Fixed, None),
             Some(Err(error)) => (Health::ByHand, Some(error)),
         };
         self.report(check, health, zh, en);
@@ -177,7 +179,7 @@ impl Doctor<'_> {
                 "绑定：session-bindings.json 已损坏；--fix 会将它改名保留",
                 "bindings: session-bindings.json is damaged; --fix renames it and starts a new one",
             );
-            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.set_aside()?));
+            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.replace_damaged()?));
         }
         let all = bindings.all()?;
         let is_stale = |binding: &tanmi_session::Binding| {
@@ -288,8 +290,8 @@ impl Doctor<'_> {
             };
             for finding in &report.findings {
                 let health = match finding.fix {
-                    Fix::Repaired => Health::Mended,
-                    Fix::Repairable => Health::Mendable,
+                    Fix::Repaired => Health::Fixed,
+                    Fix::Repairable => Health::Fixable,
                     Fix::ByHand => Health::ByHand,
                 };
                 let position = finding.line.map_or(String::new(), |line| format!(":{line}"));

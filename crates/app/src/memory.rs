@@ -212,8 +212,9 @@ impl App {
                 return Err(Error::NotCurrent { id: old.id, by: old.replaced_by });
             }
         }
-        let same = index.find_same(record::same(&content)).map_err(tanmi_memory::Error::from)?;
-        if let Some(known) = same.iter().find(|known| !new.supersedes.contains(&known.id)) {
+        let content_hash =
+            index.find_same_content(record::content_hash(&content)).map_err(tanmi_memory::Error::from)?;
+        if let Some(known) = content_hash.iter().find(|known| !new.supersedes.contains(&known.id)) {
             // The facts to supersede are superseded by the existing fact instead.
             let lines: Vec<String> = new
                 .supersedes

@@ -96,7 +96,7 @@ impl App {
             kind: NodeType::parse("type", &new.kind)?,
             title: new.title,
             requirement: new.requirement,
-            role: role(new.role.as_deref())?,
+            role: parse_role(new.role.as_deref())?,
             note: new.note,
             docs: new.docs,
             isolated: new.isolated,
@@ -312,7 +312,7 @@ impl App {
 }
 
 /// Parses a role. `none` and an empty word mean no role.
-pub fn role(word: Option<&str>) -> Result<Option<NodeRole>> {
+pub fn parse_role(word: Option<&str>) -> Result<Option<NodeRole>> {
     match word {
         None | Some("" | "none") => Ok(None),
         Some(word) => Ok(Some(NodeRole::parse("role", word)?)),

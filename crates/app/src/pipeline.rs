@@ -212,10 +212,9 @@ fn binding_for(
         return (Some(binding), None);
     }
     let is_continuation = matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork));
-    let previous =
-        caller.client.as_ref().filter(|_| is_continuation).and_then(|client| {
-            states.of_client(client).into_iter().find(|known| known.session != event.session)
-        });
+    let previous = caller.client.as_ref().filter(|_| is_continuation).and_then(|client| {
+        states.sessions_of_client(client).into_iter().find(|known| known.session != event.session)
+    });
     let binding = previous.as_ref().and_then(|previous| bindings.find(&previous.session).ok().flatten());
     let previous = previous.filter(|_| binding.is_some());
     (binding, previous)

@@ -84,7 +84,7 @@ impl App {
 
     fn session_of_client(&self) -> Result<Option<String>> {
         let Some(client) = client_of_server() else { return Ok(None) };
-        let mut found = States::new(self.home()).of_client(&client);
+        let mut found = States::new(self.home()).sessions_of_client(&client);
         let Some(latest) = found.first() else { return Ok(None) };
         // A process has one session, except in Cursor, which runs several windows in one process.
         if latest.platform != tanmi_event::CURSOR.id {
@@ -256,7 +256,7 @@ impl App {
             // Cursor runs several windows in one process, so a running process does not show that this session is
             // live.
             Some(client) if state.platform != tanmi_event::CURSOR.id => {
-                let latest = States::new(self.home()).of_client(client).into_iter().next();
+                let latest = States::new(self.home()).sessions_of_client(client).into_iter().next();
                 is_running(client) && latest.is_none_or(|latest| latest.session == session)
             }
             _ => was_active,

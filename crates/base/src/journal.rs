@@ -98,7 +98,7 @@ pub struct Applied {
 /// Why a change was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    #[error("{path} was changed by somebody else in the same moment")]
+    #[error("{path} was changed by another program at the same time")]
     Conflict { path: String },
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },

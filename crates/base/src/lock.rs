@@ -22,11 +22,11 @@ pub enum LockError {
 }
 
 /// How long a process waits for a lock, in milliseconds. Hooks wait for a shorter time than commands.
-static PATIENCE: AtomicU64 = AtomicU64::new(30_000);
+static LOCK_TIMEOUT_MS: AtomicU64 = AtomicU64::new(30_000);
 
 /// Sets the time that this process waits for locks from now on.
-pub fn set_lock_timeout(patience: Duration) {
-    PATIENCE.store(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+pub fn set_lock_timeout(timeout: Duration) {
+    LOCK_TIMEOUT_MS.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 impl Lock {
@@ -35,7 +35,7 @@ impl Lock {
     pub fn exclusive(path: &Path) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         let start = Instant::now();
-        let patience = Duration::from_millis(PATIENCE.load(Ordering::Relaxed));
+        let timeout = Duration::from_millis(LOCK_TIMEOUT_MS.load(Ordering::Relaxed));
         let mut pause = Duration::from_micros(100);
         loop {
             let file = OpenOptions::new()
@@ -48,8 +48,8 @@ impl Lock {
             while let Err(error) = file.try_lock() {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
-                    TryLockError::WouldBlock if start.elapsed() > patience => {
-                        return Err(LockError::Busy { path: path.to_owned(), waited: patience.as_secs() });
+                    TryLockError::WouldBlock if start.elapsed() > timeout => {
+                        return Err(LockError::Busy { path: path.to_owned(), waited: timeout.as_secs() });
                     }
                     // Sleep instead of spinning; the jitter keeps two waiting processes from retrying in step.
                     TryLockError::WouldBlock => {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_threads_never_hold_it_together() {
+    fn exclusive_two_threads_never_hold_lock_together() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let inside = std::sync::atomic::AtomicU32::new(0);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_folder_is_not_locked_by_its_old_name() {
+    fn exclusive_moved_folder_is_not_found() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("a")).unwrap();
         let path = dir.path().join("a/lock");

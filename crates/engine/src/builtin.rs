@@ -46,7 +46,7 @@ impl RuleInput<'_> {
     fn check_session_started(&self) -> Result<(), SkipReason> {
         let session = &self.facts.session;
         let is_early = self.event.kind == EventKind::PromptSubmit
-            && self.event.platform.starts_late
+            && self.event.platform.start_may_follow_prompt
             && session.prompts <= 1
             && !session.hooks_seen.contains(&EventKind::SessionStart);
         if is_early {

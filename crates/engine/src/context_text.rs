@@ -34,9 +34,9 @@ impl std::fmt::Display for ContextHash {
     }
 }
 
-/// Returns the context text. Together with its surrounding tags it has at most `cap` bytes. The most important lines
+/// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most important lines
 /// come first and are cut last.
-pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> String {
+pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize) -> String {
     let lang = facts.lang;
     let label = |zh: &str, en: &str| match lang {
         Lang::Zh => format!("{zh}："),
@@ -44,7 +44,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, cap: usize) -> St
     };
     let pointer =
         lang.pick("（已截断；完整内容见 context_get）\n", "(truncated; context_get returns the full text)\n");
-    let budget = cap - ActionKind::InjectContext.overhead() - pointer.len() - REMINDER_RESERVE;
+    let budget = max_bytes - ActionKind::InjectContext.overhead() - pointer.len() - REMINDER_RESERVE;
     let mut body = CappedText::new(budget);
 
     body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));

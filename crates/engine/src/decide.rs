@@ -1,7 +1,7 @@
 //! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
-use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_cap};
+use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_max_bytes};
 
 use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
@@ -169,7 +169,7 @@ fn run(
         };
         observe(*rule, verdict);
     }
-    fit_to_cap(&mut decision, event);
+    fit_to_max_bytes(&mut decision, event);
     decision
 }
 
@@ -193,7 +193,7 @@ fn add_output(
 /// Returns how many bytes the platform still accepts after the actions of `decision`.
 fn bytes_left(event: &Event, decision: &Decision) -> usize {
     let used: usize = decision.actions.iter().map(|a| a.content.len() + a.kind.overhead() + 1).sum();
-    event.platform.cap.saturating_sub(used)
+    event.platform.max_bytes.saturating_sub(used)
 }
 
 fn run_builtin(

@@ -21,7 +21,7 @@ pub struct Facts {
     /// The declared context to inject, or why there is none.
     pub declared: Result<DeclaredFacts, SkipReason>,
     /// Whether memory is enabled in the settings.
-    pub memory_on: bool,
+    pub memory_enabled: bool,
     /// Whether the project has an active workspace that the session could be bound to.
     pub has_workspaces: bool,
     /// The number of prompts after which the full context is injected again, on platforms that need it; 0 means

@@ -9,7 +9,7 @@ mod render;
 pub use decision::{Action, ActionKind, Decision, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
 pub use platform::{
-    API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, Compaction, GEMINI_CLI, PLATFORMS, Platform,
-    WEB, find_platform,
+    API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, CompactionRecipient, GEMINI_CLI, PLATFORMS,
+    Platform, WEB, find_platform,
 };
-pub use render::{CONTEXT_RULES, fit_to_cap, render};
+pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

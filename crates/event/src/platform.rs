@@ -11,28 +11,28 @@ pub struct Platform {
     pub hook_events: &'static [EventKind],
     pub capabilities: Capabilities,
     /// Maximum number of bytes of one injected text.
-    pub cap: usize,
+    pub max_bytes: usize,
     /// Whether texts are delimited by tags. A client that escapes tags gets headings.
     pub tags: bool,
     /// Whether a session start or a compaction may go unnoticed. The context is then repeated every few prompts.
-    pub refreshes: bool,
+    pub needs_refresh: bool,
     /// Whether the hook of the first prompt may run before the hook of the session start.
-    pub starts_late: bool,
-    pub compaction: Compaction,
+    pub start_may_follow_prompt: bool,
+    pub compaction: CompactionRecipient,
     /// Files that the client passes to its model by itself: in the working directory and its ancestors, or below
     /// `~/`.
-    pub loads: &'static [&'static str],
+    pub loaded_files: &'static [&'static str],
 }
 
 /// The recipient of a text that is returned before a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compaction {
+pub enum CompactionRecipient {
     /// The model that writes the summary.
     Summariser,
     /// The user.
-    Person,
+    User,
     /// No recipient: the client ignores the text.
-    Nobody,
+    None,
 }
 
 #[derive(Debug)]
@@ -74,34 +74,34 @@ const AGENT_DEFAULTS: Platform = Platform {
     aliases: &[],
     hook_events: LIFECYCLE_EVENTS,
     capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
-    cap: CAP,
+    max_bytes: CAP,
     tags: true,
-    refreshes: false,
-    starts_late: false,
-    compaction: Compaction::Nobody,
-    loads: &[],
+    needs_refresh: false,
+    start_may_follow_prompt: false,
+    compaction: CompactionRecipient::None,
+    loaded_files: &[],
 };
 
 pub static CLAUDE_CODE: Platform = Platform {
     id: "claude-code",
     aliases: &["claude"],
-    compaction: Compaction::Summariser,
-    loads: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
+    compaction: CompactionRecipient::Summariser,
+    loaded_files: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
     ..AGENT_DEFAULTS
 };
 
 pub static CURSOR: Platform = Platform {
     id: "cursor",
-    refreshes: true,
-    compaction: Compaction::Person,
-    loads: &["AGENTS.md"],
+    needs_refresh: true,
+    compaction: CompactionRecipient::User,
+    loaded_files: &["AGENTS.md"],
     ..AGENT_DEFAULTS
 };
 
 pub static CODEX: Platform = Platform {
     id: "codex",
     aliases: &["codex-cli"],
-    loads: &["AGENTS.md", "AGENTS.override.md", "~/.codex/AGENTS.md"],
+    loaded_files: &["AGENTS.md", "AGENTS.override.md", "~/.codex/AGENTS.md"],
     ..AGENT_DEFAULTS
 };
 
@@ -117,16 +117,16 @@ pub static GEMINI_CLI: Platform = Platform {
         EventKind::SessionEnd,
     ],
     tags: false,
-    refreshes: true,
-    loads: &["GEMINI.md", "~/.gemini/GEMINI.md"],
+    needs_refresh: true,
+    loaded_files: &["GEMINI.md", "~/.gemini/GEMINI.md"],
     ..AGENT_DEFAULTS
 };
 
 pub static COPILOT_CLI: Platform = Platform {
     id: "copilot-cli",
     aliases: &["copilot"],
-    starts_late: true,
-    loads: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
+    start_may_follow_prompt: true,
+    loaded_files: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
     ..AGENT_DEFAULTS
 };
 

@@ -7,10 +7,10 @@ use crate::platform::Platform;
 
 /// Removes the actions that exceed the byte limit, together with their throttles, and returns the rules of the
 /// removed actions. Context of the workspace comes before reminders, and reminders before anything else.
-pub fn fit_to_cap(decision: &mut Decision, event: &Event) -> Vec<String> {
+pub fn fit_to_max_bytes(decision: &mut Decision, event: &Event) -> Vec<String> {
     let mut order: Vec<usize> = (0..decision.actions.len()).collect();
     order.sort_by_key(|at| rank(&decision.actions[*at]));
-    let mut remaining = event.platform.cap;
+    let mut remaining = event.platform.max_bytes;
     let mut dropped = Vec::new();
     for at in order {
         let action = &decision.actions[at];
@@ -52,7 +52,7 @@ fn rank(action: &Action) -> u8 {
     }
 }
 
-/// Returns the text of a decision. The caller has called [`fit_to_cap`] before.
+/// Returns the text of a decision. The caller has called [`fit_to_max_bytes`] before.
 pub fn render(decision: &Decision, platform: &Platform) -> String {
     let render_action = if platform.tags { with_tags } else { with_heading };
     decision.actions.iter().map(render_action).collect::<Vec<_>>().join("\n")
@@ -92,7 +92,7 @@ mod tests {
         let (source, kind) = (Source::Hook, EventKind::PromptSubmit);
         let event =
             Event { source, platform: &CURSOR, kind, session: "s".into(), payload: Payload::default() };
-        let dropped = fit_to_cap(&mut decision, &event);
+        let dropped = fit_to_max_bytes(&mut decision, &event);
         (decision, dropped)
     }
 
@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(with_tags(&action("r", *kind, "")).len(), kind.overhead());
             assert!(with_heading(&action("r", *kind, "")).len() <= kind.overhead());
         }
-        let max_len = CURSOR.cap - ActionKind::InjectContext.overhead();
+        let max_len = CURSOR.max_bytes - ActionKind::InjectContext.overhead();
         let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(max_len));
         let (decision, dropped) = fit(vec![short, long]);
         assert_eq!(render(&decision, &CURSOR).len(), 10_000);

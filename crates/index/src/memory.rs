@@ -41,9 +41,9 @@ pub struct MemoryRow {
     /// The other fields of the record, as JSON.
     pub more: String,
     /// Hash of the content; equal for equal contents.
-    pub same: i64,
+    pub content_hash: i64,
     /// Whether the content is a question.
-    pub asks: bool,
+    pub is_question: bool,
     pub hidden: bool,
     /// Id of the memory that superseded it, or empty.
     pub replaced_by: String,
@@ -58,7 +58,7 @@ pub struct MemoryOutline {
     pub at: Option<i64>,
     pub session: String,
     pub speaker: String,
-    pub asks: bool,
+    pub is_question: bool,
     pub words: String,
     pub hidden: bool,
 }
@@ -212,10 +212,10 @@ impl MemoryIndex {
             row.session,
             row.speaker,
             row.more,
-            row.same,
+            row.content_hash,
             terms.len() as i64,
             terms.join(" "),
-            row.asks,
+            row.is_question,
         ])?;
         if added == 0 {
             // If the stored record is removed, this one must be read again.
@@ -265,7 +265,7 @@ impl MemoryIndex {
     }
 
     /// Returns the number of memories and their average number of terms.
-    pub fn collection(&self) -> Result<(u64, f32)> {
+    pub fn collection_stats(&self) -> Result<(u64, f32)> {
         let (docs, length) = (self.meta("docs")?, self.meta("length")?);
         Ok((docs.max(0) as u64, length as f32 / docs.max(1) as f32))
     }
@@ -321,7 +321,7 @@ mod tests {
             kind: "fact".into(),
             letter: "W".into(),
             at: Some(at),
-            same: at,
+            content_hash: at,
             ..MemoryRow::default()
         }
     }
@@ -342,7 +342,7 @@ mod tests {
         };
         assert_eq!((found("c++"), found("缓存"), found("user-auth"), found("c")), (1, 2, 1, 0));
         assert_eq!((index.frequency("缓存").unwrap(), index.frequency("none").unwrap()), (2, 0));
-        assert_eq!(index.collection().unwrap(), (2, 2.0));
+        assert_eq!(index.collection_stats().unwrap(), (2, 2.0));
         index.mark("b", false, "", "day-1").unwrap();
         index.mark("b", true, "", "day-2").unwrap();
         index.mark("b", false, "", "day-1").unwrap();
@@ -354,7 +354,7 @@ mod tests {
         index.insert(&row("later", 9), &terms("缓存")).unwrap();
         assert!(index.find("later").unwrap().unwrap().hidden, "marked before it was inserted");
         index.drop_file("f").unwrap();
-        assert_eq!(index.collection().unwrap().0, 0);
+        assert_eq!(index.collection_stats().unwrap().0, 0);
         assert_eq!(found("缓存"), 0);
     }
 
@@ -363,10 +363,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.sqlite");
         MemoryIndex::open(&path).unwrap().insert(&row("a", 1), &terms("x")).unwrap();
-        assert_eq!(MemoryIndex::open(&path).unwrap().collection().unwrap().0, 1);
+        assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 1);
         tanmi_base::fs::write_atomic(&path, b"broken", dir.path(), tanmi_base::fs::Durability::Journaled)
             .unwrap();
         assert!(MemoryIndex::open_existing(&path).is_none());
-        assert_eq!(MemoryIndex::open(&path).unwrap().collection().unwrap().0, 0);
+        assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 0);
     }
 }

@@ -219,7 +219,7 @@ impl Agent {
     }
 
     /// Returns whether the client seems to be installed: its folder exists or its program is on the search path.
-    pub fn is_here(&self, folders: &Folders, path: Option<&std::ffi::OsStr>) -> bool {
+    pub fn is_detected(&self, folders: &Folders, path: Option<&std::ffi::OsStr>) -> bool {
         folders.of(self, Scope::User).is_dir() || self.is_on_path(path)
     }
 

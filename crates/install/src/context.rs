@@ -9,7 +9,7 @@ mod item;
 mod manifest;
 mod provision;
 
-pub use build::{Built, build};
+pub use build::{BuiltContext, build};
 pub use manifest::BuildManifest;
 pub use provision::{ProvisionOptions, ProvisionReport, check_user, provision, users};
 

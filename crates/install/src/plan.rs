@@ -385,7 +385,7 @@ pub struct InstalledState {
     pub status_line: Option<String>,
     pub has_guide: bool,
     /// Settings that disable our hooks or server.
-    pub off: Vec<String>,
+    pub disabling_keys: Vec<String>,
     /// Events whose hook was altered so that it does not run as installed.
     pub altered: Vec<String>,
     pub refusal: Option<Refusal>,
@@ -402,7 +402,7 @@ pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<In
             server: None,
             status_line: None,
             has_guide: false,
-            off: Vec::new(),
+            disabling_keys: Vec::new(),
             altered: Vec::new(),
             refusal: None,
         };
@@ -427,12 +427,12 @@ fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]
         }
         Format::Toml => {
             found.server = toml::server_program(&text)?;
-            found.off = toml::disabling_keys(&text);
+            found.disabling_keys = toml::disabling_keys(&text);
         }
         Format::Json => {
             let json = Json::parse(&text.body)?;
             found.hooks = hooks::find_hooks(&json, target.agent);
-            found.off = hooks::disabling_keys(&json);
+            found.disabling_keys = hooks::disabling_keys(&json);
             found.altered = hooks::altered_events(&json, target.agent);
             found.status_line = status_line::program(&json.value());
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));

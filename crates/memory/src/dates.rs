@@ -71,7 +71,7 @@ pub fn month_name(month: i8) -> &'static str {
 }
 
 /// Returns every date that a text names. `now` resolves words such as yesterday.
-pub fn named(text: &str, now: Millis) -> Vec<DatePattern> {
+pub fn find_dates(text: &str, now: Millis) -> Vec<DatePattern> {
     let mut days = find_chinese_dates(text);
     days.extend(find_western_dates(text));
     days.extend(find_relative_dates(text, now));
@@ -212,7 +212,7 @@ pub fn parse(text: &str) -> Option<Millis> {
     if let Ok(time) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
         return time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond());
     }
-    let day = named(text, 0)
+    let day = find_dates(text, 0)
         .into_iter()
         .find(|day| day.year.is_some() && day.month.is_some() && day.day.is_some())?;
     let date = Date::new(day.year?, day.month?, day.day?).ok()?;
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn named_longer_relative_word_is_not_counted_twice() {
         let now = 1_765_432_100_000;
-        let days = |text: &str| named(text, now).into_iter().filter_map(|day| day.day).collect::<Vec<_>>();
+        let days =
+            |text: &str| find_dates(text, now).into_iter().filter_map(|day| day.day).collect::<Vec<_>>();
         assert_eq!(days("what was said the day before yesterday?"), [9]);
         assert_eq!(days("yesterday and the day before yesterday"), [9, 10]);
         assert_eq!(days("昨天"), [10]);
@@ -289,10 +290,10 @@ mod tests {
             ("昨天", day(Some(1970), Some(1), Some(1))),
         ];
         for (text, want) in cases {
-            assert_eq!(named(text, 86_400_000), [*want], "{text}");
+            assert_eq!(find_dates(text, 86_400_000), [*want], "{text}");
         }
         for text in ["it may rain", "version 2.3", "13月", "the first of them", "99/99"] {
-            assert_eq!(named(text, 0), [], "{text}");
+            assert_eq!(find_dates(text, 0), [], "{text}");
         }
     }
 
@@ -321,7 +322,7 @@ mod tests {
         #[test]
         fn named_and_parse_any_text_do_not_panic(text in ".{0,60}", digits in "[0-9年月日:/-]{0,16}") {
             for text in [text, digits] {
-                named(&text, 0);
+                find_dates(&text, 0);
                 parse(&text);
             }
         }

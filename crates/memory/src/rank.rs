@@ -36,7 +36,7 @@ pub struct Weights {
     /// Bonus for a session that is about the question as a whole.
     pub session: f32,
     /// Penalty for a memory that is a question itself.
-    pub asks: f32,
+    pub question: f32,
     /// Bonus for query terms that are adjacent in the text too.
     pub pair: f32,
 }
@@ -49,7 +49,7 @@ pub const WEIGHTS: Weights = Weights {
     speaker: 0.2,
     day: 0.5,
     session: 1.2,
-    asks: 0.25,
+    question: 0.25,
     pair: 0.25,
 };
 
@@ -72,41 +72,47 @@ pub fn body_terms(doc: &Doc<'_>) -> Vec<String> {
 
 /// A memory prepared for ranking.
 pub struct Terms<'a> {
-    /// The terms of its content, as joined by [`joined`].
+    /// The terms of its content, as joined by [`join_terms`].
     pub own: Vec<&'a str>,
     pub speaker: Vec<String>,
     /// Whether it is a question.
-    pub asks: bool,
+    pub is_question: bool,
     pub at: Option<Millis>,
     pub session: &'a str,
 }
 
 impl<'a> Terms<'a> {
-    pub fn of(joined: &'a str, speaker: &str, asks: bool, at: Option<Millis>, session: &'a str) -> Terms<'a> {
-        let own = joined.split(' ').filter(|term| !term.is_empty()).collect();
+    pub fn of(
+        join_terms: &'a str,
+        speaker: &str,
+        is_question: bool,
+        at: Option<Millis>,
+        session: &'a str,
+    ) -> Terms<'a> {
+        let own = join_terms.split(' ').filter(|term| !term.is_empty()).collect();
         let speaker = if speaker.is_empty() { Vec::new() } else { segment::terms(speaker) };
-        Terms { own, speaker, asks, at, session }
+        Terms { own, speaker, is_question, at, session }
     }
 }
 
 /// Returns whether a text ends like a question.
-pub fn asks(end: &str) -> bool {
+pub fn is_question(end: &str) -> bool {
     end.trim_end().ends_with(['?', '？'])
 }
 
 /// Joins terms into one text. Invariant: no term contains a space.
-pub fn joined(terms: &[String]) -> String {
+pub fn join_terms(terms: &[String]) -> String {
     terms.join(" ")
 }
 
-/// A memory with its neighbours: those of its session within [`REACH`], each with its distance.
+/// A memory with its neighbours: those of its session within [`MAX_NEIGHBOUR_DISTANCE`], each with its distance.
 pub struct DocInContext<'a> {
     pub terms: &'a Terms<'a>,
     pub near: Vec<(&'a Terms<'a>, usize)>,
 }
 
 /// Maximum distance of a neighbour.
-pub const REACH: usize = 2;
+pub const MAX_NEIGHBOUR_DISTANCE: usize = 2;
 
 /// A query prepared for ranking.
 pub struct SearchQuestion {
@@ -116,7 +122,7 @@ pub struct SearchQuestion {
 
 impl SearchQuestion {
     pub fn new(text: &str, now: Millis) -> SearchQuestion {
-        SearchQuestion { terms: segment::query_terms(text), days: dates::named(text, now) }
+        SearchQuestion { terms: segment::query_terms(text), days: dates::find_dates(text, now) }
     }
 }
 
@@ -205,8 +211,8 @@ impl<'a> Scorer<'a> {
         if doc.terms.speaker.iter().any(|term| self.index.contains_key(term.as_str())) {
             score *= 1.0 + weights.speaker;
         }
-        if doc.terms.asks {
-            score *= 1.0 - weights.asks;
+        if doc.terms.is_question {
+            score *= 1.0 - weights.question;
         }
         score / self.best
     }

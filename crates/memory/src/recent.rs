@@ -18,7 +18,7 @@ pub struct StartQuery<'a> {
     pub days: u32,
     pub facts: usize,
     /// Text about the current work; empty if there is none.
-    pub about: &'a str,
+    pub topic: &'a str,
 }
 
 /// The memory for one session start.
@@ -60,10 +60,10 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
             .unwrap_or_default()
             .into_iter()
             .next();
-        if !query.about.is_empty() {
+        if !query.topic.is_empty() {
             let hits = search::search(
                 index,
-                query.about,
+                query.topic,
                 &MemoryFilter::default(),
                 2 * MAX_FOUND + query.facts,
                 query.now,

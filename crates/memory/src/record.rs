@@ -199,8 +199,8 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
         stamp: text("timestamp").to_owned(),
         session: session_of(fields),
         speaker: text("speaker").to_owned(),
-        same: same(content),
-        asks: crate::rank::asks(content),
+        content_hash: content_hash(content),
+        is_question: crate::rank::is_question(content),
         ..MemoryRow::default()
     };
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }
@@ -226,7 +226,7 @@ fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Optio
         stamp: text("timestamp").to_owned(),
         session: session_of(fields),
         more: json!({"topic": topic, "summary": summary, "decisions": decisions, "todos": todos}).to_string(),
-        same: same(&content.join("\n")),
+        content_hash: content_hash(&content.join("\n")),
         ..MemoryRow::default()
     };
     Line::Record { row: Box::new(row), supersedes: Vec::new() }
@@ -243,7 +243,7 @@ fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
 
 /// Returns a hash that is equal for texts that say the same. Case, spaces next to Chinese characters and the
 /// final punctuation mark are ignored.
-pub fn same(content: &str) -> i64 {
+pub fn content_hash(content: &str) -> i64 {
     let chars: Vec<char> =
         content.trim().trim_end_matches(['.', '。', '!', '！', ';', '；']).chars().collect();
     let is_wide = |at: Option<usize>| {
@@ -314,13 +314,13 @@ mod tests {
 
     #[test]
     fn same_ignores_case_spacing_and_final_punctuation() {
-        assert_eq!(same("Use Redis for caching."), same("use  redis for caching"));
-        assert_eq!(same("使用 JWT 认证。"), same("使用JWT认证"));
-        assert_ne!(same("C++"), same("C"));
+        assert_eq!(content_hash("Use Redis for caching."), content_hash("use  redis for caching"));
+        assert_eq!(content_hash("使用 JWT 认证。"), content_hash("使用JWT认证"));
+        assert_ne!(content_hash("C++"), content_hash("C"));
         for (a, b) in
             [("24 小时", "25 小时"), ("> 5", "< 5"), ("x == y", "x != y"), ("1,5", "15"), ("👍", "👎")]
         {
-            assert_ne!(same(a), same(b), "{a} {b}");
+            assert_ne!(content_hash(a), content_hash(b), "{a} {b}");
         }
     }
 }

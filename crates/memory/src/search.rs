@@ -10,7 +10,7 @@ use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 
 use crate::Result;
-use crate::rank::{self, Collection, DocInContext, REACH, SearchQuestion, Terms, WEIGHTS};
+use crate::rank::{self, Collection, DocInContext, MAX_NEIGHBOUR_DISTANCE, SearchQuestion, Terms, WEIGHTS};
 use crate::vectors::{Model, similarity};
 
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ fn rank_by_terms(
     if question.terms.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let (docs, length) = index.collection()?;
+    let (docs, length) = index.collection_stats()?;
     let frequencies =
         question.terms.iter().map(|term| index.frequency(term)).collect::<Result<Vec<_>, _>>()?;
     let known = rarest_first(&question.terms, &frequencies);
@@ -239,8 +239,13 @@ fn rank_outlines(
         .iter()
         .filter(|outline| filter.all || !outline.hidden)
         .map(|outline| {
-            let terms =
-                Terms::of(&outline.words, &outline.speaker, outline.asks, outline.at, &outline.session);
+            let terms = Terms::of(
+                &outline.words,
+                &outline.speaker,
+                outline.is_question,
+                outline.at,
+                &outline.session,
+            );
             (outline.n, terms)
         })
         .collect();
@@ -270,7 +275,7 @@ fn rank_outlines(
 fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
     let reach = |n: i64| {
         let is_turn = outlines.iter().any(|outline| outline.n == n && outline.kind == "turn");
-        REACH as i64 * if is_turn { 2 } else { 1 }
+        MAX_NEIGHBOUR_DISTANCE as i64 * if is_turn { 2 } else { 1 }
     };
     let numbers: BTreeSet<i64> = order.iter().flat_map(|(n, _)| n - reach(*n)..=n + reach(*n)).collect();
     numbers.into_iter().collect()
@@ -285,7 +290,7 @@ fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
 }
 
 fn doc_in_context<'a>(n: i64, terms_by_number: &'a BTreeMap<i64, Terms<'a>>) -> DocInContext<'a> {
-    let reach = REACH as i64;
+    let reach = MAX_NEIGHBOUR_DISTANCE as i64;
     let terms = &terms_by_number[&n];
     let near = terms_by_number
         .range(n - reach..=n + reach)

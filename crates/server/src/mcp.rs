@@ -135,7 +135,7 @@ fn tool_list() -> Vec<Tool> {
 
 fn describe(spec: &tools::CallSpec) -> Tool {
     let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
-    if spec.reads {
+    if spec.is_read_only {
         tool.annotations = Some(ToolAnnotations::new().read_only(true));
     }
     tool
@@ -156,16 +156,16 @@ fn run_tool(
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
-    let asked = ToolRequest {
+    let request = ToolRequest {
         app,
         spec: &tool.spec,
         arguments,
         meta,
-        expects: None,
+        expected_versions: None,
         lang: app.lang(None),
         interface: Interface::Mcp,
     };
-    match tools::perform(&asked, tool.handler) {
+    match tools::perform(&request, tool.handler) {
         Ok(value) => CallToolResult::structured(value),
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));

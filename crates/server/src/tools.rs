@@ -22,7 +22,7 @@ pub struct CallSpec {
     pub name: &'static str,
     pub about: &'static str,
     /// Whether the call changes nothing.
-    pub reads: bool,
+    pub is_read_only: bool,
     pub params: &'static [Param],
 }
 

@@ -75,13 +75,13 @@ impl Bindings {
     pub fn repair(&self) -> Result<bool> {
         let is_damaged = self.looks_damaged()?;
         if is_damaged {
-            self.set_aside()?;
+            self.replace_damaged()?;
         }
         Ok(is_damaged)
     }
 
     /// Moves a damaged file aside and writes a new one.
-    pub fn set_aside(&self) -> Result<()> {
+    pub fn replace_damaged(&self) -> Result<()> {
         self.edit(|_| ())
     }
 

@@ -133,26 +133,26 @@ impl States {
     pub fn register(&self, client: &ClientProcess, session: &str) -> Result<()> {
         let path = self.client_path(client);
         let is_last = |known: &[String]| known.last().is_some_and(|last| last == session);
-        if is_last(&self.sessions_of_client(client)) {
+        if is_last(&self.session_ids_of_client(client)) {
             return Ok(());
         }
         fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
         let _lock = Lock::exclusive(&self.dir.join("clients.lock"))?;
-        let mut known = self.sessions_of_client(client);
+        let mut known = self.session_ids_of_client(client);
         known.retain(|other| other != session);
         known.push(session.to_owned());
         let text = serde_json::to_vec(&known).unwrap_or_default();
         fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map(|_| ()).map_err(Error::io(&path))
     }
 
-    fn sessions_of_client(&self, client: &ClientProcess) -> Vec<String> {
+    fn session_ids_of_client(&self, client: &ClientProcess) -> Vec<String> {
         let read = fs::read_optional(&self.client_path(client)).ok().flatten();
         read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Returns the sessions whose hooks ran in this client process, the latest first.
-    pub fn of_client(&self, client: &ClientProcess) -> Vec<SessionState> {
-        self.sessions_of_client(client).iter().rev().map(|session| self.read(session)).collect()
+    pub fn sessions_of_client(&self, client: &ClientProcess) -> Vec<SessionState> {
+        self.session_ids_of_client(client).iter().rev().map(|session| self.read(session)).collect()
     }
 
     /// Returns the latest activity with its platform, the unreadable files that have not changed since `settled`,
@@ -259,10 +259,11 @@ mod tests {
             states.update(session, |state| (state.client, state.alive_at) = (client(pid), alive)).unwrap();
             states.register(&client(pid).unwrap(), session).unwrap();
         }
-        let ids: Vec<String> = states.of_client(&client(1).unwrap()).into_iter().map(|s| s.session).collect();
+        let ids: Vec<String> =
+            states.sessions_of_client(&client(1).unwrap()).into_iter().map(|s| s.session).collect();
         assert_eq!(ids, ["c", "a"]);
         assert!(
-            states.of_client(&ClientProcess { pid: 1, started: 6 }).is_empty(),
+            states.sessions_of_client(&ClientProcess { pid: 1, started: 6 }).is_empty(),
             "another process with the same pid"
         );
         assert_eq!(states.prune(15), 1);

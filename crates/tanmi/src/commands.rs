@@ -184,7 +184,7 @@ fn optional_text(field: &'static str, text: Option<String>) -> Result<Option<Str
 
 /// Parses docs given as `path: description`, the form that is also used in the files.
 fn docs(raw: &[String]) -> Vec<DocReference> {
-    raw.iter().map(|item| codec::doc_item(item)).collect()
+    raw.iter().map(|item| codec::parse_doc_item(item)).collect()
 }
 
 fn statuses(words: &[String]) -> Result<Vec<NodeStatus>> {

@@ -31,7 +31,7 @@ pub fn has_output_failed() -> bool {
 }
 
 /// Records and reports a failed write, e.g. to a full disk. A closed pipe (`| head`) is not an error.
-fn delivered(written: std::io::Result<()>) {
+fn report_write_error(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
         && !OUTPUT_FAILED.swap(true, Ordering::Relaxed)
@@ -46,13 +46,15 @@ fn delivered(written: std::io::Result<()>) {
 pub fn text(text: &str) {
     let mut out = anstream::stdout().lock();
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
-    delivered(out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()));
+    report_write_error(
+        out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()),
+    );
 }
 
 /// Prints bytes unchanged, for another program.
 pub fn raw(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    delivered(out.write_all(bytes).and_then(|()| out.flush()));
+    report_write_error(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
 /// Prints JSON. It bypasses the colour filter, which would remove escape characters from the data.
@@ -60,7 +62,7 @@ pub fn json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
         Ok(line) => {
             let mut out = std::io::stdout().lock();
-            delivered(writeln!(out, "{line}").and_then(|()| out.flush()));
+            report_write_error(writeln!(out, "{line}").and_then(|()| out.flush()));
         }
         Err(error) => json_error("INTERNAL", &error.to_string()),
     }

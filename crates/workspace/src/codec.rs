@@ -32,7 +32,7 @@ pub fn bullets(body: &str) -> Vec<String> {
 }
 
 /// Parses a list item of the form `path: description`.
-pub fn doc_item(item: &str) -> crate::model::DocReference {
+pub fn parse_doc_item(item: &str) -> crate::model::DocReference {
     list::read_doc(item)
 }
 

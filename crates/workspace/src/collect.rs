@@ -61,7 +61,7 @@ pub fn parse(conclusion: &str) -> (Vec<String>, Vec<DocReference>) {
         body.push_str(line);
         body.push('\n');
     }
-    (codec::bullets(&rules), codec::bullets(&docs).iter().map(|item| codec::doc_item(item)).collect())
+    (codec::bullets(&rules), codec::bullets(&docs).iter().map(|item| codec::parse_doc_item(item)).collect())
 }
 
 /// Returns the number of `#` characters and the text after them, if the line is a heading.

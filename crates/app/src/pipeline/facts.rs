@@ -59,7 +59,7 @@ pub fn build(
         disabled_rules: disabled_rules(config),
         memory,
         declared,
-        memory_on: config.memory,
+        memory_enabled: config.memory,
     }
 }
 

@@ -54,7 +54,7 @@ pub fn load(
         now: caller.now,
         days: config.memory_recent_days,
         facts: config.memory_recent_facts,
-        about: about.as_deref().unwrap_or_default(),
+        topic: about.as_deref().unwrap_or_default(),
     };
     let recent = recent::load(&folder, &query);
     Ok(MemoryFacts {

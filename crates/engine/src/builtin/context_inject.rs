@@ -17,6 +17,6 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = ctx.facts.workspace.as_ref().ok_or(UNBOUND)?;
     RuleOutput::unthrottled(
         ActionKind::InjectContext,
-        context_text(ctx.facts, workspace, ctx.event.platform.cap),
+        context_text(ctx.facts, workspace, ctx.event.platform.max_bytes),
     )
 }

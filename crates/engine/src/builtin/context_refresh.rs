@@ -21,7 +21,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     ctx.check_session_started()?;
     let hash = ContextHash::of(workspace, facts.node.as_ref()).to_string();
     let is_changed = facts.session.seen_context.as_deref() != Some(&hash);
-    let is_due = ctx.event.platform.refreshes
+    let is_due = ctx.event.platform.needs_refresh
         && match facts.refresh_every {
             0 => false,
             1 => true,
@@ -30,5 +30,8 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if !is_changed && !facts.session.compacted && !is_due {
         return Err(("上下文自上次注入后没有变化", "the context has not changed since it was injected"));
     }
-    RuleOutput::unthrottled(ActionKind::InjectContext, context_text(facts, workspace, ctx.event.platform.cap))
+    RuleOutput::unthrottled(
+        ActionKind::InjectContext,
+        context_text(facts, workspace, ctx.event.platform.max_bytes),
+    )
 }

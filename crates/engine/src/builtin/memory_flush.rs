@@ -3,7 +3,7 @@
 //!
 //! No client lets an agent act before it compacts, so nothing depends on that: facts can be saved at any time.
 
-use tanmi_event::{ActionKind, Compaction, EventKind, StartSource};
+use tanmi_event::{ActionKind, CompactionRecipient, EventKind, StartSource};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
@@ -17,7 +17,7 @@ pub const RULE: BuiltinRule = BuiltinRule {
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (event, facts) = (ctx.event, ctx.facts);
-    if !facts.memory_on {
+    if !facts.memory_enabled {
         return Err(("记忆已关闭", "memory is disabled"));
     }
     if event.kind == EventKind::SessionStart {
@@ -28,10 +28,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         let en = "The conversation was just compacted. If its summary contains decisions or preferences that are not saved yet, save them with memory_save; otherwise do nothing. The user does not need a report.";
         return RuleOutput::unthrottled(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());
     }
-    if event.platform.compaction == Compaction::Nobody {
+    if event.platform.compaction == CompactionRecipient::None {
         return Err(("该平台在压缩前不接受文本", "this client accepts no text before a compaction"));
     }
-    if event.platform.compaction == Compaction::Summariser {
+    if event.platform.compaction == CompactionRecipient::Summariser {
         let zh = "摘要中请保留：已做的决策及其理由、用户偏好、未解决的问题和下一步、当前工作区与节点的 ID。";
         let en = "Keep in the summary: decisions and their reasons, user preferences, open problems and next steps, the IDs of the current workspace and node.";
         return RuleOutput::unthrottled(ActionKind::Flush, facts.lang.pick(zh, en).to_owned());

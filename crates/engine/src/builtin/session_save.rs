@@ -18,7 +18,7 @@ const MIN_PROMPTS: u32 = 3;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (payload, session) = (&ctx.event.payload, &ctx.facts.session);
-    if !ctx.facts.memory_on {
+    if !ctx.facts.memory_enabled {
         return Err(("记忆已关闭", "memory is disabled"));
     }
     if payload.in_loop {

@@ -29,7 +29,7 @@ fn unbound(lang: Lang) -> Facts {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
-        memory_on: true,
+        memory_enabled: true,
     }
 }
 

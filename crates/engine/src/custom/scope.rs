@@ -142,7 +142,7 @@ pub fn sample() -> Value {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
-        memory_on: false,
+        memory_enabled: false,
     };
     let event = Event {
         source: tanmi_event::Source::Api,

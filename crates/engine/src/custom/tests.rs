@@ -34,7 +34,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
-        memory_on: true,
+        memory_enabled: true,
     }
 }
 

@@ -72,7 +72,7 @@ impl MemoryIndex {
                 at: row.get(3)?,
                 session: row.get(4)?,
                 speaker: row.get(5)?,
-                asks: row.get(6)?,
+                is_question: row.get(6)?,
                 words: row.get(7)?,
                 hidden: row.get(8)?,
             })
@@ -106,10 +106,10 @@ impl MemoryIndex {
     }
 
     /// Returns the facts with the same content that are not hidden.
-    pub fn find_same(&self, same: i64) -> Result<Vec<MemoryRow>> {
+    pub fn find_same_content(&self, content_hash: i64) -> Result<Vec<MemoryRow>> {
         let sql = format!("SELECT {COLUMNS} FROM records WHERE same = ?1 AND hidden = 0 AND kind = 'fact'");
         let mut query = self.db.prepare_cached(&sql)?;
-        let rows = query.query_map([same], read)?;
+        let rows = query.query_map([content_hash], read)?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
@@ -200,8 +200,8 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
         session: row.get(10)?,
         speaker: row.get(11)?,
         more: row.get(12)?,
-        same: row.get(13)?,
-        asks: row.get(14)?,
+        content_hash: row.get(13)?,
+        is_question: row.get(14)?,
         hidden: row.get(15)?,
         replaced_by: row.get(16)?,
     })

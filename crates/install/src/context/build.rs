@@ -15,7 +15,7 @@ const HEADER: &str = "<!-- built by tanmi context build ";
 const KEEP_BEGIN: &str = "<!-- tanmi:keep -->";
 const KEEP_END: &str = "<!-- /tanmi:keep -->";
 
-pub struct Built {
+pub struct BuiltContext {
     pub path: PathBuf,
     pub text: String,
     /// The current content of the file.
@@ -26,14 +26,14 @@ pub struct Built {
     pub notices: Vec<Notice>,
 }
 
-impl Built {
+impl BuiltContext {
     pub fn is_current(&self) -> bool {
         self.before.as_ref() == Some(&self.text)
     }
 }
 
 /// Builds the file. `base` is the folder that contains `.tanmi`. Fails if text of a person would be lost.
-pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
+pub fn build(base: &Path, manifest: &BuildManifest) -> Result<BuiltContext, Notice> {
     let mut notices = Vec::new();
     let within = |rel: &str| inside(base, rel).map_err(|reason| Notice::new(&base.join(rel), reason));
     let sources = within(manifest.sources())?;
@@ -59,7 +59,7 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<Built, Notice> {
     let kept = read_hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
     let text = render(manifest, &agents, &skills, &commands, &kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
-    Ok(Built { path, text, before, agents, skills, commands, notices })
+    Ok(BuiltContext { path, text, before, agents, skills, commands, notices })
 }
 
 /// Returns the files and folders in sorted order. Skips symbolic links with a notice.

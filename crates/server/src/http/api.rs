@@ -13,7 +13,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::{Map, Value, json};
 use tanmi_base::{Interface, Lang};
 
-use super::feed::LISTENERS;
+use super::feed::MAX_SUBSCRIBERS;
 use super::routes::{self, Route, RouteAction};
 use super::{ServerState, openapi, page_api, responses};
 use crate::tools::{self, CallSpec, ParamKind, ToolRequest};
@@ -63,7 +63,7 @@ async fn respond(route: Arc<Route>, state: Arc<ServerState>, request: RawRequest
     match work.await {
         Ok(Ok((status, value))) => responses::json(status, &value),
         Ok(Err(error)) => responses::error(&error),
-        Err(error) => responses::error(&argument_error("INTERNAL", error.to_string())),
+        Err(error) => responses::error(&error_json("INTERNAL", error.to_string())),
     }
 }
 
@@ -73,28 +73,25 @@ fn run_use_case(
     state: &ServerState,
     request: RawRequest,
 ) -> Result<(StatusCode, Value), Value> {
-    let no_use_case = || argument_error("INTERNAL", "the route has no operation");
+    let no_use_case = || error_json("INTERNAL", "the route has no operation");
     let spec = route.spec().ok_or_else(no_use_case)?;
     let lang = accepted_language(&request.headers);
-    let expects = expected_versions(route, &request.headers)?;
+    let expected_versions = expected_versions(route, &request.headers)?;
     let mut arguments = body_arguments(route, &request)?;
     let project = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
-    let Path(path) = request.path.map_err(|error| argument_error("INVALID_ARGUMENT", error.body_text()))?;
+    let Path(path) = request.path.map_err(|error| error_json("INVALID_ARGUMENT", error.body_text()))?;
     for (name, value) in path {
         if name == "workspaceId" {
             state.mark_viewed(&value);
         }
         if arguments.insert(name.clone(), json!(value)).is_some_and(|other| other != json!(value)) {
-            return Err(argument_error(
-                "INVALID_ARGUMENT",
-                format!("{name} differs from its value in the path"),
-            ));
+            return Err(error_json("INVALID_ARGUMENT", format!("{name} differs from its value in the path")));
         }
     }
     let Some(app) = state.app_of(project.as_deref()) else {
         let zh = "未知的项目；GET /api/v1/projects 列出已知的项目";
         let en = "unknown project; GET /api/v1/projects lists the known ones";
-        return Err(argument_error("PROJECT_NOT_FOUND", lang.pick(zh, en)));
+        return Err(error_json("PROJECT_NOT_FOUND", lang.pick(zh, en)));
     };
     // A request belongs to a session only if its arguments name one.
     let tool_request = ToolRequest {
@@ -102,7 +99,7 @@ fn run_use_case(
         spec,
         arguments: &arguments,
         meta: None,
-        expects,
+        expected_versions,
         lang,
         interface: Interface::Page,
     };
@@ -117,7 +114,7 @@ fn run_use_case(
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
 }
 
-fn argument_error(code: &str, message: impl Into<String>) -> Value {
+fn error_json(code: &str, message: impl Into<String>) -> Value {
     json!({"code": code, "message": message.into()})
 }
 
@@ -140,7 +137,7 @@ fn expected_versions(route: &Route, headers: &HeaderMap) -> Result<Option<Vec<St
         return Ok(None);
     }
     if !route.takes_version() {
-        return Err(argument_error(
+        return Err(error_json(
             "INVALID_ARGUMENT",
             "If-Match is only supported for changes of a workspace or a node",
         ));
@@ -152,15 +149,15 @@ fn body_arguments(route: &Route, request: &RawRequest) -> Result<Map<String, Val
     let bytes = match &request.body {
         Ok(bytes) => bytes,
         Err(error) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            return Err(argument_error("TOO_LARGE", responses::too_large_message()));
+            return Err(error_json("TOO_LARGE", responses::too_large_message()));
         }
-        Err(error) => return Err(argument_error("INVALID_ARGUMENT", error.body_text())),
+        Err(error) => return Err(error_json("INVALID_ARGUMENT", error.body_text())),
     };
     if bytes.is_empty() {
         return Ok(Map::new());
     }
     if route.method == Method::GET {
-        return Err(argument_error(
+        return Err(error_json(
             "INVALID_ARGUMENT",
             "GET takes its parameters from the query, not from the request body",
         ));
@@ -170,16 +167,16 @@ fn body_arguments(route: &Route, request: &RawRequest) -> Result<Map<String, Val
         request.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(argument_error(
+        return Err(error_json(
             "NOT_JSON",
             "the request body must be JSON; send Content-Type: application/json",
         ));
     }
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(argument_error("INVALID_ARGUMENT", "the request body must be a JSON object")),
+        Ok(_) => Err(error_json("INVALID_ARGUMENT", "the request body must be a JSON object")),
         Err(error) => {
-            Err(argument_error("INVALID_ARGUMENT", format!("malformed JSON in the request body: {error}")))
+            Err(error_json("INVALID_ARGUMENT", format!("malformed JSON in the request body: {error}")))
         }
     }
 }
@@ -196,7 +193,7 @@ fn add_query_arguments(
     for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (Some(name), Some(value)) = (percent_decode(name), percent_decode(value)) else {
-            return Err(argument_error("INVALID_ARGUMENT", "the query is not valid UTF-8"));
+            return Err(error_json("INVALID_ARGUMENT", "the query is not valid UTF-8"));
         };
         if name == "project" && route.is_per_project() {
             project = Some(value);
@@ -208,7 +205,7 @@ fn add_query_arguments(
             // A list may be given as a repeated parameter.
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
             (Some(_), _) => {
-                return Err(argument_error("INVALID_ARGUMENT", format!("{name} was given more than once")));
+                return Err(error_json("INVALID_ARGUMENT", format!("{name} was given more than once")));
             }
             (None, value) => {
                 arguments.insert(name, value);
@@ -220,7 +217,7 @@ fn add_query_arguments(
 
 /// Parses a value of the query as a parameter of this kind.
 fn parse_value(kind: Option<ParamKind>, name: &str, value: String) -> Result<Value, Value> {
-    let bad = |expected: &str| argument_error("INVALID_ARGUMENT", format!("{name} must be {expected}"));
+    let bad = |expected: &str| error_json("INVALID_ARGUMENT", format!("{name} must be {expected}"));
     match kind {
         Some(ParamKind::Flag) => match value.as_str() {
             "true" | "1" | "" => Ok(json!(true)),
@@ -259,15 +256,15 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
-    if state.feed.subscriber_count() >= LISTENERS {
-        let message = format!("{LISTENERS} change streams are already open; close one first");
-        return responses::error(&argument_error("TOO_MANY", message));
+    if state.feed.subscriber_count() >= MAX_SUBSCRIBERS {
+        let message = format!("{MAX_SUBSCRIBERS} change streams are already open; close one first");
+        return responses::error(&error_json("TOO_MANY", message));
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     state
         .feed
         .subscribe(last)
-        .unwrap_or_else(|| responses::error(&argument_error("INTERNAL", "the server is shutting down")))
+        .unwrap_or_else(|| responses::error(&error_json("INTERNAL", "the server is shutting down")))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
 /// The number of changes that are kept for subscribers that reconnect, and that a slow subscriber may lag behind.
 const HISTORY: usize = 4096;
 /// The maximum number of subscribers.
-pub const LISTENERS: usize = 500;
+pub const MAX_SUBSCRIBERS: usize = 500;
 
 pub struct Feed {
     /// Identifies this run of the server. Sequence numbers of different runs cannot be compared.

@@ -28,7 +28,7 @@ const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
 const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
 
 const fn read_only(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
-    CallSpec { name, about, reads: true, params }
+    CallSpec { name, about, is_read_only: true, params }
 }
 
 pub const PROJECTS: CallSpec =
@@ -345,7 +345,7 @@ pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
 pub const EDIT: CallSpec = CallSpec {
     name: "memory_edit",
     about: "Edit a fact: save a new fact that supersedes it.",
-    reads: false,
+    is_read_only: false,
     params: &[MEMORY_ID, required("content", TEXT)],
 };
 
@@ -356,7 +356,7 @@ pub fn edit(c: &Call<'_>, _: &ServerState) -> Result {
 pub const FORGET: CallSpec = CallSpec {
     name: "memory_forget",
     about: "Forget a memory entry; it can be restored.",
-    reads: false,
+    is_read_only: false,
     params: &[MEMORY_ID],
 };
 
@@ -367,7 +367,7 @@ pub fn forget(c: &Call<'_>, _: &ServerState) -> Result {
 pub const RESTORE: CallSpec = CallSpec {
     name: "memory_restore",
     about: "Restore a forgotten memory entry.",
-    reads: false,
+    is_read_only: false,
     params: &[MEMORY_ID],
 };
 
@@ -378,7 +378,7 @@ pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
 pub const EVENT: CallSpec = CallSpec {
     name: "event",
     about: "Raise an event for a session and return the decision, which is recorded as injected.",
-    reads: false,
+    is_read_only: false,
     params: &[
         required("event", ID),
         required("sessionId", SESSION),
@@ -406,7 +406,7 @@ pub fn event(c: &Call<'_>, _: &ServerState) -> Result {
 pub const TICKET: CallSpec = CallSpec {
     name: "ticket",
     about: "Create a single-use link that opens the page; requires the bearer token.",
-    reads: false,
+    is_read_only: false,
     params: &[with_description(optional("project", LINE), "folder to add to the known projects")],
 };
 

@@ -20,7 +20,7 @@ pub struct Call<'a> {
     /// The session id that the protocol carries beside the arguments.
     pub meta: Option<String>,
     /// The versions on which an edit may be based, if the caller names any.
-    pub expects: Option<Vec<String>>,
+    pub expected_versions: Option<Vec<String>>,
     bound: OnceCell<Option<SessionBinding>>,
 }
 
@@ -30,24 +30,25 @@ pub struct ToolRequest<'a> {
     pub spec: &'a CallSpec,
     pub arguments: &'a Map<String, Value>,
     pub meta: Option<String>,
-    pub expects: Option<Vec<String>>,
+    pub expected_versions: Option<Vec<String>>,
     pub lang: Lang,
     pub interface: Interface,
 }
 
 /// Checks the arguments, runs `work` and returns its result. An error is JSON with its code.
 pub fn perform(
-    asked: &ToolRequest<'_>,
+    request: &ToolRequest<'_>,
     work: impl FnOnce(&Call<'_>) -> Result,
 ) -> std::result::Result<Value, Value> {
-    let arguments = CheckedArguments::new(asked.spec, asked.arguments)
-        .map_err(|argument_error| argument_error.to_json(asked.lang))?;
-    let (app, meta, expects) = (asked.app, asked.meta.clone(), asked.expects.clone());
-    let call = Call { app, arguments, meta, expects, bound: OnceCell::new() };
-    let session = if asked.spec.reads { None } else { call.session().ok() };
+    let arguments = CheckedArguments::new(request.spec, request.arguments)
+        .map_err(|argument_error| argument_error.to_json(request.lang))?;
+    let (app, meta, expected_versions) =
+        (request.app, request.meta.clone(), request.expected_versions.clone());
+    let call = Call { app, arguments, meta, expected_versions, bound: OnceCell::new() };
+    let session = if request.spec.is_read_only { None } else { call.session().ok() };
     let answer = app
         .track_own_changes(session.as_deref(), || work(&call))
-        .map_err(|error| error.to_json(asked.lang, asked.interface));
+        .map_err(|error| error.to_json(request.lang, request.interface));
     app.log_notices();
     answer
 }
@@ -68,7 +69,7 @@ impl Call<'_> {
 
     /// Adds the new version to the result of an edit, if the caller named the version it edited.
     pub fn with_version(&self, mut answer: Value, version: &str) -> Value {
-        if self.expects.is_some() {
+        if self.expected_versions.is_some() {
             answer["version"] = json!(version);
         }
         answer

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
-use tanmi_app::node::{NodeCreate, TransitionArgs, role};
+use tanmi_app::node::{NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
@@ -53,7 +53,7 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
             remove: vec![],
         },
         docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
-        expects: c.expects.clone(),
+        expected_versions: c.expected_versions.clone(),
     };
     let view = c.app.workspace_update(c.workspace()?.as_deref(), change)?;
     Ok(c.with_version(results::workspace(&view)?, &view.version))
@@ -101,7 +101,7 @@ pub fn node_list(c: &Call<'_>) -> Result {
         under: NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?,
         depth: p.number("depth"),
         statuses,
-        words: ListQuery::words_of(p.text("query").unwrap_or_default()),
+        words: ListQuery::split_search_words(p.text("query").unwrap_or_default()),
         limit: p.number("limit").unwrap_or(50),
         after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
     };
@@ -114,10 +114,10 @@ pub fn node_update(c: &Call<'_>) -> Result {
         title: p.owned("title"),
         requirement: p.owned("requirement"),
         note: p.owned("note"),
-        role: p.text("role").map(|word| role(Some(word))).transpose()?,
+        role: p.text("role").map(|word| parse_role(Some(word))).transpose()?,
         isolated: p.flag("isolated"),
         docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
-        expects: c.expects.clone(),
+        expected_versions: c.expected_versions.clone(),
     };
     let updated = c.app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?;
     Ok(c.with_version(results::changed(&updated), &updated.result.node.version()))

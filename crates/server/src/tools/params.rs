@@ -116,7 +116,7 @@ fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let hint = match nearest(name, known.clone()) {
         Some(near) => (format!("你是否想用 {near}？"), format!("did you mean {near}?")),
-        None => it_takes(&known.collect::<Vec<_>>()),
+        None => accepted_names(&known.collect::<Vec<_>>()),
     };
     let message = (
         format!("{} 没有参数 {shown:?}", spec.name),
@@ -125,7 +125,7 @@ fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     ArgumentError { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
 }
 
-fn it_takes(names: &[&str]) -> Bilingual {
+fn accepted_names(names: &[&str]) -> Bilingual {
     let names = names.join(", ");
     (format!("可用：{names}"), format!("available: {names}"))
 }
@@ -208,7 +208,7 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
             let fields = value.as_object().ok_or_else(|| bad("对象", "an object"))?;
             if let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) {
                 let unknown = tanmi_base::text::fit(&tanmi_base::text::one_line(unknown), 60);
-                let (zh, en) = it_takes(names);
+                let (zh, en) = accepted_names(names);
                 return Err(ArgumentError::new(
                     name,
                     format!("{name} 没有字段 {unknown:?}"),
@@ -319,7 +319,7 @@ mod tests {
         const SPEC: CallSpec = CallSpec {
             name: "example",
             about: "",
-            reads: true,
+            is_read_only: true,
             params: &[
                 Param { required: true, ..param("text", ParamKind::Text { max: 5 }) },
                 param("title", ParamKind::Title),

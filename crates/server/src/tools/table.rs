@@ -25,7 +25,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_init",
             about: "Create a workspace in this project and return its workspaceId.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 required("name", ParamKind::Title),
                 required("goal", LINE),
@@ -39,7 +39,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_list",
             about: "List workspaces with their progress, latest first.",
-            reads: true,
+            is_read_only: true,
             params: &[
                 with_description(optional("all", ParamKind::Flag), "include other projects"),
                 optional("status", ParamKind::Word(WorkspaceStatus::WORDS)),
@@ -52,7 +52,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_get",
             about: "Get a workspace's goal, rules, rulesHash, docs, focus and progress.",
-            reads: true,
+            is_read_only: true,
             params: &[WORKSPACE],
         },
     ),
@@ -61,7 +61,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_update",
             about: "Change a workspace; rules and docs replace the whole list, addRules and addDocs extend it.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 optional("name", ParamKind::Title),
@@ -78,7 +78,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_archive",
             about: "Archive a workspace: it stays readable and cannot be changed or bound.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE],
         },
     ),
@@ -87,7 +87,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_restore",
             about: "Restore an archived or deleted workspace.",
-            reads: false,
+            is_read_only: false,
             params: &[required("workspaceId", ID)],
         },
     ),
@@ -96,7 +96,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "workspace_delete",
             about: "Move a workspace to the trash for 30 days; ask the user first.",
-            reads: false,
+            is_read_only: false,
             params: &[required("workspaceId", ID)],
         },
     ),
@@ -105,7 +105,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_create",
             about: "Create a pending node and return its nodeId; a planning node has child nodes, an execution node is carried out.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 with_description(required("parentId", ID), "`root` or a planning node"),
@@ -131,7 +131,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_get",
             about: "Get a node with all its fields and its last 20 log entries.",
-            reads: true,
+            is_read_only: true,
             params: &[WORKSPACE, NODE],
         },
     ),
@@ -140,7 +140,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_list",
             about: "List nodes in tree order, one page per call.",
-            reads: true,
+            is_read_only: true,
             params: &[
                 WORKSPACE,
                 with_description(optional("parentId", ID), "only this node and its descendants"),
@@ -157,7 +157,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_update",
             about: "Change a node's title, requirement, note, role, docs or isolation.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 NODE,
@@ -175,7 +175,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_move",
             about: "Move a node and its descendants to another parent.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE, required("nodeId", ID), required("parentId", ID)],
         },
     ),
@@ -184,7 +184,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_delete",
             about: "Move a node and its descendants to the trash.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE, required("nodeId", ID)],
         },
     ),
@@ -193,7 +193,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_transition",
             about: "Change a node's status and return the actions allowed next; planning nodes take start, complete, cancel, reopen; execution nodes take start, submit, complete, fail, retry, reopen.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 NODE,
@@ -209,7 +209,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "node_reference",
             about: "Add (default), remove, expire or activate a node's reference and return all its references.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 NODE,
@@ -224,7 +224,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "session_bind",
             about: "Bind this session to a workspace; hooks then inject its context.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 SESSION,
                 with_description(WORKSPACE, "default: the project's only active workspace"),
@@ -237,7 +237,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "session_unbind",
             about: "Unbind this session from its workspace.",
-            reads: false,
+            is_read_only: false,
             params: &[SESSION],
         },
     ),
@@ -246,7 +246,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "session_status",
             about: "Get this session's ID, workspace and focused node, or the workspaces it can bind to.",
-            reads: true,
+            is_read_only: true,
             params: &[SESSION],
         },
     ),
@@ -255,7 +255,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "context_get",
             about: "Get a node's context: goal, rules, rulesHash, ancestors, child conclusions, references, problem and log.",
-            reads: true,
+            is_read_only: true,
             params: &[WORKSPACE, NODE],
         },
     ),
@@ -264,7 +264,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "context_focus",
             about: "Set or clear the focused node, which calls without nodeId use.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE, with_description(NODE, "omit to clear")],
         },
     ),
@@ -273,7 +273,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "context_check",
             about: "Get the context, reminders and hints due in this session; in clients without hooks, call it at session start and before each response.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 SESSION,
                 required("trigger", ParamKind::Word(&["session_start", "before_response"])),
@@ -286,7 +286,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "memory_save",
             about: "Save a fact for later sessions: a decision, an event or a user preference.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 required("content", TEXT),
                 with_description(
@@ -308,7 +308,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "memory_search",
             about: "Search facts, summaries and past conversations by Chinese or English words.",
-            reads: true,
+            is_read_only: true,
             params: &[
                 required("query", LINE),
                 optional("limit", ParamKind::Number { min: 1, max: 50 }),
@@ -326,7 +326,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "memory_summary",
             about: "Save a summary of this session for later sessions.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 required("topic", LINE),
                 required("summary", TEXT),
@@ -341,7 +341,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "log_append",
             about: "Append a progress entry to a node's log.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
         },
     ),
@@ -350,7 +350,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "problem_update",
             about: "Record a node's open problem, its next step or both; a new description replaces both.",
-            reads: false,
+            is_read_only: false,
             params: &[
                 WORKSPACE,
                 NODE_OR_WORKSPACE,
@@ -364,7 +364,7 @@ pub const TOOLS: &[Tool] = &[
         CallSpec {
             name: "problem_clear",
             about: "Remove a node's problem and next step once it is solved.",
-            reads: false,
+            is_read_only: false,
             params: &[WORKSPACE, NODE_OR_WORKSPACE],
         },
     ),

@@ -21,7 +21,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> Result {
         checks.extend(agent_checks(context, agent, &folders, args.fix)?);
     }
     checks.extend(context.app.run_checks(args.fix));
-    let is_ok = checks.iter().all(|check| !matches!(check.health, Health::Mendable | Health::ByHand));
+    let is_ok = checks.iter().all(|check| !matches!(check.health, Health::Fixable | Health::ByHand));
     if !is_ok {
         context.failed.set(true);
     }
@@ -82,7 +82,7 @@ fn agent_checks(
     if with_hooks > 1 {
         checks.results.push(check_both_scopes(context, agent, folders, fix)?);
     }
-    let is_detected = agent.is_here(folders, crate::env::search_path().as_deref());
+    let is_detected = agent.is_detected(folders, crate::env::search_path().as_deref());
     if installed == 0 && is_detected && checks.results.is_empty() {
         let (zh, en) = (
             format!("{}：未安装钩子和 MCP 服务器", agent.name),
@@ -113,7 +113,7 @@ impl AgentChecks<'_> {
                 self.add(Health::ByHand, text, advice.to_owned());
             }
             let is_installed = !file.hooks.is_empty() || file.server.is_some();
-            for key in file.off.iter().filter(|_| is_installed) {
+            for key in file.disabling_keys.iter().filter(|_| is_installed) {
                 let (zh, en) = (format!("{key} 停用了 Tanmi"), format!("{key} disables Tanmi"));
                 let advice =
                     self.lang.pick("在该文件中修改此设置", "change this setting in the file").to_owned();
@@ -151,9 +151,9 @@ impl AgentChecks<'_> {
         for issue in &issues {
             let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
             let (health, advice) = match (was_tried, was_fixed) {
-                (_, true) => (Health::Mended, String::new()),
+                (_, true) => (Health::Fixed, String::new()),
                 (true, false) => (Health::ByHand, advice),
-                (false, false) => (Health::Mendable, advice),
+                (false, false) => (Health::Fixable, advice),
             };
             self.add(health, format!("{name}{}", issue.text(self.lang)), advice);
         }
@@ -190,7 +190,7 @@ fn check_both_scopes(
         format!("{}：用户级和项目级都安装了钩子，会运行两次", agent.name),
         format!("{}: hooks are installed for both the user and the project, so they run twice", agent.name),
     );
-    let mut health = Health::Mendable;
+    let mut health = Health::Fixable;
     if fix {
         let receipts = tanmi_install::Receipts::load(context.app.home());
         let hooks = InstallOptions {
@@ -206,7 +206,7 @@ fn check_both_scopes(
         let plans =
             target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
         tanmi_install::remove(context.app.home(), plans).map_err(to_app_error)?;
-        health = Health::Mended;
+        health = Health::Fixed;
     }
     let advice = format!("tanmi uninstall --platform {} --scope project", agent.id());
     let advice = if fix { String::new() } else { advice };

@@ -44,7 +44,7 @@ pub fn program_path() -> Result<String> {
 fn selected_agents(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
     if names.is_empty() {
         let path = crate::env::search_path();
-        return Ok(AGENTS.iter().filter(|agent| agent.is_here(folders, path.as_deref())).collect());
+        return Ok(AGENTS.iter().filter(|agent| agent.is_detected(folders, path.as_deref())).collect());
     }
     if names.iter().any(|name| name == "all") {
         return Ok(AGENTS.iter().collect());

@@ -1,6 +1,6 @@
 //! `tanmi node …`
 
-use tanmi_app::node::{NodeCreate, TransitionArgs, role};
+use tanmi_app::node::{NodeCreate, TransitionArgs, parse_role};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
@@ -23,7 +23,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
                 under: NodeId::parse_field("parentId", &parent)?,
                 depth,
                 statuses: statuses(&status)?,
-                words: ListQuery::words_of(&query),
+                words: ListQuery::split_search_words(&query),
                 limit,
                 after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
             };
@@ -92,10 +92,10 @@ fn update(context: &Context, args: NodeUpdateArgs) -> Result {
         title: args.title,
         requirement: optional_text("requirement", args.requirement)?,
         note: optional_text("note", args.note)?,
-        role: args.role.map(|word| role(Some(&word))).transpose()?,
+        role: args.role.map(|word| parse_role(Some(&word))).transpose()?,
         isolated: args.isolated,
         docs: ListEdit { set: None, add: docs(&args.docs), remove: args.remove_docs },
-        expects: None,
+        expected_versions: None,
     };
     let at = args.at;
     let updated = context.app.node_update(at.at.workspace.as_deref(), at.node(), change)?;

@@ -103,7 +103,7 @@ fn arguments<'a>(out: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
 fn tools(out: &mut String) {
     let _ = write!(out, "\n## Tools\n\n`tanmi mcp` provides these {} MCP tools.\n", TOOLS.len());
     for spec in TOOLS.iter().map(|tool| &tool.spec) {
-        let reads = if spec.reads { " Read-only." } else { "" };
+        let reads = if spec.is_read_only { " Read-only." } else { "" };
         let _ = write!(out, "\n### {}\n\n{}{reads}\n", spec.name, spec.about);
         let schema = Value::Object(schema(spec.params.iter()));
         let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -49,7 +49,7 @@ pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
                 goal: goal.map(|goal| text_or_stdin("goal", goal)).transpose()?,
                 rules: ListEdit { set: replaced, add: add_rules, remove: remove_rules },
                 docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
-                expects: None,
+                expected_versions: None,
             };
             let view = app.workspace_update(at.get(), change)?;
             context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));

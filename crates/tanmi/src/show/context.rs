@@ -7,7 +7,7 @@ use tanmi_app::declared::{Declaration, DeclaredEntry, InclusionStatus};
 use tanmi_app::pipeline::PipelineTrace;
 use tanmi_base::{Lang, text};
 use tanmi_event::Platform;
-use tanmi_install::context::{Built, Notice, ProvisionReport};
+use tanmi_install::context::{BuiltContext, Notice, ProvisionReport};
 
 use super::counted;
 use crate::out::{self, paint};
@@ -19,14 +19,14 @@ fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str,
     let is_cut =
         ["the rest is in ", "其余内容见 "].iter().any(|words| injected.contains(&format!("{words}{path}")));
     let (sign, zh, en) = match &file.inclusion {
-        InclusionStatus::Told(sig) if is_cut => {
+        InclusionStatus::Included(sig) if is_cut => {
             let (zh, en) = (format!("{} 字节，已截断", sig.size), format!("{} bytes, truncated", sig.size));
             return ("◐", lang.pick(zh, en));
         }
-        InclusionStatus::Told(_) if injected.contains(&path) => {
+        InclusionStatus::Included(_) if injected.contains(&path) => {
             ("✗", "放不下，只注入路径", "does not fit; only its path is injected")
         }
-        InclusionStatus::Told(sig) => {
+        InclusionStatus::Included(sig) => {
             return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
         }
         InclusionStatus::LoadedByClient => ("·", "由客户端自行加载", "loaded by the client"),
@@ -46,7 +46,7 @@ fn declared_text(explained: &PipelineTrace) -> String {
 
 pub fn json(declaration: &Declaration, explained: &PipelineTrace, with_text: bool) -> Value {
     let injected = declared_text(explained);
-    let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Told(_)), "fate": inclusion(file, &injected, Lang::En).1});
+    let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Included(_)), "fate": inclusion(file, &injected, Lang::En).1});
     let actions = explained.traced.decision.actions.iter();
     let action_sizes: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
@@ -131,7 +131,7 @@ fn notices(out: &mut String, notices: &[Notice], lang: Lang) {
     }
 }
 
-pub fn built(built: &Built, is_check: bool, lang: Lang) -> String {
+pub fn built(built: &BuiltContext, is_check: bool, lang: Lang) -> String {
     let path = built.path.display();
     let (zh, en) = match (built.is_current(), is_check) {
         (true, _) => (format!("{path} 已是最新"), format!("{path} is up to date")),

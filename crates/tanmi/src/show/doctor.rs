@@ -14,13 +14,13 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
         let (style, sign) = match check.health {
             Health::Fine => (out::GREEN, "✓"),
             Health::Note => (out::DIM, "·"),
-            Health::Mended => (out::GREEN, "✚"),
-            Health::Mendable => (out::YELLOW, "!"),
+            Health::Fixed => (out::GREEN, "✚"),
+            Health::Fixable => (out::YELLOW, "!"),
             Health::ByHand => (out::RED, "✗"),
         };
         let _ = writeln!(out, "{} {}", paint(style, sign), text::one_line(&check.text));
         let advice = match check.health {
-            Health::Mendable => "tanmi doctor --fix",
+            Health::Fixable => "tanmi doctor --fix",
             _ => &check.advice,
         };
         if !advice.is_empty() {
@@ -28,7 +28,7 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
         }
     }
     let count = |health: Health| checks.iter().filter(|check| check.health == health).count();
-    let (fixable, by_hand, fixed) = (count(Health::Mendable), count(Health::ByHand), count(Health::Mended));
+    let (fixable, by_hand, fixed) = (count(Health::Fixable), count(Health::ByHand), count(Health::Fixed));
     let is_installed = checks.iter().any(|check| check.check == "install" && check.health == Health::Fine);
     let summary = match (fixable, by_hand) {
         (0, 0) if fixed == 0 && !is_installed => lang.pick(

@@ -35,7 +35,7 @@ impl Default for ListQuery {
 
 impl ListQuery {
     /// Splits a search text into lower-case words.
-    pub fn words_of(typed: &str) -> Vec<String> {
+    pub fn split_search_words(typed: &str) -> Vec<String> {
         typed.split_whitespace().map(str::to_lowercase).collect()
     }
 

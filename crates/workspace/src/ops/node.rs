@@ -91,7 +91,7 @@ pub struct NodeChange {
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
     /// The versions that this change applies to; any other version is rejected.
-    pub expects: Option<Vec<String>>,
+    pub expected_versions: Option<Vec<String>>,
 }
 
 impl NodeChange {
@@ -108,7 +108,7 @@ impl NodeChange {
 pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, op: &OpContext) -> Result<Node> {
     writable_workspace(tx)?;
     let mut node = existing_node(tx, "nodeId", id)?;
-    if change.expects.is_some_and(|versions| !versions.contains(&node.version())) {
+    if change.expected_versions.is_some_and(|versions| !versions.contains(&node.version())) {
         return Err(Error::Outdated { version: node.version(), current: Box::new(json!(node)) });
     }
     let old = node.clone();

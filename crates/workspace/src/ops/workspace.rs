@@ -120,7 +120,7 @@ pub struct WorkspaceChange {
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
     /// The versions that this change applies to; any other version is rejected.
-    pub expects: Option<Vec<String>>,
+    pub expected_versions: Option<Vec<String>>,
 }
 
 impl WorkspaceChange {
@@ -131,7 +131,7 @@ impl WorkspaceChange {
 
 pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext) -> Result<Workspace> {
     let mut workspace = writable_workspace(tx)?;
-    if change.expects.is_some_and(|versions| !versions.contains(&workspace.version())) {
+    if change.expected_versions.is_some_and(|versions| !versions.contains(&workspace.version())) {
         return Err(Error::Outdated { version: workspace.version(), current: Box::new(json!(workspace)) });
     }
     let old = workspace.clone();
