@@ -53,6 +53,8 @@ pub struct Caller<'a> {
     pub started: Instant,
     /// Whether the environment disables injection.
     pub disabled: bool,
+    /// Whether the caller reads the output of a command, so that suggestions are commands as well.
+    pub has_commands: bool,
 }
 
 /// The input of a decision besides the event.

@@ -49,6 +49,7 @@ impl App {
             via: self.env.source.as_str(),
             started: Instant::now(),
             disabled: self.env.disabled,
+            has_commands: self.env.source == Source::Api && !self.env.remote,
             context: self.env.context.as_deref(),
             mount: None,
         }

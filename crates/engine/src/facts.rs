@@ -27,6 +27,8 @@ pub struct Facts {
     /// The number of prompts after which the full context is injected again, on platforms that need it; 0 means
     /// never.
     pub refresh_every: u32,
+    /// Whether the text is printed by a command: it then suggests commands instead of tool calls.
+    pub has_commands: bool,
     /// Ids of the built-in rules that the settings disable.
     pub disabled_rules: Vec<&'static str>,
 }

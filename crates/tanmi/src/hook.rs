@@ -84,6 +84,7 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         via,
         started,
         disabled: crate::env::is_disabled(),
+        has_commands: false,
         context: context.as_deref(),
         mount: None,
     };

@@ -7,7 +7,7 @@ use tanmi_engine::{
     ChildCounts, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts,
     SkipReason, WorkspaceFacts,
 };
-use tanmi_event::{Event, EventKind};
+use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCounts};
@@ -60,6 +60,8 @@ pub fn build(
         memory,
         declared,
         memory_enabled: config.memory,
+        // `rules explain` shows the text of a hook, which suggests tool calls.
+        has_commands: caller.has_commands && event.source == Source::Api,
     }
 }
 

@@ -23,11 +23,18 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         0 => (String::new(), String::new()),
         failed => (format!("，其中 {failed} 个失败"), format!(", {failed} of them failed")),
     };
+    let (verb, call) = match &ctx.facts.workspace {
+        Some(workspace) if ctx.facts.has_commands => {
+            let options = format!("--workspace {} --action complete --conclusion '...'", workspace.id);
+            ("运行", format!("`tanmi node transition {id} {options}`"))
+        }
+        _ => ("调用", format!("node_transition(nodeId='{id}', action='complete', conclusion='...')")),
+    };
     let zh = format!(
-        "✅「{title}」（{id}）的所有子节点已完成{failed_zh}。\n建议：汇总子节点结论，调用 node_transition(nodeId='{id}', action='complete', conclusion='...') 完成它。"
+        "✅「{title}」（{id}）的所有子节点已完成{failed_zh}。\n建议：汇总子节点结论，{verb} {call} 完成它。"
     );
     let en = format!(
-        "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: summarize their conclusions and complete it with node_transition(nodeId='{id}', action='complete', conclusion='...')."
+        "✅ All child nodes of “{title}” ({id}) are done{failed_en}.\nSuggestion: summarize their conclusions and complete it with {call}."
     );
     RuleOutput::unthrottled(ActionKind::Reminder, ctx.facts.lang.pick(zh, en))
 }

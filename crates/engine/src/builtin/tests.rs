@@ -30,6 +30,7 @@ fn unbound(lang: Lang) -> Facts {
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_enabled: true,
+        has_commands: false,
     }
 }
 
@@ -307,6 +308,37 @@ fn task_complete_last_open_child_suggests_completing_parent() {
     let mut off = with("monitoring", all);
     off.disabled_rules.push("task-complete");
     assert!(!run(&done, &off).should_respond);
+}
+
+/// The sentence for tools is the specification's.
+#[test]
+fn task_complete_suggestion_is_a_command_on_the_command_line() {
+    let done = event(&API, EventKind::TaskComplete, "");
+    for (lang, tool, command) in [
+        (
+            Lang::Zh,
+            "调用 node_transition(nodeId='node-p', action='complete', conclusion='...') 完成它。",
+            "运行 `tanmi node transition node-p --workspace ws-x --action complete --conclusion '...'` 完成它。",
+        ),
+        (
+            Lang::En,
+            "complete it with node_transition(nodeId='node-p', action='complete', conclusion='...').",
+            "complete it with `tanmi node transition node-p --workspace ws-x --action complete --conclusion '...'`.",
+        ),
+    ] {
+        let mut facts = bound(lang);
+        facts.node.as_mut().unwrap().parent = Some(ParentFacts {
+            id: "node-p".into(),
+            title: "Auth".into(),
+            status: "monitoring".into(),
+            children: Some(ChildCounts { total: 1, done: 1, pending: 0, failed: 0 }),
+        });
+        let text = injected_text(&done, &facts);
+        assert!(text.ends_with(tool), "{text}");
+        facts.has_commands = true;
+        let text = injected_text(&done, &facts);
+        assert!(text.ends_with(command), "{text}");
+    }
 }
 
 /// The text of P0 to P5, and whether it is injected again a minute later.

@@ -35,6 +35,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_enabled: true,
+        has_commands: false,
     }
 }
 
