@@ -253,7 +253,8 @@ impl App {
         caller.client = client;
         caller.now = at.unwrap_or(caller.now);
         let explained = pipeline::explain(&caller, event, edited);
-        let lang = self.config().language.unwrap_or(explained.facts.lang);
+        // Reasons are for the person who asks; only the injected text has the language of the agent.
+        let lang = self.lang(None);
         let PipelineTrace { traced, facts, files, text, silenced } = explained;
         Explanation {
             event: event.kind.as_str(),

@@ -220,6 +220,36 @@ fn rules_commands_output() {
     }
 }
 
+/// The reader of `explain` and `check` is a person; only the injected text has the language of the prompt.
+#[test]
+fn explain_and_check_reasons_follow_setting_and_locale() {
+    let is_chinese = |text: &Value| text.as_str().unwrap().chars().any(tanmi_base::lang::is_han);
+    for (locale, setting, zh) in [
+        ("zh_CN.UTF-8", "auto", true),
+        ("en_US.UTF-8", "auto", false),
+        ("en_US.UTF-8", "zh", true),
+        ("zh_CN.UTF-8", "en", false),
+    ] {
+        let env = TestEnv::with_lang(locale);
+        env.ok(&["config", "set", "language", setting]);
+        project_rules(&env, r#"{"customRules": [{"id": "a", "prio": 1, "action": {"content": "x"}}]}"#);
+        for prompt in ["continue the workspace", "继续工作区任务"] {
+            let explained = env.json(&["rules", "explain", "--prompt", prompt]);
+            for rule in explained["rules"].as_array().unwrap() {
+                assert_eq!(is_chinese(&rule["why"]), zh, "{locale} {setting} {prompt}: {rule}");
+            }
+            assert_eq!(is_chinese(&explained["files"][0]["flaws"][0]["message"]), zh, "{explained}");
+            if setting == "auto" {
+                let prompt = Value::from(prompt);
+                assert_eq!(is_chinese(&explained["text"]), is_chinese(&prompt), "{explained}");
+            }
+        }
+        let checked = env.run(&["--json", "rules", "check"]);
+        let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+        assert_eq!(is_chinese(&checked[0]["flaws"][0]["message"]), zh, "{checked}");
+    }
+}
+
 #[test]
 fn explain_replays_recorded_payload_without_writing() {
     let env = TestEnv::new();
