@@ -46,6 +46,9 @@ pub struct LogResult {
 pub struct ProblemResult {
     pub node_id: String,
     pub problem: Option<Problem>,
+    /// Whether this call cleared a problem.
+    #[serde(skip)]
+    pub cleared: bool,
 }
 
 /// Arguments of a transition: the node, the action and the caller.
@@ -286,17 +289,17 @@ impl App {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
         let problem = self.change(&ws, |tx, op| ops::update_problem(tx, &target, change.clone(), op))?;
-        let result = ProblemResult { node_id: target.to_string(), problem: Some(problem) };
+        let result = ProblemResult { node_id: target.to_string(), problem: Some(problem), cleared: false };
         Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
     pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
-        self.change(&ws, |tx, op| ops::clear_problem(tx, &target, op))?;
+        let before = self.change(&ws, |tx, op| ops::clear_problem(tx, &target, op))?;
         Ok(InWorkspace {
             workspace_id: ws.id,
-            result: ProblemResult { node_id: target.to_string(), problem: None },
+            result: ProblemResult { node_id: target.to_string(), problem: None, cleared: before.is_some() },
         })
     }
 
@@ -306,7 +309,7 @@ impl App {
         let problem = self.view(&ws, |tx| ops::read_activity(tx, &target))?.problem;
         Ok(InWorkspace {
             workspace_id: ws.id,
-            result: ProblemResult { node_id: target.to_string(), problem },
+            result: ProblemResult { node_id: target.to_string(), problem, cleared: false },
         })
     }
 }

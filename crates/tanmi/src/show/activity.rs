@@ -35,6 +35,13 @@ pub fn log(log: &LogResult, lang: Lang) -> String {
 }
 
 pub fn problem(result: &ProblemResult, lang: Lang) -> String {
+    if result.cleared {
+        let (zh, en) = (
+            format!("已清除 {} 的问题\n", result.node_id),
+            format!("cleared the problem of {}\n", result.node_id),
+        );
+        return lang.pick(zh, en);
+    }
     let Some(problem) = &result.problem else {
         return format!("{}: {}\n", result.node_id, lang.pick("没有未解决的问题", "no open problem"));
     };
