@@ -108,7 +108,7 @@ pub const SETTINGS: &[SettingSpec] = &[
         name: "contextRefresh",
         kind: SettingKind::Prompts,
         default: "10",
-        zh: "每隔多少次提示注入完整上下文（Cursor、Gemini CLI）；或 always、never",
+        zh: "每隔多少次提示词注入完整上下文（Cursor、Gemini CLI）；或 always、never",
         en: "prompts between full contexts (Cursor, Gemini CLI); or always, never",
     },
     SettingSpec {
@@ -129,8 +129,8 @@ pub const SETTINGS: &[SettingSpec] = &[
         name: "logRetainDays",
         kind: SettingKind::Number { min: 1, max: 3650 },
         default: "30",
-        zh: "账本记录的保留天数",
-        en: "days to keep ledger entries",
+        zh: "账本以及会话开始和结束记录的保留天数",
+        en: "days to keep the ledger and the records of session starts and ends",
     },
     SettingSpec {
         name: "memory",
@@ -158,7 +158,7 @@ pub const SETTINGS: &[SettingSpec] = &[
         kind: SettingKind::Number { min: 0, max: 365 },
         default: "7",
         zh: "会话开始时注入最近多少天的事实",
-        en: "age in days of the facts injected at session start",
+        en: "maximum age in days of the facts injected at session start",
     },
     SettingSpec {
         name: "memoryRecentFacts",
@@ -171,8 +171,8 @@ pub const SETTINGS: &[SettingSpec] = &[
         name: "shareMemory",
         kind: SettingKind::Switch,
         default: "false",
-        zh: "将记忆提交到 Git（不加入 .gitignore）",
-        en: "commit memories to Git (do not ignore them)",
+        zh: "让 Git 跟踪新建的记忆目录（不自动忽略）",
+        en: "let Git track new memory folders instead of ignoring them",
     },
     SettingSpec {
         name: "ingestTranscripts",

@@ -209,7 +209,7 @@ impl Error {
                 "confirmation required, but stdin or stderr is not a terminal",
             ),
             Error::UnknownKey { key, .. } => {
-                (format!("未知的配置项 {key:?}"), format!("unknown setting {key:?}"))
+                (format!("未知的设置 {key:?}"), format!("unknown setting {key:?}"))
             }
             Error::BadValue { key, value, expected } if value.is_empty() => {
                 (format!("缺少 {key}，应为 {expected}"), format!("{key} is missing: expected {expected}"))
@@ -258,7 +258,7 @@ impl Error {
                     "continue without memory, or ask the user to turn it on",
                 ),
                 Interface::Page => texts(
-                    "检查用户和项目的 config.json 中的配置项 memory",
+                    "检查用户和项目的 config.json 中的设置 memory",
                     "check the setting memory in the config.json of the user and of the project",
                 ),
             },
@@ -354,7 +354,7 @@ impl Error {
                 (format!("你是否想用 {near}？"), format!("did you mean {near}?"))
             }
             Error::UnknownKey { near: None, .. } if interface.has_commands() => {
-                texts("`tanmi config list` 列出配置项", "`tanmi config list` lists the settings")
+                texts("`tanmi config list` 列出全部设置", "`tanmi config list` lists the settings")
             }
             Error::NotForProjects { key } if interface == Interface::CommandLine => (
                 format!("为用户设置：`tanmi config set {key} …`，不加 `--for-project`"),

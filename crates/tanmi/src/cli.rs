@@ -35,7 +35,7 @@ pub struct Cli {
 
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Project folder [default: the project around the working directory]
+    /// Project folder [default: the project that contains the working directory]
     #[arg(long, global = true, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Print the result, or the error, as JSON
@@ -71,12 +71,12 @@ pub enum Command {
     /// List, check, trust and explain the injection rules
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Trust the texts of a project that you did not create
+    /// Trust this project's rules, memory and declared context, so that Tanmi injects them
     Trust(TrustArgs),
-    /// Show which texts were injected, when, why and at what cost
+    /// Show the injected texts with time, rule and estimated tokens
     #[command(after_help = examples::LEDGER)]
     Ledger(LedgerArgs),
-    /// Stop injecting text until `tanmi resume`
+    /// Stop injecting text into all agents until `tanmi resume`
     Pause {
         /// Resume automatically after this time, such as 30m, 2h or 1d
         #[arg(long = "for", value_name = "TIME")]
@@ -86,8 +86,10 @@ pub enum Command {
     Resume,
     /// Install hooks and the MCP server for detected agents
     #[command(after_help = examples::INSTALL)]
+    #[command(mut_arg("yes", |arg| arg.hide(true)))]
     Install(InstallArgs),
-    /// Uninstall and restore the original files
+    /// Remove hooks and the MCP server, and restore the original files
+    #[command(mut_args(install::uninstall_arg))]
     Uninstall(UninstallArgs),
     /// Diagnose the installation and suggest fixes
     Doctor(DoctorArgs),
@@ -100,7 +102,7 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
-    /// Serve the page, the HTTP API and MCP on this machine
+    /// Serve the web page, the HTTP API and MCP on 127.0.0.1
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
     /// Serve MCP on stdin and stdout
@@ -110,10 +112,10 @@ pub enum Command {
     Hook {
         /// Platform that sends the event: claude-code, cursor, codex, gemini-cli or copilot-cli
         platform: String,
-        /// Event name in the platform's own words [default: the name in the payload]
+        /// Event name as the client spells it, such as UserPromptSubmit
+        /// [default: the name in the payload]
         event: Option<String>,
-        /// Print the payload with the declared context added to its prompt, for hosts that
-        /// pipe prompts through a command
+        /// Output format; `prompt` prints the payload with the declared context added to its prompt
         #[arg(long, value_parser = ["prompt"])]
         format: Option<String>,
     },
@@ -184,7 +186,8 @@ pub enum WorkspaceCommand {
         /// Maximum number of workspaces
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
-        /// Search this folder for projects, and remember them
+        /// Add the projects below this folder to the known projects, and list the workspaces of all
+        /// known projects
         #[arg(long, value_name = "DIR")]
         scan: Option<PathBuf>,
     },
@@ -203,7 +206,7 @@ pub enum WorkspaceCommand {
         /// New goal (`-` reads stdin)
         #[arg(long, allow_hyphen_values = true)]
         goal: Option<String>,
-        /// Replace all rules with this one; repeatable
+        /// Replace all rules; repeat the option for each new rule
         #[arg(long = "rule", value_name = "RULE", allow_hyphen_values = true)]
         rules: Vec<String>,
         /// Add a rule; repeatable
@@ -215,8 +218,8 @@ pub enum WorkspaceCommand {
         /// Remove all rules
         #[arg(long, conflicts_with_all = ["rules", "remove_rules"])]
         no_rules: bool,
-        /// Add a doc, or change the doc with the same path: `path: description`, or
-        /// `[expired] path: description`; repeatable
+        /// Add a doc as `path: description`, or change the doc with the same path; prefix `[expired]`
+        /// to mark it as outdated; repeatable
         #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
         /// Remove the doc with this path; repeatable
@@ -240,7 +243,7 @@ pub enum WorkspaceCommand {
         #[arg(value_name = "WS")]
         id: String,
     },
-    /// Show, set or clear the focused node of a workspace
+    /// Show, set or clear the focused node that is used outside agent sessions
     Focus {
         #[command(flatten)]
         at: WorkspaceArg,
@@ -254,7 +257,7 @@ pub enum WorkspaceCommand {
     Check {
         #[command(flatten)]
         at: WorkspaceTarget,
-        /// Repair damage that has only one possible fix
+        /// Repair damage that can be fixed in only one way
         #[arg(long)]
         fix: bool,
     },
@@ -267,7 +270,7 @@ pub struct WorkspaceTarget {
     /// project]
     #[arg(value_name = "WS")]
     pub id: Option<String>,
-    /// Workspace id, as an option
+    /// Same as [WS]
     #[arg(long, short = 'w', value_name = "WS", conflicts_with = "id")]
     pub workspace: Option<String>,
 }
@@ -287,7 +290,7 @@ pub struct NodeTarget {
     /// Node id as shown by `tanmi tree`; required unless --node is given
     #[arg(value_name = "NODE", required_unless_present = "node")]
     pub id: Option<String>,
-    /// Node id, as an option
+    /// Same as [NODE]
     #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
     pub node: Option<String>,
 }
@@ -338,7 +341,8 @@ pub struct TreeArgs {
     /// Only the nodes below this one
     #[arg(long, value_name = "NODE", default_value = "root")]
     pub parent: String,
-    /// Only nodes with this status; repeatable, or several separated by commas
+    /// Only nodes with this status: pending, planning, monitoring, implementing, validating, completed,
+    /// failed or cancelled; repeatable or comma-separated
     #[arg(long, value_delimiter = ',')]
     pub status: Vec<String>,
     /// Number of levels to show [default: all]
@@ -409,7 +413,7 @@ pub enum ConfigCommand {
         key: String,
         /// New value
         value: String,
-        /// Change it for this project instead of for the user; a project can only turn settings off
+        /// Change it for this project only; a project can turn features off, not on
         #[arg(long)]
         for_project: bool,
     },

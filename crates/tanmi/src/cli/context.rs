@@ -6,21 +6,21 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum ContextCommand {
-    /// Show what a session is told at its start, from which files, and its size
+    /// Show the text that a session receives at its start, with its source files and size
     Show {
         /// Platform of the session: claude-code, cursor, codex, gemini-cli or copilot-cli
         #[arg(long, default_value = "claude-code")]
         platform: String,
-        /// Type of a subagent [default: the main agent of the session]
+        /// Type of a subagent, such as Explore [default: the main agent of the session]
         #[arg(long, value_name = "TYPE")]
         agent: Option<String>,
-        /// Known session whose binding is used
+        /// Show the context for this session (see `tanmi session list`)
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// Use the folder of this provisioned user instead of the project
         #[arg(long, value_name = "ID", conflicts_with = "session")]
         user: Option<String>,
-        /// Folder that contains the user folders `user_ID/data`
+        /// Folder that contains the user folders, such as `user_42/data`
         #[arg(long, value_name = "DIR", default_value = "workspace/users", requires = "user")]
         root: PathBuf,
         /// Path of the user's folder inside the container
@@ -30,8 +30,8 @@ pub enum ContextCommand {
         #[arg(long)]
         text: bool,
     },
-    /// Build the declared file from the project's agents, skills and commands, as `.tanmi/context.json`
-    /// describes it
+    /// Write .claude/CLAUDE.md (or the `output` of .tanmi/context.json) from the project's agents,
+    /// skills and commands
     Build {
         /// Do not write; exit with status 1 if the file is out of date
         #[arg(long)]
@@ -44,10 +44,10 @@ pub enum ContextCommand {
 
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
-    /// Folder that contains the user folders `user_ID/data`
+    /// Folder that contains the user folders, such as `user_42/data`
     #[arg(long, value_name = "DIR", default_value = "workspace/users")]
     pub root: PathBuf,
-    /// User to provision; repeatable
+    /// User to provision; repeatable; required unless --all is given
     #[arg(long = "user", value_name = "ID")]
     pub users: Vec<String>,
     /// Provision every user that has a folder

@@ -3,7 +3,7 @@
 pub const ROOT: &str = "\
 Get started:
   tanmi install            Set up the agents on this machine
-  tanmi demo               See what an agent is told, step by step
+  tanmi demo               See what an agent receives, step by step
   tanmi help <COMMAND>     Show the help of a command";
 
 pub const WORKSPACE_INIT: &str = "\
@@ -47,8 +47,8 @@ Examples:
 
 pub const SAVE_FACT: &str = "\
 Types:
-  W  World: how things are
-  B  Project history: what happened
+  W  State of the world, such as how the code works
+  B  Project history: what happened or was decided
   O  Opinion or preference; needs --confidence
 
 Examples:
@@ -62,9 +62,14 @@ Examples:
 
 pub const MEMORY_IMPORT: &str = "\
 Fields of a line:
-  id, content, timestamp, session, speaker, type, entities, confidence
-
-Only content is required.
+  content     Text of the memory; required
+  type        W, B or O for a fact [default: W], or turn for a transcript turn
+  timestamp   Date or time, such as 2026-01-31 or 2026-01-31T09:00:00Z
+  entities    List of strings
+  confidence  Number from 0 to 1
+  session     Session id
+  speaker     Author of a turn
+  id          Unique id; an id that is already stored is skipped
 
 Examples:
   tanmi memory import notes.jsonl";

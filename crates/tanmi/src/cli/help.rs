@@ -25,12 +25,12 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     ("规划和跟踪工作", "Plan and track work", &["workspace", "node", "tree", "log", "problem"]),
     ("会话和记忆", "Sessions and memory", &["session", "memory"]),
     (
-        "控制注入给智能体的内容",
-        "Control what agents are told",
+        "控制智能体收到的内容",
+        "Control what agents receive",
         &["context", "rules", "trust", "ledger", "pause", "resume"],
     ),
     ("安装和设置", "Set up", &["install", "uninstall", "doctor", "config", "demo"]),
-    ("页面和客户端接口", "Page and client interfaces", &["serve", "mcp", "hook", "statusline"]),
+    ("网页和集成", "Web page and integrations", &["serve", "mcp", "hook", "statusline"]),
     ("其他", "Other", &["completions", "man", "help"]),
 ];
 

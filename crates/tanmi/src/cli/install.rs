@@ -2,6 +2,17 @@
 
 use clap::{Args, ValueEnum};
 
+/// Gives `uninstall --platform` its own help, because its default differs from that of `install --platform`.
+pub fn uninstall_arg(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "platform" => arg.help(
+            "Agent to remove Tanmi from: claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable \
+             [default: all]",
+        ),
+        _ => arg,
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScopeArg {
     User,
@@ -10,14 +21,14 @@ pub enum ScopeArg {
 
 #[derive(Debug, Args)]
 pub struct AgentArgs {
-    /// claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable
-    /// [default: `install` selects detected agents, `uninstall` all]
+    /// Agent to set up: claude-code, cursor, codex, gemini-cli, copilot-cli or all; repeatable
+    /// [default: detected agents]
     #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
     pub platform: Vec<String>,
     /// Show the changes without making them
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask for confirmation; only `uninstall --purge` asks
+    /// Do not ask for confirmation before --purge
     #[arg(long)]
     pub yes: bool,
 }
@@ -53,14 +64,15 @@ pub struct UninstallArgs {
     /// Only this scope [default: both]
     #[arg(long, value_enum)]
     pub scope: Option<ScopeArg>,
-    /// Also delete the data of Tanmi in the home store and in all known projects; asks first
+    /// Also delete ~/.tanmi-workspace, and .tanmi-workspace and .tanmi in all known projects,
+    /// permanently; asks first
     #[arg(long)]
     pub purge: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Apply the fixes that need no decision
+    /// Apply the fixes that are safe to make automatically
     #[arg(long)]
     pub fix: bool,
 }

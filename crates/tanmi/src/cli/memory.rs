@@ -89,7 +89,7 @@ pub enum MemoryCommand {
         #[arg(long)]
         all: bool,
     },
-    /// Add past conversations to the search
+    /// Make past conversations searchable
     Ingest {
         /// Transcript files or folders [default: Claude Code's transcripts of this project]
         #[arg(value_name = "PATH")]
@@ -98,7 +98,7 @@ pub enum MemoryCommand {
     /// Manage the local embedding model, which adds search by meaning
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Update the search index
+    /// Update the search index now (searches also do this)
     Sync,
     /// Count memories by type
     Stats,
@@ -125,7 +125,7 @@ pub struct MemoryFilterArgs {
     /// From this day: YYYY-MM-DD, or a number of days such as 7d
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Through this day (inclusive)
+    /// Through this day, inclusive: YYYY-MM-DD, or up to a number of days ago such as 7d
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
     /// Only memories of this session

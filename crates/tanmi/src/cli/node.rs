@@ -21,10 +21,11 @@ pub enum NodeCommand {
         /// Only the nodes below this one
         #[arg(long, value_name = "NODE", default_value = "root")]
         parent: String,
-        /// Only nodes with this status; repeatable, or several separated by commas
+        /// Only nodes with this status: pending, planning, monitoring, implementing, validating,
+        /// completed, failed or cancelled; repeatable or comma-separated
         #[arg(long, value_delimiter = ',')]
         status: Vec<String>,
-        /// Only nodes whose title contains these words
+        /// Only nodes whose title contains all of these words
         #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
         query: String,
         /// Number of levels below the parent [default: all]
@@ -33,7 +34,7 @@ pub enum NodeCommand {
         /// Maximum number of nodes
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
-        /// Continue after this node: `nextAfter` of the previous page
+        /// Continue after this node; the previous page names it (`nextAfter` in JSON)
         #[arg(long, value_name = "NODE")]
         after: Option<String>,
     },
@@ -76,14 +77,14 @@ pub enum NodeCommand {
         #[arg(long)]
         activate: bool,
     },
-    /// Show the context that an agent gets at a node
+    /// Show the context that an agent receives at a node
     Context {
         #[command(flatten)]
         at: WorkspaceArg,
         /// Node id [default: the focused node]
         #[arg(value_name = "NODE")]
         id: Option<String>,
-        /// Node id, as an option
+        /// Same as [NODE]
         #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
         node: Option<String>,
     },
@@ -96,7 +97,7 @@ pub struct NodeCreateArgs {
     /// Parent node
     #[arg(long, value_name = "NODE", default_value = "root")]
     pub parent: String,
-    /// planning (has children) or execution (is carried out)
+    /// planning (groups child nodes) or execution (one task)
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: String,
     /// Title of the node
@@ -106,7 +107,8 @@ pub struct NodeCreateArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[arg(default_value = "", hide_default_value = true)]
     pub requirement: String,
-    /// Role of the node: info_collection, validation or summary
+    /// Role of the node: info_collection (its conclusion adds rules and docs to the workspace),
+    /// validation or summary (labels that custom rules can read)
     #[arg(long)]
     pub role: Option<String>,
     /// Note on the node
@@ -119,7 +121,8 @@ pub struct NodeCreateArgs {
     /// Isolate the node: it does not receive its ancestors' context
     #[arg(long)]
     pub isolated: bool,
-    /// Fail if the workspace rules have another hash (`rulesHash`)
+    /// Fail if the workspace rules have changed: the hash that `tanmi workspace show` prints after
+    /// “Rules”
     #[arg(long, value_name = "HASH")]
     pub rules_hash: Option<String>,
 }
@@ -164,7 +167,7 @@ pub struct NodeTransitionArgs {
     /// Session that performs the action [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Type of the subagent that works on the node
+    /// Type of the subagent that works on the node, such as Explore
     #[arg(long, value_name = "TYPE")]
     pub agent: Option<String>,
     /// Start the node even if another running session holds it

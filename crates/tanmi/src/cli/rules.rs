@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// List the rules that apply in this project
+    /// List the injection rules that apply in this project
     List {
         /// Only rules from this source: built-in, workspace, project or global
         #[arg(long)]
@@ -47,6 +47,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "payload")]
     pub prompt: Option<String>,
     /// Platform of the session: claude-code, cursor, codex, gemini-cli, copilot-cli, web or api
+    /// [default: the platform of the session, else api; claude-code for --payload]
     #[arg(long)]
     pub platform: Option<String>,
     /// Reason of a session_start event: startup, resume, clear, compact or fork
@@ -77,7 +78,7 @@ pub struct TrustArgs {
     /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Revoke the trust in this project
+    /// Stop trusting this project, including its rules files
     #[arg(long, conflicts_with = "yes")]
     pub revoke: bool,
 }
@@ -93,19 +94,19 @@ pub struct LedgerArgs {
     /// Only this platform, such as claude-code
     #[arg(long)]
     pub platform: Option<String>,
-    /// Only decisions with a text of this rule
+    /// Only injections by this rule; ids as shown by `tanmi rules list`
     #[arg(long)]
     pub rule: Option<String>,
     /// From this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Through this day (inclusive)
+    /// Through this day, inclusive (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
-    /// Only this day
+    /// Only this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY", conflicts_with_all = ["since", "until"])]
     pub day: Option<String>,
-    /// Number of decisions to show, the most recent ones
+    /// Number of most recent injections to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
     /// Also print the injected texts

@@ -33,7 +33,7 @@ const ROOT: &[HelpPage] = &[page(
     &[("project", "项目目录 [默认：当前目录所在的项目]"), ("json", "以 JSON 输出结果或错误")],
     "\
 开始使用：
-  tanmi install            为本机的智能体安装
+  tanmi install            为本机的智能体安装钩子和 MCP 服务器
   tanmi demo               逐步演示智能体会收到什么
   tanmi help <命令>        显示某个命令的帮助",
 )];
@@ -56,12 +56,16 @@ pub fn argument(path: &str, id: &str) -> Option<&'static str> {
 const WORKSPACE_DEFAULT: &str = "工作区 ID [默认：会话绑定的工作区，否则是项目中唯一活跃的工作区]";
 const WORKSPACE: Text = ("workspace", WORKSPACE_DEFAULT);
 const WORKSPACE_ID: Text = ("id", WORKSPACE_DEFAULT);
-const WORKSPACE_OPTION: Text = ("workspace", "工作区 ID（选项形式）");
+const WORKSPACE_OPTION: Text = ("workspace", "同 [WS]");
 const NODE_ID: Text = ("id", "节点 ID，见 `tanmi tree`；未给出 --node 时必需");
-const NODE_OPTION: Text = ("node", "节点 ID（选项形式）");
+const NODE_OPTION: Text = ("node", "同 [NODE]");
 const SESSION: Text = ("session", "会话 ID [默认：在智能体的 shell 中自动识别]");
 const BELOW: Text = ("parent", "只显示该节点之下的节点");
-const STATUS: Text = ("status", "只显示处于该状态的节点；可重复，也可用逗号分隔");
+const STATUS: Text = (
+    "status",
+    "只显示处于该状态的节点：pending、planning、monitoring、implementing、validating、completed、failed 或 \
+     cancelled；可重复，也可用逗号分隔",
+);
 const YES: Text = ("yes", "不询问确认");
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ impl Demo<'_> {
         )?;
         self.prompt(
             pick(
-                "下一次提示时注入完整上下文，并提醒先让用户确认计划。",
+                "用户下一次发送提示词时注入完整上下文，并提醒先让用户确认计划。",
                 "At the next prompt, the full context is injected, with a reminder to confirm the plan first.",
             ),
             pick("好的，继续", "ok, continue"),

@@ -6,13 +6,13 @@ pub const PAGES: &[HelpPage] = &[
     page("context", "显示、构建和分发声明的上下文", &[], ""),
     page(
         "context show",
-        "显示会话开始时收到的内容、来源文件和大小",
+        "显示会话开始时收到的文本、来源文件和大小",
         &[
             ("platform", "会话的平台：claude-code、cursor、codex、gemini-cli 或 copilot-cli"),
-            ("agent", "子智能体的类型 [默认：会话的主智能体]"),
-            ("session", "使用这个已知会话的绑定"),
+            ("agent", "子智能体的类型，如 Explore [默认：会话的主智能体]"),
+            ("session", "显示该会话的上下文（见 `tanmi session list`）"),
             ("user", "使用该用户的目录，而不是项目"),
-            ("root", "存放用户目录 `user_ID/data` 的目录"),
+            ("root", "存放用户目录（如 `user_42/data`）的目录"),
             ("container", "用户目录在容器中的路径"),
             ("text", "同时输出文字"),
         ],
@@ -20,16 +20,16 @@ pub const PAGES: &[HelpPage] = &[
     ),
     page(
         "context build",
-        "按 `.tanmi/context.json` 的描述，用项目的智能体、技能和命令构建声明文件",
+        "用项目的智能体、技能和命令生成 .claude/CLAUDE.md（或 .tanmi/context.json 中 `output` 指定的文件）",
         &[("check", "不写入；文件过期时以状态码 1 退出")],
         "",
     ),
     page(
         "context provision",
-        "创建和更新由宿主挂载到容器中的用户目录",
+        "创建和更新由宿主程序挂载到容器中的用户目录",
         &[
-            ("root", "存放用户目录 `user_ID/data` 的目录"),
-            ("users", "要处理的用户；可重复"),
+            ("root", "存放用户目录（如 `user_42/data`）的目录"),
+            ("users", "要处理的用户；可重复；未给出 --all 时必需"),
             ("all", "处理所有已有目录的用户"),
             ("extensions", "要同步到每个 `.claude` 目录的智能体、命令和技能所在的目录"),
             ("manifest", "要复制给每个用户的 `context.json`"),
@@ -45,7 +45,7 @@ pub const PAGES: &[HelpPage] = &[
     page("rules", "列出、检查、信任和解释注入规则", &[], ""),
     page(
         "rules list",
-        "列出在本项目中生效的规则",
+        "列出在本项目中生效的注入规则",
         &[
             ("source", "只列出来自此处的规则：built-in、workspace、project 或 global"),
             ("event", "只列出针对该事件的规则，如 session_start 或 prompt_submit"),
@@ -71,7 +71,11 @@ pub const PAGES: &[HelpPage] = &[
                  pre_compact、stop 或 session_end",
             ),
             ("prompt", "用户的提示词"),
-            ("platform", "会话的平台：claude-code、cursor、codex、gemini-cli、copilot-cli、web 或 api"),
+            (
+                "platform",
+                "会话的平台：claude-code、cursor、codex、gemini-cli、copilot-cli、web 或 api [默认：会话的平台，否则为 api；\
+                 使用 --payload 时为 claude-code]",
+            ),
             ("start", "session_start 事件的原因：startup、resume、clear、compact 或 fork"),
             ("payload", "客户端发给钩子的载荷文件（`-` 表示从标准输入读取）"),
             ("workspace", "事件所属的工作区 [默认：会话绑定的工作区]"),
@@ -86,19 +90,24 @@ pub const PAGES: &[HelpPage] = &[
   tanmi rules explain --event session_start --start resume --all
   tanmi rules explain --payload payload.json --platform cursor",
     ),
-    page("trust", "信任不是由你创建的项目的文本", &[YES, ("revoke", "撤销对本项目的信任")], ""),
+    page(
+        "trust",
+        "信任本项目自带的规则、记忆和声明的上下文",
+        &[YES, ("revoke", "不再信任本项目，包括其规则文件")],
+        "",
+    ),
     page(
         "ledger",
-        "显示注入了哪些文本，以及时间、原因和开销",
+        "显示注入的文本，以及时间、规则和估算的 token 数",
         &[
             ("session", "只看该会话"),
             ("event", "只看该事件，如 session_start 或 prompt_submit"),
             ("platform", "只看该平台，如 claude-code"),
-            ("rule", "只看含有该规则文本的决策"),
+            ("rule", "只看由该规则注入的记录；规则 ID 见 `tanmi rules list`"),
             ("since", "从这一天起（YYYY-MM-DD，UTC）"),
-            ("until", "到这一天为止（含当天）"),
-            ("day", "只看这一天"),
-            ("limit", "显示最近的多少条决策"),
+            ("until", "到这一天为止，含当天（YYYY-MM-DD，UTC）"),
+            ("day", "只看这一天（YYYY-MM-DD，UTC）"),
+            ("limit", "显示最近多少条注入记录"),
             ("text", "同时输出注入的文本"),
         ],
         "\
@@ -108,7 +117,7 @@ pub const PAGES: &[HelpPage] = &[
     ),
     page(
         "pause",
-        "暂停注入，直到 `tanmi resume`",
+        "停止向所有智能体注入文本，直到 `tanmi resume`",
         &[("duration", "在这段时间后自动恢复，如 30m、2h 或 1d")],
         "",
     ),

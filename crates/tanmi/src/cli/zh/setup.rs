@@ -4,11 +4,14 @@ use super::{HelpPage, Text, page};
 
 const PLATFORM: Text = (
     "platform",
-    "claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：`install` 选择检测到的智能体，\
-     `uninstall` 选择全部]",
+    "要安装的智能体：claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：检测到的智能体]",
+);
+const UNINSTALL_PLATFORM: Text = (
+    "platform",
+    "要移除 Tanmi 的智能体：claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：全部]",
 );
 const DRY_RUN: Text = ("dry_run", "只显示会有哪些改动，不做改动");
-const YES: Text = ("yes", "不询问确认；只有 `uninstall --purge` 会询问");
+const YES: Text = ("yes", "--purge 之前不询问确认");
 
 pub const PAGES: &[HelpPage] = &[
     page(
@@ -33,17 +36,20 @@ pub const PAGES: &[HelpPage] = &[
     ),
     page(
         "uninstall",
-        "卸载，并恢复原来的文件",
+        "移除钩子和 MCP 服务器，并恢复原来的文件",
         &[
-            PLATFORM,
+            UNINSTALL_PLATFORM,
             DRY_RUN,
             YES,
             ("scope", "只处理该范围 [默认：两者]"),
-            ("purge", "同时删除主目录存储和所有已知项目中的 Tanmi 数据；会先询问"),
+            (
+                "purge",
+                "同时永久删除 ~/.tanmi-workspace，以及所有已知项目中的 .tanmi-workspace 和 .tanmi；会先询问",
+            ),
         ],
         "",
     ),
-    page("doctor", "诊断安装情况，并给出修复建议", &[("fix", "执行无需决定的修复")], ""),
+    page("doctor", "诊断安装情况，并给出修复建议", &[("fix", "自动执行可以安全完成的修复")], ""),
     page("config", "显示和修改设置", &[], ""),
     page("config list", "列出所有设置及其值和来源", &[], ""),
     page("config get", "显示一项设置", &[("key", "设置的名称，见 `tanmi config list`")], ""),
@@ -53,7 +59,7 @@ pub const PAGES: &[HelpPage] = &[
         &[
             ("key", "设置的名称，见 `tanmi config list`"),
             ("value", "新的值"),
-            ("for_project", "只为本项目修改，而不是为用户修改；项目只能关闭设置"),
+            ("for_project", "只为本项目修改；项目级设置只能关闭功能"),
         ],
         "\
 示例：
@@ -63,7 +69,7 @@ pub const PAGES: &[HelpPage] = &[
     page("demo", "在临时目录中运行一个简短的演示", &[("keep", "在该目录中运行演示，并保留文件")], ""),
     page(
         "serve",
-        "在本机提供页面、HTTP API 和 MCP 服务",
+        "在 127.0.0.1 上提供网页、HTTP API 和 MCP 服务",
         &[("port", "127.0.0.1 上的端口 [默认：空闲端口]"), ("no_open", "输出页面链接，不打开浏览器")],
         "\
 示例：
@@ -76,8 +82,8 @@ pub const PAGES: &[HelpPage] = &[
         "处理钩子事件（载荷从标准输入读取，响应写到标准输出）",
         &[
             ("platform", "发送事件的平台：claude-code、cursor、codex、gemini-cli 或 copilot-cli"),
-            ("event", "平台自己的事件名 [默认：载荷中的名称]"),
-            ("format", "输出载荷，并在其提示词中加入声明的上下文；用于通过命令传递提示词的宿主"),
+            ("event", "客户端使用的事件名，如 UserPromptSubmit [默认：载荷中的名称]"),
+            ("format", "输出格式；`prompt` 输出载荷，并在其提示词中加入声明的上下文"),
         ],
         "`tanmi install` 会把这个命令写入各智能体的配置。钩子从不失败：即使无法响应，也以状态码 0 退出。",
     ),

@@ -9,7 +9,7 @@ const MAX_NODES: Text = ("limit", "最多显示多少个节点");
 const MAX_MEMORIES: Text = ("limit", "最多显示多少条记忆");
 const MEMORY_TYPE: Text = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
 const SINCE: Text = ("since", "从这一天起：YYYY-MM-DD，或天数，如 7d");
-const UNTIL: Text = ("until", "到这一天为止（含当天）");
+const UNTIL: Text = ("until", "到这一天为止，含当天：YYYY-MM-DD；或到若干天前，如 7d");
 const OF_SESSION: Text = ("session", "只看该会话的记忆");
 const ALL_MEMORIES: Text = ("all", "包括已忘记和已被取代的记忆");
 
@@ -37,7 +37,7 @@ pub const PAGES: &[HelpPage] = &[
             ("all", "列出所有已知项目的工作区"),
             ("status", "只列出处于该状态的工作区：active 或 archived"),
             ("limit", "最多显示多少个工作区"),
-            ("scan", "在该目录下查找项目，并记住它们"),
+            ("scan", "把该目录下的项目加入已知项目，并列出所有已知项目的工作区"),
         ],
         "",
     ),
@@ -50,11 +50,14 @@ pub const PAGES: &[HelpPage] = &[
             WORKSPACE_OPTION,
             ("name", "新名称"),
             ("goal", "新目标（`-` 表示从标准输入读取）"),
-            ("rules", "用这条规则替换全部规则；可重复"),
+            ("rules", "替换全部规则；每条新规则重复一次此选项"),
             ("add_rules", "添加一条规则；可重复"),
             ("remove_rules", "删除与此文字相同的规则；可重复"),
             ("no_rules", "删除全部规则"),
-            ("docs", "添加文档，或修改路径相同的文档：`路径: 说明` 或 `[expired] 路径: 说明`；可重复"),
+            (
+                "docs",
+                "添加文档，格式为 `路径: 说明`，或修改路径相同的文档；加前缀 `[expired]` 标记为过期；可重复",
+            ),
             ("remove_docs", "删除该路径的文档；可重复"),
         ],
         "",
@@ -64,14 +67,14 @@ pub const PAGES: &[HelpPage] = &[
     page("workspace delete", "把工作区移到回收站，保留 30 天", &[("id", "工作区 ID")], ""),
     page(
         "workspace focus",
-        "显示、设置或清除工作区的聚焦节点",
+        "显示、设置或清除在智能体会话之外使用的聚焦节点",
         &[WORKSPACE, ("node", "要聚焦的节点 [默认：显示聚焦节点]"), ("clear", "清除聚焦")],
         "",
     ),
     page(
         "workspace check",
         "检查工作区的文件是否损坏",
-        &[WORKSPACE_ID, WORKSPACE_OPTION, ("fix", "修复只有一种修法的损坏")],
+        &[WORKSPACE_ID, WORKSPACE_OPTION, ("fix", "修复只有唯一修法的损坏")],
         "",
     ),
     page("node", "创建、修改、移动和完成工作区的节点", &[], ""),
@@ -81,14 +84,17 @@ pub const PAGES: &[HelpPage] = &[
         &[
             WORKSPACE,
             ("parent", "父节点"),
-            ("kind", "planning（规划节点，有子节点）或 execution（执行节点，直接执行）"),
+            ("kind", "planning（规划节点，用来组织子节点）或 execution（执行节点，一项具体任务）"),
             ("title", "节点标题"),
             ("requirement", "需求：要做什么（`-` 表示从标准输入读取）"),
-            ("role", "节点角色：info_collection、validation 或 summary"),
+            (
+                "role",
+                "节点角色：info_collection（其结论会把规则和文档加入工作区）、validation 或 summary（供自定义规则读取的标签）",
+            ),
             ("note", "备注"),
             ("docs", "节点文档，格式为 `路径: 说明`；可重复"),
             ("isolated", "隔离节点：不接收祖先的上下文"),
-            ("rules_hash", "如果工作区规则的哈希（`rulesHash`）与此不同则失败"),
+            ("rules_hash", "如果工作区规则已改变则失败：`tanmi workspace show` 在“规则”后显示的哈希"),
         ],
         "\
 示例：
@@ -104,16 +110,16 @@ pub const PAGES: &[HelpPage] = &[
             WORKSPACE,
             BELOW,
             STATUS,
-            ("query", "只显示标题含有这些词的节点"),
+            ("query", "只显示标题含有全部这些词的节点"),
             ("depth", "父节点以下的层数 [默认：全部]"),
             MAX_NODES,
-            ("after", "从该节点之后继续：上一页的 `nextAfter`"),
+            ("after", "从该节点之后继续；上一页会给出它（JSON 中的 `nextAfter`）"),
         ],
         "",
     ),
     page(
         "node update",
-        "修改节点的标题、需求、备注、角色、文档或隔离",
+        "修改节点的标题、需求、备注、角色、文档或隔离设置",
         &[
             WORKSPACE,
             NODE_ID,
@@ -145,7 +151,7 @@ pub const PAGES: &[HelpPage] = &[
             ("action", "动作：start、submit、complete、fail、retry、reopen 或 cancel"),
             ("conclusion", "结论；complete、fail 和 cancel 必需（`-` 表示从标准输入读取）"),
             ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]"),
-            ("agent", "执行该节点的子智能体的类型"),
+            ("agent", "执行该节点的子智能体的类型，如 Explore"),
             ("force", "即使节点由另一个运行中的会话持有，也开始执行"),
         ],
         "\
@@ -176,7 +182,7 @@ pub const PAGES: &[HelpPage] = &[
     ),
     page(
         "node context",
-        "显示智能体在某个节点得到的上下文",
+        "显示智能体在某个节点收到的上下文",
         &[WORKSPACE, ("id", "节点 ID [默认：聚焦节点]"), NODE_OPTION],
         "",
     ),
@@ -261,8 +267,8 @@ pub const PAGES: &[HelpPage] = &[
         ],
         "\
 类型：
-  W  世界：客观情况
-  B  项目历史：发生过的事
+  W  客观事实，例如代码如何工作
+  B  项目历史：发生过的事或做出的决定
   O  观点或偏好；需要 --confidence
 
 示例：
@@ -319,9 +325,14 @@ pub const PAGES: &[HelpPage] = &[
         &[("file", "要导入的文件（`-` 表示从标准输入读取）")],
         "\
 每行的字段：
-  id、content、timestamp、session、speaker、type、entities、confidence
-
-只有 content 是必需的。
+  content     记忆的文字；必需
+  type        事实用 W、B 或 O [默认：W]，对话轮次用 turn
+  timestamp   日期或时间，如 2026-01-31 或 2026-01-31T09:00:00Z
+  entities    字符串列表
+  confidence  置信度，0 到 1
+  session     会话 ID
+  speaker     对话轮次的说话者
+  id          唯一 ID；已经保存过的 ID 会被跳过
 
 示例：
   tanmi memory import notes.jsonl",
@@ -329,7 +340,7 @@ pub const PAGES: &[HelpPage] = &[
     page("memory export", "导出记忆，每行一个 JSON 对象，可用 `import` 导入", &[ALL_MEMORIES], ""),
     page(
         "memory ingest",
-        "收录过去的对话，供搜索",
+        "让过去的对话可以被搜索",
         &[("paths", "会话记录的文件或目录 [默认：Claude Code 在本项目中的会话记录]")],
         "",
     ),
@@ -342,6 +353,6 @@ pub const PAGES: &[HelpPage] = &[
     ),
     page("memory model remove", "移除模型，只按词搜索", &[], ""),
     page("memory model show", "显示正在使用的模型", &[], ""),
-    page("memory sync", "更新搜索索引", &[], ""),
+    page("memory sync", "立即更新搜索索引（搜索时也会自动更新）", &[], ""),
     page("memory stats", "按类型统计记忆", &[], ""),
 ];
