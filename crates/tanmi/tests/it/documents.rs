@@ -392,7 +392,7 @@ fn guide_transition_tables_match_the_state_machine() {
     // The words for a conclusion, children, and both.
     for (name, [conclusion, children, both]) in [
         ("docs/guide.md", ["a conclusion", "children", "all children done, a conclusion"]),
-        ("docs/guide.zh-CN.md", ["结论", "子节点", "子节点全部结束、结论"]),
+        ("docs/guide.zh-CN.md", ["填写结论", "已有子节点", "子节点全部结束，并填写结论"]),
     ] {
         let guide = std::fs::read_to_string(root().join(name)).unwrap();
         let table: Vec<&str> = guide
