@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use tanmi_base::Lang;
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::PROJECT_DIR;
+use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::context::ContextLimits;
 
 use crate::error::{Error, Result};
@@ -386,14 +386,19 @@ fn as_text(value: &Value) -> String {
     }
 }
 
+/// Returns the reason of a JSON error.
+pub(crate) fn malformed_json(error: &serde_json::Error) -> Bilingual {
+    Bilingual::new(format!("JSON 格式错误（{error}）"), format!("malformed JSON ({error})"))
+}
+
 fn read_file(path: &Path) -> Result<Map<String, Value>> {
     let Some(bytes) = fs::read_limited(path, 1 << 20).map_err(Error::io(path))? else {
         return Ok(Map::new());
     };
-    let bad = |line: usize, reason: String| Error::BadFile { path: path.to_owned(), line, reason };
+    let bad = |line: usize, reason: Bilingual| Error::BadFile { path: path.to_owned(), line, reason };
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(values)) => Ok(values),
-        Ok(_) => Err(bad(1, String::from("expected an object"))),
-        Err(error) => Err(bad(error.line(), error.to_string())),
+        Ok(_) => Err(bad(1, Bilingual::new("应为 JSON 对象", "expected a JSON object"))),
+        Err(error) => Err(bad(error.line(), malformed_json(&error))),
     }
 }

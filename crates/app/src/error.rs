@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tanmi_base::{Interface, Lang};
+use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_workspace::error::{create_workspace, list_nodes};
 use tanmi_workspace::model::WorkspaceId;
 
@@ -26,7 +26,7 @@ pub enum Error {
     /// The static embedding model that the user added cannot be used.
     Model {
         dir: PathBuf,
-        reason: String,
+        reason: Bilingual,
     },
     MemoryNotFound {
         id: String,
@@ -95,7 +95,7 @@ pub enum Error {
     BadFile {
         path: PathBuf,
         line: usize,
-        reason: String,
+        reason: Bilingual,
     },
 }
 
@@ -157,8 +157,8 @@ impl Error {
                 return format!("{}{}{}", path.display(), lang.pick("：", ": "), error.message(lang));
             }
             Error::Model { dir, reason } => (
-                format!("无法使用 {} 中的嵌入模型：{reason}", dir.display()),
-                format!("cannot use the embedding model in {}: {reason}", dir.display()),
+                format!("无法使用 {} 中的嵌入模型：{}", dir.display(), reason.zh),
+                format!("cannot use the embedding model in {}: {}", dir.display(), reason.en),
             ),
             Error::MemoryNotFound { id } => {
                 (format!("找不到记忆 {id:?}"), format!("memory {id:?} not found"))
@@ -226,8 +226,8 @@ impl Error {
                 // Line 0 stands for an unknown line.
                 let line = if *line == 0 { String::new() } else { format!(":{line}") };
                 (
-                    format!("无法解析 {}{line}：{reason}", path.display()),
-                    format!("cannot parse {}{line}: {reason}", path.display()),
+                    format!("无法解析 {}{line}：{}", path.display(), reason.zh),
+                    format!("cannot parse {}{line}: {}", path.display(), reason.en),
                 )
             }
         };

@@ -100,7 +100,8 @@ impl Trust {
             && let Err(error) = serde_json::from_slice::<TrustFile>(&bytes)
         {
             // A file with a typo is not overwritten: the recorded trust would be lost.
-            return Err(Error::BadFile { path, line: error.line(), reason: error.to_string() });
+            let reason = crate::config::malformed_json(&error);
+            return Err(Error::BadFile { path, line: error.line(), reason });
         }
         let mut file = self.load();
         change(&mut file);

@@ -39,6 +39,23 @@ impl Lang {
     }
 }
 
+/// A text in both languages, for a place where the reader's language is not known yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bilingual {
+    pub zh: String,
+    pub en: String,
+}
+
+impl Bilingual {
+    pub fn new(zh: impl Into<String>, en: impl Into<String>) -> Bilingual {
+        Bilingual { zh: zh.into(), en: en.into() }
+    }
+
+    pub fn pick(&self, lang: Lang) -> &str {
+        lang.pick(&self.zh, &self.en)
+    }
+}
+
 pub fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{323AF}')
 }

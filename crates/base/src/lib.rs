@@ -17,4 +17,4 @@ pub mod text;
 
 pub use clock::Millis;
 pub use interface::Interface;
-pub use lang::Lang;
+pub use lang::{Bilingual, Lang};

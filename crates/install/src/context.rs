@@ -24,10 +24,10 @@ pub struct Notice {
 }
 
 /// A text in Chinese and in English.
-pub type Bilingual = (&'static str, &'static str);
+pub type TextPair = (&'static str, &'static str);
 
-const SYMLINK: Bilingual = ("符号链接不会被读取", "symbolic links are not followed");
-const NOT_UTF8: Bilingual = ("不是 UTF-8 文本", "not UTF-8 text");
+const SYMLINK: TextPair = ("符号链接不会被读取", "symbolic links are not followed");
+const NOT_UTF8: TextPair = ("不是 UTF-8 文本", "not UTF-8 text");
 
 impl Notice {
     fn new(path: &Path, (zh, en): (impl Into<String>, impl Into<String>)) -> Notice {
@@ -45,7 +45,7 @@ impl Notice {
 }
 
 /// Returns the path of `rel` below `base`. Refuses paths that could lead out of `base`.
-fn inside(base: &Path, rel: &str) -> Result<PathBuf, Bilingual> {
+fn inside(base: &Path, rel: &str) -> Result<PathBuf, TextPair> {
     let mut path = base.to_owned();
     for part in Path::new(rel).components() {
         match part {

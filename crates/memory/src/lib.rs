@@ -24,8 +24,8 @@ pub enum Error {
     Io { path: PathBuf, source: io::Error },
     #[error("{path} is locked by another process", path = path.display())]
     Busy { path: PathBuf },
-    #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display())]
-    Model { dir: PathBuf, reason: String },
+    #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display(), reason = reason.en)]
+    Model { dir: PathBuf, reason: tanmi_base::Bilingual },
     #[error(transparent)]
     Index(#[from] tanmi_index::IndexError),
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use tanmi_base::{fs, hash};
+use tanmi_base::{Bilingual, fs, hash};
 
 use crate::{Error, Result};
 
@@ -39,19 +39,19 @@ impl Model {
 
     #[cfg(feature = "vectors")]
     fn open(dir: &Path, id: String) -> Result<Model> {
-        let bad = |reason: String| Error::Model { dir: dir.to_owned(), reason };
+        let bad = |reason: Bilingual| Error::Model { dir: dir.to_owned(), reason };
         let inner = model2vec_rs::model::StaticModel::from_pretrained(dir, None, Some(true), None)
-            .map_err(|error| bad(format!("{error:#}")))?;
+            .map_err(|error| bad(Bilingual::new(format!("{error:#}"), format!("{error:#}"))))?;
         let dimensions = inner.encode_single("x").len();
         if dimensions == 0 {
-            return Err(bad(String::from("it has no dimensions")));
+            return Err(bad(Bilingual::new("没有维度", "it has no dimensions")));
         }
         Ok(Model { inner, id, dimensions })
     }
 
     #[cfg(not(feature = "vectors"))]
     fn open(dir: &Path, _: String) -> Result<Model> {
-        let reason = String::from("this program was built without vectors");
+        let reason = Bilingual::new("此程序编译时未包含向量支持", "this program was built without vectors");
         Err(Error::Model { dir: dir.to_owned(), reason })
     }
 

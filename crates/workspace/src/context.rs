@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::codec::ParseError;
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops;
@@ -83,7 +84,7 @@ pub struct ChainNode {
     pub log: Vec<LogEntry>,
     /// Why the file cannot be read. The texts are empty then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub damage: Option<String>,
+    pub damage: Option<ParseError>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tanmi_base::{Lang, Millis};
+use tanmi_base::{Bilingual, Lang, Millis};
 
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
@@ -134,7 +134,7 @@ pub enum Error {
     Damaged {
         path: PathBuf,
         line: usize,
-        reason: String,
+        reason: Bilingual,
     },
     /// Another process holds the lock.
     Busy {

@@ -5,6 +5,7 @@
 use serde::Serialize;
 use tanmi_base::Millis;
 
+use crate::codec::ParseError;
 use crate::error::{Error, Result};
 use crate::model::*;
 
@@ -37,7 +38,7 @@ pub struct NodeBrief {
     pub position: SiblingPosition,
     /// Why the file cannot be read. The other fields have their last known values then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub damage: Option<String>,
+    pub damage: Option<ParseError>,
 }
 
 /// The sort key of a child among its siblings.

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
-use tanmi_base::{Interface, Lang};
+use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_workspace::model::WorkspaceId;
 
 use super::Error;
@@ -14,11 +14,15 @@ fn samples() -> Vec<Error> {
     let id = || String::from("f-1");
     let not_current = |by: &str| Error::NotCurrent { id: id(), by: by.to_owned() };
     let bad_value = |value: &str| Error::bad_value("confidence", value, String::from("0–1"));
-    let bad_file = |line| Error::BadFile { path: path(), line, reason: String::from("expected an object") };
+    let bad_file = |line| Error::BadFile {
+        path: path(),
+        line,
+        reason: Bilingual::new("应为 JSON 对象", "expected a JSON object"),
+    };
     let unknown_key = |near| Error::UnknownKey { key: String::from("memori"), near };
     vec![
         Error::Domain(tanmi_workspace::Error::Empty { field: "title" }),
-        Error::Model { dir: path(), reason: String::from("tokenizer.json is missing") },
+        Error::Model { dir: path(), reason: Bilingual::new("没有维度", "it has no dimensions") },
         Error::MemoryNotFound { id: id() },
         not_current(""),
         not_current("f-2"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tanmi_base::Lang;
 
 use super::item::{self, ContextItem};
-use super::{Bilingual, BuildManifest, NOT_UTF8, Notice, SYMLINK, inside};
+use super::{TextPair, BuildManifest, NOT_UTF8, Notice, SYMLINK, inside};
 
 /// The start of the first line. A digest of the built text follows, so that edits outside the marks are recognized.
 const HEADER: &str = "<!-- built by tanmi context build ";
@@ -254,7 +254,7 @@ fn write_intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
 
 /// Returns the text that a person wrote. That is the entire file if it was never built, otherwise the text between the
 /// marks. Fails if there is text elsewhere, which would be lost.
-fn read_hand_written(before: Option<&str>) -> Result<String, Bilingual> {
+fn read_hand_written(before: Option<&str>) -> Result<String, TextPair> {
     let Some(before) = before.filter(|before| !before.trim().is_empty()) else {
         return Ok(String::from("\n"));
     };

@@ -11,7 +11,7 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::{Lang, hash};
 use tanmi_event::CLAUDE_CODE;
 
-use super::{Bilingual, BuildManifest, Notice, SYMLINK, build, inside};
+use super::{TextPair, BuildManifest, Notice, SYMLINK, build, inside};
 use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
@@ -59,7 +59,7 @@ const FOLDERS: &[&str] = &[
 ];
 const RECORD: &str = ".claude/.tanmi.json";
 const MANIFEST: &str = ".tanmi/context.json";
-const CHANGED: Bilingual = ("用户已修改", "changed by the user");
+const CHANGED: TextPair = ("用户已修改", "changed by the user");
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -70,7 +70,7 @@ struct Record {
 }
 
 /// Checks that a user id can be part of a path. The error describes valid ids.
-pub fn check_user(id: &str) -> Result<(), Bilingual> {
+pub fn check_user(id: &str) -> Result<(), TextPair> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     if !id.is_empty() && id.len() <= 64 && id.chars().all(is_plain) {
         return Ok(());
@@ -138,7 +138,7 @@ struct WantedFile {
 }
 
 impl Provisioner<'_> {
-    fn problem(&mut self, path: &Path, reason: Bilingual) {
+    fn problem(&mut self, path: &Path, reason: TextPair) {
         self.report.problems.push(Notice::new(path, reason));
     }
 
@@ -146,7 +146,7 @@ impl Provisioner<'_> {
         self.report.problems.push(Notice::from_error(path, error));
     }
 
-    fn resolve(&self, rel: &str) -> Result<PathBuf, Bilingual> {
+    fn resolve(&self, rel: &str) -> Result<PathBuf, TextPair> {
         inside(&self.data, rel)
     }
 

@@ -17,12 +17,12 @@ pub struct CheckedArguments<'a> {
 pub struct ArgumentError {
     code: &'static str,
     field: String,
-    message: Bilingual,
-    hint: Option<Box<Bilingual>>,
+    message: TextPair,
+    hint: Option<Box<TextPair>>,
 }
 
 /// A text in Chinese and in English.
-type Bilingual = (String, String);
+type TextPair = (String, String);
 
 impl ArgumentError {
     fn new(field: &str, zh: String, en: String) -> ArgumentError {
@@ -34,7 +34,7 @@ impl ArgumentError {
     }
 
     pub fn to_json(&self, lang: Lang) -> Value {
-        let text = |(zh, en): &Bilingual| lang.pick(zh, en).clone();
+        let text = |(zh, en): &TextPair| lang.pick(zh, en).clone();
         let mut error = json!({"code": self.code, "message": text(&self.message), "field": self.field});
         if let Some(hint) = &self.hint {
             error["hint"] = json!(text(hint));
@@ -125,7 +125,7 @@ fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     ArgumentError { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
 }
 
-fn accepted_names(names: &[&str]) -> Bilingual {
+fn accepted_names(names: &[&str]) -> TextPair {
     let names = names.join(", ");
     (format!("可用：{names}"), format!("available: {names}"))
 }

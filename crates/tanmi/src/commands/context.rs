@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::raise_event::parse_platform;
-use tanmi_base::Lang;
 use tanmi_base::fs::{self, Durability};
+use tanmi_base::{Bilingual, Lang};
 use tanmi_install::context::{self, BuildManifest, Notice, ProvisionOptions, ProvisionReport};
 
 use super::{Context, Result};
@@ -59,8 +59,8 @@ fn build(context: &Context, check: bool) -> Result {
     let base = context.app.project();
     let lang = context.app.lang(None);
     let manifest =
-        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|notice| bad_file(&notice, lang))?;
-    let built = context::build(base, &manifest).map_err(|notice| bad_file(&notice, lang))?;
+        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|notice| bad_file(&notice))?;
+    let built = context::build(base, &manifest).map_err(|notice| bad_file(&notice))?;
     let is_current = built.is_current();
     if check && !is_current {
         context.failed.set(true);
@@ -79,8 +79,9 @@ fn build(context: &Context, check: bool) -> Result {
     Ok(())
 }
 
-fn bad_file(notice: &Notice, lang: Lang) -> Error {
-    Error::BadFile { path: notice.path.clone().into(), line: 0, reason: notice.reason(lang).to_owned() }
+fn bad_file(notice: &Notice) -> Error {
+    let reason = Bilingual::new(notice.reason(Lang::Zh), notice.reason(Lang::En));
+    Error::BadFile { path: notice.path.clone().into(), line: 0, reason }
 }
 
 fn provision(context: &Context, args: &ProvisionArgs) -> Result {
@@ -112,7 +113,7 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
     };
     // An invalid manifest is reported once, before any user is provisioned.
     if let Some(path) = &options.manifest {
-        BuildManifest::load(path).map_err(|notice| bad_file(&notice, lang))?;
+        BuildManifest::load(path).map_err(|notice| bad_file(&notice))?;
     }
     if let Some(extensions) = options.extensions.as_ref().filter(|dir| !dir.is_dir()) {
         let error =

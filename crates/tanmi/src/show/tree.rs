@@ -47,7 +47,7 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
             let _ = write!(
                 out,
                 " {}",
-                paint(out::RED, &format!("{} {damage}", lang.pick("文件损坏", "damaged")))
+                paint(out::RED, &format!("{} {}", lang.pick("文件损坏", "damaged"), damage.text(lang)))
             );
         }
         if focused {

@@ -2,18 +2,48 @@
 //!
 //! The modules `node` and `workspace` interpret the keys and sections.
 
+use serde::{Serialize, Serializer};
+use tanmi_base::{Bilingual, Lang};
+
 use super::scalar;
 
 /// Why and at which line a file cannot be parsed. The first line is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     pub line: usize,
-    pub reason: String,
+    pub reason: Bilingual,
 }
 
+/// Separates the two languages in the index.
+const LANGUAGE_SEPARATOR: char = '\u{1f}';
+
 impl ParseError {
-    pub fn new(line: usize, reason: impl Into<String>) -> ParseError {
-        ParseError { line, reason: reason.into() }
+    pub fn new(line: usize, zh: impl Into<String>, en: impl Into<String>) -> ParseError {
+        ParseError { line, reason: Bilingual::new(zh, en) }
+    }
+
+    /// Returns the line and the reason.
+    pub fn text(&self, lang: Lang) -> String {
+        format!("{}: {}", self.line, self.reason.pick(lang))
+    }
+
+    /// Returns the text that the index stores.
+    pub fn to_index_text(&self) -> String {
+        format!("{}{LANGUAGE_SEPARATOR}{}", self.text(Lang::En), self.reason.zh)
+    }
+
+    /// Reads the text that the index stores.
+    pub fn from_index_text(text: &str) -> ParseError {
+        let (line, reason) = text.split_once(": ").unwrap_or(("1", text));
+        let (en, zh) = reason.split_once(LANGUAGE_SEPARATOR).unwrap_or((reason, reason));
+        ParseError::new(line.parse().unwrap_or(1), zh, en)
+    }
+}
+
+/// JSON has the English text.
+impl Serialize for ParseError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text(Lang::En))
     }
 }
 
@@ -66,14 +96,14 @@ impl Document {
     pub fn parse(bytes: &[u8]) -> Result<Document, ParseError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let line = bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-            ParseError::new(line, "not valid UTF-8")
+            ParseError::new(line, "不是有效的 UTF-8", "not valid UTF-8")
         })?;
         let (has_bom, text) = match text.strip_prefix('\u{FEFF}') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
         if text.trim().is_empty() {
-            return Err(ParseError::new(1, "the file is empty"));
+            return Err(ParseError::new(1, "文件为空", "the file is empty"));
         }
         // Editors that write CRLF do so on every line. In other files a carriage return is content.
         let has_crlf = text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
@@ -81,7 +111,9 @@ impl Document {
         let text = normalized.as_str();
         let mut lines = text.split_inclusive('\n');
         if lines.next().map(str::trim_end) != Some("---") {
-            return Err(ParseError::new(1, "the front matter is missing; the first line must be ---"));
+            let zh = "缺少 front matter；第一行必须是 ---";
+            let en = "the front matter is missing; the first line must be ---";
+            return Err(ParseError::new(1, zh, en));
         }
         let mut doc = Document { has_bom, has_crlf, ..Document::default() };
         let mut number = 1;
@@ -95,7 +127,8 @@ impl Document {
             doc.push_front_line(line, number)?;
         }
         if !is_closed {
-            return Err(ParseError::new(number, "the front matter has no closing line ---"));
+            let (zh, en) = ("front matter 缺少结束行 ---", "the front matter has no closing line ---");
+            return Err(ParseError::new(number, zh, en));
         }
         // An unclosed bracket would swallow keys added after it.
         if let Some(open) = doc
@@ -106,6 +139,7 @@ impl Document {
         {
             return Err(ParseError::new(
                 open.line,
+                "括号没有闭合；以括号开头的文本要加引号",
                 "a bracket is not closed; put text that starts with a bracket in quotes",
             ));
         }
@@ -132,7 +166,7 @@ impl Document {
         let key = match line.split_once(':') {
             _ if is_filler => None,
             Some((key, rest)) if is_key(key, rest) => Some(key.trim().to_owned()),
-            _ => return Err(ParseError::new(number, "expected `key: value`")),
+            _ => return Err(ParseError::new(number, "应为 `key: value`", "expected `key: value`")),
         };
         self.front_matter.push(Entry { key, raw: line.to_owned(), line: number });
         Ok(())
@@ -220,6 +254,7 @@ impl Document {
             Ok(number) => Ok(Some(number)),
             Err(_) => Err(ParseError::new(
                 self.line_of(key),
+                format!("{key} 应为整数，而不是 {value:?}"),
                 format!("{key} must be a whole number, not {value:?}"),
             )),
         }
@@ -230,7 +265,9 @@ impl Document {
             None | Some("false" | "no") => Ok(false),
             Some("true" | "yes") => Ok(true),
             Some(other) => {
-                Err(ParseError::new(self.line_of(key), format!("{key} must be true or false, not {other:?}")))
+                let zh = format!("{key} 应为 true 或 false，而不是 {other:?}");
+                let en = format!("{key} must be true or false, not {other:?}");
+                Err(ParseError::new(self.line_of(key), zh, en))
             }
         }
     }

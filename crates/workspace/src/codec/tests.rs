@@ -167,8 +167,9 @@ fn damage_error_names_line_and_reason() {
         let error = Document::parse(text.as_bytes())
             .and_then(|doc| read_node(&doc, &NodeId::parse("node-a").unwrap()))
             .unwrap_err();
-        assert_eq!(error.line, *line, "{text:?}: {}", error.reason);
-        assert!(error.reason.contains(reason), "{text:?}: {}", error.reason);
+        assert!(error.reason.zh.chars().any(tanmi_base::lang::is_han), "{text:?}: {}", error.reason.zh);
+        assert_eq!(error.line, *line, "{text:?}: {}", error.reason.en);
+        assert!(error.reason.en.contains(reason), "{text:?}: {}", error.reason.en);
     }
     assert_eq!(Document::parse(b"---\na: \xff\n---\n").unwrap_err().line, 2);
 }

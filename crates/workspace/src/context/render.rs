@@ -72,7 +72,7 @@ fn chain_node(out: &mut String, node: &ChainNode, lang: Lang) {
     let isolated = if node.isolated { lang.pick("（隔离）", " (isolated)") } else { "" };
     let _ = writeln!(out, "{}{isolated}", node.id);
     if let Some(damage) = &node.damage {
-        let _ = writeln!(out, "{}{damage}", lang.pick("文件损坏：", "Damaged file: "));
+        let _ = writeln!(out, "{}{}", lang.pick("文件损坏：", "Damaged file: "), damage.text(lang));
     }
     paragraph(out, lang.pick("需求", "Requirement"), &node.requirement);
     paragraph(out, lang.pick("结论", "Conclusion"), node.conclusion.as_deref().unwrap_or_default());

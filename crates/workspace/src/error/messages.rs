@@ -129,8 +129,8 @@ impl Error {
                 "the content changed after you read it; nothing was written",
             ),
             Error::Damaged { path, line, reason } => (
-                format!("无法解析 {}:{line}：{reason}", path.display()),
-                format!("cannot parse {}:{line}: {reason}", path.display()),
+                format!("无法解析 {}:{line}：{}", path.display(), reason.zh),
+                format!("cannot parse {}:{line}: {}", path.display(), reason.en),
             ),
             Error::Busy { path } => (
                 format!("{} 被另一个进程锁定", path.display()),

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tanmi_base::{Interface, Lang, clock};
+use tanmi_base::{Bilingual, Interface, Lang, clock};
 
 use super::{Error, Unfinished};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
@@ -77,7 +77,7 @@ fn samples() -> Vec<Error> {
         },
         Error::ReferenceNotFound { target: String::from("docs/a.md") },
         Error::Outdated { version: String::from("v2"), current: Box::new(json!({})) },
-        Error::Damaged { path: path(), line: 3, reason: String::from("title is missing") },
+        Error::Damaged { path: path(), line: 3, reason: Bilingual::new("缺少 title", "title is missing") },
         Error::Busy { path: path() },
         Error::Contended { path: String::from("/project/file") },
         Error::Index(index_error()),

@@ -12,7 +12,7 @@ use tanmi_base::fs::{self, Durability, FileSig};
 use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::paths::STORE_DIR;
-use tanmi_base::{Millis, clock};
+use tanmi_base::{Bilingual, Millis, clock};
 use tanmi_index::{NodeIndex, OpenOutcome};
 
 use super::{Access, Store, Tx, WorkspaceEntry};
@@ -232,7 +232,10 @@ impl FileStore {
 
 /// Fails if there is a symbolic link. A store has none, but a cloned repository can contain one that points anywhere.
 fn refuse_link(link: Option<PathBuf>) -> Result<()> {
-    let reason = String::from("a symbolic link in the place of a folder of the store; remove it");
+    let reason = Bilingual::new(
+        "存储的文件夹是一个符号链接；请删除该链接",
+        "a folder of the store is a symbolic link; remove the link",
+    );
     link.map_or(Ok(()), |path| Err(Error::Damaged { path, line: 1, reason }))
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use tanmi_base::{Lang, Millis};
+use tanmi_base::{Bilingual, Lang, Millis};
 
 use super::{FileStore, Scan, scan};
+use crate::codec::ParseError;
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{self, OpContext};
@@ -37,7 +38,7 @@ pub enum Fix {
 #[derive(Debug)]
 pub enum StoreFlaw {
     Unreadable {
-        reason: String,
+        reason: Bilingual,
     },
     Orphan {
         parent: String,
@@ -83,7 +84,7 @@ impl StoreFlaw {
     pub fn message(&self, lang: Lang) -> String {
         let (zh, en) = match self {
             StoreFlaw::Unreadable { reason } => {
-                (format!("无法解析：{reason}"), format!("cannot parse: {reason}"))
+                (format!("无法解析：{}", reason.zh), format!("cannot parse: {}", reason.en))
             }
             StoreFlaw::Orphan { parent } => {
                 (format!("父节点 {parent} 不存在"), format!("parent node {parent} does not exist"))
@@ -155,10 +156,10 @@ impl FileStore {
         report.nodes = tx.total()?.total();
         for row in tx.index()?.damaged()? {
             let damage = row.damage.unwrap_or_default();
-            let (line, reason) = damage.split_once(": ").unwrap_or(("1", &damage));
+            let ParseError { line, reason } = ParseError::from_index_text(&damage);
             let Ok(node) = NodeId::parse(&row.id) else { continue };
-            let flaw = StoreFlaw::Unreadable { reason: reason.to_owned() };
-            report.push(layout.node_md(&node), line.parse().ok(), flaw, Fix::ByHand);
+            let flaw = StoreFlaw::Unreadable { reason };
+            report.push(layout.node_md(&node), Some(line), flaw, Fix::ByHand);
         }
         for row in tx.index()?.orphans()?.into_iter().filter(|row| row.damage.is_none()) {
             let Ok(node) = NodeId::parse(&row.id) else { continue };

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use tanmi_base::Millis;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::ExpectedFile;
+use tanmi_base::{Bilingual, Lang, Millis};
 use tanmi_index::{NodeIndex, NodeRow};
 
 use super::layout::Layout;
@@ -136,11 +136,7 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
                 isolated: true,
                 ..NodeRow::default()
             };
-            NodeRow {
-                sig,
-                damage: Some(format!("{}: {}", error.line, error.reason)),
-                ..old_row.unwrap_or_else(unknown)
-            }
+            NodeRow { sig, damage: Some(error.to_index_text()), ..old_row.unwrap_or_else(unknown) }
         }
     };
     index.put(&row)?;
@@ -169,16 +165,17 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Da
     let read = match std::fs::symlink_metadata(&path) {
         Err(error) if fs::is_absent(&error) => return Ok(None),
         _ if fs::is_link(&layout.node_dir(id)) || !is_file(&path) => {
-            Err(String::from("not a regular file in a folder of its own"))
+            Err(Bilingual::new("不是独立文件夹中的普通文件", "not a regular file in a folder of its own"))
         }
-        _ => read_with_sig(&path).map_err(|error| error.to_string()),
+        _ => read_with_sig(&path)
+            .map_err(|error| Bilingual::new(error.message(Lang::Zh), error.message(Lang::En))),
     };
     let (bytes, sig) = match read {
         Ok(Some(read)) => read,
         Ok(None) => return Ok(None),
         Err(reason) => {
             let sig = sig_of(layout, id).unwrap_or_default();
-            return Ok(Some(Err((ParseError::new(1, reason), sig))));
+            return Ok(Some(Err((ParseError { line: 1, reason }, sig))));
         }
     };
     let parsed = Document::parse(&bytes).and_then(|doc| Ok((codec::read_node(&doc, id)?, doc)));
@@ -248,7 +245,7 @@ pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
         has_problem: row.has_problem,
         updated_at: row.updated_at,
         status_changed_at: row.status_changed_at,
-        damage: row.damage,
+        damage: row.damage.as_deref().map(ParseError::from_index_text),
     })
 }
 

@@ -4,9 +4,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use tanmi_base::Millis;
 use tanmi_base::journal::{Applied, Change, CommitError, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
+use tanmi_base::{Bilingual, Millis};
 use tanmi_index::{NodeIndex, RowPosition};
 
 use super::layout::Layout;
@@ -86,7 +86,7 @@ impl<'a> FileTx<'a> {
         }
         let path = self.layout.workspace_md();
         let Some((bytes, sig)) = scan::read_with_sig(&path)? else {
-            let reason = String::from("the file is missing");
+            let reason = Bilingual::new("文件不存在", "the file is missing");
             return Err(Error::Damaged { path, line: 1, reason });
         };
         let parsed =
