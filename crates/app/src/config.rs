@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::lock::Lock;
-use tanmi_base::paths::PROJECT_DIR;
+use tanmi_base::paths::CONFIG_DIR;
 use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::context::ContextLimits;
 
@@ -276,7 +276,7 @@ fn home_file(home: &Path) -> PathBuf {
 }
 
 fn project_file(project: &Path) -> PathBuf {
-    project.join(PROJECT_DIR).join("config.json")
+    project.join(CONFIG_DIR).join("config.json")
 }
 
 /// Returns every setting with its value and source, and the errors in the files.

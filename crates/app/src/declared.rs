@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
-use tanmi_base::paths::{self, PROJECT_DIR};
+use tanmi_base::paths::{self, CONFIG_DIR};
 use tanmi_engine::escape_tags;
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
 
@@ -142,8 +142,8 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     let mut out = Declaration::default();
     // A lookup from outside a container must not use the declarations of this machine.
     let is_local = lookup.mount.is_none();
-    let user = lookup.user.filter(|_| is_local).map(|user| user.join(PROJECT_DIR));
-    let project = lookup.project.filter(|_| is_local).map(|project| project.join(PROJECT_DIR));
+    let user = lookup.user.filter(|_| is_local).map(|user| user.join(CONFIG_DIR));
+    let project = lookup.project.filter(|_| is_local).map(|project| project.join(CONFIG_DIR));
     // If the home folder is also the project, the declaration counts as that of the user.
     let project = project.filter(|project| Some(project) != user.as_ref());
     for (declared_by, dir, base) in
@@ -157,7 +157,7 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     if let Some(path) = lookup.container {
         // Paths are relative to the parent of `.tanmi`, as in other manifests, or else to the folder of the file.
         let dir = path.parent().unwrap_or(Path::new("/"));
-        let base = if dir.ends_with(PROJECT_DIR) { dir.parent().unwrap_or(dir) } else { dir };
+        let base = if dir.ends_with(CONFIG_DIR) { dir.parent().unwrap_or(dir) } else { dir };
         add_manifest(lookup, DeclaredBy::Container, path, base, &mut out);
     }
     // A file is included once. One that is excluded here may still be included by a later declaration.
@@ -239,7 +239,7 @@ fn add_subagent_files(
             let (path, inclusion) = inclusion(lookup, declared_by, path, base, None);
             out.files.push(DeclaredEntry {
                 declared_by,
-                name: format!("{PROJECT_DIR}/{name}"),
+                name: format!("{CONFIG_DIR}/{name}"),
                 path,
                 inclusion,
             });
@@ -361,7 +361,7 @@ impl crate::App {
         let event = Event { source: Source::Hook, platform, kind, session, payload };
         let mut caller = self.caller();
         // Inside its container, the environment names the manifest in this folder.
-        let mounted = folder.map(|folder| folder.join(PROJECT_DIR).join(FILE));
+        let mounted = folder.map(|folder| folder.join(CONFIG_DIR).join(FILE));
         caller.context = mounted.as_deref().or(caller.context);
         caller.mount = mount;
         let declaration = find(&pipeline::lookup(&caller, &event, Some(project)));

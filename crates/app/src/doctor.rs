@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
+use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, Millis, fs};
 use tanmi_session::{Bindings, States, pause};
 use tanmi_workspace::store::Fix;
@@ -198,8 +198,8 @@ impl Doctor<'_> {
             let count = all.len();
             self.report_fine(
                 "bindings",
-                format!("绑定：没有问题（会话：{count}）"),
-                format!("bindings: no problems (sessions: {count})"),
+                format!("绑定：没有损坏（会话：{count}）"),
+                format!("bindings: no damage (sessions: {count})"),
             );
         }
         Ok(())
@@ -306,8 +306,8 @@ impl Doctor<'_> {
                 let nodes = report.nodes;
                 self.report_fine(
                     "workspaces",
-                    format!("工作区 {id}：没有问题（节点：{nodes}）"),
-                    format!("workspace {id}: no problems (nodes: {nodes})"),
+                    format!("工作区 {id}：没有损坏（节点：{nodes}）"),
+                    format!("workspace {id}: no damage (nodes: {nodes})"),
                 );
             }
         }
@@ -369,8 +369,8 @@ impl Doctor<'_> {
             let (facts, summaries) = (stats.facts, stats.summaries);
             self.report_fine(
                 "memory",
-                format!("记忆：没有问题（事实：{facts}，摘要：{summaries}）"),
-                format!("memory: no problems (facts: {facts}, summaries: {summaries})"),
+                format!("记忆：没有损坏（事实：{facts}，摘要：{summaries}）"),
+                format!("memory: no damage (facts: {facts}, summaries: {summaries})"),
             );
         }
         Ok(())
@@ -380,7 +380,7 @@ impl Doctor<'_> {
         let (project, trust) = (self.app.project(), Trust::new(self.app.home()));
         let memory = self.app.memory_folder();
         let has_declarations =
-            [declared::FILE, "subagents"].iter().any(|name| project.join(PROJECT_DIR).join(name).exists());
+            [declared::FILE, "subagents"].iter().any(|name| project.join(CONFIG_DIR).join(name).exists());
         let has_untrusted_memory = memory.exists() && !trust.has_project(memory.dir());
         if !trust.has_project(project) && (has_declarations || has_untrusted_memory) {
             let (zh, en) = (

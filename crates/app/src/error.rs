@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
-use tanmi_workspace::error::{create_workspace, list_nodes};
+use tanmi_workspace::error::{create_workspace_hint, list_nodes_hint};
 use tanmi_workspace::model::WorkspaceId;
 
 #[cfg(test)]
@@ -284,11 +284,11 @@ impl Error {
                 texts("至少修改一个字段", "change at least one field"),
             ),
             Error::NoWorkspace { .. } => {
-                let (create_zh, create_en) = create_workspace(interface);
+                let (create_zh, create_en) = create_workspace_hint(interface);
                 let (zh, en) = interface.pick(
                     texts(
-                        "，或用 `--workspace` 指定一个（见 `tanmi workspace list`）",
-                        ", or select one with `--workspace` (see `tanmi workspace list`)",
+                        "；`tanmi workspace list --all` 列出其他项目的工作区",
+                        "; `tanmi workspace list --all` lists the workspaces of other projects",
                     ),
                     texts(
                         "，或用 `workspaceId` 指定一个（见 `workspace_list`）",
@@ -336,7 +336,7 @@ impl Error {
                 }
             },
             Error::NoFocus { .. } => {
-                let (list_zh, list_en) = list_nodes(interface);
+                let (list_zh, list_en) = list_nodes_hint(interface);
                 let (zh, en) = interface.pick(
                     texts(
                         "用 `--node` 指定节点，或先开始一个；",

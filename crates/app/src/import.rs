@@ -38,7 +38,8 @@ pub fn sessions(home: &Path, project: &Path, now: Millis) -> usize {
     for (session, old) in file.bindings {
         // A malformed binding does not affect the others.
         let Ok(old) = serde_json::from_value::<OldBinding>(old) else { continue };
-        let is_known = !matches!(bindings.find(&session), Ok(None)) || states.read(&session).unbound;
+        let is_known =
+            !matches!(bindings.find(&session), Ok(None)) || states.read(&session).was_unbound_by_user;
         let is_valid = WorkspaceId::parse(&old.workspace_id).is_ok();
         if is_known || !is_valid {
             continue;

@@ -60,7 +60,7 @@ impl Totals {
 impl App {
     pub fn ledger(&self, filter: &LedgerFilter) -> Result<LedgerView> {
         if let Some(event) = &filter.event {
-            crate::rules::event_kind(event)?;
+            crate::rules::parse_event_kind(event)?;
         }
         for (key, day) in [("since", &filter.since), ("until", &filter.until)] {
             if let Some(day) = day.as_deref().filter(|day| !is_day(day)) {

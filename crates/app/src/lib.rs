@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::Source;
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::ops::{OpContext, RulesCheck};
+use tanmi_workspace::ops::{OpContext, RulesHashCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
 
 pub mod config;
@@ -49,8 +49,8 @@ pub struct Env {
     pub locale: Lang,
     pub clock: fn() -> Millis,
     /// Whether a call must pass the current `rulesHash`. Agents must; for people it is optional.
-    pub strict_rules: bool,
-    /// The home folder of the user, which contains their global rules.
+    pub requires_rules_hash: bool,
+    /// The home folder of the user, which contains `.tanmi/rules.json`.
     pub user: Option<PathBuf>,
     /// The source of the events that are raised here.
     pub source: Source,
@@ -133,8 +133,12 @@ impl App {
         }
     }
 
-    fn rules_hash_check(&self, given: Option<String>) -> RulesCheck {
-        if self.env.strict_rules { RulesCheck::Required(given) } else { RulesCheck::IfGiven(given) }
+    fn rules_hash_check(&self, given: Option<String>) -> RulesHashCheck {
+        if self.env.requires_rules_hash {
+            RulesHashCheck::Required(given)
+        } else {
+            RulesHashCheck::IfGiven(given)
+        }
     }
 
     /// Returns the store of a project. Each store is opened once.
@@ -162,7 +166,7 @@ impl App {
         let store = self.store(&self.project);
         let bound = if id.is_none() { self.env_session_binding() } else { None };
         let Some(raw) = id.or(bound.as_ref().map(|bound| bound.workspace_id.as_str())) else {
-            return self.only_active();
+            return self.find_only_active();
         };
         let id = WorkspaceId::parse(raw)?;
         if store.exists(&id) {
@@ -191,7 +195,8 @@ impl App {
         })
     }
 
-    /// Returns the focus of the session of this shell, if it is bound to `workspace`.
+    /// Returns the focus of the session of this shell, if it is bound to `workspace`. Without a focus of its own, the
+    /// session has the focus of the workspace.
     pub fn env_session_focus(&self, workspace: &WorkspaceId) -> Option<NodeId> {
         let bound = self.env_session_binding().filter(|bound| bound.workspace_id == workspace.as_str())?;
         NodeId::parse(bound.focused_node_id.as_deref()?).ok()
@@ -204,7 +209,7 @@ impl App {
         self.binding_of(session).ok().flatten().filter(|bound| bound.project == self.project)
     }
 
-    pub(crate) fn only_active(&self) -> Result<WorkspaceRef> {
+    pub(crate) fn find_only_active(&self) -> Result<WorkspaceRef> {
         let store = self.store(&self.project);
         let mut active = active_workspaces(&store)?;
         match active.len() {
@@ -254,18 +259,18 @@ impl App {
         Ok(store::view(ws.store.as_ref(), &ws.id, self.now(), work)?)
     }
 
-    /// Writes [`App::notices`] to the log in the home store. For a server, which cannot show them to a user.
+    /// Writes [`App::take_notices`] to the log in the home store. For a server, which cannot show them to a user.
     pub fn log_notices(&self) {
-        for notice in self.notices(Lang::En) {
+        for notice in self.take_notices(Lang::En) {
             pipeline::write_log(self.home(), self.now(), &notice);
         }
     }
 
-    /// Returns messages about kept copies and damaged journals that recovery found while this program ran. The user
-    /// should see them.
-    pub fn notices(&self, lang: Lang) -> Vec<String> {
+    /// Takes the messages about kept copies and damaged journals that recovery produced since the last call. The caller
+    /// shows them to the user.
+    pub fn take_notices(&self, lang: Lang) -> Vec<String> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut notices = Vec::new();
+        let mut take_notices = Vec::new();
         for store in stores.values() {
             for (id, recovery) in store.take_recoveries() {
                 for (path, kept_copy) in recovery.kept {
@@ -277,7 +282,7 @@ impl App {
                         "{id}: {path} was edited by hand and was not overwritten; the version of Tanmi is kept in {}",
                         kept_copy.display()
                     );
-                    notices.push(lang.pick(zh, en));
+                    take_notices.push(lang.pick(zh, en));
                 }
                 if let Some(kept_copy) = recovery.damaged {
                     let zh = format!("{id}：重做日志已损坏；无法读取的部分保留在 {}", kept_copy.display());
@@ -285,11 +290,11 @@ impl App {
                         "{id}: the journal was damaged; the unreadable part is kept in {}",
                         kept_copy.display()
                     );
-                    notices.push(lang.pick(zh, en));
+                    take_notices.push(lang.pick(zh, en));
                 }
             }
         }
-        notices
+        take_notices
     }
 }
 

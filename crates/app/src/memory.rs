@@ -45,7 +45,8 @@ pub struct NewSummary {
 #[serde(rename_all = "camelCase")]
 pub struct SaveResult {
     pub id: String,
-    /// Whether a memory with the same content existed, so that nothing was stored.
+    /// Whether a fact with the same content existed. No new fact was stored; the facts in `supersedes` are superseded
+    /// by the existing one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub duplicate: bool,
     /// Kinds of secrets that were masked before the text was written.
@@ -63,7 +64,7 @@ pub struct Memory {
     pub content: String,
     /// W, B or O for a fact, S for a summary, T for a turn.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub letter: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The file that contains it.
@@ -96,7 +97,7 @@ impl Memory {
         Memory {
             id: row.id.clone(),
             content: row.content.clone(),
-            kind: row.letter.clone(),
+            letter: row.letter.clone(),
             score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
             source: row.file.clone(),
             timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
@@ -126,6 +127,7 @@ pub struct MemoryQuery {
     pub session: Option<String>,
     pub since: Option<String>,
     pub until: Option<String>,
+    /// Whether hidden memories are included.
     pub all: bool,
     pub limit: usize,
     pub skip: usize,
@@ -165,7 +167,7 @@ impl App {
         Ok(folder)
     }
 
-    /// Returns an up-to-date index. If it cannot be opened or written, builds one in memory.
+    /// Returns an up-to-date index. If it cannot be opened or written, builds a temporary one in RAM.
     fn memory_index(
         &self,
         folder: &Folder,
@@ -174,7 +176,7 @@ impl App {
         let files = self.memory_files(folder)?;
         let mut progress = progress;
         for _ in 0..2 {
-            if !folder.is_sound() {
+            if !folder.has_only_regular_files() {
                 break;
             }
             let Ok(index) = MemoryIndex::open(&folder.index()) else { break };
@@ -212,9 +214,9 @@ impl App {
                 return Err(Error::NotCurrent { id: old.id, by: old.replaced_by });
             }
         }
-        let content_hash =
+        let duplicates =
             index.find_same_content(record::content_hash(&content)).map_err(tanmi_memory::Error::from)?;
-        if let Some(known) = content_hash.iter().find(|known| !new.supersedes.contains(&known.id)) {
+        if let Some(known) = duplicates.iter().find(|known| !new.supersedes.contains(&known.id)) {
             // The facts to supersede are superseded by the existing fact instead.
             let lines: Vec<String> = new
                 .supersedes
@@ -227,7 +229,7 @@ impl App {
             }
             return Ok(SaveResult { id: known.id.clone(), duplicate: true, masked, similar: Vec::new() });
         }
-        let session = self.session_from_env(new.session.as_deref()).unwrap_or_default();
+        let session = self.explicit_or_env_session(new.session.as_deref()).unwrap_or_default();
         let fact = Fact {
             id: id::fresh("fact", self.now()),
             memory_type,
@@ -245,7 +247,7 @@ impl App {
             folder.latest_daily(self.now())
         };
         folder.append(&lock, &path, &fact.to_line(), AppendSync::Yes)?;
-        let similar = self.similar(&index, &fact, &new.supersedes);
+        let similar = self.find_similar(&index, &fact, &new.supersedes);
         // Makes the fact searchable at once. Errors are ignored: the fact is saved, and the next search indexes it.
         let _ = sync::sync(&index, &self.memory_files(&folder)?, None, |_, _| {});
         self.update_session_state(&session, |state| state.saved_facts = state.saved_facts.saturating_add(1));
@@ -269,7 +271,7 @@ impl App {
         }
     }
 
-    fn similar(&self, index: &MemoryIndex, fact: &Fact, supersedes: &[String]) -> Vec<Memory> {
+    fn find_similar(&self, index: &MemoryIndex, fact: &Fact, supersedes: &[String]) -> Vec<Memory> {
         let filter = MemoryFilter::default();
         let hits = search::search(index, &fact.content, &filter, 5, self.now()).unwrap_or_default();
         let near = hits.into_iter().filter(|hit| {
@@ -281,7 +283,7 @@ impl App {
         near.take(3).map(|hit| Memory::of(&hit.row, Some(hit.score))).collect()
     }
 
-    pub fn memory_summary(&self, new: NewSummary) -> Result<SaveResult> {
+    pub fn memory_save_summary(&self, new: NewSummary) -> Result<SaveResult> {
         let limit = self.config().memory_max_bytes;
         check_text("topic", &new.topic, 500)?;
         check_text("summary", &new.summary, limit)?;
@@ -293,7 +295,7 @@ impl App {
             masked.extend(found);
             text.into_owned()
         };
-        let session = self.session_from_env(new.session.as_deref()).unwrap_or_default();
+        let session = self.explicit_or_env_session(new.session.as_deref()).unwrap_or_default();
         let summary = Summary {
             id: id::fresh("sum", self.now()),
             topic: clean(&new.topic),
@@ -463,7 +465,7 @@ fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
     found.ok_or_else(|| Error::MemoryNotFound { id: text::fit(id, 80) })
 }
 
-/// Returns the folder name of a project in the home store.
+/// Returns the name of the project's folder below `transcripts/` in the home store.
 pub(crate) fn project_key(project: &Path) -> String {
     let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned()

@@ -2,12 +2,12 @@
 //!
 //! Hooks enter it directly from the binary; tools, the command line and the page enter it through [`crate::App`].
 //!
-//! Invariant: an error never reaches the agent; it is written to the log, and the decision is made without the failed
-//! part.
+//! Invariant: an error never stops the pipeline; it is written to the log, and the decision is made without the failed
+//! part. The agent learns of only one error: the bound workspace is gone or cannot be read (rule `binding-lost`).
 //!
 //! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared context
 //! and session files are read, and only the session state is locked. A session start and a session end also read
-//! and write memory. Folders are scanned only at a session end, which has its own time limit.
+//! and write memory. Folders are scanned only for a binding hint and at a session end, which has its own time limit.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -39,21 +39,22 @@ pub use state::mark_seen;
 /// The environment of one run of the pipeline.
 pub struct Caller<'a> {
     pub home: &'a Path,
-    /// The home folder of the user, which contains their global rules.
+    /// The home folder of the user, which contains `.tanmi/rules.json`.
     pub user: Option<&'a Path>,
     pub now: Millis,
     pub locale: Lang,
     pub client: Option<ClientProcess>,
     /// The `context.json` of the machine or container, named by the environment.
     pub context: Option<&'a Path>,
-    /// The folder of a user seen from outside its container, and its path inside the container.
+    /// For a look from the host into a container: the user's folder on the host, and the path where the container mounts
+    /// it.
     pub mount: Option<(&'a Path, &'a str)>,
     /// The platform named by the installed hook command. It can differ from the client that runs the hook.
     pub via: &'a str,
     pub started: Instant,
     /// Whether the environment disables injection.
     pub disabled: bool,
-    /// Whether the caller reads the output of a command, so that suggestions are commands as well.
+    /// Whether injected texts suggest commands instead of tool calls, because a command prints them.
     pub has_commands: bool,
 }
 
@@ -85,8 +86,8 @@ pub fn handle(caller: &Caller<'_>, event: &Event) -> Decision {
     let decided = states.update(&event.session, |state| respond(caller, event, &states, state));
     // A subagent runs in the client process of its session, so its events must not change the session of that
     // process.
-    let is_session = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
-    if let Some(client) = caller.client.as_ref().filter(|_| is_session) {
+    let can_register_client = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
+    if let Some(client) = caller.client.as_ref().filter(|_| can_register_client) {
         let _ = states.register(client, &event.session);
     }
     // If the state cannot be written, the decision is still made; only the record of it is lost.
@@ -104,7 +105,7 @@ pub fn is_silenced(caller: &Caller<'_>) -> bool {
 /// Decides and records. Runs under the lock of the session state, so that concurrent hooks do not overwrite each
 /// other's records.
 fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut SessionState) -> Decision {
-    if !state::claim(state, event, caller) {
+    if !state::try_begin_event(state, event, caller) {
         return Decision::default();
     }
     let bindings = Bindings::new(caller.home);
@@ -113,7 +114,13 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     let (binding, previous) = binding_for(caller, event, &bindings, states);
     if let (Some(previous), Some(binding)) = (previous, &binding) {
         if let Err(error) = bindings.bind(&event.session, binding) {
-            log_line(caller, &format!("session {}: not bound any more: {error}", event.session));
+            log_line(
+                caller,
+                &format!(
+                    "session {}: cannot take over the binding of the previous session: {error}",
+                    event.session
+                ),
+            );
         }
         state.last_injected = previous.last_injected;
     }
@@ -121,7 +128,7 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     let mut loaded = load(caller, event, state, binding.as_ref());
     let mut warnings = std::mem::take(&mut loaded.warnings);
     if is_damaged {
-        warnings.push(String::from("session-bindings.json could not be read and was set aside"));
+        warnings.push(String::from("session-bindings.json could not be read and was moved aside"));
     }
     let mut decision = run(event, &loaded, &mut warnings);
     // Workspaces are looked up only for a binding hint, because that reads more files.
@@ -252,7 +259,7 @@ fn load(
     let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut warnings);
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let Some(binding) = binding.filter(|_| is_lost) {
-        warnings.push(format!("workspace {}: gone, or it cannot be read", binding.workspace_id));
+        warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
         facts.session.lost_workspace = Some(binding.workspace_id.clone());
     }
     DecisionInput { facts, rules: rules::flatten(&files), config, files, project, warnings }

@@ -103,7 +103,7 @@ impl App {
     /// Raises an event that was reported over HTTP. Returns the decision and its text, which count as injected.
     pub fn raise_event(&self, request: EventRequest) -> Result<Value> {
         tanmi_session::check_session(&request.session)?;
-        let kind = crate::rules::event_kind(&request.event)?;
+        let kind = crate::rules::parse_event_kind(&request.event)?;
         let platform = match request.platform.as_deref() {
             None => self.platform_of(&request.session),
             Some(word) => parse_platform("platform", word)?,

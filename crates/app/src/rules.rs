@@ -120,7 +120,7 @@ pub struct ExplainRequest {
 pub struct PendingRules {
     pub path: String,
     pub hash: String,
-    /// Each rule as `id: content`.
+    /// One line per rule: `id: content [if condition] [stopPropagation]`.
     pub rules: Vec<String>,
     #[serde(skip)]
     bytes: Vec<u8>,
@@ -131,7 +131,7 @@ pub struct PendingRules {
 pub struct TrustView {
     pub project: String,
     pub trusted: bool,
-    /// Files that are not trusted, or were not before this call.
+    /// The files that this call asked the user to trust.
     pub rules: Vec<PendingRules>,
     /// Whether the call changed anything.
     pub done: bool,
@@ -161,7 +161,7 @@ impl App {
 
     pub fn rules_list(&self, filter: &RuleFilter) -> Result<RuleLines> {
         let lang = self.lang(None);
-        let event = filter.event.as_deref().map(event_kind).transpose()?;
+        let event = filter.event.as_deref().map(parse_event_kind).transpose()?;
         if let Some(source) = filter.source.as_deref().filter(|source| !SOURCES.contains(source)) {
             let expected = SOURCES.join(" | ");
             return Err(Error::BadValue { key: "source", value: source.to_owned(), expected });
@@ -209,7 +209,7 @@ impl App {
         }
     }
 
-    /// Checks the given rules file, or all files of this project and the user.
+    /// Checks the given rules file, or all rules files of the user, this project and its workspaces.
     pub fn rules_check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
         let lang = self.lang(None);
         match file {
@@ -220,7 +220,7 @@ impl App {
 
     /// Returns the event of a request, as a hook would report it.
     pub fn event_to_explain(&self, request: ExplainRequest) -> Result<Event> {
-        let kind = event_kind(request.event.as_deref().unwrap_or("prompt_submit"))?;
+        let kind = parse_event_kind(request.event.as_deref().unwrap_or("prompt_submit"))?;
         let start = parse_start_source(kind, request.start.as_deref())?;
         let platform = request.platform.unwrap_or_else(|| self.platform_of(&request.session));
         let mut payload = Payload {
@@ -286,7 +286,7 @@ impl App {
         Ok(())
     }
 
-    pub fn is_trusted(&self) -> bool {
+    pub fn is_project_trusted(&self) -> bool {
         Trust::new(self.home()).has_project(self.project())
     }
 
@@ -312,7 +312,7 @@ pub(crate) fn parse_start_source(kind: EventKind, word: Option<&str>) -> Result<
     Ok((kind == EventKind::SessionStart).then_some(start))
 }
 
-pub(crate) fn event_kind(word: &str) -> Result<EventKind> {
+pub(crate) fn parse_event_kind(word: &str) -> Result<EventKind> {
     EventKind::from_word(word).ok_or_else(|| {
         let words: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
         Error::BadValue { key: "event", value: word.to_owned(), expected: words.join(" | ") }
@@ -335,7 +335,7 @@ fn read_pending(file: &RuleFile) -> Option<PendingRules> {
     })
 }
 
-/// Returns a line that shows a rule to the user before they trust it: its text, its condition and what else it does.
+/// Returns the line that shows a rule to the user before they trust it.
 fn describe_rule(rule: &CustomRule) -> String {
     let mut line = format!("{}: {}", rule.id, rule.content);
     if let Some(condition) = &rule.condition {
@@ -412,13 +412,16 @@ fn describe_verdict(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
         Verdict::Disabled => plain("off", "已停用", "disabled"),
         Verdict::Untrusted => plain(
             "untrusted",
-            "规则文件未被信任；运行 tanmi rules trust",
-            "the rules file is not trusted; run tanmi rules trust",
+            "规则文件未受信任；在终端运行 `tanmi rules trust`",
+            "the rules file is not trusted; run `tanmi rules trust` in a terminal",
         ),
         Verdict::Shadowed { by } => {
             let by = by.as_str();
-            let zh = format!("被 id 相同的规则（{by}）覆盖");
-            ("shadowed", lang.pick(zh, format!("overridden by the {by} rule with the same id")))
+            let zh = format!("被 {by} 规则文件中 id 相同的规则覆盖");
+            (
+                "shadowed",
+                lang.pick(zh, format!("overridden by the rule with the same id in the {by} rules file")),
+            )
         }
         Verdict::Stopped { by } => {
             let (zh, en) = (format!("规则 {by} 终止了后续规则"), format!("stopped by rule {by}"));

@@ -78,7 +78,7 @@ impl App {
     }
 
     /// Returns the given session or the one of the environment. A command in a terminal of the user has no session.
-    pub fn session_from_env(&self, explicit: Option<&str>) -> Option<String> {
+    pub fn explicit_or_env_session(&self, explicit: Option<&str>) -> Option<String> {
         explicit.map(str::to_owned).or_else(|| self.env.session.clone())
     }
 
@@ -102,7 +102,8 @@ impl App {
         }
     }
 
-    /// Returns the binding of a session, if its workspace exists and is active.
+    /// Returns the binding of a session, if its workspace exists and is active. Without a focus of its own, the session has
+    /// the focus of the workspace.
     pub fn binding_of(&self, session: &str) -> Result<Option<SessionBinding>> {
         let Some(binding) = Bindings::new(self.home()).find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
@@ -128,7 +129,7 @@ impl App {
         let node = node.map(NodeId::parse).transpose()?;
         let ws = match workspace {
             Some(_) => self.locate(workspace)?,
-            None => self.only_active()?,
+            None => self.find_only_active()?,
         };
         let (name, language_sample) = self.view(&ws, |tx| {
             let workspace = tx.workspace()?;
@@ -154,7 +155,7 @@ impl App {
         bindings.bind(session, &binding)?;
         // The context of the new workspace has not been injected yet.
         States::new(self.home()).update(session, |state| {
-            (state.seen_context, state.unbound, state.alive_at) = (None, false, self.now());
+            (state.seen_context, state.was_unbound_by_user, state.alive_at) = (None, false, self.now());
             state.hooks.clear();
         })?;
         self.prune_bindings(&bindings)?;
@@ -187,7 +188,7 @@ impl App {
         let removed = Bindings::new(self.home()).unbind(session)?;
         if removed.is_some() {
             States::new(self.home())
-                .update(session, |state| (state.seen_context, state.unbound) = (None, true))?;
+                .update(session, |state| (state.seen_context, state.was_unbound_by_user) = (None, true))?;
         }
         let message = unbind_message(self.lang(None), removed.is_some()).to_owned();
         Ok(UnbindResult { success: true, message, session_id: session.to_owned() })
@@ -248,7 +249,8 @@ impl App {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
-    /// Returns whether a session is live: its client process is running, or it was active recently.
+    /// Returns whether a session is live: its client process runs and this is its latest session. For Cursor, or if the
+    /// process is unknown: the session was active within [`LIVE_FOR`].
     pub(crate) fn is_live(&self, session: &str) -> bool {
         let state = States::new(self.home()).read(session);
         let was_active = self.now() - state.alive_at < LIVE_FOR;
@@ -332,7 +334,7 @@ impl App {
     }
 
     /// Sets or clears the focus of a bound session.
-    pub fn session_focus(&self, bound: &SessionBinding, node: Option<&str>) -> Result<()> {
+    pub fn set_session_focus(&self, bound: &SessionBinding, node: Option<&str>) -> Result<()> {
         let node = node.map(NodeId::parse).transpose()?;
         let ws = self.locate(Some(&bound.workspace_id))?;
         if let Some(node) = &node

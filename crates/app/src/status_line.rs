@@ -87,7 +87,7 @@ impl StatusLine {
             let status = self.status.map_or(String::new(), |status| format!(" ({status})"));
             parts.push(format!("{}{status}", short(title, TITLE_COLUMNS)));
         }
-        parts.extend(self.progress.map(|progress| format!("{}/{}", progress.done, progress.total)));
+        parts.extend(self.progress.map(|progress| format!("{}/{}", progress.completed, progress.total)));
         if self.tokens_today > 0 {
             let (count, unit) =
                 (thousands(self.tokens_today), lang.pick(" token（今日注入）", " tokens injected today"));
@@ -117,7 +117,7 @@ mod tests {
             workspace: Some("Rework auth\u{1b}[31m\nx".into()),
             node: Some("检查令牌的签名和有效期，以及所有其他值得检查的东西，一个都不能少".into()),
             status: Some(NodeStatus::Implementing),
-            progress: Some(Progress { done: 3, total: 10 }),
+            progress: Some(Progress { completed: 3, total: 10 }),
             tokens_today: 1234,
             ..StatusLine::default()
         };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tanmi_base::clock;
 use tanmi_base::fs::FileSig;
-use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
+use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_memory::Folder;
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{self, Follower};
@@ -174,7 +174,7 @@ impl Watcher {
         ]);
         // Rules depend on rules files, trust and settings.
         let files =
-            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(PROJECT_DIR).join(name)));
+            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(CONFIG_DIR).join(name)));
         let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
         let of_home = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
         let of_workspaces = self

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tanmi_base::Millis;
-use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
+use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::{CheckReport, Store};
@@ -106,7 +106,7 @@ impl App {
     pub fn workspace_init(&self, new: NewWorkspace) -> Result<WorkspaceView> {
         let store = self.store(self.project());
         let is_new_project =
-            !self.project().join(STORE_DIR).exists() && !self.project().join(PROJECT_DIR).exists();
+            !self.project().join(STORE_DIR).exists() && !self.project().join(CONFIG_DIR).exists();
         let (workspace, _) = ops::init(store.as_ref(), new, &self.op())?;
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
         if is_new_project {

@@ -86,7 +86,7 @@ impl Recovery {
 
 /// The result of a commit whose record is durable.
 #[derive(Debug)]
-pub struct Applied {
+pub struct CommitResult {
     /// The new signature of each written file, in the order of the changes.
     pub sigs: Vec<Option<FileSig>>,
     /// Files that a person saved during the commit, each with the path of our kept copy. The person's file stays.
@@ -183,12 +183,12 @@ impl Journal {
     ///
     /// The caller then updates its index and calls [`Journal::mark_applied`]. A crash before that call leads to
     /// recovery.
-    pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<Applied, CommitError> {
+    pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<CommitResult, CommitError> {
         apply::check(&self.paths, &changes)?;
         if self.len > CHECKPOINT_BYTES {
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
-        let folders = changes.iter().map(|change| apply::parent_mtime(&self.paths, change)).collect();
+        let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths, change)).collect();
         let record = Record { seq: self.seq + 1, time: now, changes, folders };
         self.append_record(&record).map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         self.seq = record.seq;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Folder name of the project store and of the home store.
 pub const STORE_DIR: &str = ".tanmi-workspace";
-/// Folder of a project's custom rules, declared context and settings.
-pub const PROJECT_DIR: &str = ".tanmi";
+/// Folder of custom rules, declared context and settings, in a project and in the user's home folder.
+pub const CONFIG_DIR: &str = ".tanmi";
 
 /// Returns the home store: `TANMI_HOME`, else `~/.tanmi-workspace`.
 pub fn home_store() -> Option<PathBuf> {
@@ -29,7 +29,7 @@ pub fn user_home() -> Option<PathBuf> {
 /// A home store does not mark a project, otherwise everything below the home folder would be one project. It
 /// counts only if the working directory is the folder that contains it.
 pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
-    // The store may also lie above the main worktree, which is not a linked worktree itself.
+    // In a linked worktree, search upwards from the main worktree: its project store may be in an ancestor.
     let main = cwd.ancestors().find_map(main_worktree);
     find_root_above(main.as_deref().unwrap_or(cwd), home_store)
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn project_root_cyclic_git_file_is_ignored() {
+    fn project_root_git_file_pointing_to_itself_returns_its_folder() {
         let (_temp, root) = tree(&["p/.g"]);
         let write_file = |path: &str, text: &str| {
             crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)

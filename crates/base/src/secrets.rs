@@ -24,8 +24,8 @@ enum PatternKind {
     PrivateKey,
     /// `://user:password@`
     UrlPassword,
-    /// `Authorization: Bearer …`
-    Bearer,
+    /// `Bearer …` or `Basic …`, as in an `Authorization` header.
+    HttpCredentials,
     /// `Cookie: session=…`
     Cookie,
     /// `passphrase = "several words"`
@@ -33,7 +33,7 @@ enum PatternKind {
     /// `mysql -pSECRET`
     Flag,
     /// `password = …`, `密码：…`
-    Assigned,
+    Assignment,
 }
 
 const fn token(name: &'static str, prefix: &'static str, min: usize, example: &'static str) -> Pattern {
@@ -112,7 +112,7 @@ const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         name: "bearer token",
-        kind: PatternKind::Bearer,
+        kind: PatternKind::HttpCredentials,
         example: "Authorization: Bearer 0123456789abcdefABCDEF",
     },
     Pattern {
@@ -126,7 +126,7 @@ const PATTERNS: &[Pattern] = &[
         example: "passphrase: \"correct horse battery staple\"",
     },
     Pattern { name: "password", kind: PatternKind::Flag, example: "mysql -u app -phunter2x shop" },
-    Pattern { name: "password", kind: PatternKind::Assigned, example: "DB_PASSWORD=hunter2!x" },
+    Pattern { name: "password", kind: PatternKind::Assignment, example: "DB_PASSWORD=hunter2!x" },
 ];
 
 /// Names of secret values, compared with the end of the text before `=` or `:`.
@@ -212,11 +212,11 @@ fn find_all(text: &str, pattern: &Pattern) -> Vec<Range<usize>> {
         }
         PatternKind::PrivateKey => find_private_keys(text),
         PatternKind::UrlPassword => find_url_passwords(text),
-        PatternKind::Bearer => find_bearer_tokens(text),
+        PatternKind::HttpCredentials => find_http_credentials(text),
         PatternKind::Cookie => find_cookies(text),
         PatternKind::Passphrase => find_passphrases(text),
         PatternKind::Flag => find_password_flags(text),
-        PatternKind::Assigned => find_assigned(text),
+        PatternKind::Assignment => find_assigned(text),
     }
 }
 
@@ -224,7 +224,7 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=')
 }
 
-/// Returns the end of a token. A full stop after it belongs to the sentence.
+/// Returns the end of a token. Punctuation after it (`.`, `-`, `/`, `=`) is not part of it.
 fn token_end(text: &str, from: usize) -> usize {
     let len: usize = text[from..].chars().take_while(|c| is_token_char(*c)).map(char::len_utf8).sum();
     from + text[from..from + len].trim_end_matches(['.', '-', '/', '=']).len().max(usize::from(len > 0))
@@ -236,7 +236,7 @@ fn find_tokens(text: &str, prefix: &str, min: usize) -> Vec<Range<usize>> {
         !text[..*at].chars().next_back().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
     });
     let ranges = starts.map(|(at, _)| at..token_end(text, at + prefix.len()).max(at + prefix.len()));
-    // An ordinary name may start like a key, but only keys contain digits.
+    // An ordinary name can start like a key. Requires a digit, which nearly every key contains and most names do not.
     let has_digit = |range: &Range<usize>| {
         text[range.start + prefix.len()..range.end].bytes().any(|byte| byte.is_ascii_digit())
     };
@@ -287,7 +287,7 @@ fn find_url_passwords(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn find_bearer_tokens(text: &str) -> Vec<Range<usize>> {
+fn find_http_credentials(text: &str) -> Vec<Range<usize>> {
     let lower = text.to_ascii_lowercase();
     let starts = ["bearer ", "basic "].iter().flat_map(|word| {
         let places: Vec<usize> = lower.match_indices(word).map(|(at, _)| at + word.len()).collect();

@@ -51,7 +51,7 @@ pub struct SessionFacts {
     /// Whether a compaction happened since the context was injected.
     pub compacted: bool,
     /// Whether the session was unbound on purpose.
-    pub unbound: bool,
+    pub was_unbound_by_user: bool,
     /// Hooks that actually ran since the last start or bind of the session.
     pub hooks_seen: Vec<EventKind>,
     /// When a text was last injected, by throttle key.

@@ -93,7 +93,7 @@ impl Folder {
     }
 
     /// Returns whether every path that is written to passes the check for links and special files.
-    pub fn is_sound(&self) -> bool {
+    pub fn has_only_regular_files(&self) -> bool {
         [self.dir.clone(), self.dir.join("daily"), self.index(), self.sessions(), self.memory_md()]
             .iter()
             .all(|path| self.check(path).is_ok())

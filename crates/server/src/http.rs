@@ -220,7 +220,7 @@ type McpService = StreamableHttpService<crate::mcp::Server, LocalSessionManager>
 
 /// Returns the MCP service with the same tools as over stdio, and the token that ends its streams.
 fn mcp_service(env: &Env, port: u16) -> (McpService, tokio_util::sync::CancellationToken) {
-    let env = Env { operator: Operator::Ai, strict_rules: true, source: Source::Mcp, ..env.clone() };
+    let env = Env { operator: Operator::Ai, requires_rules_hash: true, source: Source::Mcp, ..env.clone() };
     let app = Arc::new(App::new(env));
     let hosts = guard::hosts(port);
     let config = StreamableHttpServerConfig::default()

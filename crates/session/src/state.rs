@@ -47,15 +47,16 @@ pub struct SessionState {
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.
-    pub unbound: bool,
+    #[serde(rename = "unbound")]
+    pub was_unbound_by_user: bool,
     /// When each kind of hook last ran, since the last session start or bind.
     pub hooks: BTreeMap<String, Millis>,
     /// When each throttled type of text was last injected.
     #[serde(rename = "said")]
     pub last_injected: BTreeMap<String, Millis>,
     /// Which platform's hook handled each kind of event last.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub claims: BTreeMap<String, EventClaim>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", rename = "claims")]
+    pub handled_events: BTreeMap<String, HandledEvent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
     /// Time of the last activity.
@@ -70,11 +71,12 @@ fn is_zero(number: &u32) -> bool {
 /// the settings of another client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct EventClaim {
+pub struct HandledEvent {
     /// The platform in the installed hook command.
     pub via: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
+    /// The prompt id or the id of the subagent, where the client sends one.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "prompt")]
+    pub event_id: Option<String>,
     pub at: Millis,
 }
 

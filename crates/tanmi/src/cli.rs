@@ -345,7 +345,7 @@ pub struct TreeArgs {
     /// failed or cancelled; repeatable or comma-separated
     #[arg(long, value_delimiter = ',')]
     pub status: Vec<String>,
-    /// Number of levels to show [default: all]
+    /// Number of levels below the parent [default: all]
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
     /// Maximum number of nodes; 0 shows all

@@ -51,7 +51,7 @@ pub fn run(cli: Cli) -> ExitCode {
             if cli.global.json {
                 out::json_error("ENVIRONMENT", &reason);
             } else {
-                out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), "error")));
+                out::labelled(out::RED.bold(), "错误", "error", &reason, env::language());
             }
             return ExitCode::FAILURE;
         }
@@ -69,14 +69,10 @@ pub fn run(cli: Cli) -> ExitCode {
     let context = Context { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
-        out::note(&format!(
-            "{}: {}",
-            out::paint(out::YELLOW, lang.pick("警告", "warning")),
-            warning.message(lang)
-        ));
+        out::labelled(out::YELLOW, "警告", "warning", &warning.message(lang), lang);
     }
     // An agent that runs a command in its shell knows this change, so hooks need not tell it.
-    let session = context.app.session_from_env(None);
+    let session = context.app.explicit_or_env_session(None);
     let outcome = context.app.track_own_changes(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
@@ -106,8 +102,8 @@ pub fn run(cli: Cli) -> ExitCode {
         // Handled earlier: hooks in `main`, servers above.
         Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
     });
-    for notice in context.app.notices(lang) {
-        out::note(&format!("{}: {notice}", out::paint(out::YELLOW, lang.pick("注意", "note"))));
+    for notice in context.app.take_notices(lang) {
+        out::labelled(out::YELLOW, "注意", "note", &notice, lang);
     }
     match outcome {
         Ok(()) if context.failed.get() || out::has_output_failed() => ExitCode::FAILURE,

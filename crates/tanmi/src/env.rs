@@ -127,7 +127,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         operator,
         locale: Lang::of_locale(),
         clock: clock::now,
-        strict_rules: false,
+        requires_rules_hash: false,
         user: paths::user_home(),
         source: tanmi_event::Source::Api,
         disabled: is_disabled(),

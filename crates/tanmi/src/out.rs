@@ -37,9 +37,8 @@ fn report_write_error(written: std::io::Result<()>) {
         && !OUTPUT_FAILED.swap(true, Ordering::Relaxed)
     {
         let lang = Lang::of_locale();
-        let (label, what) =
-            (lang.pick("错误", "error"), lang.pick("无法写出结果", "cannot write the output"));
-        note(&format!("{}: {what}: {error}", paint(RED.bold(), label)));
+        let what = lang.pick("无法写出结果", "cannot write the output");
+        labelled(RED.bold(), "错误", "error", &format!("{what}: {error}"), lang);
     }
 }
 
@@ -77,14 +76,19 @@ pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
+/// Prints a line with a label such as `error:` to standard error.
+pub fn labelled(style: Style, zh: &str, en: &str, line: &str, lang: Lang) {
+    let (label, colon) = lang.pick((zh, "："), (en, ": "));
+    note(&format!("{}{colon}{line}", paint(style, label)));
+}
+
 pub fn error(error: &Error, lang: Lang, interface: Interface, as_json: bool) {
     if as_json {
         return json(&serde_json::json!({"error": error.to_json(lang, interface)}));
     }
-    let label = paint(RED.bold(), lang.pick("错误", "error"));
     let code = paint(DIM, &format!("[{}]", error.code()));
-    note(&format!("{label}: {} {code}", error.message(lang)));
+    labelled(RED.bold(), "错误", "error", &format!("{} {code}", error.message(lang)), lang);
     if let Some(hint) = error.hint(lang, interface) {
-        note(&format!("{}: {hint}", paint(GREEN, lang.pick("提示", "hint"))));
+        labelled(GREEN, "提示", "hint", &hint, lang);
     }
 }

@@ -16,13 +16,13 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-pub use messages::{create_workspace, list_nodes, list_workspaces};
+pub use messages::{create_workspace_hint, list_nodes_hint, list_workspaces_hint};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A child that prevents its parent from being completed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Unfinished {
+pub struct UnfinishedChild {
     pub id: NodeId,
     pub title: String,
     pub status: NodeStatus,
@@ -78,15 +78,15 @@ pub enum Error {
         action: Action,
     },
     /// Another session holds the node.
-    NodeTaken {
+    NodeClaimed {
         node: NodeId,
-        by: String,
+        holder: String,
         since: Millis,
     },
     /// `unfinished` holds the first few children, `count` is the number of all of them.
     ChildrenUnfinished {
         node: NodeId,
-        unfinished: Vec<Unfinished>,
+        unfinished: Vec<UnfinishedChild>,
         count: u64,
     },
     RulesHashMismatch {
@@ -185,7 +185,7 @@ impl Error {
             Error::NodeNotFound { .. } => "NODE_NOT_FOUND",
             Error::InvalidTransition { .. } => "INVALID_TRANSITION",
             Error::ConclusionRequired { .. } => "CONCLUSION_REQUIRED",
-            Error::NodeTaken { .. } => "NODE_TAKEN",
+            Error::NodeClaimed { .. } => "NODE_TAKEN",
             Error::ChildrenUnfinished { .. } => "CHILDREN_UNFINISHED",
             Error::RulesHashMismatch { .. } => "RULES_HASH_MISMATCH",
             Error::WorkspaceArchived { .. } => "WORKSPACE_ARCHIVED",
@@ -220,7 +220,7 @@ impl Error {
             | Error::WorkspaceNotArchived { .. } => Some("workspaceId"),
             Error::RootProtected { .. }
             | Error::InvalidTransition { .. }
-            | Error::NodeTaken { .. }
+            | Error::NodeClaimed { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),
             Error::NotInList { field, .. } => Some(field),
             Error::ReferenceNotFound { .. } => Some("targetId"),
@@ -251,7 +251,9 @@ impl Error {
             Error::ChildrenUnfinished { unfinished, count, .. } => {
                 json!({"unfinished": unfinished, "count": count})
             }
-            Error::NodeTaken { node, by, since } => json!({"nodeId": node, "sessionId": by, "since": since}),
+            Error::NodeClaimed { node, holder, since } => {
+                json!({"nodeId": node, "sessionId": holder, "since": since})
+            }
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
             Error::Outdated { version, current } => json!({"version": version, "current": current}),
             Error::Damaged { path, line, .. } => json!({"path": path, "line": line}),

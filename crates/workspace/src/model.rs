@@ -65,7 +65,8 @@ pub struct Node {
     pub note: String,
     pub parent_id: Option<NodeId>,
     pub isolated: bool,
-    /// Position among the siblings. Nodes created by hand may have none and are sorted by creation time.
+    /// Position among the siblings. Nodes created by hand may have none; they come after their siblings, sorted by
+    /// creation time.
     pub order: Option<i64>,
     pub docs: Vec<DocReference>,
     pub references: Vec<Reference>,
@@ -265,8 +266,8 @@ impl NodeId {
     }
 }
 
-/// Checks the prefix and the characters of an id. People create folders by hand, so any safe file name is accepted
-/// after the prefix.
+/// Checks the prefix and then 1 to 64 ASCII letters, digits, `-` or `_`. The generated form is not required, because
+/// people create folders by hand.
 fn has_id_shape(raw: &str, prefix: &str) -> bool {
     raw.strip_prefix(prefix).is_some_and(|rest| {
         (1..=64).contains(&rest.len())
@@ -289,7 +290,9 @@ impl fmt::Display for NodeId {
 /// Number of completed nodes and of all nodes, without the root and cancelled nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    pub done: u64,
+    /// Completed nodes. Failed nodes count only in `total`.
+    #[serde(rename = "done")]
+    pub completed: u64,
     pub total: u64,
 }
 

@@ -19,8 +19,8 @@ mod workspace;
 pub use activity::{ProblemChange, Target, append_log, clear_problem, read_activity, update_problem};
 pub use list::{ListQuery, ListRow, NodePage, list};
 pub use node::{
-    DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesCheck, create_node, delete_node, edit_reference,
-    move_node, update_node,
+    DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
+    edit_reference, move_node, update_node,
 };
 pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{

@@ -73,7 +73,7 @@ impl StatusCounts {
     /// Returns the number of completed nodes and of all nodes that are not cancelled.
     pub fn progress(&self) -> Progress {
         Progress {
-            done: self.of_status(NodeStatus::Completed),
+            completed: self.of_status(NodeStatus::Completed),
             total: self.total() - self.of_status(NodeStatus::Cancelled),
         }
     }

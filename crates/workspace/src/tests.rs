@@ -95,7 +95,7 @@ fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
         note: String::new(),
         docs: vec![],
         isolated: false,
-        rules_check: RulesCheck::IfGiven(None),
+        rules_check: RulesHashCheck::IfGiven(None),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tanmi_base::Millis;
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{self, NewNode, NewWorkspace, OpContext, RulesCheck};
+use tanmi_workspace::ops::{self, NewNode, NewWorkspace, OpContext, RulesHashCheck};
 use tanmi_workspace::store::{self, FileStore};
 
 use super::Options;
@@ -79,7 +79,7 @@ impl GrowingWorkspace {
             note: String::new(),
             docs: Vec::new(),
             isolated: false,
-            rules_check: RulesCheck::IfGiven(None),
+            rules_check: RulesHashCheck::IfGiven(None),
         };
         let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &op()));
         self.nodes.push(node.expect("create a node").0.id);

@@ -14,13 +14,13 @@ impl App {
         self.home().join("model.json")
     }
 
-    /// Returns the model of the user, if it can be loaded. Otherwise the search uses keywords only, which `doctor`
-    /// reports.
+    /// Returns the model of the user, if it can be loaded. Otherwise the search uses keywords only, and `doctor`
+    /// reports a model that cannot be loaded.
     pub(super) fn memory_model(&self) -> Option<Model> {
         self.memory_model_load()?.ok()
     }
 
-    /// Loads the model. Returns `None` if the user has not added one.
+    /// Loads the model. Returns `None` if `model.json` is missing or malformed.
     pub(crate) fn memory_model_load(&self) -> Option<Result<Model>> {
         let bytes = fs::read_optional(&self.model_file()).ok()??;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
@@ -46,7 +46,8 @@ impl App {
         }
     }
 
-    /// Returns the model in use, or null.
+    /// Returns the folder of the added model with its dimensions, or with the reason why it cannot be loaded; null if
+    /// there is none.
     pub fn memory_model_show(&self) -> Value {
         let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();

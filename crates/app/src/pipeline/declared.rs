@@ -1,4 +1,5 @@
-//! Declared context in the pipeline: decides whether the files have to be injected, and reads them only then.
+//! Declared context in the pipeline: decides whether the files may have to be injected. They are read only if their
+//! list or metadata changed since the last injection.
 
 use std::path::Path;
 
@@ -38,12 +39,13 @@ pub fn load(
             "session state cannot be saved, so it is injected only at session start",
         ));
     }
-    let files = declaration.digest();
-    let is_session = event.kind != EventKind::SubagentStart;
-    let known = state.declared.as_deref().filter(|_| is_session).and_then(|known| known.split_once('.'));
-    // `advance` resets the state at a start, so that a new session is injected again. A resumed session keeps it,
-    // because the text is still in its history.
-    if known.is_some_and(|(known, _)| known == files) {
+    let metadata_digest = declaration.digest();
+    let is_for_subagent = event.kind == EventKind::SubagentStart;
+    let known =
+        state.declared.as_deref().filter(|_| !is_for_subagent).and_then(|known| known.split_once('.'));
+    // `advance` clears `state.declared` when a session starts, so the text is injected into a new session. A resumed
+    // session keeps it, because its history still contains the text.
+    if known.is_some_and(|(known, _)| known == metadata_digest) {
         return Err(ALREADY_INJECTED);
     }
     let read = declaration.included().filter_map(|(file, _)| {
@@ -51,12 +53,12 @@ pub fn load(
     });
     let read: Vec<DeclaredFile> = read.collect();
     let all: String = read.iter().map(|file| format!("{}\0{}\0", file.path, file.text)).collect();
-    let content = tanmi_base::hash::md5_hex(all.as_bytes());
-    let digest = format!("{files}.{content}");
+    let content_digest = tanmi_base::hash::md5_hex(all.as_bytes());
+    let digest = format!("{metadata_digest}.{content_digest}");
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
     let known_because = match known {
         // The metadata changed, but not the content.
-        Some((_, known)) if known == content => Some(ALREADY_INJECTED),
+        Some((_, known)) if known == content_digest => Some(ALREADY_INJECTED),
         _ if declaration.is_in_prompt(prompt) => Some(("提示词中已包含", "the prompt already contains it")),
         _ => None,
     };

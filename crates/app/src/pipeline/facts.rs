@@ -48,7 +48,7 @@ pub fn build(
             summarized: state.summarized,
             summary_requested: state.summary_requested,
             compacted: state.compacted,
-            unbound: state.unbound,
+            was_unbound_by_user: state.was_unbound_by_user,
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
             last_injected: state.last_injected.clone(),
         },
@@ -96,7 +96,7 @@ fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
         rules: workspace.rules.clone(),
         rules_hash: workspace.rules_hash(),
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
-        progress: snapshot.progress.map(|progress| (progress.done, progress.total)),
+        progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
     }
 }
 

@@ -44,8 +44,11 @@ pub fn load(
     if !is_trusted(caller, project, &folder) {
         return Err(("项目未受信任；运行 tanmi trust", "the project is not trusted; run tanmi trust"));
     }
-    if !folder.is_sound() {
-        return Err(("记忆文件夹含有符号链接", "the memory folder contains symbolic links"));
+    if !folder.has_only_regular_files() {
+        return Err((
+            "记忆文件夹含有符号链接或特殊文件",
+            "the memory folder contains a symbolic link or a special file",
+        ));
     }
     let node = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
     let about =
@@ -91,7 +94,8 @@ fn summary(row: &MemoryRow) -> SummaryFacts {
 }
 
 /// Records a session start or end in the daily file, if the project has memory. A session end also ingests the
-/// transcript, updates the index and deletes old session lines, within a time limit.
+/// transcript and updates the index, within a time limit. If the session completed and time is left, it deletes old
+/// session lines.
 pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
     let kind = match event.kind {
         EventKind::SessionStart => "session_start",
@@ -101,7 +105,7 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
     let Some(project) = project.filter(|_| config.memory) else { return };
     let folder = Folder::of(project);
     // Untrusted memory is not written, and symbolic links are not followed.
-    if !folder.exists() || !folder.is_sound() || !is_trusted(caller, project, &folder) {
+    if !folder.exists() || !folder.has_only_regular_files() || !is_trusted(caller, project, &folder) {
         return;
     }
     let payload = &event.payload;
@@ -120,7 +124,7 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
         log_line(caller, &format!("memory: {error}"));
     }
     if event.kind == EventKind::SessionEnd {
-        end_session(caller, event, config, project, &folder, status == Some("completed"));
+        update_memory_at_session_end(caller, event, config, project, &folder, status == Some("completed"));
     }
 }
 
@@ -135,7 +139,7 @@ fn end_status(reason: &str) -> &'static str {
     }
 }
 
-fn end_session(
+fn update_memory_at_session_end(
     caller: &Caller<'_>,
     event: &Event,
     config: &Config,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::paths::{PROJECT_DIR, STORE_DIR};
+use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, fs, hash};
 use tanmi_engine::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 use tanmi_workspace::model::WorkspaceId;
@@ -42,8 +42,8 @@ fn paths(
     if let (Some(project), Some(id)) = (project, workspace) {
         paths.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
     }
-    let global = caller.user.map(|user| user.join(PROJECT_DIR).join("rules.json"));
-    let of_project = project.map(|project| project.join(PROJECT_DIR).join("rules.json"));
+    let global = caller.user.map(|user| user.join(CONFIG_DIR).join("rules.json"));
+    let of_project = project.map(|project| project.join(CONFIG_DIR).join("rules.json"));
     // If the home folder is also the project, both have the same file, which counts as global.
     let of_project = of_project.filter(|path| Some(path) != global.as_ref());
     paths.extend(of_project.map(|path| (RuleSource::Project, path)));

@@ -3,38 +3,38 @@
 use tanmi_base::Millis;
 use tanmi_engine::{ContextHash, Facts};
 use tanmi_event::{ActionKind, CONTEXT_RULES, Decision, Event, EventKind, Source};
-use tanmi_session::{EventClaim, SessionState};
+use tanmi_session::{HandledEvent, SessionState};
 
 use super::Caller;
 
-/// Two runs for the same event start within this time.
+/// Without an event id, two runs of different hook commands within this time count as the same event.
 const SAME_EVENT_WINDOW: Millis = 10_000;
-/// The number of nodes whose hashes are kept per session.
+/// Maximum number of nodes whose hashes are kept per session; the smallest ids are dropped first.
 const MAX_NODES: usize = 30;
-/// Longer than any throttle.
+/// Injection times older than this are deleted. Longer than any throttle, so no throttle ends early.
 const FORGET_AFTER: Millis = 2 * 86_400_000;
 
-/// Returns whether this run handles the event. If a client runs the hooks of two clients' settings files, only the
-/// first run does.
-pub fn claim(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bool {
+/// Records the event, and returns whether this run is the first to handle it. If a client runs the hooks of two clients'
+/// settings files, only the first run responds.
+pub fn try_begin_event(state: &mut SessionState, event: &Event, caller: &Caller<'_>) -> bool {
     if event.source != Source::Hook {
         return true;
     }
-    let prompt = match event.kind {
+    let event_id = match event.kind {
         EventKind::PromptSubmit => event.payload.prompt_id.clone(),
         EventKind::SubagentStart => event.payload.agent_id.clone(),
         _ => None,
     };
-    let claim = EventClaim { via: caller.via.to_owned(), prompt, at: caller.now };
-    let previous = state.claims.get(event.kind.as_str());
-    let is_claimed = previous.is_some_and(|previous| match (&previous.prompt, &claim.prompt) {
+    let handled = HandledEvent { via: caller.via.to_owned(), event_id, at: caller.now };
+    let previous = state.handled_events.get(event.kind.as_str());
+    let was_handled = previous.is_some_and(|previous| match (&previous.event_id, &handled.event_id) {
         (Some(a), Some(b)) => a == b,
-        _ => previous.via != claim.via && (claim.at - previous.at).abs() < SAME_EVENT_WINDOW,
+        _ => previous.via != handled.via && (handled.at - previous.at).abs() < SAME_EVENT_WINDOW,
     });
-    if !is_claimed {
-        state.claims.insert(event.kind.as_str().to_owned(), claim);
+    if !was_handled {
+        state.handled_events.insert(event.kind.as_str().to_owned(), handled);
     }
-    !is_claimed
+    !was_handled
 }
 
 /// Updates the state for the event itself, before the decision.
@@ -82,7 +82,7 @@ pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str
 /// Updates the state for the decision.
 pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, facts: &Facts) {
     // A text that is injected into a subagent is not in the context of its session.
-    let is_session = event.kind != EventKind::SubagentStart;
+    let is_for_subagent = event.kind == EventKind::SubagentStart;
     state.last_injected.retain(|_, at| facts.now - *at < FORGET_AFTER);
     for throttle in &decision.throttle {
         state.last_injected.insert(throttle.key.clone(), facts.now);
@@ -90,7 +90,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     state.summary_requested |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
     let has_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
     if let Ok(declared) = &facts.declared
-        && is_session
+        && !is_for_subagent
         && (has_declared || declared.known_because.is_some())
     {
         state.declared = Some(declared.digest.clone());

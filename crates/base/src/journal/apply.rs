@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{
-    Applied, Change, CommitError, ExpectedFile, JournalPaths, MoveTarget, Recovery, RedoTargets, Trace,
+    Change, CommitError, CommitResult, ExpectedFile, JournalPaths, MoveTarget, Recovery, RedoTargets, Trace,
 };
 use crate::fs::{self, Durability, FileSig};
 
@@ -23,19 +23,19 @@ pub(super) fn check(paths: &JournalPaths, changes: &[Change]) -> Result<(), Comm
 }
 
 /// Applies a record. An error means that no file was touched; a later failure is left to recovery.
-pub(super) fn apply(paths: &JournalPaths, changes: &[Change]) -> Result<Applied, CommitError> {
+pub(super) fn apply(paths: &JournalPaths, changes: &[Change]) -> Result<CommitResult, CommitError> {
     let mut applied =
-        Applied { sigs: Vec::with_capacity(changes.len()), kept: Vec::new(), is_unfinished: false };
+        CommitResult { sigs: Vec::with_capacity(changes.len()), kept: Vec::new(), is_unfinished: false };
     for (n, change) in changes.iter().enumerate() {
         let (done, path) = match change {
             Change::Write { path, text, before } => {
                 (write_unless_changed(paths, path, text, before.as_ref()), path)
             }
-            Change::Move { from, to } => (move_path(paths, from, to).map(|()| WriteOutcome::Nothing), from),
+            Change::Move { from, to } => (move_path(paths, from, to).map(|()| WriteOutcome::Moved), from),
         };
         match done {
             Ok(WriteOutcome::File(sig)) => applied.sigs.push(Some(sig)),
-            Ok(WriteOutcome::Nothing) => applied.sigs.push(None),
+            Ok(WriteOutcome::Moved) => applied.sigs.push(None),
             Ok(WriteOutcome::KeptCopy(copy)) => {
                 applied.sigs.push(None);
                 applied.kept.push((path.clone(), copy));
@@ -53,7 +53,7 @@ pub(super) fn apply(paths: &JournalPaths, changes: &[Change]) -> Result<Applied,
 enum WriteOutcome {
     File(FileSig),
     KeptCopy(PathBuf),
-    Nothing,
+    Moved,
 }
 
 /// Writes a file unless it changed. Checks directly before the rename: an editor may have saved while earlier
@@ -82,11 +82,11 @@ fn keep_copy(paths: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf
     Ok(copy)
 }
 
-/// Returns when the parent folder of a change was last modified, or 0 if it does not exist.
-pub(super) fn parent_mtime(paths: &JournalPaths, change: &Change) -> i64 {
+/// Returns the modification time of the top-level folder of a change (`nodes/`, or the root for a file in it), or 0 if
+/// it cannot be read.
+pub(super) fn top_folder_mtime(paths: &JournalPaths, change: &Change) -> i64 {
     let (Change::Write { path, .. } | Change::Move { from: path, .. }) = change;
-    // The folder of a node is created and removed with the node, so its modification time says nothing. Its
-    // parent's does.
+    // The folder of a node itself says nothing: it is created and removed with the node.
     let above = path.split_once('/').map_or("", |(first, _)| first);
     FileSig::of(&paths.root.join(above)).ok().flatten().map_or(0, |sig| sig.mtime_ns)
 }
@@ -100,7 +100,7 @@ pub(super) fn redo_targets(
     for (path, target) in &targets.writes {
         let full = paths.root.join(path);
         let replace = match fs::read_optional(&full)? {
-            None => is_lost(paths, path, target.trace),
+            None => must_be_repeated(paths, path, target.trace),
             Some(bytes) if bytes.is_empty() => true,
             Some(bytes) if bytes == target.text.as_bytes() => continue,
             Some(bytes) => {
@@ -118,7 +118,7 @@ pub(super) fn redo_targets(
     }
     for MoveTarget { from, to, trace } in &targets.moves {
         let is_open = paths.root.join(from).exists() && !paths.root.join(to).exists();
-        if is_open && is_lost(paths, from, *trace) {
+        if is_open && must_be_repeated(paths, from, *trace) {
             move_path(paths, from, to)?;
             recovery.written.push((*from).to_owned());
         }
@@ -126,11 +126,12 @@ pub(super) fn redo_targets(
     Ok(())
 }
 
-/// Returns whether a missing change was lost in a crash of the machine. Directory changes reach the disk in
-/// order: if the folder was modified later, the change had reached the disk, and a person undid it.
-fn is_lost(paths: &JournalPaths, path: &str, trace: Trace) -> bool {
+/// Returns whether recovery must repeat a change whose result is missing: it was never applied, or the machine crashed
+/// before it reached the disk. Directory changes reach the disk in order, so a folder that was modified later shows
+/// that a person undid the change.
+fn must_be_repeated(paths: &JournalPaths, path: &str, trace: Trace) -> bool {
     let change = Change::Move { from: path.to_owned(), to: String::new() };
-    !trace.was_applied || parent_mtime(paths, &change) <= trace.folder
+    !trace.was_applied || top_folder_mtime(paths, &change) <= trace.folder
 }
 
 /// On Linux one call at a checkpoint makes all data durable; elsewhere each file is synced when it is written.

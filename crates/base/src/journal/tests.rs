@@ -43,7 +43,7 @@ impl Fixture {
     /// Writes the record and stops before any file is touched, as if the process had been killed.
     fn crash_after_record(&self, changes: Vec<Change>) {
         let mut journal = self.open();
-        let folders = changes.iter().map(|change| apply::parent_mtime(&self.paths(), change)).collect();
+        let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths(), change)).collect();
         let record = Record { seq: journal.seq + 1, time: 0, changes, folders };
         journal.append_record(&record).unwrap();
     }

@@ -19,7 +19,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     }
     ctx.check_workspace_not_lost()?;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
-    if !mentions_workspaces(prompt, facts.session.unbound) {
+    if !mentions_workspaces(prompt, facts.session.was_unbound_by_user) {
         return Err(("提示词没有提到工作区", "the prompt does not mention workspaces"));
     }
     if is_mostly_code(prompt) {

@@ -20,8 +20,12 @@ pub const RULE: BuiltinRule = BuiltinRule {
 const REPEAT_AFTER: i64 = 3_600_000;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let lost =
-        ctx.facts.session.lost_workspace.as_deref().ok_or(("绑定没有问题", "the binding is intact"))?;
+    let lost = ctx
+        .facts
+        .session
+        .lost_workspace
+        .as_deref()
+        .ok_or(("绑定的工作区没有丢失", "the session has lost no workspace"))?;
     let (session, id) = (crate::escape_tags(&ctx.facts.session.id), crate::escape_tags(lost));
     let zh = format!(
         "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"

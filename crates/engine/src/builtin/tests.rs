@@ -214,7 +214,7 @@ fn reminder_throttled_suppresses_lower_reminders_except_p0() {
 fn binding_hint_prompt_mentions_workspaces_is_injected() {
     let has_hint = |prompt: &str, after_unbind: bool| {
         let mut facts = unbound(Lang::En);
-        facts.session.unbound = after_unbind;
+        facts.session.was_unbound_by_user = after_unbind;
         run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), &facts).should_respond
     };
     for prompt in [

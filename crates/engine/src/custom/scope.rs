@@ -83,7 +83,7 @@ fn variables(event: &Event, facts: &Facts) -> Vec<(&'static str, Value)> {
             "session",
             json!({
                 "id": facts.session.id, "bound": facts.workspace.is_some(), "prompts": facts.session.prompts,
-                "compacted": facts.session.compacted, "unbound": facts.session.unbound,
+                "compacted": facts.session.compacted, "unbound": facts.session.was_unbound_by_user,
             }),
         ),
         (

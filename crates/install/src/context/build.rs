@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tanmi_base::Lang;
 
 use super::item::{self, ContextItem};
-use super::{TextPair, BuildManifest, NOT_UTF8, Notice, SYMLINK, inside};
+use super::{BuildManifest, NOT_UTF8, Notice, SYMLINK, TextPair, inside};
 
 /// The start of the first line. A digest of the built text follows, so that edits outside the marks are recognized.
 const HEADER: &str = "<!-- built by tanmi context build ";

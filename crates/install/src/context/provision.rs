@@ -11,7 +11,7 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::{Lang, hash};
 use tanmi_event::CLAUDE_CODE;
 
-use super::{TextPair, BuildManifest, Notice, SYMLINK, build, inside};
+use super::{BuildManifest, Notice, SYMLINK, TextPair, build, inside};
 use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};

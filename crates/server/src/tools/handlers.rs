@@ -179,7 +179,7 @@ pub fn context_focus(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let workspace = c.workspace()?;
     if let Some(bound) = workspace.as_deref().and_then(|id| c.binding_in(id)) {
-        c.app.session_focus(bound, p.text("nodeId"))?;
+        c.app.set_session_focus(bound, p.text("nodeId"))?;
         return Ok(json!({"workspaceId": bound.workspace_id, "focusedNodeId": p.text("nodeId")}));
     }
     let view = c.app.workspace_focus(workspace.as_deref(), p.text("nodeId"))?;
@@ -233,7 +233,7 @@ pub fn memory_search(c: &Call<'_>) -> Result {
 
 pub fn memory_summary(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    results::value(&c.app.memory_summary(NewSummary {
+    results::value(&c.app.memory_save_summary(NewSummary {
         topic: p.needed("topic"),
         summary: p.needed("summary"),
         decisions: p.texts("decisions").unwrap_or_default(),

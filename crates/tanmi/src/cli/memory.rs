@@ -122,10 +122,10 @@ pub struct MemoryFilterArgs {
     /// Only this type: W, B or O (facts), S (summaries) or T (turns of conversations)
     #[arg(long = "type", value_name = "TYPE")]
     pub memory_type: Option<String>,
-    /// From this day: YYYY-MM-DD, or a number of days such as 7d
+    /// From this day: YYYY-MM-DD, or days ago such as 7d
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Through this day, inclusive: YYYY-MM-DD, or up to a number of days ago such as 7d
+    /// Through this day (inclusive): YYYY-MM-DD, or days ago such as 7d
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
     /// Only memories of this session

@@ -81,7 +81,7 @@ pub enum NodeCommand {
     Context {
         #[command(flatten)]
         at: WorkspaceArg,
-        /// Node id [default: the focused node]
+        /// Node id [default: the focused node, else root]
         #[arg(value_name = "NODE")]
         id: Option<String>,
         /// Same as [NODE]
@@ -146,7 +146,7 @@ pub struct NodeUpdateArgs {
     /// Whether the node is isolated from its ancestors' context
     #[arg(long, value_name = "BOOL")]
     pub isolated: Option<bool>,
-    /// Add a doc, or change the doc with the same path: `path: description`; repeatable
+    /// Add a doc as `path: description`, or change the doc with the same path; repeatable
     #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
     pub docs: Vec<String>,
     /// Remove the doc with this path; repeatable

@@ -100,7 +100,7 @@ pub struct LedgerArgs {
     /// From this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,
-    /// Through this day, inclusive (YYYY-MM-DD, UTC)
+    /// Through this day (inclusive; YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub until: Option<String>,
     /// Only this day (YYYY-MM-DD, UTC)

@@ -16,13 +16,13 @@ pub fn usage_message(error: &clap::Error, lang: Lang) -> Option<String> {
         return None;
     }
     let reason = reason(error)?;
-    let mut text = format!("{}: {reason}\n", out::paint(out::RED.bold(), "错误"));
+    let mut text = format!("{}：{reason}\n", out::paint(out::RED.bold(), "错误"));
     let tips = tips(error);
     if !tips.is_empty() {
         text.push('\n');
     }
     for tip in tips {
-        text.push_str(&format!("  {}: {tip}\n", out::paint(out::GREEN, "提示")));
+        text.push_str(&format!("  {}：{tip}\n", out::paint(out::GREEN, "提示")));
     }
     if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
         let usage = localized_usage(&usage.to_string(), lang);

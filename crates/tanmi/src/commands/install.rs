@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::registry::Registry;
-use tanmi_base::paths::{self, PROJECT_DIR, STORE_DIR};
+use tanmi_base::paths::{self, CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, fs};
 use tanmi_event::find_platform;
 use tanmi_install::agent::Folders;
@@ -232,7 +232,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
 fn purge_folders(context: &Context) -> Result<Vec<PathBuf>> {
     let home = context.app.home();
     let projects = Registry::new(home).projects()?;
-    let stores = projects.iter().flat_map(|project| [project.join(STORE_DIR), project.join(PROJECT_DIR)]);
+    let stores = projects.iter().flat_map(|project| [project.join(STORE_DIR), project.join(CONFIG_DIR)]);
     let mut folders: Vec<PathBuf> = stores.chain([context.app.project().join(STORE_DIR)]).collect();
     folders.push(home.to_owned());
     folders.sort();

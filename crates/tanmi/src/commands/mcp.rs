@@ -12,7 +12,7 @@ use crate::out;
 pub fn run(env: Env) -> ExitCode {
     let app = App::new(Env {
         operator: Operator::Ai,
-        strict_rules: true,
+        requires_rules_hash: true,
         long_running: true,
         source: Source::Mcp,
         ..env

@@ -16,7 +16,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         MemoryCommand::SaveFact(args) => save_fact(context, args)?,
         MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
             let summary = text_or_stdin("summary", summary)?;
-            let saved = app.memory_summary(NewSummary { topic, summary, decisions, todos, session })?;
+            let saved = app.memory_save_summary(NewSummary { topic, summary, decisions, todos, session })?;
             context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Search { query, filter, limit } => {

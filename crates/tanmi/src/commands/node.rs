@@ -108,7 +108,7 @@ fn update(context: &Context, args: NodeUpdateArgs) -> Result {
 fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
-    let session = app.session_from_env(args.session.as_deref());
+    let session = app.explicit_or_env_session(args.session.as_deref());
     let workspace = app.locate(at.at.workspace.as_deref())?;
     let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
     let transition = TransitionArgs {

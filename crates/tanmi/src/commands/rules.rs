@@ -48,7 +48,7 @@ fn explain(context: &Context, args: ExplainArgs) -> Result {
         }
         None => app.event_to_explain(ExplainRequest {
             event: Some(args.event),
-            session: app.session_from_env(args.session.as_deref()).unwrap_or_default(),
+            session: app.explicit_or_env_session(args.session.as_deref()).unwrap_or_default(),
             platform,
             prompt: args.prompt,
             workspace: args.workspace,
@@ -91,7 +91,7 @@ pub fn trust(context: &Context, args: &TrustArgs) -> Result {
 fn confirm_trust(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project: bool) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
-    let is_needed = !pending.is_empty() || (with_project && !app.is_trusted());
+    let is_needed = !pending.is_empty() || (with_project && !app.is_project_trusted());
     let mut done = false;
     if is_needed {
         if !context.json {
@@ -120,5 +120,5 @@ fn confirm_trust(context: &Context, pending: Vec<PendingRules>, yes: bool, with_
 
 fn view(context: &Context, rules: Vec<PendingRules>, done: bool) -> TrustView {
     let app = &context.app;
-    TrustView { project: app.project().display().to_string(), trusted: app.is_trusted(), rules, done }
+    TrustView { project: app.project().display().to_string(), trusted: app.is_project_trusted(), rules, done }
 }

@@ -39,7 +39,7 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
             if json {
                 out::json_error("SERVE", &reason);
             } else {
-                out::note(&format!("{}: {reason}", out::paint(out::RED.bold(), lang.pick("错误", "error"))));
+                out::labelled(out::RED.bold(), "错误", "error", &reason, lang);
             }
             ExitCode::FAILURE
         }

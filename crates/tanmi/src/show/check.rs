@@ -66,18 +66,18 @@ impl CheckView {
         let nodes = self.nodes;
         let _ = match (lang, self.findings.len()) {
             (Lang::Zh, 0) => {
-                writeln!(out, "{} {}：{nodes} 个节点，没有问题", paint(out::GREEN, "✔"), self.workspace_id)
+                writeln!(out, "{} {}：{nodes} 个节点，没有损坏", paint(out::GREEN, "✔"), self.workspace_id)
             }
             (Lang::En, 0) => writeln!(
                 out,
-                "{} {}: {}, no problems",
+                "{} {}: {}, no damage",
                 paint(out::GREEN, "✔"),
                 self.workspace_id,
                 counted(nodes, "node")
             ),
-            (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 个问题", self.workspace_id),
+            (Lang::Zh, n) => writeln!(out, "{}：{nodes} 个节点，{n} 处损坏", self.workspace_id),
             (Lang::En, n) => {
-                writeln!(out, "{}: {}, {}", self.workspace_id, counted(nodes, "node"), counted(n, "problem"))
+                writeln!(out, "{}: {}, {}", self.workspace_id, counted(nodes, "node"), counted(n, "defect"))
             }
         };
         out

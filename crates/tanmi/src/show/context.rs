@@ -24,16 +24,16 @@ fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str,
             return ("◐", lang.pick(zh, en));
         }
         InclusionStatus::Included(_) if injected.contains(&path) => {
-            ("✗", "放不下，只注入路径", "does not fit; only its path is injected")
+            ("✘", "放不下，只注入路径", "does not fit; only its path is injected")
         }
         InclusionStatus::Included(sig) => {
-            return ("✓", lang.pick(format!("{} 字节", sig.size), format!("{} bytes", sig.size)));
+            return ("✔", lang.pick(format!("{} 字节", sig.size), counted(sig.size, "byte")));
         }
         InclusionStatus::LoadedByClient => ("·", "由客户端自行加载", "loaded by the client"),
-        InclusionStatus::Missing => ("✗", "不存在", "not found"),
-        InclusionStatus::Outside => ("✗", "位于项目之外", "outside the project"),
+        InclusionStatus::Missing => ("✘", "不存在", "not found"),
+        InclusionStatus::Outside => ("✘", "位于项目之外", "outside the project"),
         InclusionStatus::Untrusted => {
-            ("✗", "项目未被信任；运行 tanmi trust", "project not trusted; run tanmi trust")
+            ("✘", "项目未受信任；运行 `tanmi trust`", "the project is not trusted; run `tanmi trust`")
         }
     };
     (sign, lang.pick(zh, en).to_owned())
@@ -99,7 +99,7 @@ pub fn tree(
             let (sign, inclusion) = inclusion(file, &injected, lang);
             format!("{sign} {} ({})  {}", file.name, file.declared_by.as_str(), paint(out::DIM, &inclusion))
         })
-        .chain(declaration.flaws.iter().map(|(path, reason)| format!("✗ {}: {reason}", path.display())))
+        .chain(declaration.flaws.iter().map(|(path, reason)| format!("✘ {}: {reason}", path.display())))
         .collect();
     let rule = explained.traced.decision.actions.iter().position(|action| action.rule == "declared-context");
     match rule {
@@ -169,7 +169,7 @@ pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> Str
             let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason(lang));
         }
         for problem in &report.problems {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✗"), problem.path, problem.reason(lang));
+            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✘"), problem.path, problem.reason(lang));
         }
     }
     let unchanged = reports.iter().filter(|report| report.is_unchanged()).count();

@@ -12,11 +12,11 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
     let mut out = String::new();
     for check in checks {
         let (style, sign) = match check.health {
-            Health::Fine => (out::GREEN, "✓"),
+            Health::Fine => (out::GREEN, "✔"),
             Health::Note => (out::DIM, "·"),
             Health::Fixed => (out::GREEN, "✚"),
             Health::Fixable => (out::YELLOW, "!"),
-            Health::ByHand => (out::RED, "✗"),
+            Health::ByHand => (out::RED, "✘"),
         };
         let _ = writeln!(out, "{} {}", paint(style, sign), text::one_line(&check.text));
         let advice = match check.health {
@@ -33,7 +33,7 @@ pub fn text(checks: &[CheckResult], lang: Lang) -> String {
     let summary = match (fixable, by_hand) {
         (0, 0) if fixed == 0 && !is_installed => lang.pick(
             String::from("没有发现问题；尚未为任何智能体安装 Tanmi，运行 tanmi install"),
-            String::from("no problems found; Tanmi is not installed for any agent: run tanmi install"),
+            String::from("no problems found; Tanmi is not installed for any agent; run `tanmi install`"),
         ),
         (0, 0) if fixed == 0 => lang.pick(String::from("没有发现问题"), String::from("no problems found")),
         (0, 0) => {

@@ -144,7 +144,7 @@ fn parts(done: &AppliedChange, lang: Lang) -> String {
     let names = done.planned.target.parts.iter().map(|part| match part {
         ConfigPart::Hooks => lang.pick("钩子", "hooks"),
         ConfigPart::Server => lang.pick("MCP 服务器", "MCP server"),
-        ConfigPart::StatusLine => lang.pick("状态行", "status line"),
+        ConfigPart::StatusLine => lang.pick("状态栏", "status line"),
         ConfigPart::Guide(_) => lang.pick("使用指南", "guide"),
     });
     names.collect::<Vec<_>>().join(lang.pick("、", ", "))
@@ -158,8 +158,8 @@ fn outcome(outcome: &ChangeOutcome, is_dry: bool) -> (&'static str, &'static str
         (ChangeOutcome::Create, true) => ("created", "将创建", "would be created"),
         (ChangeOutcome::Change, true) => ("changed", "将修改", "would be changed"),
         (ChangeOutcome::Remove, true) => ("removed", "将删除", "would be removed"),
-        (ChangeOutcome::Unchanged, _) => ("unchanged", "无需修改", "unchanged"),
-        (ChangeOutcome::Refused(_), _) => ("refused", "未修改", "not changed"),
+        (ChangeOutcome::Unchanged, _) => ("unchanged", "无需修改", "up to date"),
+        (ChangeOutcome::Refused(_), _) => ("refused", "失败", "failed"),
     }
 }
 
@@ -208,7 +208,7 @@ pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) 
         let planned = &done.planned;
         if let ChangeOutcome::Refused(refusal) = &planned.outcome {
             let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
-            let label = paint(out::RED.bold(), lang.pick("未修改", "not changed"));
+            let label = paint(out::RED.bold(), lang.pick("失败", "failed"));
             let _ =
                 writeln!(out, "{label}: {}{line}: {}", planned.target.path.display(), refusal.message(lang));
         }

@@ -11,7 +11,7 @@ use crate::out::{self, paint};
 
 pub fn view(view: &LedgerView, lang: Lang) -> String {
     if view.total.decisions == 0 {
-        let none = lang.pick("（账本中没有记录）", "(no ledger entries)");
+        let none = lang.pick("没有账本记录", "no ledger entries");
         return format!("{}\n", paint(out::DIM, none));
     }
     let mut out = String::new();

@@ -45,7 +45,7 @@ fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
     let day = memory.timestamp.as_deref().map_or("", |stamp| text::prefix(stamp, 10));
     let mut row = vec![
         styled(out::DIM, day),
-        cell(format!("[{}]", memory.kind)),
+        cell(format!("[{}]", memory.letter)),
         styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content),
         styled(out::DIM, &memory.id),
     ];
@@ -62,7 +62,7 @@ fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
 
 pub fn results(results: &MemoryResults, lang: Lang) -> String {
     if results.results.is_empty() {
-        return format!("{}\n", paint(out::DIM, lang.pick("（没有找到记忆）", "(no memories found)")));
+        return format!("{}\n", paint(out::DIM, lang.pick("没有找到记忆", "no memories found")));
     }
     let mut out =
         table::render(&results.results.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(), 90);
@@ -78,7 +78,7 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let mut rows = vec![
         vec![label("ID", "id"), cell(&memory.id)],
-        vec![label("类型", "type"), cell(&memory.kind)],
+        vec![label("类型", "type"), cell(&memory.letter)],
         vec![label("时间", "time"), cell(memory.timestamp.as_deref().unwrap_or("?"))],
         vec![label("文件", "file"), cell(&memory.source)],
     ];

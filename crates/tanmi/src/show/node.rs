@@ -111,7 +111,7 @@ pub fn list(page: &NodePage, lang: Lang) -> String {
     for row in &page.nodes {
         let (sign, style) = symbol(row.node.status);
         let mark = match (&row.node.damage, row.node.has_problem) {
-            (Some(_), _) => "✗",
+            (Some(_), _) => "✘",
             (None, true) => "!",
             _ => "",
         };

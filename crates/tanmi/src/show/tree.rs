@@ -18,7 +18,7 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
         "{}  {}  {}/{}",
         paint(out::BOLD, &text::one_line(&view.name)),
         paint(out::DIM, view.workspace_id.as_str()),
-        view.progress.done,
+        view.progress.completed,
         view.progress.total
     );
     let labels = if is_filtered {
@@ -41,17 +41,17 @@ pub fn render(view: &WorkspaceView, page: &NodePage, is_filtered: bool, lang: La
             paint(out::DIM, &format!("{:<12} {}", row.node.status.as_str(), row.node.id))
         );
         if row.node.has_problem {
-            let _ = write!(out, " {}", paint(out::RED, lang.pick("有问题", "problem")));
+            let _ = write!(out, "  {}", paint(out::RED, lang.pick("! 有问题", "! problem")));
         }
         if let Some(damage) = &row.node.damage {
             let _ = write!(
                 out,
-                " {}",
-                paint(out::RED, &format!("{} {}", lang.pick("文件损坏", "damaged"), damage.text(lang)))
+                "  {}",
+                paint(out::RED, &format!("{} {}", lang.pick("! 文件损坏", "! damaged"), damage.text(lang)))
             );
         }
         if focused {
-            let _ = write!(out, " {}", paint(out::YELLOW, lang.pick("← 聚焦", "← focus")));
+            let _ = write!(out, "  {}", paint(out::YELLOW, lang.pick("← 聚焦", "← focus")));
         }
         out.push('\n');
     }

@@ -77,7 +77,7 @@ pub fn full(view: &WorkspaceView, lang: Lang) -> String {
         vec![styled(out::DIM, lang.pick("状态", "status")), cell(view.status.as_str())],
         vec![
             styled(out::DIM, lang.pick("进度", "progress")),
-            cell(format!("{}/{}", view.progress.done, view.progress.total)),
+            cell(format!("{}/{}", view.progress.completed, view.progress.total)),
         ],
         vec![styled(out::DIM, lang.pick("聚焦", "focus")), cell(focus)],
         vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
@@ -139,7 +139,7 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
             cell(line.workspace_id.as_str()),
             styled(out::BOLD, &line.name),
             styled(style, line.status),
-            cell(format!("{}/{}", line.progress.done, line.progress.total)),
+            cell(format!("{}/{}", line.progress.completed, line.progress.total)),
             cell(ago(now - line.active_at, lang)),
             cell(place),
         ]);

@@ -239,7 +239,7 @@ fn missing_workspace_is_reported_once() {
     assert!(injected.contains(&ws) && injected.contains("cannot be read"), "{injected}");
     assert_eq!(agent.prompt("and now?"), "", "throttled");
     let log = std::fs::read_to_string(env.home_store().join("log")).unwrap();
-    assert!(log.contains("cannot be read"), "{log}");
+    assert!(log.contains("unreadable"), "{log}");
     env.write(&path, &intact);
     env.ok(&["workspace", "update", &ws, "--add-rule", "NEW-RULE"]);
     assert!(agent.prompt("again").contains("NEW-RULE"), "the binding works again");

@@ -12,7 +12,8 @@ impl Context {
         let mut out = String::new();
         let workspace = &self.workspace;
         let _ = writeln!(out, "# {}", workspace.name);
-        let _ = writeln!(out, "{} · {}/{}", workspace.id, workspace.progress.done, workspace.progress.total);
+        let _ =
+            writeln!(out, "{} · {}/{}", workspace.id, workspace.progress.completed, workspace.progress.total);
         paragraph(&mut out, lang.pick("目标", "Goal"), &workspace.goal);
         if !workspace.rules.is_empty() {
             let _ = writeln!(out, "\n{} ({})", lang.pick("规则", "Rules"), workspace.rules_hash);
@@ -42,7 +43,7 @@ impl Context {
                     let _ = write!(line, " [{status}] {title}");
                 }
                 if reference.missing {
-                    let _ = write!(line, " ({})", lang.pick("已不存在", "missing"));
+                    let _ = write!(line, " ({})", lang.pick("不存在或无法读取", "missing or unreadable"));
                 }
                 if !reference.description.is_empty() {
                     let _ = write!(line, ": {}", reference.description);
@@ -57,7 +58,7 @@ impl Context {
             let _ = writeln!(
                 out,
                 "\n{}",
-                lang.pick("未显示（用 node show 查看）：", "Not shown (see node show):")
+                lang.pick("未显示（用 `tanmi node show` 查看）：", "Not shown (`tanmi node show` shows it):")
             );
             for omission in &self.omitted {
                 item(&mut out, &format!("{} {}: {}", omission.of, omission.what, omission.count));

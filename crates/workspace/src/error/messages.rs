@@ -5,7 +5,7 @@ use std::error::Error as _;
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
-use super::{Error, Unfinished};
+use super::{Error, UnfinishedChild};
 use crate::model::NodeType;
 
 /// A text in Chinese and in English.
@@ -68,11 +68,11 @@ impl Error {
                 format!("对节点 {node} 执行 {action} 需要结论"),
                 format!("a conclusion is required to {action} node {node}"),
             ),
-            Error::NodeTaken { node, by, since } => {
-                let (by, since) = (one_line(by), tanmi_base::clock::local_stamp(*since));
+            Error::NodeClaimed { node, holder, since } => {
+                let (holder, since) = (one_line(holder), tanmi_base::clock::local_stamp(*since));
                 (
-                    format!("节点 {node} 已被会话 {by} 认领（自 {since} 起）"),
-                    format!("node {node} is claimed by session {by} (since {since})"),
+                    format!("节点 {node} 已被会话 {holder} 认领（自 {since} 起）"),
+                    format!("node {node} is claimed by session {holder} (since {since})"),
                 )
             }
             Error::ChildrenUnfinished { node, count, .. } => {
@@ -158,8 +158,8 @@ impl Error {
             }
             Error::BadId { shape, .. } => {
                 let (zh, en) = match shape.starts_with("ws-") {
-                    true => list_workspaces(interface),
-                    false => list_nodes(interface),
+                    true => list_workspaces_hint(interface),
+                    false => list_nodes_hint(interface),
                 };
                 let shape = |or| shape.replace(" | ", or);
                 (
@@ -177,7 +177,7 @@ impl Error {
             Error::TooLong { .. } => {
                 texts("写入文件，再把文件路径加入文档", "write it to a file and add the path of the file to the docs")
             }
-            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => create_workspace(interface),
+            Error::WorkspaceNotFound { existing, .. } if existing.is_empty() => create_workspace_hint(interface),
             Error::WorkspaceNotFound { existing, .. } => {
                 let list: Vec<String> = existing.iter().map(|(id, name)| format!("{id} ({name})")).collect();
                 let list = list.join(", ");
@@ -189,7 +189,7 @@ impl Error {
                 let known = list.join("; ");
                 (format!("现有条目：{known}"), format!("existing entries: {known}"))
             }
-            Error::NodeNotFound { .. } => list_nodes(interface),
+            Error::NodeNotFound { .. } => list_nodes_hint(interface),
             Error::InvalidTransition { allowed, node, .. } if allowed.is_empty() => {
                 let (zh, en) = interface.pick(
                     (format!("用 `tanmi node delete {node}` 删除"), format!("with `tanmi node delete {node}`")),
@@ -207,7 +207,7 @@ impl Error {
                 (format!("可用的动作：{list}"), format!("allowed actions: {list}"))
             }
             // An agent must not learn how to override the claim of another session.
-            Error::NodeTaken { .. } => match interface {
+            Error::NodeClaimed { .. } => match interface {
                 Interface::CommandLine => {
                     texts("选择另一个节点，或用 `--force` 接管", "choose another node, or take it over with `--force`")
                 }
@@ -225,7 +225,7 @@ impl Error {
                 texts("在「结论」中填写结果", "enter the result in “Conclusion”"),
             ),
             Error::ChildrenUnfinished { unfinished, .. } => {
-                let one = |child: &Unfinished| {
+                let one = |child: &UnfinishedChild| {
                     let actions: Vec<&str> = child.allowed.iter().map(|action| action.as_str()).collect();
                     format!("{} {} ({}: {})", child.id, child.title, child.status, actions.join(", "))
                 };
@@ -320,7 +320,7 @@ fn unit_zh(unit: &str) -> &str {
 }
 
 /// Returns how to create a workspace.
-pub fn create_workspace(interface: Interface) -> Texts {
+pub fn create_workspace_hint(interface: Interface) -> Texts {
     interface.pick(
         texts(
             "用 `tanmi workspace init --name … --goal …` 创建一个",
@@ -332,7 +332,7 @@ pub fn create_workspace(interface: Interface) -> Texts {
 }
 
 /// Returns how to find the ids of workspaces.
-pub fn list_workspaces(interface: Interface) -> Texts {
+pub fn list_workspaces_hint(interface: Interface) -> Texts {
     interface.pick(
         texts("`tanmi workspace list` 列出工作区", "`tanmi workspace list` lists the workspaces"),
         texts("`workspace_list` 列出工作区", "`workspace_list` lists the workspaces"),
@@ -341,7 +341,7 @@ pub fn list_workspaces(interface: Interface) -> Texts {
 }
 
 /// Returns how to find the ids of nodes.
-pub fn list_nodes(interface: Interface) -> Texts {
+pub fn list_nodes_hint(interface: Interface) -> Texts {
     interface.pick(
         texts("`tanmi tree` 列出节点", "`tanmi tree` lists the nodes"),
         texts("`node_list` 列出节点", "`node_list` lists the nodes"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang, clock};
 
-use super::{Error, Unfinished};
+use super::{Error, UnfinishedChild};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
@@ -24,7 +24,7 @@ fn samples() -> Vec<Error> {
         action: Action::Complete,
         allowed,
     };
-    let unfinished = Unfinished {
+    let unfinished = UnfinishedChild {
         id: node(),
         title: String::from("Title"),
         status: NodeStatus::Pending,
@@ -56,7 +56,7 @@ fn samples() -> Vec<Error> {
         transition(vec![Action::Start]),
         transition(Vec::new()),
         Error::ConclusionRequired { node: node(), action: Action::Complete },
-        Error::NodeTaken { node: node(), by: String::from("session-1"), since: SINCE },
+        Error::NodeClaimed { node: node(), holder: String::from("session-1"), since: SINCE },
         children(1),
         children(2),
         rules(None),

@@ -9,7 +9,7 @@ use crate::limits;
 
 /// Whether a caller must prove with the rules hash that it read the workspace rules.
 #[derive(Clone, Debug)]
-pub enum RulesCheck {
+pub enum RulesHashCheck {
     /// For agents: if the workspace has rules, the current hash is required.
     Required(Option<String>),
     /// For people: the hash is checked only if it is given.
@@ -26,7 +26,7 @@ pub struct NewNode {
     pub note: String,
     pub docs: Vec<DocReference>,
     pub isolated: bool,
-    pub rules_check: RulesCheck,
+    pub rules_check: RulesHashCheck,
 }
 
 /// Creates a node. Also returns the status changes of its ancestors.
@@ -71,10 +71,10 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
     Ok((node, changes))
 }
 
-fn check_rules_hash(workspace: &Workspace, check: &RulesCheck) -> Result<()> {
+fn check_rules_hash(workspace: &Workspace, check: &RulesHashCheck) -> Result<()> {
     let hash = workspace.rules_hash();
-    let (RulesCheck::Required(given) | RulesCheck::IfGiven(given)) = check;
-    let is_exempt = matches!(check, RulesCheck::IfGiven(None));
+    let (RulesHashCheck::Required(given) | RulesHashCheck::IfGiven(given)) = check;
+    let is_exempt = matches!(check, RulesHashCheck::IfGiven(None));
     if hash.is_empty() || is_exempt || given.as_ref() == Some(&hash) {
         return Ok(());
     }
@@ -215,7 +215,7 @@ pub struct DeletedSubtree {
     pub status_changes: Vec<StatusChange>,
 }
 
-/// Removes a node with all descendants.
+/// Moves a node and its descendants to the trash.
 pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<DeletedSubtree> {
     let workspace = writable_workspace(tx)?;
     if id.is_root() {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::*;
 use crate::collect::{self, CollectedInfo};
-use crate::error::Unfinished;
+use crate::error::UnfinishedChild;
 use crate::limits;
 use crate::state::{Action, Prerequisite, TransitionRule};
 
@@ -143,7 +143,7 @@ fn is_held_by_another(node: &Node, claimant: &Claimant) -> Result<bool> {
     }
     if claimant.holder_is_live && !claimant.force {
         let since = node.status_changed_at.unwrap_or(node.updated_at);
-        return Err(Error::NodeTaken { node: node.id.clone(), by: holder.clone(), since });
+        return Err(Error::NodeClaimed { node: node.id.clone(), holder: holder.clone(), since });
     }
     // The holder is inactive, so the session that starts the node continues it.
     Ok(claimant.force || (claimant.session.is_some() && node.status != NodeStatus::Pending))
@@ -245,7 +245,7 @@ fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
     for child in children.take(5) {
         let has_children = tx.status_counts(&child.id)?.total() > 0;
         let allowed = state::allowed(child.kind, child.status, has_children);
-        unfinished.push(Unfinished { id: child.id, title: child.title, status: child.status, allowed });
+        unfinished.push(UnfinishedChild { id: child.id, title: child.title, status: child.status, allowed });
     }
     Ok(Error::ChildrenUnfinished {
         node: id.clone(),

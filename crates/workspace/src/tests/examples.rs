@@ -21,7 +21,7 @@ fn complete_and_reopen_update_ancestors_and_focus() {
         assert_eq!(b.view(|tx| tx.workspace()).focused_node_id.as_ref(), Some(&plan));
         b.apply(&plan, Action::Complete).unwrap();
         b.apply(&root, Action::Complete).unwrap();
-        assert_eq!(b.view(|tx| Ok(tx.total()?.progress())), Progress { done: 2, total: 2 });
+        assert_eq!(b.view(|tx| Ok(tx.total()?.progress())), Progress { completed: 2, total: 2 });
 
         b.apply(&task, Action::Reopen).unwrap();
         assert_eq!(
@@ -185,21 +185,21 @@ fn archived_workspace_is_read_only() {
 fn create_node_checks_rules_hash() {
     let memory = MemoryStore::new();
     let b = TestWorkspace::new(&memory, &["规则1", "规则2"]);
-    let create = |check: RulesCheck| {
+    let create = |check: RulesHashCheck| {
         let op = b.tick();
         let new = NewNode { rules_check: check, ..new_node(&NodeId::root(), NodeType::Execution, "x") };
         b.change(|tx| create_node(tx, new.clone(), &op)).map(|_| ())
     };
-    match create(RulesCheck::Required(None)) {
+    match create(RulesHashCheck::Required(None)) {
         Err(Error::RulesHashMismatch { rules, hash, .. }) => {
             assert_eq!((rules.len(), hash.as_str()), (2, "8eb249a5"));
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(error_code(create(RulesCheck::Required(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
-    assert_eq!(error_code(create(RulesCheck::IfGiven(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
-    create(RulesCheck::IfGiven(None)).unwrap();
-    create(RulesCheck::Required(Some("8eb249a5".into()))).unwrap();
+    assert_eq!(error_code(create(RulesHashCheck::Required(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
+    assert_eq!(error_code(create(RulesHashCheck::IfGiven(Some("ff280711".into())))), "RULES_HASH_MISMATCH");
+    create(RulesHashCheck::IfGiven(None)).unwrap();
+    create(RulesHashCheck::Required(Some("8eb249a5".into()))).unwrap();
 }
 
 #[test]

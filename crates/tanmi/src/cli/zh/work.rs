@@ -8,8 +8,8 @@ use super::{
 const MAX_NODES: Text = ("limit", "最多显示多少个节点");
 const MAX_MEMORIES: Text = ("limit", "最多显示多少条记忆");
 const MEMORY_TYPE: Text = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
-const SINCE: Text = ("since", "从这一天起：YYYY-MM-DD，或天数，如 7d");
-const UNTIL: Text = ("until", "到这一天为止，含当天：YYYY-MM-DD；或到若干天前，如 7d");
+const SINCE: Text = ("since", "从这一天起：YYYY-MM-DD，或几天前，如 7d");
+const UNTIL: Text = ("until", "到这一天（含）：YYYY-MM-DD，或几天前，如 7d");
 const OF_SESSION: Text = ("session", "只看该会话的记忆");
 const ALL_MEMORIES: Text = ("all", "包括已忘记和已被取代的记忆");
 
@@ -183,7 +183,7 @@ pub const PAGES: &[HelpPage] = &[
     page(
         "node context",
         "显示智能体在某个节点收到的上下文",
-        &[WORKSPACE, ("id", "节点 ID [默认：聚焦节点]"), NODE_OPTION],
+        &[WORKSPACE, ("id", "节点 ID [默认：聚焦节点，否则为 root]"), NODE_OPTION],
         "",
     ),
     page(
@@ -194,7 +194,7 @@ pub const PAGES: &[HelpPage] = &[
             WORKSPACE_OPTION,
             BELOW,
             STATUS,
-            ("depth", "显示的层数 [默认：全部]"),
+            ("depth", "父节点以下的层数 [默认：全部]"),
             ("limit", "最多显示多少个节点；0 表示全部"),
         ],
         "",

@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use tanmi_base::journal::{Applied, Change, CommitError, ExpectedFile, Journal, Recovery};
+use tanmi_base::journal::{Change, CommitError, CommitResult, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Bilingual, Millis};
 use tanmi_index::{NodeIndex, RowPosition};
@@ -192,7 +192,12 @@ impl<'a> FileTx<'a> {
 
     /// Updates the index to the written files and marks the change as applied. If this fails, the files are still
     /// correct: without the mark in the journal, the next transaction scans.
-    fn finish(&mut self, applied: &Applied, owners: &[Option<NodeId>], added_folders: i64) -> Result<()> {
+    fn finish(
+        &mut self,
+        applied: &CommitResult,
+        owners: &[Option<NodeId>],
+        added_folders: i64,
+    ) -> Result<()> {
         let (Some(open), Some(journal)) = (&self.index, &mut self.journal) else { return Ok(()) };
         for (sig, owner) in applied.sigs.iter().zip(owners) {
             if let (Some(sig), Some(id)) = (sig, owner) {
