@@ -50,7 +50,7 @@ impl ExpectedFile {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct JournalRecord {
     seq: u64,
     time: Millis,
     changes: Vec<Change>,
@@ -189,7 +189,7 @@ impl Journal {
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
         let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths, change)).collect();
-        let record = Record { seq: self.seq + 1, time: now, changes, folders };
+        let record = JournalRecord { seq: self.seq + 1, time: now, changes, folders };
         self.append_record(&record).map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         self.seq = record.seq;
         // From here the record is durable. A failure before the first file is touched voids it. After that it
@@ -231,7 +231,7 @@ impl Journal {
             recovery.damaged = Some(copy);
         }
         let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
-        let open: Vec<(&Record, bool)> = journal
+        let open: Vec<(&JournalRecord, bool)> = journal
             .records
             .iter()
             .filter(|(_, mark)| match mark {
@@ -257,7 +257,7 @@ impl Journal {
         Ok(())
     }
 
-    fn append_record(&mut self, record: &Record) -> io::Result<()> {
+    fn append_record(&mut self, record: &JournalRecord) -> io::Result<()> {
         let json = serde_json::to_string(record)?;
         let line = format!("R {:08x} {json}\n", crc32fast::hash(json.as_bytes()));
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
@@ -320,7 +320,7 @@ fn parse_mark(line: &[u8]) -> Option<(u8, u64)> {
     Some((*kind, seq))
 }
 
-fn parse_record(line: &[u8]) -> Option<Record> {
+fn parse_record(line: &[u8]) -> Option<JournalRecord> {
     let rest = line.strip_prefix(b"R ")?;
     let (crc, json) = rest.split_at_checked(8)?;
     let json = json.strip_prefix(b" ")?;
@@ -331,7 +331,7 @@ fn parse_record(line: &[u8]) -> Option<Record> {
 #[derive(Default)]
 struct Parsed {
     boot: Option<String>,
-    records: Vec<(Record, Option<u8>)>,
+    records: Vec<(JournalRecord, Option<u8>)>,
     last_seq: u64,
     /// Offset of a bad line that is not just the torn end of the file. The lines after it cannot be trusted to be
     /// in order.
@@ -395,7 +395,7 @@ struct RedoTargets<'a> {
     moves: Vec<MoveTarget<'a>>,
 }
 
-fn fold_records<'a>(records: &[(&'a Record, bool)]) -> RedoTargets<'a> {
+fn fold_records<'a>(records: &[(&'a JournalRecord, bool)]) -> RedoTargets<'a> {
     let mut targets = RedoTargets::default();
     for (record, was_applied) in records {
         for (n, change) in record.changes.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
-use tanmi_event::{Action, Decision, Event, EventKind, Source, Throttle, fit_to_max_bytes};
+use tanmi_event::{Decision, DecisionAction, Event, EventKind, Source, Throttle, fit_to_max_bytes};
 
 use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
@@ -186,7 +186,12 @@ fn add_output(
     }
     scope.record_injected(rule.id());
     let (_, priority) = rule.source_and_priority();
-    decision.actions.push(Action { kind, content: content.clone(), priority, rule: rule.id().to_owned() });
+    decision.actions.push(DecisionAction {
+        kind,
+        content: content.clone(),
+        priority,
+        rule: rule.id().to_owned(),
+    });
     Verdict::Injected { content }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Decision {
     pub should_respond: bool,
     /// Actions in the order in which they are shown.
-    pub actions: Vec<Action>,
+    pub actions: Vec<DecisionAction>,
     /// Types of text that must not be injected again for some time.
     pub throttle: Vec<Throttle>,
 }
@@ -26,7 +26,7 @@ impl Decision {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Action {
+pub struct DecisionAction {
     #[serde(rename = "type")]
     pub kind: ActionKind,
     /// The text without any tag; the platform decides how to delimit it.

@@ -6,7 +6,7 @@ mod event;
 mod platform;
 mod render;
 
-pub use decision::{Action, ActionKind, Decision, Throttle};
+pub use decision::{ActionKind, Decision, DecisionAction, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
 pub use platform::{
     API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, CompactionRecipient, GEMINI_CLI, PLATFORMS,

@@ -1,7 +1,7 @@
 //! Renders a decision as one text for a platform: each action with its tag, within the byte limit of the
 //! platform.
 
-use crate::decision::{Action, ActionKind, Decision};
+use crate::decision::{ActionKind, Decision, DecisionAction};
 use crate::event::{Event, Source};
 use crate::platform::Platform;
 
@@ -39,7 +39,7 @@ pub fn fit_to_max_bytes(decision: &mut Decision, event: &Event) -> Vec<String> {
 pub const CONTEXT_RULES: &[&str] = &["context-inject", "context-refresh"];
 
 /// Returns the rank of an action; lower ranks are kept first.
-fn rank(action: &Action) -> u8 {
+fn rank(action: &DecisionAction) -> u8 {
     match action.kind {
         ActionKind::SessionInfo => 0,
         ActionKind::InjectContext if CONTEXT_RULES.contains(&action.rule.as_str()) => 0,
@@ -59,7 +59,7 @@ pub fn render(decision: &Decision, platform: &Platform) -> String {
 }
 
 /// Renders an action below a heading. Invariant: never longer than [`with_tags`].
-fn with_heading(action: &Action) -> String {
+fn with_heading(action: &DecisionAction) -> String {
     match action.kind.tag() {
         // A heading has no end mark, so a heading of ours inside the text must be changed.
         Some(tag) => format!("## {tag}\n{}\n", action.content.replace("## tanmi-", "## tanmi_")),
@@ -67,7 +67,7 @@ fn with_heading(action: &Action) -> String {
     }
 }
 
-fn with_tags(action: &Action) -> String {
+fn with_tags(action: &DecisionAction) -> String {
     match action.kind.tag() {
         Some(tag) => format!("<{tag}>\n{}\n</{tag}>", action.content),
         None => action.content.clone(),
@@ -81,11 +81,11 @@ mod tests {
     use crate::event::{EventKind, Payload};
     use crate::platform::{CURSOR, GEMINI_CLI};
 
-    fn action(rule: &str, kind: ActionKind, content: &str) -> Action {
-        Action { kind, content: content.into(), priority: 1, rule: rule.into() }
+    fn action(rule: &str, kind: ActionKind, content: &str) -> DecisionAction {
+        DecisionAction { kind, content: content.into(), priority: 1, rule: rule.into() }
     }
 
-    fn fit(actions: Vec<Action>) -> (Decision, Vec<String>) {
+    fn fit(actions: Vec<DecisionAction>) -> (Decision, Vec<String>) {
         let throttle =
             actions.iter().map(|a| Throttle { key: a.rule.clone(), ttl: 1, rule: a.rule.clone() }).collect();
         let mut decision = Decision { should_respond: true, actions, throttle };

@@ -123,7 +123,7 @@ fn original(planned: &PlannedChange, receipts: &Receipts) -> Option<Vec<u8>> {
     }
     let before = receipts.before(&planned.real);
     match plan::remove_parts(&planned.target, bytes, &before) {
-        Ok(RemovalResult::Text(text)) => Some(text),
+        Ok(RemovalResult::TextFile(text)) => Some(text),
         Ok(RemovalResult::Nothing) => None,
         Ok(RemovalResult::Same) | Err(_) => Some(bytes.to_vec()),
     }

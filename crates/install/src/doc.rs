@@ -4,16 +4,16 @@ use crate::Refusal;
 
 const BOM: &str = "\u{feff}";
 
-pub struct Text {
+pub struct TextFile {
     pub has_bom: bool,
     pub body: String,
 }
 
-impl Text {
-    pub fn of(bytes: &[u8]) -> Result<Text, Refusal> {
+impl TextFile {
+    pub fn of(bytes: &[u8]) -> Result<TextFile, Refusal> {
         let text = std::str::from_utf8(bytes).map_err(|_| Refusal::NotUtf8)?;
         let body = text.strip_prefix(BOM);
-        Ok(Text { has_bom: body.is_some(), body: body.unwrap_or(text).to_owned() })
+        Ok(TextFile { has_bom: body.is_some(), body: body.unwrap_or(text).to_owned() })
     }
 
     pub fn encode(&self, body: &str) -> Vec<u8> {

@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
 use crate::Refusal;
-use crate::doc::{Text, position};
+use crate::doc::{TextFile, position};
 
 pub struct Json {
     root: CstRootNode,
@@ -118,7 +118,7 @@ pub fn edit_bytes(
     bytes: Option<&[u8]>,
     change: impl FnOnce(&Json) -> Result<(), Refusal>,
 ) -> Result<Vec<u8>, Refusal> {
-    let text = Text::of(bytes.unwrap_or_default())?;
+    let text = TextFile::of(bytes.unwrap_or_default())?;
     let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
     change(&json)?;
     Ok(text.encode(&json.text()))

@@ -8,7 +8,7 @@ use tanmi_base::Lang;
 use tanmi_base::fs::{self, FileSig};
 
 use crate::agent::{Agent, Folders, GuideFile, Scope};
-use crate::doc::Text;
+use crate::doc::TextFile;
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
 use crate::{Refusal, TanmiCommand, guide, hooks, status_line, toml};
@@ -194,7 +194,7 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
 /// Returns the target without the status line if that in the content is not ours.
 fn with_own_parts(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
     let has_ours = || {
-        let json = Json::parse(&Text::of(bytes?).ok()?.body).ok()?;
+        let json = Json::parse(&TextFile::of(bytes?).ok()?.body).ok()?;
         status_line::program(&json.value())
     };
     let mut target = target.clone();
@@ -210,7 +210,7 @@ pub(crate) fn add_parts(
     bytes: Option<&[u8]>,
     options: &InstallOptions,
 ) -> Result<Vec<u8>, Refusal> {
-    let text = || Text::of(bytes.unwrap_or_default());
+    let text = || TextFile::of(bytes.unwrap_or_default());
     match format(target) {
         Format::Json => json::edit_bytes(bytes, |json| {
             if target.parts.contains(&ConfigPart::Hooks) {
@@ -305,7 +305,7 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
 /// The content of a file after the removal of our parts.
 pub(crate) enum RemovalResult {
     Same,
-    Text(Vec<u8>),
+    TextFile(Vec<u8>),
     Nothing,
 }
 
@@ -313,7 +313,7 @@ impl RemovalResult {
     fn into_content(self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
             RemovalResult::Same => Some(bytes.to_vec()),
-            RemovalResult::Text(text) => Some(text),
+            RemovalResult::TextFile(text) => Some(text),
             RemovalResult::Nothing => None,
         }
     }
@@ -332,7 +332,7 @@ pub(crate) fn remove_parts(
     bytes: &[u8],
     before: &OriginalContent,
 ) -> Result<RemovalResult, Refusal> {
-    let text = Text::of(bytes)?;
+    let text = TextFile::of(bytes)?;
     let old = match before {
         OriginalContent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
@@ -368,7 +368,7 @@ pub(crate) fn remove_parts(
     if was_created && matches!(body.trim(), "" | "{}") {
         return Ok(RemovalResult::Nothing);
     }
-    Ok(RemovalResult::Text(text.encode(&body)))
+    Ok(RemovalResult::TextFile(text.encode(&body)))
 }
 
 /// Our parts that are installed in a file of a client.
@@ -420,7 +420,7 @@ pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<In
 }
 
 fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result<(), Refusal> {
-    let text = Text::of(bytes)?;
+    let text = TextFile::of(bytes)?;
     match format(target) {
         Format::Markdown(file) => {
             found.has_guide = guide::guide_state(file, &text.body) != guide::GuideState::None;

@@ -5,7 +5,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use crate::Refusal;
 use crate::command::is_tanmi;
-use crate::doc::{Text, position};
+use crate::doc::{TextFile, position};
 use crate::hooks::NAME;
 
 const SERVERS: &str = "mcp_servers";
@@ -39,11 +39,11 @@ fn own_table(program: &str, line_end: &str) -> String {
     text.replace('\n', line_end)
 }
 
-fn line_end(text: &Text) -> &'static str {
+fn line_end(text: &TextFile) -> &'static str {
     if text.has_crlf() { "\r\n" } else { "\n" }
 }
 
-pub fn add_server(text: &Text, program: &str) -> Result<String, Refusal> {
+pub fn add_server(text: &TextFile, program: &str) -> Result<String, Refusal> {
     let mut document = parse(&text.body)?;
     let server = document.get(SERVERS).and_then(|servers| servers.get(NAME));
     if server.is_none() {
@@ -93,7 +93,7 @@ fn is_ours(server: &dyn TableLike) -> bool {
 }
 
 /// Returns the text without our server, or `None` if the server is not there.
-pub fn remove_server(text: &Text, before: &str) -> Result<Option<String>, Refusal> {
+pub fn remove_server(text: &TextFile, before: &str) -> Result<Option<String>, Refusal> {
     let mut document = parse(&text.body)?;
     let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else { return Ok(None) };
     let Some(server) = servers.get(NAME).and_then(Item::as_table_like).filter(|server| is_ours(*server))
@@ -153,7 +153,7 @@ fn comments_of(item: &Item) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-pub fn server_program(text: &Text) -> Result<Option<String>, Refusal> {
+pub fn server_program(text: &TextFile) -> Result<Option<String>, Refusal> {
     let document = parse(&text.body)?;
     let server = document.get(SERVERS).and_then(|servers| servers.get(NAME)).and_then(Item::as_table_like);
     let server = server.filter(|server| is_ours(*server));
@@ -161,7 +161,7 @@ pub fn server_program(text: &Text) -> Result<Option<String>, Refusal> {
 }
 
 /// Returns the settings that disable our hooks or server.
-pub fn disabling_keys(text: &Text) -> Vec<String> {
+pub fn disabling_keys(text: &TextFile) -> Vec<String> {
     let Ok(document) = parse(&text.body) else { return Vec::new() };
     let is_false = |path: &[&str]| {
         let item = path.iter().try_fold(document.as_item(), |item, key| item.get(key));

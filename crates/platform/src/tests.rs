@@ -1,6 +1,6 @@
 //! Tests with recorded payloads of clients, and with malformed ones.
 
-use tanmi_event::{Action, ActionKind, EventKind, StartSource};
+use tanmi_event::{ActionKind, DecisionAction, EventKind, StartSource};
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn recorded_payloads_match_snapshot() {
 fn decision(text: &str) -> Decision {
     Decision {
         should_respond: true,
-        actions: vec![Action {
+        actions: vec![DecisionAction {
             kind: ActionKind::Reminder,
             content: text.into(),
             priority: 1,

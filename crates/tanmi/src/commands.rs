@@ -34,7 +34,7 @@ mod tree;
 mod workspace;
 
 /// What a command needs besides its own arguments.
-pub struct Context {
+pub struct CommandContext {
     pub app: App,
     pub json: bool,
     /// Whether the program exits with failure although the command itself succeeded, e.g. because a check found
@@ -66,7 +66,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Operator::Ai => Interface::AgentShell,
         Operator::Human => Interface::CommandLine,
     };
-    let context = Context { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
+    let context = CommandContext { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
         out::labelled(out::YELLOW, "警告", "warning", &warning.message(lang), lang);
@@ -116,13 +116,13 @@ pub fn run(cli: Cli) -> ExitCode {
 }
 
 /// `tanmi statusline` with options such as `--json`; without options, [`crate::hook::status_line`] runs instead.
-fn status_line(context: &Context) {
+fn status_line(context: &CommandContext) {
     let input = crate::hook::read_status_line_input();
     let status = tanmi_app::status_line::read(context.app.home(), &input, context.app.now());
     context.print_result(&status, |status| status.line(context.app.lang(None)));
 }
 
-impl Context {
+impl CommandContext {
     /// Prints a result: as JSON with `--json`, else as the text that `show` returns.
     fn print_result<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
         if self.json { out::json(value) } else { out::text(&show(value)) }

@@ -44,7 +44,7 @@ impl Fixture {
     fn crash_after_record(&self, changes: Vec<Change>) {
         let mut journal = self.open();
         let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths(), change)).collect();
-        let record = Record { seq: journal.seq + 1, time: 0, changes, folders };
+        let record = JournalRecord { seq: journal.seq + 1, time: 0, changes, folders };
         journal.append_record(&record).unwrap();
     }
     fn recover(&self) -> Recovery {

@@ -66,8 +66,9 @@ fn run(event: &Event, facts: &Facts) -> Decision {
 fn injected_text(event: &Event, facts: &Facts) -> String {
     let decision = run(event, facts);
     assert_eq!(decision.should_respond, !decision.actions.is_empty());
-    let line =
-        |action: &tanmi_event::Action| format!("[{} {}] {}", action.rule, action.priority, action.content);
+    let line = |action: &tanmi_event::DecisionAction| {
+        format!("[{} {}] {}", action.rule, action.priority, action.content)
+    };
     decision.actions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

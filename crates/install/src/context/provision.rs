@@ -63,7 +63,7 @@ const CHANGED: TextPair = ("用户已修改", "changed by the user");
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Record {
+struct ProvisionRecord {
     version: u32,
     /// The written files: path and digest. Two digests while a file is being replaced.
     files: BTreeMap<String, Vec<String>>,
@@ -93,7 +93,7 @@ pub fn users(root: &Path) -> Result<Vec<String>> {
 struct Provisioner<'a> {
     options: &'a ProvisionOptions,
     data: PathBuf,
-    record: Record,
+    record: ProvisionRecord,
     report: ProvisionReport,
 }
 

@@ -137,7 +137,7 @@ struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    fn zh(&self) -> Option<&'static zh::HelpPage> {
+    fn zh(&self) -> Option<&'static zh::ChineseTexts> {
         (self.lang == Lang::Zh).then(|| zh::find(self.path)).flatten()
     }
 

@@ -5,29 +5,29 @@ mod setup;
 mod work;
 
 /// The texts of one command.
-pub struct HelpPage {
+pub struct ChineseTexts {
     /// Names of the command and its parents, such as `node create`; empty for `tanmi` itself.
     pub path: &'static str,
     pub about: &'static str,
     /// Ids of arguments with their help.
-    pub args: &'static [Text],
+    pub args: &'static [ArgumentText],
     /// Examples; empty if the command has none.
     pub after: &'static str,
 }
 
 /// The id of an argument, and its help.
-type Text = (&'static str, &'static str);
+type ArgumentText = (&'static str, &'static str);
 
 const fn page(
     path: &'static str,
     about: &'static str,
-    args: &'static [Text],
+    args: &'static [ArgumentText],
     after: &'static str,
-) -> HelpPage {
-    HelpPage { path, about, args, after }
+) -> ChineseTexts {
+    ChineseTexts { path, about, args, after }
 }
 
-const ROOT: &[HelpPage] = &[page(
+const ROOT: &[ChineseTexts] = &[page(
     "",
     "用规划、记忆和上下文注入，让 AI 编程智能体不偏离目标",
     &[("project", "项目目录 [默认：当前目录所在的项目]"), ("json", "以 JSON 输出结果或错误")],
@@ -38,35 +38,35 @@ const ROOT: &[HelpPage] = &[page(
   tanmi help <命令>        显示某个命令的帮助",
 )];
 
-const TABLES: &[&[HelpPage]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES];
+const TABLES: &[&[ChineseTexts]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES];
 
 /// Returns the texts of a command.
-pub fn find(path: &str) -> Option<&'static HelpPage> {
+pub fn find(path: &str) -> Option<&'static ChineseTexts> {
     TABLES.iter().flat_map(|pages| pages.iter()).find(|page| page.path == path)
 }
 
 /// Returns the help of an argument. Arguments that every command has are with `tanmi` itself.
 pub fn argument(path: &str, id: &str) -> Option<&'static str> {
     let text =
-        |page: &'static HelpPage| page.args.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
+        |page: &'static ChineseTexts| page.args.iter().find(|(name, _)| *name == id).map(|(_, text)| *text);
     find(path).and_then(text).or_else(|| find("").and_then(text))
 }
 
 // Arguments that several commands share.
 const WORKSPACE_DEFAULT: &str = "工作区 ID [默认：会话绑定的工作区，否则是项目中唯一活跃的工作区]";
-const WORKSPACE: Text = ("workspace", WORKSPACE_DEFAULT);
-const WORKSPACE_ID: Text = ("id", WORKSPACE_DEFAULT);
-const WORKSPACE_OPTION: Text = ("workspace", "同 [WS]");
-const NODE_ID: Text = ("id", "节点 ID，见 `tanmi tree`；未给出 --node 时必需");
-const NODE_OPTION: Text = ("node", "同 [NODE]");
-const SESSION: Text = ("session", "会话 ID [默认：在智能体的 shell 中自动识别]");
-const BELOW: Text = ("parent", "只显示该节点之下的节点");
-const STATUS: Text = (
+const WORKSPACE: ArgumentText = ("workspace", WORKSPACE_DEFAULT);
+const WORKSPACE_ID: ArgumentText = ("id", WORKSPACE_DEFAULT);
+const WORKSPACE_OPTION: ArgumentText = ("workspace", "同 [WS]");
+const NODE_ID: ArgumentText = ("id", "节点 ID，见 `tanmi tree`；未给出 --node 时必需");
+const NODE_OPTION: ArgumentText = ("node", "同 [NODE]");
+const SESSION: ArgumentText = ("session", "会话 ID [默认：在智能体的 shell 中自动识别]");
+const BELOW: ArgumentText = ("parent", "只显示该节点之下的节点");
+const STATUS: ArgumentText = (
     "status",
     "只显示处于该状态的节点：pending、planning、monitoring、implementing、validating、completed、failed 或 \
      cancelled；可重复，也可用逗号分隔",
 );
-const YES: Text = ("yes", "不询问确认");
+const YES: ArgumentText = ("yes", "不询问确认");
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +99,7 @@ mod tests {
         found
     }
 
-    fn pages() -> impl Iterator<Item = &'static HelpPage> {
+    fn pages() -> impl Iterator<Item = &'static ChineseTexts> {
         TABLES.iter().flat_map(|pages| pages.iter())
     }
 

@@ -2,11 +2,11 @@
 
 use tanmi_workspace::ops::ProblemChange;
 
-use super::{Context, Result, optional_text};
+use super::{CommandContext, Result, optional_text};
 use crate::cli::{LogArgs, ProblemArgs, WorkspaceArg};
 use crate::show;
 
-pub fn log(context: &Context, args: LogArgs) -> Result {
+pub fn log(context: &CommandContext, args: LogArgs) -> Result {
     let workspace = args.at.workspace.as_deref();
     let target = target(context, &args.at, args.node)?;
     match optional_text("log", args.text)? {
@@ -22,7 +22,7 @@ pub fn log(context: &Context, args: LogArgs) -> Result {
     Ok(())
 }
 
-pub fn problem(context: &Context, args: ProblemArgs) -> Result {
+pub fn problem(context: &CommandContext, args: ProblemArgs) -> Result {
     let workspace = args.at.workspace.as_deref();
     let target = target(context, &args.at, args.node)?;
     let problem = if args.clear {
@@ -43,7 +43,7 @@ pub fn problem(context: &Context, args: ProblemArgs) -> Result {
 }
 
 /// Returns the node in the arguments, else the focused node.
-fn target(context: &Context, at: &WorkspaceArg, node: Option<String>) -> Result<String> {
+fn target(context: &CommandContext, at: &WorkspaceArg, node: Option<String>) -> Result<String> {
     match node {
         Some(node) => Ok(node),
         None => context.app.focused_node(at.workspace.as_deref()),

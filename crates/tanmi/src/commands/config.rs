@@ -2,11 +2,11 @@
 
 use tanmi_app::config::{self, Setting};
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::cli::ConfigCommand;
 use crate::show;
 
-pub fn run(context: &Context, command: ConfigCommand) -> Result {
+pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
     let app = &context.app;
     let settings = || config::read_all(app.home(), Some(app.project())).0;
     let lang = app.lang(None);
@@ -27,7 +27,7 @@ pub fn run(context: &Context, command: ConfigCommand) -> Result {
     Ok(())
 }
 
-fn print(context: &Context, settings: &[Setting]) {
+fn print(context: &CommandContext, settings: &[Setting]) {
     let json: Vec<_> = settings.iter().map(show::config::json).collect();
     context.print_result(&json, |_| show::config::table(settings, context.app.lang(None)));
 }

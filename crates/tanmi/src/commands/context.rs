@@ -9,12 +9,12 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::{Bilingual, Lang};
 use tanmi_install::context::{self, BuildManifest, Notice, ProvisionOptions, ProvisionReport};
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::cli::{ContextCommand, ProvisionArgs};
-use crate::out::progress::Progress;
+use crate::out::progress::ProgressBar;
 use crate::show;
 
-pub fn run(context: &Context, command: ContextCommand) -> Result {
+pub fn run(context: &CommandContext, command: ContextCommand) -> Result {
     match command {
         ContextCommand::Show { platform, agent, session, user, root, container, text } => {
             let folder = user.map(|user| user_folder(&root, &user, context.app.lang(None))).transpose()?;
@@ -37,7 +37,7 @@ fn user_folder(root: &Path, user: &str, lang: Lang) -> Result<PathBuf> {
 }
 
 fn show(
-    context: &Context,
+    context: &CommandContext,
     platform: &str,
     agent: Option<&str>,
     session: Option<&str>,
@@ -55,7 +55,7 @@ fn show(
     Ok(())
 }
 
-fn build(context: &Context, check: bool) -> Result {
+fn build(context: &CommandContext, check: bool) -> Result {
     let base = context.app.project();
     let lang = context.app.lang(None);
     let manifest =
@@ -84,7 +84,7 @@ fn bad_file(notice: &Notice) -> Error {
     Error::BadFile { path: notice.path.clone().into(), line: 0, reason }
 }
 
-fn provision(context: &Context, args: &ProvisionArgs) -> Result {
+fn provision(context: &CommandContext, args: &ProvisionArgs) -> Result {
     let lang = context.app.lang(None);
     let users = match args.all {
         true => context::users(&args.root).map_err(super::install::to_app_error)?,
@@ -120,7 +120,7 @@ fn provision(context: &Context, args: &ProvisionArgs) -> Result {
             std::io::Error::new(std::io::ErrorKind::NotFound, lang.pick("不是文件夹", "not a folder"));
         return Err(Error::io(extensions)(error));
     }
-    let mut progress = Progress::new(lang.pick("用户", "users"));
+    let mut progress = ProgressBar::new(lang.pick("用户", "users"));
     let total = users.len() as u64;
     let mut reports: Vec<ProvisionReport> = Vec::new();
     for (done, user) in users.iter().enumerate() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_base::{Lang, Millis, fs, id};
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::out::{self, paint};
 use crate::show;
 
@@ -31,7 +31,7 @@ struct Scene {
     injected: Option<String>,
 }
 
-pub fn run(context: &Context, keep: Option<PathBuf>) -> Result {
+pub fn run(context: &CommandContext, keep: Option<PathBuf>) -> Result {
     let lang = context.app.lang(None);
     // The demo lasts a day and ends about now, so that none of its timestamps is in the future.
     let folder = DemoFolder::new(keep, context.app.now() - DAY - 10 * 60_000, lang)?;

@@ -10,11 +10,11 @@ use tanmi_install::probe::{self, ProbeError};
 use tanmi_install::{AGENTS, Agent, ChangeOutcome, InstallOptions, InstalledState, Scope};
 
 use super::install::{folders, program_path, to_app_error};
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::cli::DoctorArgs;
 use crate::show;
 
-pub fn run(context: &Context, args: &DoctorArgs) -> Result {
+pub fn run(context: &CommandContext, args: &DoctorArgs) -> Result {
     let folders = folders(context)?;
     let mut checks = vec![version()?];
     for agent in AGENTS {
@@ -55,7 +55,7 @@ enum InstallIssue {
 
 /// The checks of one agent in all scopes.
 struct AgentChecks<'a> {
-    context: &'a Context,
+    context: &'a CommandContext,
     agent: &'static Agent,
     folders: &'a Folders,
     fix: bool,
@@ -64,7 +64,7 @@ struct AgentChecks<'a> {
 }
 
 fn agent_checks(
-    context: &Context,
+    context: &CommandContext,
     agent: &'static Agent,
     folders: &Folders,
     fix: bool,
@@ -180,7 +180,7 @@ fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
 
 /// Reports hooks that are installed in both scopes and would run twice. With `fix`, removes those of the project.
 fn check_both_scopes(
-    context: &Context,
+    context: &CommandContext,
     agent: &'static Agent,
     folders: &Folders,
     fix: bool,
@@ -214,7 +214,7 @@ fn check_both_scopes(
 }
 
 fn reinstall(
-    context: &Context,
+    context: &CommandContext,
     agent: &'static Agent,
     scope: Scope,
     folders: &Folders,

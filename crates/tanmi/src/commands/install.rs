@@ -13,7 +13,7 @@ use tanmi_install::{
     AGENTS, Agent, AppliedChange, ChangeOutcome, InstallOptions, PlannedChange, Receipts, Scope,
 };
 
-use super::{Context, Result, confirm};
+use super::{CommandContext, Result, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
 use crate::{out, show};
 
@@ -26,7 +26,7 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-pub fn folders(context: &Context) -> Result<Folders> {
+pub fn folders(context: &CommandContext) -> Result<Folders> {
     let user = paths::user_home().ok_or(Error::NoHome)?;
     // The folder itself, not a project above it, because agents are started in this folder.
     let project = context.app.project().to_owned();
@@ -75,7 +75,7 @@ fn scope_of(scope: ScopeArg, folders: &Folders, lang: Lang) -> Result<Scope> {
     Ok(scope)
 }
 
-pub fn install(context: &Context, args: &InstallArgs) -> Result {
+pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
     let lang = context.app.lang(None);
     let scope = scope_of(args.scope, &folders, lang)?;
@@ -134,7 +134,7 @@ pub fn to_app_error(error: tanmi_install::Error) -> Error {
     }
 }
 
-fn report(context: &Context, done: &[AppliedChange], notes: &[show::install::Note], is_dry: bool) {
+fn report(context: &CommandContext, done: &[AppliedChange], notes: &[show::install::Note], is_dry: bool) {
     let lang = context.app.lang(None);
     if done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))) {
         context.failed.set(true);
@@ -146,7 +146,7 @@ fn report(context: &Context, done: &[AppliedChange], notes: &[show::install::Not
 }
 
 fn print_snippets(
-    context: &Context,
+    context: &CommandContext,
     agents: &[&'static Agent],
     scope: Scope,
     folders: &Folders,
@@ -168,7 +168,7 @@ fn print_snippets(
     Ok(())
 }
 
-pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
+pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
     let folders = folders(context)?;
     let home = context.app.home();
     let receipts = Receipts::load(home);
@@ -229,7 +229,7 @@ pub fn uninstall(context: &Context, args: &UninstallArgs) -> Result {
 }
 
 /// Returns the folders with saved data: the home store and the stores of all registered projects.
-fn purge_folders(context: &Context) -> Result<Vec<PathBuf>> {
+fn purge_folders(context: &CommandContext) -> Result<Vec<PathBuf>> {
     let home = context.app.home();
     let projects = Registry::new(home).projects()?;
     let stores = projects.iter().flat_map(|project| [project.join(STORE_DIR), project.join(CONFIG_DIR)]);
@@ -242,7 +242,7 @@ fn purge_folders(context: &Context) -> Result<Vec<PathBuf>> {
 }
 
 /// Asks the user to confirm the purge. Returns the folders to delete, or `None` if the user declines.
-fn confirm_purge(context: &Context, is_confirmed: bool) -> Result<Option<Vec<PathBuf>>> {
+fn confirm_purge(context: &CommandContext, is_confirmed: bool) -> Result<Option<Vec<PathBuf>>> {
     let folders = purge_folders(context)?;
     let lang = context.app.lang(None);
     let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();

@@ -4,11 +4,11 @@ use tanmi_app::Error;
 use tanmi_app::ledger::LedgerFilter;
 use tanmi_session::is_day;
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::cli::LedgerArgs;
 use crate::show;
 
-pub fn run(context: &Context, args: LedgerArgs) -> Result {
+pub fn run(context: &CommandContext, args: LedgerArgs) -> Result {
     // The use case has no day, only `since` and `until`. Checked here, so that the error names `--day`.
     if let Some(day) = args.day.as_deref().filter(|day| !is_day(day)) {
         let expected = String::from("YYYY-MM-DD");

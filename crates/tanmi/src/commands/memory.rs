@@ -4,12 +4,12 @@ use serde_json::json;
 use tanmi_app::Error;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 
-use super::{Context, Result, file_or_stdin, text_or_stdin};
+use super::{CommandContext, Result, file_or_stdin, text_or_stdin};
 use crate::cli::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
-use crate::out::progress::Progress;
+use crate::out::progress::ProgressBar;
 use crate::{out, show};
 
-pub fn run(context: &Context, command: MemoryCommand) -> Result {
+pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
     match command {
@@ -49,7 +49,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
         }
         MemoryCommand::Import { file } => {
             let lines = file_or_stdin(&file)?;
-            let mut progress = Progress::new(lang.pick("索引", "indexing"));
+            let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
             let imported =
                 app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
             progress.end();
@@ -78,7 +78,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
             context.print_result(&value, |value| show::memory::model(value, lang));
         }
         MemoryCommand::Sync => {
-            let mut progress = Progress::new(lang.pick("索引", "indexing"));
+            let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
             let synced = app.memory_sync(|done, all| progress.show(done, all))?;
             progress.end();
             let value = json!({"added": synced.added, "badLines": synced.bad_lines});
@@ -92,7 +92,7 @@ pub fn run(context: &Context, command: MemoryCommand) -> Result {
     Ok(())
 }
 
-fn save_fact(context: &Context, args: SaveFactArgs) -> Result {
+fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
     let content = match args.file {
         Some(path) => std::fs::read_to_string(&path).map_err(Error::io(&path))?,
         None => text_or_stdin("content", args.text.unwrap_or_else(|| String::from("-")))?,

@@ -4,11 +4,11 @@ use tanmi_app::node::{NodeCreate, TransitionArgs, parse_role};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
-use super::{Context, Result, docs, optional_text, statuses, text_or_stdin};
+use super::{CommandContext, Result, docs, optional_text, statuses, text_or_stdin};
 use crate::cli::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
 use crate::show;
 
-pub fn run(context: &Context, command: NodeCommand) -> Result {
+pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
     let app = &context.app;
     match command {
         NodeCommand::Create(args) => create(context, args)?,
@@ -68,7 +68,7 @@ pub fn run(context: &Context, command: NodeCommand) -> Result {
     Ok(())
 }
 
-fn create(context: &Context, args: NodeCreateArgs) -> Result {
+fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
     let created = context.app.node_create(NodeCreate {
         workspace: args.at.workspace,
         parent: Some(args.parent),
@@ -87,7 +87,7 @@ fn create(context: &Context, args: NodeCreateArgs) -> Result {
     Ok(())
 }
 
-fn update(context: &Context, args: NodeUpdateArgs) -> Result {
+fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
     let change = NodeChange {
         title: args.title,
         requirement: optional_text("requirement", args.requirement)?,
@@ -105,7 +105,7 @@ fn update(context: &Context, args: NodeUpdateArgs) -> Result {
     Ok(())
 }
 
-fn transition(context: &Context, args: NodeTransitionArgs) -> Result {
+fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
     let session = app.explicit_or_env_session(args.session.as_deref());

@@ -5,9 +5,9 @@ use tanmi_app::Error;
 use tanmi_base::clock;
 use tanmi_session::pause as pause_state;
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 
-pub fn pause(context: &Context, duration: Option<&str>) -> Result {
+pub fn pause(context: &CommandContext, duration: Option<&str>) -> Result {
     let app = &context.app;
     let until = duration.map(|text| parse_millis(text).map(|millis| app.now() + millis)).transpose()?;
     pause_state::pause(app.home(), until)?;
@@ -27,7 +27,7 @@ pub fn pause(context: &Context, duration: Option<&str>) -> Result {
     Ok(())
 }
 
-pub fn resume(context: &Context) -> Result {
+pub fn resume(context: &CommandContext) -> Result {
     let was_paused = pause_state::resume(context.app.home())?;
     let lang = context.app.lang(None);
     context.print_result(&json!({"paused": false, "wasPaused": was_paused}), |_| {

@@ -6,11 +6,11 @@ use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
 use tanmi_base::Lang;
 use tanmi_event::{Event, Platform};
 
-use super::{Context, Result, confirm, file_or_stdin};
+use super::{CommandContext, Result, confirm, file_or_stdin};
 use crate::cli::{ExplainArgs, RulesCommand, TrustArgs};
 use crate::show;
 
-pub fn run(context: &Context, command: RulesCommand) -> Result {
+pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
     let app = &context.app;
     match command {
         RulesCommand::List { source, event, limit } => {
@@ -33,7 +33,7 @@ pub fn run(context: &Context, command: RulesCommand) -> Result {
     Ok(())
 }
 
-fn explain(context: &Context, args: ExplainArgs) -> Result {
+fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
     let app = &context.app;
     let platform = args.platform.as_deref().map(|word| parse_platform("--platform", word)).transpose()?;
     if let Some(path) = args.rules.as_deref().filter(|path| !path.is_file()) {
@@ -76,7 +76,7 @@ fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lan
     })
 }
 
-pub fn trust(context: &Context, args: &TrustArgs) -> Result {
+pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
     let app = &context.app;
     if args.revoke {
         let was_trusted = app.distrust_project()?;
@@ -88,7 +88,12 @@ pub fn trust(context: &Context, args: &TrustArgs) -> Result {
 }
 
 /// Shows the pending rules, asks the user, and trusts them and, with `with_project`, the project.
-fn confirm_trust(context: &Context, pending: Vec<PendingRules>, yes: bool, with_project: bool) -> Result {
+fn confirm_trust(
+    context: &CommandContext,
+    pending: Vec<PendingRules>,
+    yes: bool,
+    with_project: bool,
+) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
     let is_needed = !pending.is_empty() || (with_project && !app.is_project_trusted());
@@ -118,7 +123,7 @@ fn confirm_trust(context: &Context, pending: Vec<PendingRules>, yes: bool, with_
     Ok(())
 }
 
-fn view(context: &Context, rules: Vec<PendingRules>, done: bool) -> TrustView {
+fn view(context: &CommandContext, rules: Vec<PendingRules>, done: bool) -> TrustView {
     let app = &context.app;
     TrustView { project: app.project().display().to_string(), trusted: app.is_project_trusted(), rules, done }
 }

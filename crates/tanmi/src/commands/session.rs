@@ -2,11 +2,11 @@
 
 use tanmi_app::views::SessionFilter;
 
-use super::{Context, Result};
+use super::{CommandContext, Result};
 use crate::cli::SessionCommand;
 use crate::show;
 
-pub fn run(context: &Context, command: SessionCommand) -> Result {
+pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
     let app = &context.app;
     match command {
         SessionCommand::Bind { session, at, node } => {

@@ -3,11 +3,11 @@
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::ListQuery;
 
-use super::{Context, Result, statuses};
+use super::{CommandContext, Result, statuses};
 use crate::cli::TreeArgs;
 use crate::show;
 
-pub fn run(context: &Context, args: TreeArgs) -> Result {
+pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
     let query = ListQuery {
         under: NodeId::parse_field("parentId", &args.parent)?,
         depth: args.depth,

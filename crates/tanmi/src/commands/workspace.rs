@@ -4,11 +4,11 @@ use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_workspace::model::WorkspaceStatus;
 use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
 
-use super::{Context, Result, docs, text_or_stdin};
+use super::{CommandContext, Result, docs, text_or_stdin};
 use crate::cli::WorkspaceCommand;
 use crate::show;
 
-pub fn run(context: &Context, command: WorkspaceCommand) -> Result {
+pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
     let app = &context.app;
     match command {
         WorkspaceCommand::Init { name, goal, rules, docs: raw } => {

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-pub struct Progress {
+pub struct ProgressBar {
     label: &'static str,
     is_terminal: bool,
     started: Instant,
@@ -14,10 +14,10 @@ pub struct Progress {
 const SHOW_AFTER: Duration = Duration::from_millis(400);
 const WIDTH: u64 = 30;
 
-impl Progress {
-    pub fn new(label: &'static str) -> Progress {
+impl ProgressBar {
+    pub fn new(label: &'static str) -> ProgressBar {
         let is_terminal = std::io::stderr().is_terminal();
-        Progress { label, is_terminal, started: Instant::now(), drawn_at: None }
+        ProgressBar { label, is_terminal, started: Instant::now(), drawn_at: None }
     }
 
     pub fn show(&mut self, done: u64, all: u64) {

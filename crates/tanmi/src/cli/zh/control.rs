@@ -1,8 +1,8 @@
 //! Declared context, rules, trust, the ledger and pauses.
 
-use super::{HelpPage, SESSION, YES, page};
+use super::{ChineseTexts, SESSION, YES, page};
 
-pub const PAGES: &[HelpPage] = &[
+pub const PAGES: &[ChineseTexts] = &[
     page("context", "显示、构建和分发声明的上下文", &[], ""),
     page(
         "context show",

@@ -1,19 +1,19 @@
 //! Installation, settings, servers and shell support.
 
-use super::{HelpPage, Text, page};
+use super::{ArgumentText, ChineseTexts, page};
 
-const PLATFORM: Text = (
+const PLATFORM: ArgumentText = (
     "platform",
     "要安装的智能体：claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：检测到的智能体]",
 );
-const UNINSTALL_PLATFORM: Text = (
+const UNINSTALL_PLATFORM: ArgumentText = (
     "platform",
     "要移除 Tanmi 的智能体：claude-code、cursor、codex、gemini-cli、copilot-cli 或 all；可重复 [默认：全部]",
 );
-const DRY_RUN: Text = ("dry_run", "只显示会有哪些改动，不做改动");
-const YES: Text = ("yes", "--purge 之前不询问确认");
+const DRY_RUN: ArgumentText = ("dry_run", "只显示会有哪些改动，不做改动");
+const YES: ArgumentText = ("yes", "--purge 之前不询问确认");
 
-pub const PAGES: &[HelpPage] = &[
+pub const PAGES: &[ChineseTexts] = &[
     page(
         "install",
         "为检测到的智能体安装钩子和 MCP 服务器",

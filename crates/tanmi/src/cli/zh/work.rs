@@ -1,19 +1,19 @@
 //! Workspaces, nodes, logs, sessions and memory.
 
 use super::{
-    BELOW, HelpPage, NODE_ID, NODE_OPTION, SESSION, STATUS, Text, WORKSPACE, WORKSPACE_ID, WORKSPACE_OPTION,
-    page,
+    ArgumentText, BELOW, ChineseTexts, NODE_ID, NODE_OPTION, SESSION, STATUS, WORKSPACE, WORKSPACE_ID,
+    WORKSPACE_OPTION, page,
 };
 
-const MAX_NODES: Text = ("limit", "最多显示多少个节点");
-const MAX_MEMORIES: Text = ("limit", "最多显示多少条记忆");
-const MEMORY_TYPE: Text = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
-const SINCE: Text = ("since", "从这一天起：YYYY-MM-DD，或几天前，如 7d");
-const UNTIL: Text = ("until", "到这一天（含）：YYYY-MM-DD，或几天前，如 7d");
-const OF_SESSION: Text = ("session", "只看该会话的记忆");
-const ALL_MEMORIES: Text = ("all", "包括已忘记和已被取代的记忆");
+const MAX_NODES: ArgumentText = ("limit", "最多显示多少个节点");
+const MAX_MEMORIES: ArgumentText = ("limit", "最多显示多少条记忆");
+const MEMORY_TYPE: ArgumentText = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
+const SINCE: ArgumentText = ("since", "从这一天起：YYYY-MM-DD，或几天前，如 7d");
+const UNTIL: ArgumentText = ("until", "到这一天（含）：YYYY-MM-DD，或几天前，如 7d");
+const OF_SESSION: ArgumentText = ("session", "只看该会话的记忆");
+const ALL_MEMORIES: ArgumentText = ("all", "包括已忘记和已被取代的记忆");
 
-pub const PAGES: &[HelpPage] = &[
+pub const PAGES: &[ChineseTexts] = &[
     page("workspace", "创建、列出、修改、归档和检查工作区", &[], ""),
     page(
         "workspace init",
