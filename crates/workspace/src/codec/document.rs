@@ -248,6 +248,36 @@ impl Document {
         (!matches!(value, "" | "null" | "~")).then(|| value.to_owned())
     }
 
+    /// Returns an error about the value of a key.
+    pub fn error(&self, key: &str, zh: impl Into<String>, en: impl Into<String>) -> ParseError {
+        ParseError::new(self.line_of(key), zh, en)
+    }
+
+    pub fn missing(&self, key: &str) -> ParseError {
+        self.error(key, format!("缺少 {key}"), format!("{key} is missing"))
+    }
+
+    pub fn unknown_word(&self, key: &str, word: &str, words: &[&str]) -> ParseError {
+        let words = words.join(", ");
+        self.error(
+            key,
+            format!("未知的 {key} {word:?}；应为其中之一：{words}"),
+            format!("unknown {key} {word:?}; expected one of {words}"),
+        )
+    }
+
+    pub fn not_a_node_id(&self, key: &str, id: &str) -> ParseError {
+        self.error(key, format!("{key} {id:?} 不是节点 ID"), format!("{key} {id:?} is not a node id"))
+    }
+
+    pub fn wrong_id(&self, written: &str, folder: impl std::fmt::Display) -> ParseError {
+        self.error(
+            "id",
+            format!("id 是 {written:?}，但文件夹名是 {folder}"),
+            format!("id is {written:?}, but the folder is named {folder}"),
+        )
+    }
+
     pub fn integer(&self, key: &str) -> Result<Option<i64>, ParseError> {
         let Some(value) = self.get_nullable(key) else { return Ok(None) };
         match value.parse() {

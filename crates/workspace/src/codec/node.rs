@@ -16,57 +16,42 @@ const ORDER: &[SectionNames] = &[REQUIREMENT, CONCLUSION, NOTE, DOCS, REFERENCES
 
 /// Reads a node. `id` is the name of its folder, which all references use.
 pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
-    let bad = |key: &str, zh: String, en: String| ParseError::new(doc.line_of(key), zh, en);
-    let not_a_node = |key: &str, id: &str| {
-        bad(key, format!("{key} {id:?} 不是节点 ID"), format!("{key} {id:?} is not a node id"))
-    };
-    let missing = |key: &str| bad(key, format!("缺少 {key}"), format!("{key} is missing"));
-    let unknown = |key: &str, word: &str, words: &[&str]| {
-        let words = words.join(", ");
-        bad(
-            key,
-            format!("未知的 {key} {word:?}；应为其中之一：{words}"),
-            format!("unknown {key} {word:?}; expected one of {words}"),
-        )
-    };
-    let word = |key: &str| doc.get_nullable(key).ok_or_else(|| missing(key));
+    let word = |key: &str| doc.get_nullable(key).ok_or_else(|| doc.missing(key));
     if let Some(written) = doc.get_nullable("id")
         && written != id.as_str()
     {
-        let zh = format!("id 是 {written:?}，但文件夹名是 {id}");
-        let en = format!("id is {written:?}, but the folder is named {id}");
-        return Err(bad("id", zh, en));
+        return Err(doc.wrong_id(&written, id));
     }
     let kind = word("type")?;
-    let kind = NodeType::from_word(&kind).ok_or_else(|| unknown("type", &kind, NodeType::WORDS))?;
+    let kind = NodeType::from_word(&kind).ok_or_else(|| doc.unknown_word("type", &kind, NodeType::WORDS))?;
     let status = word("status")?;
-    let status =
-        NodeStatus::from_word(&status).ok_or_else(|| unknown("status", &status, NodeStatus::WORDS))?;
+    let status = NodeStatus::from_word(&status)
+        .ok_or_else(|| doc.unknown_word("status", &status, NodeStatus::WORDS))?;
     if !state::is_possible(kind, status) {
         let zh = format!("{kind} 节点不能处于状态 {status}");
         let en = format!("{kind} nodes cannot have the status {status}");
-        return Err(bad("status", zh, en));
+        return Err(doc.error("status", zh, en));
     }
     let role = match doc.get_nullable("role") {
         None => None,
         Some(role) => {
-            Some(NodeRole::from_word(&role).ok_or_else(|| unknown("role", &role, NodeRole::WORDS))?)
+            Some(NodeRole::from_word(&role).ok_or_else(|| doc.unknown_word("role", &role, NodeRole::WORDS))?)
         }
     };
     let parent_id = match doc.get_nullable("parentId") {
         None if id.is_root() => None,
-        None => return Err(missing("parentId")),
+        None => return Err(doc.missing("parentId")),
         Some(_) if id.is_root() => {
             let (zh, en) = ("根节点不能有父节点", "the root node cannot have a parent");
-            return Err(bad("parentId", zh.into(), en.into()));
+            return Err(doc.error("parentId", zh, en));
         }
-        Some(parent) => Some(NodeId::parse(&parent).map_err(|_| not_a_node("parentId", &parent))?),
+        Some(parent) => Some(NodeId::parse(&parent).map_err(|_| doc.not_a_node_id("parentId", &parent))?),
     };
     let section = |names: &SectionNames| doc.section(names).map(text::read).unwrap_or_default();
     let entries = |names: &SectionNames| doc.section(names).map(list::items).unwrap_or_default();
     Ok(Node {
         id: id.clone(),
-        title: doc.get("title").ok_or_else(|| missing("title"))?,
+        title: doc.get("title").ok_or_else(|| doc.missing("title"))?,
         kind,
         status,
         role,

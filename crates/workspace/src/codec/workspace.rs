@@ -13,43 +13,28 @@ const ORDER: &[SectionNames] = &[RULES, DOCS, LOG, PROBLEM];
 
 /// Reads a workspace. `id` is the name of its folder.
 pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, ParseError> {
-    let bad = |key: &str, zh: String, en: String| ParseError::new(doc.line_of(key), zh, en);
-    let not_a_node = |key: &str, id: &str| {
-        bad(key, format!("{key} {id:?} 不是节点 ID"), format!("{key} {id:?} is not a node id"))
-    };
-    let missing = |key: &str| bad(key, format!("缺少 {key}"), format!("{key} is missing"));
-    let unknown = |key: &str, word: &str, words: &[&str]| {
-        let words = words.join(", ");
-        bad(
-            key,
-            format!("未知的 {key} {word:?}；应为其中之一：{words}"),
-            format!("unknown {key} {word:?}; expected one of {words}"),
-        )
-    };
     if let Some(written) = doc.get_nullable("id")
         && written != id.as_str()
     {
-        let zh = format!("id 是 {written:?}，但文件夹名是 {id}");
-        let en = format!("id is {written:?}, but the folder is named {id}");
-        return Err(bad("id", zh, en));
+        return Err(doc.wrong_id(&written, id));
     }
     let format = doc.get_nullable("formatVersion").and_then(|format| format.parse::<i64>().ok());
     if let Some(format) = format.filter(|format| *format > FORMAT) {
         let zh = format!("formatVersion {format} 比支持的 {FORMAT} 新；请升级 tanmi");
         let en = format!("formatVersion {format} is newer than the supported {FORMAT}; upgrade tanmi");
-        return Err(bad("formatVersion", zh, en));
+        return Err(doc.error("formatVersion", zh, en));
     }
     let status = doc.get_nullable("status").unwrap_or_else(|| String::from("active"));
     let status = WorkspaceStatus::from_word(&status)
-        .ok_or_else(|| unknown("status", &status, WorkspaceStatus::WORDS))?;
+        .ok_or_else(|| doc.unknown_word("status", &status, WorkspaceStatus::WORDS))?;
     let focused_node_id = match doc.get_nullable("focusedNodeId") {
         None => None,
-        Some(raw) => Some(NodeId::parse(&raw).map_err(|_| not_a_node("focusedNodeId", &raw))?),
+        Some(raw) => Some(NodeId::parse(&raw).map_err(|_| doc.not_a_node_id("focusedNodeId", &raw))?),
     };
     let entries = |names: &SectionNames| doc.section(names).map(list::items).unwrap_or_default();
     Ok(Workspace {
         id: id.clone(),
-        name: doc.get("name").ok_or_else(|| missing("name"))?,
+        name: doc.get("name").ok_or_else(|| doc.missing("name"))?,
         goal: doc.get("goal").unwrap_or_default(),
         status,
         rules: entries(&RULES).iter().map(|item| list::read_rule(item)).collect(),
