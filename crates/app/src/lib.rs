@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::Source;
+use tanmi_workspace::command::{Command, Committed, LiveSessions};
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{OpContext, RulesHashCheck};
 use tanmi_workspace::store::{self, FileStore, Store, Tx};
@@ -242,13 +243,13 @@ impl App {
         let _ = store.prune_trash(self.now(), self.config.trash_retain_days);
     }
 
-    fn change<T>(
-        &self,
-        ws: &WorkspaceRef,
-        mut work: impl FnMut(&mut dyn Tx, &OpContext) -> tanmi_workspace::Result<T>,
-    ) -> Result<T> {
-        let op = self.op();
-        Ok(store::change(ws.store.as_ref(), &ws.id, op.now, |tx| work(tx, &op))?)
+    /// Runs a command as the caller of this program.
+    fn run(&self, ws: &WorkspaceRef, command: &Command) -> Result<Committed> {
+        self.run_as(ws, command, &self.op())
+    }
+
+    fn run_as(&self, ws: &WorkspaceRef, command: &Command, op: &OpContext) -> Result<Committed> {
+        Ok(store::run(ws.store.as_ref(), &ws.id, command, op, self)?)
     }
 
     fn view<T>(
@@ -295,6 +296,13 @@ impl App {
             }
         }
         take_notices
+    }
+}
+
+/// Liveness of holders, for commands that take a node over.
+impl LiveSessions for App {
+    fn is_live(&self, session: &str) -> bool {
+        App::is_live(self, session)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Use cases for nodes, logs, problems and context.
 
 use serde::Serialize;
+use tanmi_workspace::command::Command;
 use tanmi_workspace::context::{self, Context};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    self, Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, ProblemChange, ReferenceEdit,
-    StatusChange, Target, Transition, TransitionRequest,
+    self, Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, OpContext, ProblemChange,
+    ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
 
@@ -106,7 +107,7 @@ impl App {
             rules_check: self.rules_hash_check(new.rules_hash),
         };
         let ws = self.locate(new.workspace.as_deref())?;
-        let (node, status_changes) = self.change(&ws, |tx, op| ops::create_node(tx, node.clone(), op))?;
+        let (node, status_changes) = self.run(&ws, &Command::CreateNode { node })?.outcome.into_node()?;
         Ok(InWorkspace {
             workspace_id: ws.id,
             result: NodeResult { node_id: node.id.clone(), node, status_changes },
@@ -142,7 +143,8 @@ impl App {
         }
         let id = NodeId::parse(node)?;
         let ws = self.locate(workspace)?;
-        let node = self.change(&ws, |tx, op| ops::update_node(tx, &id, change.clone(), op))?;
+        let command = Command::UpdateNode { node_id: id.clone(), change };
+        let (node, _) = self.run(&ws, &command)?.outcome.into_node()?;
         Ok(InWorkspace {
             workspace_id: ws.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
@@ -156,9 +158,10 @@ impl App {
         parent: &str,
     ) -> Result<InWorkspace<NodeResult>> {
         let id = NodeId::parse(node)?;
-        let parent = NodeId::parse_field("parentId", parent)?;
+        let parent_id = NodeId::parse_field("parentId", parent)?;
         let ws = self.locate(workspace)?;
-        let (node, status_changes) = self.change(&ws, |tx, op| ops::move_node(tx, &id, &parent, op))?;
+        let command = Command::MoveNode { node_id: id.clone(), parent_id };
+        let (node, status_changes) = self.run(&ws, &command)?.outcome.into_node()?;
         Ok(InWorkspace { workspace_id: ws.id, result: NodeResult { node_id: id, node, status_changes } })
     }
 
@@ -170,7 +173,7 @@ impl App {
     ) -> Result<InWorkspace<DeletedSubtree>> {
         let id = NodeId::parse(node)?;
         let ws = self.locate(workspace)?;
-        let deleted = self.change(&ws, |tx, op| ops::delete_node(tx, &id, op))?;
+        let deleted = self.run(&ws, &Command::DeleteNode { node_id: id })?.outcome.into_deleted()?;
         self.prune_trash(&ws.store);
         let env_session = self.env_session_binding();
         if let Some(session) = session.or(env_session.as_ref()) {
@@ -192,19 +195,12 @@ impl App {
             // Before the transition, so that a concurrent session sees this one as live.
             self.record_activity(session);
         }
-        let mut done = self.change(&ws, |tx, op| {
-            // A bound session has its own focus, so the focus of the workspace stays.
-            let op = ops::OpContext { moves_focus: step.bound.is_none(), ..*op };
-            let holder = tx.node(&id)?.and_then(|node| node.started_by);
-            let claimant = Claimant {
-                session: step.session.map(String::from),
-                agent: agent.clone(),
-                force: step.force,
-                holder_is_live: holder.is_some_and(|holder| self.is_live(&holder)),
-            };
-            let (node_id, conclusion) = (id.clone(), step.conclusion.clone());
-            ops::transition(tx, TransitionRequest { node_id, action, conclusion, claimant }, &op)
-        })?;
+        let claimant = Claimant { session: step.session.map(String::from), agent, force: step.force };
+        let request = TransitionRequest { node_id: id, action, conclusion: step.conclusion, claimant };
+        // A bound session has its own focus, so the focus of the workspace stays.
+        let op = OpContext { moves_focus: step.bound.is_none(), ..self.op() };
+        let committed = self.run_as(&ws, &Command::Transition { request }, &op)?;
+        let mut done = committed.outcome.into_transition()?;
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
             done.focus_moved = self.update_session_focus(bound, step.node, done.to, done.focus.as_ref())?;
         }
@@ -226,7 +222,8 @@ impl App {
     ) -> Result<InWorkspace<NodeResult>> {
         let id = NodeId::parse(node)?;
         let ws = self.locate(workspace)?;
-        let node = self.change(&ws, |tx, op| ops::edit_reference(tx, &id, target, edit.clone(), op))?;
+        let command = Command::EditReference { node_id: id.clone(), target: target.to_owned(), edit };
+        let (node, _) = self.run(&ws, &command)?.outcome.into_node()?;
         Ok(InWorkspace {
             workspace_id: ws.id,
             result: NodeResult { node_id: id, node, status_changes: Vec::new() },
@@ -254,10 +251,8 @@ impl App {
     ) -> Result<InWorkspace<LogResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
-        let (entry, total) = self.change(&ws, |tx, op| {
-            let entry = ops::append_log(tx, &target, event, op)?;
-            Ok((entry, ops::read_activity(tx, &target)?.log.len()))
-        })?;
+        let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
+        let (entry, total) = self.run(&ws, &command)?.outcome.into_log()?;
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
         Ok(InWorkspace { workspace_id: ws.id, result })
     }
@@ -288,19 +283,19 @@ impl App {
     ) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
-        let problem = self.change(&ws, |tx, op| ops::update_problem(tx, &target, change.clone(), op))?;
-        let result = ProblemResult { node_id: target.to_string(), problem: Some(problem), cleared: false };
+        let command = Command::UpdateProblem { target: target.clone(), change };
+        let (problem, cleared) = self.run(&ws, &command)?.outcome.into_problem()?;
+        let result = ProblemResult { node_id: target.to_string(), problem, cleared };
         Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
     pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
-        let before = self.change(&ws, |tx, op| ops::clear_problem(tx, &target, op))?;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: ProblemResult { node_id: target.to_string(), problem: None, cleared: before.is_some() },
-        })
+        let command = Command::ClearProblem { target: target.clone() };
+        let (problem, cleared) = self.run(&ws, &command)?.outcome.into_problem()?;
+        let result = ProblemResult { node_id: target.to_string(), problem, cleared };
+        Ok(InWorkspace { workspace_id: ws.id, result })
     }
 
     pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tanmi_base::Millis;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
+use tanmi_workspace::command::Command;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::{CheckReport, Store};
@@ -208,11 +209,11 @@ impl App {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
-        self.change_workspace(id, |tx, op| ops::update_workspace(tx, change.clone(), op))
+        self.change_workspace(id, &Command::UpdateWorkspace { change })
     }
 
     pub fn workspace_archive(&self, id: Option<&str>) -> Result<WorkspaceView> {
-        self.change_workspace(id, ops::archive)
+        self.change_workspace(id, &Command::ArchiveWorkspace)
     }
 
     /// Restores a workspace from the archive or the trash.
@@ -237,7 +238,7 @@ impl App {
                 }
             }
         }
-        self.change_workspace(Some(id), ops::restore)
+        self.change_workspace(Some(id), &Command::RestoreWorkspace)
     }
 
     pub fn workspace_delete(&self, id: &str) -> Result<WorkspaceLine> {
@@ -257,8 +258,8 @@ impl App {
     }
 
     pub fn workspace_focus(&self, id: Option<&str>, node: Option<&str>) -> Result<WorkspaceView> {
-        let node = node.map(NodeId::parse).transpose()?;
-        self.change_workspace(id, |tx, op| ops::focus(tx, node.clone(), op))
+        let node_id = node.map(NodeId::parse).transpose()?;
+        self.change_workspace(id, &Command::FocusNode { node_id })
     }
 
     pub fn workspace_check(&self, id: Option<&str>, repair: bool) -> Result<(WorkspaceId, CheckReport)> {
@@ -267,19 +268,9 @@ impl App {
         Ok((ws.id, report))
     }
 
-    fn change_workspace(
-        &self,
-        id: Option<&str>,
-        mut work: impl FnMut(
-            &mut dyn tanmi_workspace::store::Tx,
-            &ops::OpContext,
-        ) -> tanmi_workspace::Result<Workspace>,
-    ) -> Result<WorkspaceView> {
+    fn change_workspace(&self, id: Option<&str>, command: &Command) -> Result<WorkspaceView> {
         let ws = self.locate(id)?;
-        let (workspace, progress) = self.change(&ws, |tx, op| {
-            let workspace = work(tx, op)?;
-            Ok((workspace, tx.total()?.progress()))
-        })?;
+        let (workspace, progress) = self.run(&ws, command)?.outcome.into_workspace()?;
         Ok(self.workspace_view(&ws, workspace, progress))
     }
 }

@@ -1,6 +1,6 @@
 //! Info collection: adds the rules and docs in the conclusion of an `info_collection` node to the workspace.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tanmi_base::Millis;
 
 use crate::codec;
@@ -10,7 +10,7 @@ use crate::model::*;
 use crate::store::Tx;
 
 /// The rules and docs that a conclusion added to the workspace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CollectedInfo {
     pub rules: Vec<String>,

@@ -144,6 +144,8 @@ pub enum Error {
     Contended {
         path: String,
     },
+    /// A store returned the outcome of another command.
+    UnexpectedOutcome,
     Index(tanmi_index::IndexError),
     Io {
         path: PathBuf,
@@ -201,6 +203,7 @@ impl Error {
             Error::Damaged { .. } => "FILE_DAMAGED",
             Error::Busy { .. } => "BUSY",
             Error::Contended { .. } => "CONTENDED",
+            Error::UnexpectedOutcome => "INTERNAL",
             Error::Index(_) => "INDEX",
             Error::Io { .. } => "IO",
         }

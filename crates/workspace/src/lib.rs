@@ -6,6 +6,7 @@
 
 pub mod codec;
 pub mod collect;
+pub mod command;
 pub mod context;
 pub mod error;
 pub mod limits;

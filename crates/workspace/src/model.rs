@@ -7,7 +7,7 @@ use tanmi_base::{Millis, clock, hash, id};
 
 use crate::error::{Error, Result};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Workspace {
     pub id: WorkspaceId,
@@ -51,7 +51,7 @@ pub fn rules_hash(rules: &[String]) -> String {
     digest
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     pub id: NodeId,
@@ -91,7 +91,7 @@ impl Node {
 }
 
 /// Log and open problem of a workspace or a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Activity {
     pub log: Vec<LogEntry>,
@@ -100,7 +100,7 @@ pub struct Activity {
     pub problem: Option<Problem>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Local time as `YYYY-MM-DD HH:mm:ss`. In an entry written by hand it can be any text or empty.
     pub timestamp: String,
@@ -114,7 +114,7 @@ impl LogEntry {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// Can be empty: a next step without a description is allowed.
@@ -130,7 +130,7 @@ pub struct DocReference {
     pub status: RefStatus,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
     pub target_id: String,
@@ -211,13 +211,13 @@ impl NodeStatus {
 }
 
 /// A workspace id, `ws-…`. Invariant: the id is a safe folder name; `parse` checks this.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct WorkspaceId(String);
 
 /// A node id, `root` or `node-…`. Invariant: the id is a safe folder name; `parse` checks this.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct NodeId(String);
 
 impl WorkspaceId {
@@ -266,6 +266,35 @@ impl NodeId {
     }
 }
 
+/// An id from another process is checked like one that a caller passes.
+impl TryFrom<String> for WorkspaceId {
+    type Error = Error;
+
+    fn try_from(raw: String) -> Result<WorkspaceId> {
+        WorkspaceId::parse(&raw)
+    }
+}
+
+impl TryFrom<String> for NodeId {
+    type Error = Error;
+
+    fn try_from(raw: String) -> Result<NodeId> {
+        NodeId::parse(&raw)
+    }
+}
+
+impl From<WorkspaceId> for String {
+    fn from(id: WorkspaceId) -> String {
+        id.0
+    }
+}
+
+impl From<NodeId> for String {
+    fn from(id: NodeId) -> String {
+        id.0
+    }
+}
+
 /// Checks the prefix and then 1 to 64 ASCII letters, digits, `-` or `_`. The generated form is not required, because
 /// people create folders by hand.
 fn has_id_shape(raw: &str, prefix: &str) -> bool {
@@ -288,7 +317,7 @@ impl fmt::Display for NodeId {
 }
 
 /// Number of completed nodes and of all nodes, without the root and cancelled nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Completed nodes. Failed nodes count only in `total`.
     #[serde(rename = "done")]

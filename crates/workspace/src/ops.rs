@@ -3,6 +3,7 @@
 //! The caller (agent, user, page) is described by an [`OpContext`]. Sessions and their focus are handled by callers of
 //! this crate.
 
+use serde::{Deserialize, Serialize};
 use tanmi_base::{Lang, Millis};
 
 use crate::error::{Error, Result};
@@ -39,7 +40,7 @@ pub struct OpContext {
 }
 
 /// An automatic status change that was caused by another change in the tree.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusChange {
     pub node_id: NodeId,

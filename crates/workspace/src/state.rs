@@ -1,12 +1,12 @@
 //! The state machines of planning and execution nodes, as one table with the prerequisites of each transition.
 //! [`crate::ops`] checks the prerequisites.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::NodeStatus::{self, *};
 use crate::model::NodeType::{self, Execution, Planning as Plan};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     Start,

@@ -6,8 +6,10 @@ use serde::Serialize;
 use tanmi_base::Millis;
 
 use crate::codec::ParseError;
+use crate::command::{self, Command, Committed, LiveSessions};
 use crate::error::{Error, Result};
 use crate::model::*;
+use crate::ops::OpContext;
 
 mod file;
 mod memory;
@@ -139,18 +141,31 @@ pub trait Tx {
     fn commit(self: Box<Self>) -> Result<u64>;
 }
 
-/// Runs `work` in a transaction and commits. If a file was edited meanwhile, runs `work` again on the new state.
-pub fn change<T>(
+/// Runs a command in a transaction and commits it.
+pub fn run(
+    store: &dyn Store,
+    id: &WorkspaceId,
+    command: &Command,
+    op: &OpContext,
+    sessions: &dyn LiveSessions,
+) -> Result<Committed> {
+    let (outcome, seq) = change(store, id, op.now, |tx| command::apply(tx, command, op, sessions))?;
+    Ok(Committed { outcome, seq })
+}
+
+/// Runs `work` in a transaction, commits, and returns the sequence number too. If a file was edited meanwhile, runs
+/// `work` again on the new state.
+pub(crate) fn change<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,
     mut work: impl FnMut(&mut dyn Tx) -> Result<T>,
-) -> Result<T> {
+) -> Result<(T, u64)> {
     let mut attempts = 0;
     loop {
         let outcome = store.begin(id, Access::Write, now).and_then(|mut tx| {
             let outcome = work(tx.as_mut())?;
-            tx.commit().map(|_| outcome)
+            tx.commit().map(|seq| (outcome, seq))
         });
         match outcome {
             Err(error) if attempts < 8 && prepare_retry(store, id, &error) => attempts += 1,

@@ -2,6 +2,7 @@
 
 use tanmi_base::Millis;
 
+use crate::command::{LiveSessions, NoLiveSessions};
 use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
@@ -16,6 +17,17 @@ const NOW: Millis = 1_765_432_100_000;
 
 pub fn op(now: Millis) -> OpContext {
     OpContext { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
+}
+
+/// Answers for all holders alike.
+struct Holders {
+    are_live: bool,
+}
+
+impl LiveSessions for Holders {
+    fn is_live(&self, _: &str) -> bool {
+        self.are_live
+    }
 }
 
 /// A workspace in one store, with shortcuts for operations on it.
@@ -42,7 +54,7 @@ impl<'a> TestWorkspace<'a> {
     }
 
     fn change<T>(&self, work: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
-        store::change(self.store, &self.id, self.now.get(), work)
+        store::change(self.store, &self.id, self.now.get(), work).map(|(outcome, _)| outcome)
     }
 
     fn view<T>(&self, work: impl FnMut(&dyn Tx) -> Result<T>) -> T {
@@ -72,7 +84,7 @@ impl<'a> TestWorkspace<'a> {
                 conclusion: conclusion.clone(),
                 claimant: Default::default(),
             };
-            transition(tx, request, &op)
+            transition(tx, request, &op, &NoLiveSessions)
         })
     }
 

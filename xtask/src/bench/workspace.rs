@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tanmi_base::Millis;
+use tanmi_workspace::command::{Command, NoLiveSessions};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewNode, NewWorkspace, OpContext, RulesHashCheck};
 use tanmi_workspace::store::{self, FileStore};
@@ -81,8 +82,10 @@ impl GrowingWorkspace {
             isolated: false,
             rules_check: RulesHashCheck::IfGiven(None),
         };
-        let node = store::change(&self.store, &self.id, NOW, |tx| ops::create_node(tx, new.clone(), &op()));
-        self.nodes.push(node.expect("create a node").0.id);
+        let command = Command::CreateNode { node: new };
+        let committed = store::run(&self.store, &self.id, &command, &op(), &NoLiveSessions);
+        let (node, _) = committed.and_then(|done| done.outcome.into_node()).expect("create a node");
+        self.nodes.push(node.id);
     }
 }
 

@@ -140,6 +140,10 @@ impl Error {
                 format!("写入 {path} 时，它不断被修改"),
                 format!("{path} kept changing while it was being written"),
             ),
+            Error::UnexpectedOutcome => (
+                String::from("存储返回了错误的结果类型"),
+                String::from("the store returned an unexpected result"),
+            ),
             Error::Index(error) => {
                 let cause = error.source().map_or_else(String::new, ToString::to_string);
                 (format!("无法使用索引：{cause}"), error.to_string())
@@ -306,6 +310,7 @@ impl Error {
             | Error::WorkspaceNotArchived { .. }
             | Error::RootProtected { .. }
             | Error::NotInList { .. }
+            | Error::UnexpectedOutcome
             | Error::Io { .. } => return None,
         })
     }

@@ -80,6 +80,7 @@ fn samples() -> Vec<Error> {
         Error::Damaged { path: path(), line: 3, reason: Bilingual::new("缺少 title", "title is missing") },
         Error::Busy { path: path() },
         Error::Contended { path: String::from("/project/file") },
+        Error::UnexpectedOutcome,
         Error::Index(index_error()),
         Error::Io { path: path(), source: std::io::Error::other("permission denied") },
     ]

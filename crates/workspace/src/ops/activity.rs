@@ -4,7 +4,8 @@ use super::*;
 use crate::limits;
 
 /// The owner of a log and a problem.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Target {
     Workspace,
     Node(NodeId),
@@ -23,6 +24,20 @@ impl std::fmt::Display for Target {
             Target::Workspace => f.pad("workspace"),
             Target::Node(id) => id.fmt(f),
         }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = Error;
+
+    fn try_from(raw: String) -> Result<Target> {
+        Target::parse(&raw)
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> String {
+        target.to_string()
     }
 }
 
@@ -70,7 +85,8 @@ pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, op: &OpContext)
     Ok(entry)
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ProblemChange {
     /// The new description. `None` keeps the old one.
     pub description: Option<String>,

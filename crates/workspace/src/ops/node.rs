@@ -1,6 +1,6 @@
 //! Operations that create, change, move, delete and reference nodes.
 
-use serde::Serialize;
+use serde::Deserializer;
 use serde_json::json;
 
 use super::workspace::{ListEdit, check_docs, check_docs_edit};
@@ -8,7 +8,8 @@ use super::*;
 use crate::limits;
 
 /// Whether a caller must prove with the rules hash that it read the workspace rules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum RulesHashCheck {
     /// For agents: if the workspace has rules, the current hash is required.
     Required(Option<String>),
@@ -16,7 +17,8 @@ pub enum RulesHashCheck {
     IfGiven(Option<String>),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NewNode {
     pub parent_id: NodeId,
     pub kind: NodeType,
@@ -81,17 +83,26 @@ fn check_rules_hash(workspace: &Workspace, check: &RulesHashCheck) -> Result<()>
     Err(Error::RulesHashMismatch { given: given.clone(), rules: workspace.rules.clone(), hash })
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NodeChange {
     pub title: Option<String>,
     pub requirement: Option<String>,
     pub note: Option<String>,
     /// `Some(None)` removes the role.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_role")]
     pub role: Option<Option<NodeRole>>,
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
     /// The versions that this change applies to; any other version is rejected.
     pub expected_versions: Option<Vec<String>>,
+}
+
+/// A role that is present, also as `null`, is a change.
+fn some_role<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Option<NodeRole>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 impl NodeChange {
@@ -202,7 +213,7 @@ fn height(tx: &dyn Tx, id: &NodeId) -> Result<usize> {
     Ok(height)
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedSubtree {
     pub node_id: NodeId,
@@ -250,7 +261,8 @@ pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<Delet
     })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ReferenceEdit {
     /// Adds a reference, or updates the description of an existing one and activates it.
     Add {

@@ -1,14 +1,14 @@
 //! Transitions of nodes and their effects on claims, conclusions, ancestors and focus.
 
-use serde::Serialize;
-
 use super::*;
 use crate::collect::{self, CollectedInfo};
+use crate::command::LiveSessions;
 use crate::error::UnfinishedChild;
 use crate::limits;
 use crate::state::{Action, Prerequisite, TransitionRule};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TransitionRequest {
     pub node_id: NodeId,
     pub action: Action,
@@ -16,8 +16,9 @@ pub struct TransitionRequest {
     pub claimant: Claimant,
 }
 
-/// The session that requests a transition, and whether the current holder of the node is active.
-#[derive(Clone, Debug, Default)]
+/// The caller that requests a change of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Claimant {
     /// `None` if a user without a session requests the transition.
     pub session: Option<String>,
@@ -25,11 +26,9 @@ pub struct Claimant {
     pub agent: Option<String>,
     /// Takes over the node even if its holder is active.
     pub force: bool,
-    /// Whether the session that holds the node is active.
-    pub holder_is_live: bool,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Transition {
     pub node_id: NodeId,
@@ -56,11 +55,16 @@ pub struct Transition {
     pub allowed: Vec<Action>,
 }
 
-pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, op: &OpContext) -> Result<Transition> {
+pub fn transition(
+    tx: &mut dyn Tx,
+    request: TransitionRequest,
+    op: &OpContext,
+    sessions: &dyn LiveSessions,
+) -> Result<Transition> {
     let workspace = writable_workspace(tx)?;
     let TransitionRequest { node_id, action, conclusion, claimant } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
-    if action == Action::Start && is_held_by_another(&node, &claimant)? {
+    if action == Action::Start && is_held_by_another(&node, &claimant, sessions)? {
         return take_over(tx, node, claimant, &workspace, op);
     }
     let has_children = tx.status_counts(&node_id)?.total() > 0;
@@ -136,12 +140,12 @@ pub fn transition(tx: &mut dyn Tx, request: TransitionRequest, op: &OpContext) -
 
 /// Returns whether a start takes over the node from another session. Fails if the holder is active and the caller
 /// does not force it.
-fn is_held_by_another(node: &Node, claimant: &Claimant) -> Result<bool> {
+fn is_held_by_another(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<bool> {
     let Some(holder) = &node.started_by else { return Ok(false) };
     if node.status.is_done() || Some(holder) == claimant.session.as_ref() {
         return Ok(false);
     }
-    if claimant.holder_is_live && !claimant.force {
+    if !claimant.force && sessions.is_live(holder) {
         let since = node.status_changed_at.unwrap_or(node.updated_at);
         return Err(Error::NodeClaimed { node: node.id.clone(), holder: holder.clone(), since });
     }

@@ -1,5 +1,6 @@
 //! Operations that create, change, archive, restore and focus workspaces.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{OpContext, existing_brief, lang_of, writable_workspace};
@@ -8,7 +9,7 @@ use crate::limits;
 use crate::model::*;
 use crate::store::{Store, Tx};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NewWorkspace {
     pub name: String,
     pub goal: String,
@@ -66,7 +67,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Wor
 }
 
 /// An edit of a list: replaces it, then removes and adds entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListEdit<T> {
     pub set: Option<Vec<T>>,
     pub add: Vec<T>,
@@ -113,7 +114,8 @@ impl<T> ListEdit<T> {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct WorkspaceChange {
     pub name: Option<String>,
     pub goal: Option<String>,

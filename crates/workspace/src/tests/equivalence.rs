@@ -1,11 +1,10 @@
 //! Runs the same random operations on both stores. Every result and the final state must be equal, even if indexes are
 //! deleted and the store is reopened in between. A section that the user added to a file must be kept.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::command::{Command, Committed, Outcome};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -106,89 +105,104 @@ struct StoreRunner<S> {
     workspace: WorkspaceId,
     nodes: Vec<NodeId>,
     now: Millis,
+    /// The sequence number of the last change.
+    seq: u64,
 }
 
 impl<S: Store> StoreRunner<S> {
     fn new(store: S) -> StoreRunner<S> {
         let workspace = TestWorkspace::new(&store, &[]).id;
-        StoreRunner { store, workspace, nodes: vec![NodeId::root()], now: NOW }
+        StoreRunner { store, workspace, nodes: vec![NodeId::root()], now: NOW, seq: 0 }
     }
 
     fn pick(&self, n: usize) -> NodeId {
         self.nodes[n % self.nodes.len()].clone()
     }
 
-    /// Runs an operation and returns `ok` or the error code.
+    /// Runs an operation and returns its outcome or the error code.
     fn run(&mut self, operation: &Operation) -> String {
         self.now += 1000;
-        let op = op(self.now);
-        let outcome = match operation.clone() {
-            Operation::Create { parent, planning, title } => {
-                let kind = if planning { NodeType::Planning } else { NodeType::Execution };
-                let new = new_node(&self.pick(parent), kind, &title);
-                self.change(|tx| Ok(create_node(tx, new.clone(), &op)?.0.id)).map(|id| self.nodes.push(id))
+        let Some(command) = self.command(operation) else { return String::from("ok") };
+        // A command that another process sends must mean the same.
+        let sent: Command = serde_json::from_str(&serde_json::to_string(&command).unwrap()).unwrap();
+        assert_eq!(sent, command);
+        let sessions = NoLiveSessions;
+        match store::run(&self.store, &self.workspace, &sent, &op(self.now), &sessions) {
+            Err(error) => error.code().to_owned(),
+            Ok(committed) => {
+                let text = serde_json::to_string(&committed).unwrap();
+                let received: Committed = serde_json::from_str(&text).unwrap();
+                assert_eq!(received, committed);
+                assert!(committed.seq >= self.seq, "{} after {}", committed.seq, self.seq);
+                self.seq = committed.seq;
+                if let (Operation::Create { .. }, Outcome::Node { node, .. }) =
+                    (operation, &committed.outcome)
+                {
+                    self.nodes.push(node.id.clone());
+                }
+                self.with_numbers(format!("{:?}", committed.outcome))
             }
-            Operation::Transition { node, action, conclusion } => {
-                let action = Action::ALL[action];
-                let request = TransitionRequest {
-                    node_id: self.pick(node),
-                    action,
-                    conclusion,
-                    claimant: Default::default(),
-                };
-                self.change(|tx| transition(tx, request.clone(), &op)).map(|_| ())
-            }
-            Operation::Move { node, parent } => {
-                let (node, parent) = (self.pick(node), self.pick(parent));
-                self.change(|tx| move_node(tx, &node, &parent, &op)).map(|_| ())
-            }
-            Operation::Delete { node } => {
-                let node = self.pick(node);
-                self.change(|tx| delete_node(tx, &node, &op)).map(|_| ())
-            }
-            Operation::Update { node, title, requirement, note } => {
-                let node = self.pick(node);
-                let change = NodeChange {
-                    title: Some(title),
-                    requirement: Some(requirement),
-                    note: Some(note),
-                    ..NodeChange::default()
-                };
-                self.change(|tx| update_node(tx, &node, change.clone(), &op)).map(|_| ())
-            }
-            Operation::Log { node, event } => {
-                let target = Target::Node(self.pick(node));
-                self.change(|tx| append_log(tx, &target, &event, &op)).map(|_| ())
-            }
-            Operation::Problem { node, description, next_step } => {
-                let target = Target::Node(self.pick(node));
-                let change = ProblemChange { description, next_step };
-                self.change(|tx| update_problem(tx, &target, change.clone(), &op)).map(|_| ())
-            }
-            Operation::AddReference { node, target, description } => {
-                let node = self.pick(node);
-                let edit = ReferenceEdit::Add { description };
-                self.change(|tx| edit_reference(tx, &node, &target, edit.clone(), &op)).map(|_| ())
-            }
-            Operation::SetRules { rules } => {
-                let rules = ListEdit { set: Some(rules), ..ListEdit::default() };
-                let change = WorkspaceChange { rules, ..WorkspaceChange::default() };
-                self.change(|tx| update_workspace(tx, change.clone(), &op)).map(|_| ())
-            }
-            Operation::DeleteIndex | Operation::Reopen | Operation::AddUserSection { .. } => Ok(()),
-        };
-        outcome.map_or_else(|error| error.code().to_owned(), |()| String::from("ok"))
+        }
     }
 
-    fn change<T>(&self, work: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
-        store::change(&self.store, &self.workspace, self.now, work)
+    fn command(&self, operation: &Operation) -> Option<Command> {
+        Some(match operation.clone() {
+            Operation::Create { parent, planning, title } => {
+                let kind = if planning { NodeType::Planning } else { NodeType::Execution };
+                Command::CreateNode { node: new_node(&self.pick(parent), kind, &title) }
+            }
+            Operation::Transition { node, action, conclusion } => Command::Transition {
+                request: TransitionRequest {
+                    node_id: self.pick(node),
+                    action: Action::ALL[action],
+                    conclusion,
+                    claimant: Default::default(),
+                },
+            },
+            Operation::Move { node, parent } => {
+                Command::MoveNode { node_id: self.pick(node), parent_id: self.pick(parent) }
+            }
+            Operation::Delete { node } => Command::DeleteNode { node_id: self.pick(node) },
+            Operation::Update { node, title, requirement, note } => Command::UpdateNode {
+                node_id: self.pick(node),
+                change: NodeChange {
+                    title: Some(title),
+                    requirement: Some(requirement),
+                    role: note.is_empty().then_some(None),
+                    note: Some(note),
+                    ..NodeChange::default()
+                },
+            },
+            Operation::Log { node, event } => {
+                Command::AppendLog { target: Target::Node(self.pick(node)), event }
+            }
+            Operation::Problem { node, description, next_step } => Command::UpdateProblem {
+                target: Target::Node(self.pick(node)),
+                change: ProblemChange { description, next_step },
+            },
+            Operation::AddReference { node, target, description } => Command::EditReference {
+                node_id: self.pick(node),
+                target,
+                edit: ReferenceEdit::Add { description },
+            },
+            Operation::SetRules { rules } => {
+                let rules = ListEdit { set: Some(rules), ..ListEdit::default() };
+                Command::UpdateWorkspace { change: WorkspaceChange { rules, ..WorkspaceChange::default() } }
+            }
+            Operation::DeleteIndex | Operation::Reopen | Operation::AddUserSection { .. } => return None,
+        })
+    }
+
+    /// Replaces ids by the order of creation, because ids are random.
+    fn with_numbers(&self, text: String) -> String {
+        let nodes = self.nodes.iter().enumerate();
+        let text = nodes.fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("#{n}")));
+        text.replace(self.workspace.as_str(), "ws")
     }
 
     /// Returns the complete state of the workspace, with ids replaced by numbers.
     fn state(&self) -> String {
-        let names: BTreeMap<&str, String> =
-            self.nodes.iter().enumerate().map(|(n, id)| (id.as_str(), format!("#{n}"))).collect();
-        let mut out = store::view(&self.store, &self.workspace, self.now, |tx| {
+        let out = store::view(&self.store, &self.workspace, self.now, |tx| {
             let mut out = format!("{:?} {:?}", tx.workspace()?, tx.total()?.progress());
             let page = list(tx, &ListQuery { limit: 10_000, ..ListQuery::default() })?;
             for row in page.nodes {
@@ -198,10 +212,7 @@ impl<S: Store> StoreRunner<S> {
             Ok(out)
         })
         .unwrap();
-        for (id, name) in names {
-            out = out.replace(id, &name);
-        }
-        out.replace(self.workspace.as_str(), "ws")
+        self.with_numbers(out)
     }
 }
 

@@ -60,6 +60,7 @@ fn transition_invalid_is_rejected_with_allowed_actions() {
                         claimant: Default::default(),
                     },
                     &op,
+                    &NoLiveSessions,
                 )
             });
             assert_eq!(error_code(outcome), "CONCLUSION_REQUIRED");
@@ -221,7 +222,11 @@ fn info_collection_completed_twice_adds_rules_once() {
                 claimant: Default::default(),
             };
             let op = b.tick();
-            let collected = b.change(|tx| transition(tx, request.clone(), &op)).unwrap().collected.unwrap();
+            let collected = b
+                .change(|tx| transition(tx, request.clone(), &op, &NoLiveSessions))
+                .unwrap()
+                .collected
+                .unwrap();
             let added = if round == 0 { 2 } else { 0 };
             assert_eq!((collected.rules.len(), collected.docs.len()), (added, added));
             assert_eq!(collected.rules_hash, "8eb249a5");
@@ -371,7 +376,7 @@ fn context_long_entry_keeps_other_entries() {
                 conclusion: Some(conclusion),
                 claimant: Default::default(),
             };
-            b.change(|tx| transition(tx, request.clone(), &op)).unwrap();
+            b.change(|tx| transition(tx, request.clone(), &op, &NoLiveSessions)).unwrap();
         }
         for n in 0..60 {
             let edit = ReferenceEdit::Add { description: "word ".repeat(3000) };
@@ -432,15 +437,15 @@ fn start_node_of_live_holder_is_rejected() {
     on_both_stores(|b| {
         let task = b.add_execution(&NodeId::root(), "task");
         let op = b.tick();
-        let transition_as = |session: Option<&str>, action, holder_is_live, force| {
+        let transition_as = |session: Option<&str>, action, are_live, force| {
             let session = session.map(String::from);
             let request = TransitionRequest {
                 node_id: task.clone(),
                 action,
                 conclusion: Some("done".into()),
-                claimant: Claimant { session, force, holder_is_live, ..Claimant::default() },
+                claimant: Claimant { session, force, ..Claimant::default() },
             };
-            b.change(|tx| transition(tx, request.clone(), &op))
+            b.change(|tx| transition(tx, request.clone(), &op, &Holders { are_live }))
                 .map(|done| done.to)
                 .map_err(|error| error.code())
         };

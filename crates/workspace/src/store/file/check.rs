@@ -254,8 +254,8 @@ impl FileStore {
             workspace.updated_at = now.max(workspace.updated_at + 1);
             tx.put_workspace(workspace)
         });
-        let succeeded = |outcome: Result<()>| match outcome {
-            Ok(()) => Ok(true),
+        let succeeded = |outcome: Result<((), u64)>| match outcome {
+            Ok(_) => Ok(true),
             // Already reported; a damaged file is never overwritten.
             Err(Error::Damaged { .. }) => Ok(false),
             Err(error) => Err(error),

@@ -1,0 +1,206 @@
+//! Changes of a workspace as data: a [`Command`] goes in, an [`Outcome`] comes out.
+//!
+//! Interfaces build commands, stores run them in a transaction, and [`apply`] is the only place that knows which
+//! operation belongs to which command. Commands and outcomes can be serialised, so another process can run them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::model::*;
+use crate::ops::{
+    self, DeletedSubtree, NewNode, NodeChange, OpContext, ProblemChange, ReferenceEdit, StatusChange, Target,
+    Transition, TransitionRequest, WorkspaceChange,
+};
+use crate::store::Tx;
+
+/// A change of one workspace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Command {
+    UpdateWorkspace { change: WorkspaceChange },
+    ArchiveWorkspace,
+    RestoreWorkspace,
+    FocusNode { node_id: Option<NodeId> },
+    CreateNode { node: NewNode },
+    UpdateNode { node_id: NodeId, change: NodeChange },
+    MoveNode { node_id: NodeId, parent_id: NodeId },
+    DeleteNode { node_id: NodeId },
+    Transition { request: TransitionRequest },
+    EditReference { node_id: NodeId, target: String, edit: ReferenceEdit },
+    AppendLog { target: Target, event: String },
+    UpdateProblem { target: Target, change: ProblemChange },
+    ClearProblem { target: Target },
+}
+
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Outcome {
+    Workspace {
+        workspace: Workspace,
+        progress: Progress,
+    },
+    Node {
+        node: Node,
+        status_changes: Vec<StatusChange>,
+    },
+    Deleted {
+        subtree: DeletedSubtree,
+        /// All deleted nodes, including descendants. The JSON of `subtree` has only their number.
+        ids: Vec<NodeId>,
+    },
+    Transition {
+        transition: Transition,
+        /// Whether the focus of the workspace moved. The JSON of `transition` does not say it.
+        focus_moved: bool,
+    },
+    Log {
+        entry: LogEntry,
+        /// The number of all entries, including the new one.
+        total: usize,
+    },
+    Problem {
+        problem: Option<Problem>,
+        /// Whether the command cleared a problem.
+        is_cleared: bool,
+    },
+}
+
+/// The outcome of a command that is durable, and its place in the order of changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Committed {
+    pub outcome: Outcome,
+    /// The sequence number of the change in its workspace.
+    pub seq: u64,
+}
+
+/// Tells whether a session that holds a node is live. The answer is needed inside the transaction that may take the
+/// node over.
+pub trait LiveSessions {
+    fn is_live(&self, session: &str) -> bool;
+}
+
+/// For callers without sessions: every holder counts as dead.
+pub struct NoLiveSessions;
+
+impl LiveSessions for NoLiveSessions {
+    fn is_live(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// Applies a command inside a transaction. Does not commit.
+pub fn apply(
+    tx: &mut dyn Tx,
+    command: &Command,
+    op: &OpContext,
+    sessions: &dyn LiveSessions,
+) -> Result<Outcome> {
+    let node = |node: Node| Outcome::Node { node, status_changes: Vec::new() };
+    Ok(match command.clone() {
+        Command::UpdateWorkspace { change } => {
+            let workspace = ops::update_workspace(tx, change, op)?;
+            workspace_outcome(tx, workspace)?
+        }
+        Command::ArchiveWorkspace => {
+            let workspace = ops::archive(tx, op)?;
+            workspace_outcome(tx, workspace)?
+        }
+        Command::RestoreWorkspace => {
+            let workspace = ops::restore(tx, op)?;
+            workspace_outcome(tx, workspace)?
+        }
+        Command::FocusNode { node_id } => {
+            let workspace = ops::focus(tx, node_id, op)?;
+            workspace_outcome(tx, workspace)?
+        }
+        Command::CreateNode { node } => {
+            let (node, status_changes) = ops::create_node(tx, node, op)?;
+            Outcome::Node { node, status_changes }
+        }
+        Command::UpdateNode { node_id, change } => node(ops::update_node(tx, &node_id, change, op)?),
+        Command::MoveNode { node_id, parent_id } => {
+            let (node, status_changes) = ops::move_node(tx, &node_id, &parent_id, op)?;
+            Outcome::Node { node, status_changes }
+        }
+        Command::DeleteNode { node_id } => {
+            let mut subtree = ops::delete_node(tx, &node_id, op)?;
+            let ids = std::mem::take(&mut subtree.ids);
+            Outcome::Deleted { subtree, ids }
+        }
+        Command::Transition { request } => {
+            let mut transition = ops::transition(tx, request, op, sessions)?;
+            let focus_moved = std::mem::take(&mut transition.focus_moved);
+            Outcome::Transition { transition, focus_moved }
+        }
+        Command::EditReference { node_id, target, edit } => {
+            node(ops::edit_reference(tx, &node_id, &target, edit, op)?)
+        }
+        Command::AppendLog { target, event } => {
+            let entry = ops::append_log(tx, &target, &event, op)?;
+            Outcome::Log { entry, total: ops::read_activity(tx, &target)?.log.len() }
+        }
+        Command::UpdateProblem { target, change } => {
+            let problem = Some(ops::update_problem(tx, &target, change, op)?);
+            Outcome::Problem { problem, is_cleared: false }
+        }
+        Command::ClearProblem { target } => {
+            let is_cleared = ops::clear_problem(tx, &target, op)?.is_some();
+            Outcome::Problem { problem: None, is_cleared }
+        }
+    })
+}
+
+fn workspace_outcome(tx: &dyn Tx, workspace: Workspace) -> Result<Outcome> {
+    Ok(Outcome::Workspace { workspace, progress: tx.total()?.progress() })
+}
+
+/// Each command has one kind of outcome. A store that returns another kind is defective.
+impl Outcome {
+    pub fn into_workspace(self) -> Result<(Workspace, Progress)> {
+        match self {
+            Outcome::Workspace { workspace, progress } => Ok((workspace, progress)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_node(self) -> Result<(Node, Vec<StatusChange>)> {
+        match self {
+            Outcome::Node { node, status_changes } => Ok((node, status_changes)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_deleted(self) -> Result<DeletedSubtree> {
+        match self {
+            Outcome::Deleted { subtree, ids } => Ok(DeletedSubtree { ids, ..subtree }),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_transition(self) -> Result<Transition> {
+        match self {
+            Outcome::Transition { transition, focus_moved } => Ok(Transition { focus_moved, ..transition }),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_log(self) -> Result<(LogEntry, usize)> {
+        match self {
+            Outcome::Log { entry, total } => Ok((entry, total)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// Returns the problem, and whether the command cleared one.
+    pub fn into_problem(self) -> Result<(Option<Problem>, bool)> {
+        match self {
+            Outcome::Problem { problem, is_cleared } => Ok((problem, is_cleared)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    fn unexpected(self) -> Error {
+        Error::UnexpectedOutcome
+    }
+}
