@@ -68,6 +68,18 @@ pub struct TransitionArgs<'a> {
     pub force: bool,
 }
 
+/// Arguments of a deletion: the node and the caller.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteArgs<'a> {
+    pub workspace: Option<&'a str>,
+    pub node: &'a str,
+    pub session: Option<&'a str>,
+    /// The binding of the session, if it is bound to this workspace.
+    pub bound: Option<&'a SessionBinding>,
+    /// Whether to delete the node even if a live session holds it or a descendant.
+    pub force: bool,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct TransitionResult {
     #[serde(flatten)]
@@ -165,18 +177,16 @@ impl App {
         Ok(InWorkspace { workspace_id: ws.id, result: NodeResult { node_id: id, node, status_changes } })
     }
 
-    pub fn node_delete(
-        &self,
-        workspace: Option<&str>,
-        node: &str,
-        session: Option<&SessionBinding>,
-    ) -> Result<InWorkspace<DeletedSubtree>> {
-        let id = NodeId::parse(node)?;
-        let ws = self.locate(workspace)?;
-        let deleted = self.run(&ws, &Command::DeleteNode { node_id: id })?.outcome.into_deleted()?;
+    pub fn node_delete(&self, args: DeleteArgs<'_>) -> Result<InWorkspace<DeletedSubtree>> {
+        let node_id = NodeId::parse(args.node)?;
+        let ws = self.locate(args.workspace)?;
+        let session = args.session.map(String::from);
+        let claimant = Claimant { session, force: args.force, ..Claimant::default() };
+        let command = Command::DeleteNode { node_id, claimant };
+        let deleted = self.run(&ws, &command)?.outcome.into_deleted()?;
         self.prune_trash(&ws.store);
         let env_session = self.env_session_binding();
-        if let Some(session) = session.or(env_session.as_ref()) {
+        if let Some(session) = args.bound.or(env_session.as_ref()) {
             self.refocus_after_delete(session, &deleted)?;
         }
         Ok(InWorkspace { workspace_id: ws.id, result: deleted })

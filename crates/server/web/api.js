@@ -40,7 +40,7 @@ export const get = (path, query) => request('GET', path, { query });
 export const post = (path, body, query) => request('POST', path, { body: body || {}, query });
 export const put = (path, body) => request('PUT', path, { body });
 export const patch = (path, body, version, query) => request('PATCH', path, { body, version, query });
-export const remove = (path) => request('DELETE', path);
+export const remove = (path, query) => request('DELETE', path, { query });
 
 export const enc = encodeURIComponent;
 export const nodePath = (workspace, node) => `/workspaces/${enc(workspace)}/nodes/${enc(node)}`;

@@ -80,9 +80,25 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       node.id === 'root' ? null : h('button', { class: 'danger quiet', 'data-action': 'delete', onclick: () => confirmDelete(node) }, t('delete')));
   }
 
-  async function applyAction(action, conclusion) {
-    await post(`${path}/transition`, conclusion === undefined ? { action } : { action, conclusion });
-    await load();
+  function applyAction(action, conclusion) {
+    return confirmTakeOver(async (force) => {
+      const body = conclusion === undefined ? { action } : { action, conclusion };
+      await post(`${path}/transition`, force ? { ...body, force } : body);
+      await load();
+    });
+  }
+
+  // A node that another session holds is changed only if the user takes it over.
+  async function confirmTakeOver(change) {
+    try {
+      await change(false);
+    } catch (error) {
+      if (error.code !== 'NODE_TAKEN') throw error;
+      openDialog({
+        title: t('takeOver'), text: t('takeOverText', error.message), confirmLabel: t('takeOver'), danger: true,
+        onSubmit: () => change(true),
+      });
+    }
   }
 
   function transition(button, possible) {
@@ -115,10 +131,10 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
   function confirmDelete(node) {
     openDialog({
       title: t('delete'), text: t('deleteNode', node.title), confirmLabel: t('delete'), danger: true,
-      onSubmit: async () => {
-        await remove(path);
+      onSubmit: () => confirmTakeOver(async (force) => {
+        await remove(path, force ? { force } : undefined);
         go(linkTo(node.parentId || 'root'));
-      },
+      }),
     });
   }
 

@@ -39,6 +39,7 @@ const WORDS = {
   addLog: ['添加日志条目', 'Add a log entry'], setProblem: ['记录问题', 'Record problem'], clearProblem: ['清除问题', 'Clear problem'],
   start: ['开始', 'Start'], submit: ['提交验证', 'Submit'], complete: ['完成', 'Complete'], fail: ['标记失败', 'Fail'],
   retry: ['重试', 'Retry'], reopen: ['重新打开', 'Reopen'], cancel: ['取消节点', 'Cancel node'],
+  takeOver: ['接管', 'Take over'], takeOverText: ['{}。仍要继续吗？', '{}. Continue anyway?'],
   conclusionFor: ['{}：填写结论', '{}: enter a conclusion'], deleteNode: ['删除“{}”及其所有子节点？', 'Delete “{}” and all its children?'],
   startedBy: ['由会话 {} 认领', 'claimed by session {}'], boundHere: ['有会话聚焦于此', 'a session is focused here'],
   context: ['预览注入此节点的上下文', 'Preview the context injected for this node'], earlier: ['未显示更早的 {} 条日志', '{} earlier entries not shown'],

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{
-    self, DeletedSubtree, NewNode, NodeChange, OpContext, ProblemChange, ReferenceEdit, StatusChange, Target,
-    Transition, TransitionRequest, WorkspaceChange,
+    self, Claimant, DeletedSubtree, NewNode, NodeChange, OpContext, ProblemChange, ReferenceEdit,
+    StatusChange, Target, Transition, TransitionRequest, WorkspaceChange,
 };
 use crate::store::Tx;
 
@@ -24,7 +24,7 @@ pub enum Command {
     CreateNode { node: NewNode },
     UpdateNode { node_id: NodeId, change: NodeChange },
     MoveNode { node_id: NodeId, parent_id: NodeId },
-    DeleteNode { node_id: NodeId },
+    DeleteNode { node_id: NodeId, claimant: Claimant },
     Transition { request: TransitionRequest },
     EditReference { node_id: NodeId, target: String, edit: ReferenceEdit },
     AppendLog { target: Target, event: String },
@@ -123,8 +123,8 @@ pub fn apply(
             let (node, status_changes) = ops::move_node(tx, &node_id, &parent_id, op)?;
             Outcome::Node { node, status_changes }
         }
-        Command::DeleteNode { node_id } => {
-            let mut subtree = ops::delete_node(tx, &node_id, op)?;
+        Command::DeleteNode { node_id, claimant } => {
+            let mut subtree = ops::delete_node(tx, &node_id, &claimant, op, sessions)?;
             let ids = std::mem::take(&mut subtree.ids);
             Outcome::Deleted { subtree, ids }
         }

@@ -30,6 +30,10 @@ impl LiveSessions for Holders {
     }
 }
 
+fn delete_unclaimed(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<DeletedSubtree> {
+    delete_node(tx, id, &Claimant::default(), op, &NoLiveSessions)
+}
+
 /// A workspace in one store, with shortcuts for operations on it.
 struct TestWorkspace<'a> {
     store: &'a dyn Store,

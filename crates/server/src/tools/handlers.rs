@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
-use tanmi_app::node::{NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::node::{DeleteArgs, NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::workspace::WorkspaceFilter;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
@@ -134,8 +134,14 @@ pub fn node_move(c: &Call<'_>) -> Result {
 
 pub fn node_delete(c: &Call<'_>) -> Result {
     let workspace = c.workspace()?;
-    let bound = workspace.as_deref().and_then(|id| c.binding_in(id));
-    results::value(&c.app.node_delete(workspace.as_deref(), &c.arguments.needed("nodeId"), bound)?)
+    let session = c.session().ok();
+    results::value(&c.app.node_delete(DeleteArgs {
+        workspace: workspace.as_deref(),
+        node: &c.arguments.needed("nodeId"),
+        session: session.as_deref(),
+        bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
+        force: c.arguments.flag("force").unwrap_or(false),
+    })?)
 }
 
 pub fn node_transition(c: &Call<'_>) -> Result {

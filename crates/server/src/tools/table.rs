@@ -17,6 +17,9 @@ const SESSION: Param = with_description(
     "default: this session",
 );
 const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` means the workspace itself");
+/// Takes precedence over the claim of another session.
+const FORCE: Param =
+    with_description(optional("force", ParamKind::Flag), "act on a node that another session holds");
 const ROLES: &[&str] = &["info_collection", "validation", "summary", "none"];
 
 pub const TOOLS: &[Tool] = &[
@@ -185,7 +188,7 @@ pub const TOOLS: &[Tool] = &[
             name: "node_delete",
             about: "Move a node and its descendants to the trash.",
             is_read_only: false,
-            params: &[WORKSPACE, required("nodeId", ID)],
+            params: &[WORKSPACE, required("nodeId", ID), FORCE],
         },
     ),
     tool(
@@ -200,7 +203,7 @@ pub const TOOLS: &[Tool] = &[
                 required("action", ParamKind::Word(Action::WORDS)),
                 with_description(optional("conclusion", TEXT), "required by complete, fail and cancel"),
                 with_description(optional("agent", LINE), "name of the subagent that carries it out"),
-                with_description(optional("force", ParamKind::Flag), "start a node held by another session"),
+                FORCE,
             ],
         },
     ),

@@ -52,6 +52,9 @@ pub enum NodeCommand {
     Delete {
         #[command(flatten)]
         at: NodeTarget,
+        /// Delete the node even if another running session holds it or a descendant
+        #[arg(long)]
+        force: bool,
     },
     /// Change the status of a node through an action
     #[command(after_help = examples::NODE_TRANSITION)]
@@ -170,7 +173,7 @@ pub struct NodeTransitionArgs {
     /// Type of the subagent that works on the node, such as Explore
     #[arg(long, value_name = "TYPE")]
     pub agent: Option<String>,
-    /// Start the node even if another running session holds it
+    /// Act even if another running session holds the node
     #[arg(long)]
     pub force: bool,
 }

@@ -1,6 +1,6 @@
 //! `tanmi node …`
 
-use tanmi_app::node::{NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::node::{DeleteArgs, NodeCreate, TransitionArgs, parse_role};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
@@ -37,8 +37,15 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 show::node::moved(&moved.result, context.lang(&moved.result.node.title))
             });
         }
-        NodeCommand::Delete { at } => {
-            let deleted = app.node_delete(at.at.workspace.as_deref(), at.node(), None)?;
+        NodeCommand::Delete { at, force } => {
+            let session = app.explicit_or_env_session(None);
+            let deleted = app.node_delete(DeleteArgs {
+                workspace: at.at.workspace.as_deref(),
+                node: at.node(),
+                session: session.as_deref(),
+                bound: None,
+                force,
+            })?;
             context.print_result(&deleted, |deleted| {
                 show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
             });

@@ -27,6 +27,46 @@ fn claimed_node_hint_names_the_override_to_people_only() {
 }
 
 #[test]
+fn claim_holds_until_the_node_is_done() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (plan, task) = {
+        let plan = env.node("root", "planning", "plan");
+        let task = env.node(&plan, "execution", "task");
+        (plan, task)
+    };
+    env.ok(&start(&task, "one"));
+    for action in ["submit", "complete", "fail"] {
+        let step = ["node", "transition", &task, "--action", action, "--conclusion", "x"];
+        // A person has no session and is refused too.
+        let error = env.error(&step);
+        assert_eq!((&error["code"], &error["details"]["sessionId"]), (&json!("NODE_TAKEN"), &json!("one")));
+        assert!(error["hint"].as_str().unwrap().contains("--force"), "{error}");
+        let other = [&step[..], &["--session", "two"]].concat();
+        assert_eq!(env.error(&other)["code"], "NODE_TAKEN");
+    }
+    // A deleted subtree must not contain the node of another session.
+    for node in [&task, &plan] {
+        assert_eq!(env.error(&["node", "delete", node])["code"], "NODE_TAKEN");
+    }
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"workspaceId": ws}));
+    for (tool, arguments) in [
+        ("node_transition", json!({"nodeId": task, "action": "complete", "conclusion": "x"})),
+        ("node_delete", json!({"nodeId": task})),
+    ] {
+        let error = client.expect_error(tool, arguments);
+        assert_eq!(error["code"], "NODE_TAKEN", "{tool}");
+        assert!(!error.to_string().contains("force"), "an agent does not learn the override: {error}");
+    }
+    client.finish();
+    let done = ["node", "transition", &task, "--action", "complete", "--conclusion", "x", "--session", "one"];
+    env.ok(&done);
+    env.ok(&["node", "transition", &task, "--action", "reopen", "--session", "one"]);
+    env.ok(&["node", "delete", &plan, "--force"]);
+}
+
+#[test]
 fn claimed_node_is_refused_until_forced_or_holder_is_inactive() {
     let env = TestEnv::new();
     env.init();

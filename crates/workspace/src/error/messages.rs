@@ -218,10 +218,9 @@ impl Error {
                 Interface::AgentShell | Interface::Mcp => {
                     texts("选择另一个节点，或询问用户", "choose another node, or ask the user")
                 }
-                Interface::Page => texts(
-                    "选择另一个节点，或等待该会话完成",
-                    "choose another node, or wait until that session is done",
-                ),
+                Interface::Page => {
+                    texts("选择另一个节点，或点击「接管」", "choose another node, or click “Take over”")
+                }
             },
             Error::ConclusionRequired { .. } => interface.pick(
                 texts("用 `--conclusion` 说明结果", "pass the result with `--conclusion`"),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::workspace::{ListEdit, check_docs, check_docs_edit};
 use super::*;
+use crate::command::LiveSessions;
 use crate::limits;
 
 /// Whether a caller must prove with the rules hash that it read the workspace rules.
@@ -226,8 +227,14 @@ pub struct DeletedSubtree {
     pub status_changes: Vec<StatusChange>,
 }
 
-/// Moves a node and its descendants to the trash.
-pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<DeletedSubtree> {
+/// Moves a node and its descendants to the trash. Fails if another live session holds one of them.
+pub fn delete_node(
+    tx: &mut dyn Tx,
+    id: &NodeId,
+    claimant: &Claimant,
+    op: &OpContext,
+    sessions: &dyn LiveSessions,
+) -> Result<DeletedSubtree> {
     let workspace = writable_workspace(tx)?;
     if id.is_root() {
         return Err(Error::RootProtected { action: "delete" });
@@ -237,8 +244,16 @@ pub fn delete_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<Delet
         // Fails with the path, line and reason of the damage.
         tx.node(id)?;
     }
-    let mut ids = vec![id.clone()];
-    ids.extend(descendants(tx, id)?.into_iter().map(|brief| brief.id));
+    let mut briefs = vec![node.clone()];
+    briefs.extend(descendants(tx, id)?);
+    // Only nodes in progress have a holder, so the files of the others are not read.
+    let is_in_progress = |brief: &&NodeBrief| !brief.status.is_done() && brief.status != NodeStatus::Pending;
+    for brief in briefs.iter().filter(is_in_progress).filter(|brief| brief.damage.is_none()) {
+        if let Some(node) = tx.node(&brief.id)? {
+            transition::check_claim(&node, claimant, sessions)?;
+        }
+    }
+    let ids: Vec<NodeId> = briefs.into_iter().map(|brief| brief.id).collect();
     for id in &ids {
         tx.remove_node(id)?;
     }

@@ -64,6 +64,9 @@ pub fn transition(
     let workspace = writable_workspace(tx)?;
     let TransitionRequest { node_id, action, conclusion, claimant } = request;
     let mut node = existing_node(tx, "nodeId", &node_id)?;
+    if matches!(action, Action::Submit | Action::Complete | Action::Fail) {
+        check_claim(&node, &claimant, sessions)?;
+    }
     if action == Action::Start && is_held_by_another(&node, &claimant, sessions)? {
         return take_over(tx, node, claimant, &workspace, op);
     }
@@ -138,6 +141,19 @@ pub fn transition(
     })
 }
 
+/// Fails if another live session holds an unfinished node and the caller does not force the change. Without a holder, or
+/// if the holder is dead, every caller may change the node.
+pub(super) fn check_claim(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<()> {
+    let holder = node.started_by.as_ref().filter(|holder| Some(*holder) != claimant.session.as_ref());
+    match holder {
+        Some(holder) if !node.status.is_done() && !claimant.force && sessions.is_live(holder) => {
+            let since = node.status_changed_at.unwrap_or(node.updated_at);
+            Err(Error::NodeClaimed { node: node.id.clone(), holder: holder.clone(), since })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns whether a start takes over the node from another session. Fails if the holder is active and the caller
 /// does not force it.
 fn is_held_by_another(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<bool> {
@@ -145,10 +161,7 @@ fn is_held_by_another(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessi
     if node.status.is_done() || Some(holder) == claimant.session.as_ref() {
         return Ok(false);
     }
-    if !claimant.force && sessions.is_live(holder) {
-        let since = node.status_changed_at.unwrap_or(node.updated_at);
-        return Err(Error::NodeClaimed { node: node.id.clone(), holder: holder.clone(), since });
-    }
+    check_claim(node, claimant, sessions)?;
     // The holder is inactive, so the session that starts the node continues it.
     Ok(claimant.force || (claimant.session.is_some() && node.status != NodeStatus::Pending))
 }

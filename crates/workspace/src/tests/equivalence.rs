@@ -162,7 +162,9 @@ impl<S: Store> StoreRunner<S> {
             Operation::Move { node, parent } => {
                 Command::MoveNode { node_id: self.pick(node), parent_id: self.pick(parent) }
             }
-            Operation::Delete { node } => Command::DeleteNode { node_id: self.pick(node) },
+            Operation::Delete { node } => {
+                Command::DeleteNode { node_id: self.pick(node), claimant: Claimant::default() }
+            }
             Operation::Update { node, title, requirement, note } => Command::UpdateNode {
                 node_id: self.pick(node),
                 change: NodeChange {

@@ -115,10 +115,10 @@ fn parent_without_children_returns_to_planning() {
         let (_, changes) = b.change(|tx| move_node(tx, &task, &two, &op)).unwrap();
         assert_eq!((b.status(&one), b.status(&two)), ("planning", "monitoring"));
         assert_eq!(changes.len(), 2);
-        let deleted = b.change(|tx| delete_node(tx, &two, &op)).unwrap();
+        let deleted = b.change(|tx| delete_unclaimed(tx, &two, &op)).unwrap();
         assert_eq!(deleted.count, 2);
         assert!(b.view(|tx| tx.node(&task)).is_none());
-        b.change(|tx| delete_node(tx, &one, &op)).unwrap();
+        b.change(|tx| delete_unclaimed(tx, &one, &op)).unwrap();
         assert_eq!(b.status(&root), "planning");
     });
 }
@@ -145,7 +145,7 @@ fn rejected_operation_changes_nothing() {
         assert_eq!(error_code(b.change(|tx| move_node(tx, &plan, &inner, &op))), "MOVE_INTO_SELF");
         assert_eq!(error_code(b.change(|tx| move_node(tx, &root, &inner, &op))), "ROOT_PROTECTED");
         assert_eq!(error_code(b.change(|tx| move_node(tx, &plan, &task, &op))), "MOVE_INTO_SELF");
-        assert_eq!(error_code(b.change(|tx| delete_node(tx, &root, &op))), "ROOT_PROTECTED");
+        assert_eq!(error_code(b.change(|tx| delete_unclaimed(tx, &root, &op))), "ROOT_PROTECTED");
         let after = b.view(|tx| list(tx, &ListQuery::default()));
         assert_eq!(format!("{before:?}"), format!("{after:?}"));
     });
@@ -167,7 +167,7 @@ fn archived_workspace_is_read_only() {
             archived
         );
         assert_eq!(error_code(b.change(|tx| move_node(tx, &task, &NodeId::root(), &op))), archived);
-        assert_eq!(error_code(b.change(|tx| delete_node(tx, &task, &op))), archived);
+        assert_eq!(error_code(b.change(|tx| delete_unclaimed(tx, &task, &op))), archived);
         assert_eq!(error_code(b.change(|tx| append_log(tx, &target, "x", &op))), archived);
         assert_eq!(error_code(b.change(|tx| clear_problem(tx, &target, &op))), archived);
         assert_eq!(
@@ -314,7 +314,7 @@ fn context_has_chain_conclusions_and_references() {
             "expired references are left out"
         );
         assert!(context_of(b, &c).references.is_empty(), "only references of the focused node itself");
-        b.change(|tx| delete_node(tx, &other, &op)).unwrap();
+        b.change(|tx| delete_unclaimed(tx, &other, &op)).unwrap();
         assert!(context_of(b, &plan).references[0].missing);
     });
 }
@@ -433,7 +433,7 @@ fn list_pages_cover_tree_in_order() {
 
 /// A node belongs to the session that started it, as long as that session is live.
 #[test]
-fn start_node_of_live_holder_is_rejected() {
+fn node_of_live_holder_is_protected_to_the_end() {
     on_both_stores(|b| {
         let task = b.add_execution(&NodeId::root(), "task");
         let op = b.tick();
@@ -469,9 +469,29 @@ fn start_node_of_live_holder_is_rejected() {
             Err("NODE_TAKEN"),
             "b is the holder"
         );
-        assert_eq!(transition_as(Some("a"), Action::Complete, true, false), Ok(NodeStatus::Completed));
+        for action in [Action::Submit, Action::Complete, Action::Fail] {
+            for session in [Some("a"), None] {
+                assert_eq!(transition_as(session, action, true, false), Err("NODE_TAKEN"), "{action}");
+            }
+        }
+        let delete_as = |session: Option<&str>, are_live, force| {
+            let claimant = Claimant { session: session.map(String::from), force, ..Claimant::default() };
+            let delete = |tx: &mut dyn Tx| delete_node(tx, &task, &claimant, &op, &Holders { are_live });
+            b.change(delete).map(|deleted| deleted.count).map_err(|error| error.code())
+        };
+        assert_eq!(delete_as(Some("a"), true, false), Err("NODE_TAKEN"));
+        assert_eq!(delete_as(None, true, false), Err("NODE_TAKEN"));
+        assert_eq!(transition_as(Some("b"), Action::Submit, true, false), Ok(NodeStatus::Validating));
+        assert_eq!(transition_as(None, Action::Fail, true, true), Ok(NodeStatus::Failed), "forced");
+        assert_eq!(transition_as(Some("b"), Action::Retry, true, false), Ok(NodeStatus::Implementing));
+        assert_eq!(
+            transition_as(Some("a"), Action::Complete, false, false),
+            Ok(NodeStatus::Completed),
+            "b is not live"
+        );
         assert_eq!(transition_as(Some("c"), Action::Reopen, true, false), Ok(NodeStatus::Implementing));
         let node = b.node(&task);
         assert_eq!(node.started_by.as_deref(), Some("c"));
+        assert_eq!(delete_as(Some("a"), false, false), Ok(1), "c is not live");
     });
 }

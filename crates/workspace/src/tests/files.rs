@@ -117,7 +117,7 @@ fn damaged_file_is_kept_and_other_nodes_work() {
             Err(Error::Damaged { path, line, .. }) => assert_eq!((path, line), (f.node_file(&b, &bad), 3)),
             other => panic!("{other:?}"),
         }
-        assert_eq!(error_code(b.change(|tx| delete_node(tx, &bad, &op(NOW)))), "FILE_DAMAGED");
+        assert_eq!(error_code(b.change(|tx| delete_unclaimed(tx, &bad, &op(NOW)))), "FILE_DAMAGED");
         let page = b.view(|tx| list(tx, &ListQuery::default()));
         let row = page.nodes.iter().find(|row| row.node.id == bad).unwrap();
         assert!(row.node.damage.as_ref().unwrap().line == 3, "{row:?}");
@@ -205,7 +205,7 @@ fn delete_moves_to_trash_until_restored_or_pruned() {
     let f = FileFixture::new();
     let b = TestWorkspace::new(&f.store, &[]);
     let task = b.add_execution(&NodeId::root(), "a");
-    b.change(|tx| delete_node(tx, &task, &op(NOW))).unwrap();
+    b.change(|tx| delete_unclaimed(tx, &task, &op(NOW))).unwrap();
     let trash = f.dir.path().join(".tanmi-workspace/.trash");
     let names = || std::fs::read_dir(&trash).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     assert!(names()[0].join(task.as_str()).join("Node.md").exists());

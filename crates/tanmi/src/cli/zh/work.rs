@@ -140,7 +140,12 @@ pub const PAGES: &[ChineseTexts] = &[
         &[WORKSPACE, NODE_ID, NODE_OPTION, ("parent", "新的父节点")],
         "",
     ),
-    page("node delete", "把节点及其后代移到回收站", &[WORKSPACE, NODE_ID, NODE_OPTION], ""),
+    page(
+        "node delete",
+        "把节点及其后代移到回收站",
+        &[WORKSPACE, NODE_ID, NODE_OPTION, ("force", "即使另一个运行中的会话持有该节点或其后代，也删除")],
+        "",
+    ),
     page(
         "node transition",
         "通过动作改变节点的状态",
@@ -152,7 +157,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("conclusion", "结论；complete、fail 和 cancel 必需（`-` 表示从标准输入读取）"),
             ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]"),
             ("agent", "执行该节点的子智能体的类型，如 Explore"),
-            ("force", "即使节点由另一个运行中的会话持有，也开始执行"),
+            ("force", "即使节点由另一个运行中的会话持有，也执行动作"),
         ],
         "\
 规划节点的动作：

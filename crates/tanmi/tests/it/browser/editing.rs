@@ -139,6 +139,31 @@ fn workspace_copies_with_same_id_stay_separate() {
 }
 
 #[test]
+fn claimed_node_is_changed_after_take_over() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (task, other) = (env.node("root", "execution", "task"), env.node("root", "execution", "other"));
+    for node in [&task, &other] {
+        env.ok(&["node", "transition", node, "--action", "start", "--session", "agent-1"]);
+    }
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{task}"));
+    page.click("[data-action=complete]", "");
+    page.type_into("dialog [name=conclusion]", "done by hand");
+    page.click("dialog button.primary", "");
+    page.find("dialog p", "agent-1");
+    assert!(env.ok(&["node", "show", &task]).contains("implementing"), "not before the user confirms");
+    page.click("dialog button.danger", "Take over");
+    page.wait_until("completed", || env.ok(&["node", "show", &task]).contains("done by hand").then_some(()));
+    hash(&page, &format!("#/work/{ws}/{other}"));
+    page.click("[data-action=delete]", "");
+    page.click("dialog button.danger", "Delete");
+    page.click("dialog button.danger", "Take over");
+    page.wait_until("deleted", || (!env.ok(&["tree"]).contains("other")).then_some(()));
+}
+
+#[test]
 fn archived_and_damaged_items_are_marked() {
     let env = TestEnv::new();
     let ws = env.init();

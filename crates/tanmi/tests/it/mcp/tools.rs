@@ -156,7 +156,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("log_append", json!({"workspaceId": ws, "nodeId": "workspace", "log": "x"})),
         ("problem_update", json!({"workspaceId": ws, "nodeId": task, "description": "d", "nextStep": "n"})),
         ("problem_clear", json!({"workspaceId": ws, "nodeId": task})),
-        ("node_delete", json!({"workspaceId": ws, "nodeId": task})),
+        ("node_delete", json!({"workspaceId": ws, "nodeId": task, "force": false})),
         ("workspace_archive", json!({"workspaceId": ws})),
         ("workspace_restore", json!({"workspaceId": ws})),
         ("workspace_delete", json!({"workspaceId": ws})),
