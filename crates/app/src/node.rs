@@ -1,7 +1,7 @@
 //! Use cases for nodes, logs, problems and context.
 
 use serde::Serialize;
-use tanmi_workspace::command::Command;
+use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::context::{self, Context};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
@@ -19,8 +19,24 @@ use crate::session::SessionBinding;
 #[serde(rename_all = "camelCase")]
 pub struct InWorkspace<T> {
     pub workspace_id: WorkspaceId,
+    /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
+    #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// What failed after the change was durable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     #[serde(flatten)]
     pub result: T,
+}
+
+impl<T> InWorkspace<T> {
+    pub(crate) fn read(workspace_id: WorkspaceId, result: T) -> InWorkspace<T> {
+        InWorkspace { workspace_id, seq: None, warnings: Vec::new(), result }
+    }
+
+    fn committed(workspace_id: WorkspaceId, seq: u64, result: T) -> InWorkspace<T> {
+        InWorkspace { seq: Some(seq), ..InWorkspace::read(workspace_id, result) }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -119,11 +135,9 @@ impl App {
             rules_check: self.rules_hash_check(new.rules_hash),
         };
         let ws = self.locate(new.workspace.as_deref())?;
-        let (node, status_changes) = self.run(&ws, &Command::CreateNode { node })?.outcome.into_node()?;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: NodeResult { node_id: node.id.clone(), node, status_changes },
-        })
+        let Committed { outcome, seq } = self.run(&ws, &Command::CreateNode { node })?;
+        let (node, status_changes) = outcome.into_node()?;
+        Ok(InWorkspace::committed(ws.id, seq, NodeResult { node_id: node.id.clone(), node, status_changes }))
     }
 
     pub fn node_show(&self, workspace: Option<&str>, node: &str) -> Result<InWorkspace<NodeResult>> {
@@ -132,16 +146,13 @@ impl App {
         let node = self.view(&ws, |tx| {
             tx.node(&id)?.ok_or_else(|| tanmi_workspace::Error::node_not_found("nodeId", &id))
         })?;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
-        })
+        Ok(InWorkspace::read(ws.id, NodeResult { node_id: id, node, status_changes: Vec::new() }))
     }
 
     pub fn node_list(&self, workspace: Option<&str>, query: &ListQuery) -> Result<InWorkspace<NodePage>> {
         let ws = self.locate(workspace)?;
         let page = self.view(&ws, |tx| ops::list(tx, query))?;
-        Ok(InWorkspace { workspace_id: ws.id, result: page })
+        Ok(InWorkspace::read(ws.id, page))
     }
 
     pub fn node_update(
@@ -156,11 +167,9 @@ impl App {
         let id = NodeId::parse(node)?;
         let ws = self.locate(workspace)?;
         let command = Command::UpdateNode { node_id: id.clone(), change };
-        let (node, _) = self.run(&ws, &command)?.outcome.into_node()?;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
-        })
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (node, _) = outcome.into_node()?;
+        Ok(InWorkspace::committed(ws.id, seq, NodeResult { node_id: id, node, status_changes: Vec::new() }))
     }
 
     pub fn node_move(
@@ -173,8 +182,9 @@ impl App {
         let parent_id = NodeId::parse_field("parentId", parent)?;
         let ws = self.locate(workspace)?;
         let command = Command::MoveNode { node_id: id.clone(), parent_id };
-        let (node, status_changes) = self.run(&ws, &command)?.outcome.into_node()?;
-        Ok(InWorkspace { workspace_id: ws.id, result: NodeResult { node_id: id, node, status_changes } })
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (node, status_changes) = outcome.into_node()?;
+        Ok(InWorkspace::committed(ws.id, seq, NodeResult { node_id: id, node, status_changes }))
     }
 
     pub fn node_delete(&self, args: DeleteArgs<'_>) -> Result<InWorkspace<DeletedSubtree>> {
@@ -183,13 +193,16 @@ impl App {
         let session = args.session.map(String::from);
         let claimant = Claimant { session, force: args.force, ..Claimant::default() };
         let command = Command::DeleteNode { node_id, claimant };
-        let deleted = self.run(&ws, &command)?.outcome.into_deleted()?;
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let deleted = outcome.into_deleted()?;
         self.prune_trash(&ws.store);
+        let mut warnings = Vec::new();
         let env_session = self.env_session_binding();
         if let Some(session) = args.bound.or(env_session.as_ref()) {
-            self.refocus_after_delete(session, &deleted)?;
+            let refocused = self.refocus_after_delete(session, &deleted);
+            warnings.extend(refocused.err().map(|error| self.focus_warning(&error)));
         }
-        Ok(InWorkspace { workspace_id: ws.id, result: deleted })
+        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws.id, seq, deleted) })
     }
 
     pub fn node_transition(&self, step: TransitionArgs<'_>) -> Result<InWorkspace<TransitionResult>> {
@@ -209,10 +222,15 @@ impl App {
         let request = TransitionRequest { node_id: id, action, conclusion: step.conclusion, claimant };
         // A bound session has its own focus, so the focus of the workspace stays.
         let op = OpContext { moves_focus: step.bound.is_none(), ..self.op() };
-        let committed = self.run_as(&ws, &Command::Transition { request }, &op)?;
-        let mut done = committed.outcome.into_transition()?;
+        let Committed { outcome, seq } = self.run_as(&ws, &Command::Transition { request }, &op)?;
+        let mut done = outcome.into_transition()?;
+        let mut warnings = Vec::new();
         if let Some(bound) = step.bound.filter(|_| action != Action::Submit) {
-            done.focus_moved = self.update_session_focus(bound, step.node, done.to, done.focus.as_ref())?;
+            let moved = self.update_session_focus(bound, step.node, done.to, done.focus.as_ref());
+            done.focus_moved = moved.unwrap_or_else(|error| {
+                warnings.push(self.focus_warning(&error));
+                false
+            });
         }
         let reminders = match done.to {
             NodeStatus::Completed => {
@@ -220,7 +238,18 @@ impl App {
             }
             _ => Vec::new(),
         };
-        Ok(InWorkspace { workspace_id: ws.id, result: TransitionResult { step: done, reminders } })
+        let result = TransitionResult { step: done, reminders };
+        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws.id, seq, result) })
+    }
+
+    /// Returns the warning for a change that is durable although the focus of the session could not be saved.
+    fn focus_warning(&self, error: &Error) -> String {
+        let lang = self.lang(None);
+        let what = lang.pick(
+            "更改已保存，但会话的聚焦没有更新：",
+            "the change is saved, but the focus of the session was not updated: ",
+        );
+        format!("{what}{}", error.message(lang))
     }
 
     pub fn node_reference(
@@ -233,11 +262,9 @@ impl App {
         let id = NodeId::parse(node)?;
         let ws = self.locate(workspace)?;
         let command = Command::EditReference { node_id: id.clone(), target: target.to_owned(), edit };
-        let (node, _) = self.run(&ws, &command)?.outcome.into_node()?;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: NodeResult { node_id: id, node, status_changes: Vec::new() },
-        })
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (node, _) = outcome.into_node()?;
+        Ok(InWorkspace::committed(ws.id, seq, NodeResult { node_id: id, node, status_changes: Vec::new() }))
     }
 
     /// Returns the context of a node. Without a node id, uses the focused node or the root.
@@ -250,7 +277,7 @@ impl App {
             None => self.focus_of(&ws)?.unwrap_or_else(NodeId::root),
         };
         let context = self.view(&ws, |tx| context::assemble(tx, &focus, &limits))?;
-        Ok(InWorkspace { workspace_id: ws.id, result: context })
+        Ok(InWorkspace::read(ws.id, context))
     }
 
     pub fn log_append(
@@ -262,9 +289,10 @@ impl App {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
         let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
-        let (entry, total) = self.run(&ws, &command)?.outcome.into_log()?;
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (entry, total) = outcome.into_log()?;
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
-        Ok(InWorkspace { workspace_id: ws.id, result })
+        Ok(InWorkspace::committed(ws.id, seq, result))
     }
 
     /// Returns the last `limit` log entries.
@@ -279,10 +307,7 @@ impl App {
         let mut entries = self.view(&ws, |tx| ops::read_activity(tx, &target))?.log;
         let total = entries.len();
         let entries = entries.split_off(total.saturating_sub(limit));
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: LogResult { node_id: target.to_string(), entries, total },
-        })
+        Ok(InWorkspace::read(ws.id, LogResult { node_id: target.to_string(), entries, total }))
     }
 
     pub fn problem_update(
@@ -294,28 +319,27 @@ impl App {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
         let command = Command::UpdateProblem { target: target.clone(), change };
-        let (problem, cleared) = self.run(&ws, &command)?.outcome.into_problem()?;
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (problem, cleared) = outcome.into_problem()?;
         let result = ProblemResult { node_id: target.to_string(), problem, cleared };
-        Ok(InWorkspace { workspace_id: ws.id, result })
+        Ok(InWorkspace::committed(ws.id, seq, result))
     }
 
     pub fn problem_clear(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
         let command = Command::ClearProblem { target: target.clone() };
-        let (problem, cleared) = self.run(&ws, &command)?.outcome.into_problem()?;
+        let Committed { outcome, seq } = self.run(&ws, &command)?;
+        let (problem, cleared) = outcome.into_problem()?;
         let result = ProblemResult { node_id: target.to_string(), problem, cleared };
-        Ok(InWorkspace { workspace_id: ws.id, result })
+        Ok(InWorkspace::committed(ws.id, seq, result))
     }
 
     pub fn problem_show(&self, workspace: Option<&str>, target: &str) -> Result<InWorkspace<ProblemResult>> {
         let target = Target::parse(target)?;
         let ws = self.locate(workspace)?;
         let problem = self.view(&ws, |tx| ops::read_activity(tx, &target))?.problem;
-        Ok(InWorkspace {
-            workspace_id: ws.id,
-            result: ProblemResult { node_id: target.to_string(), problem, cleared: false },
-        })
+        Ok(InWorkspace::read(ws.id, ProblemResult { node_id: target.to_string(), problem, cleared: false }))
     }
 }
 

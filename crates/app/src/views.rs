@@ -145,7 +145,7 @@ impl App {
                 node,
             })
         })?;
-        Ok(InWorkspace { workspace_id: ws.id, result: view })
+        Ok(InWorkspace::read(ws.id, view))
     }
 
     pub fn workspace_detail(&self, workspace: &str) -> Result<WorkspaceDetail> {
@@ -173,7 +173,7 @@ impl App {
             }
             Ok(rows)
         })?;
-        Ok(InWorkspace { workspace_id: ws.id, result: NodePage { nodes, next_after: None } })
+        Ok(InWorkspace::read(ws.id, NodePage { nodes, next_after: None }))
     }
 
     /// Returns sessions with a state or a binding, latest activity first.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tanmi_base::Millis;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
-use tanmi_workspace::command::Command;
+use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::{CheckReport, Store};
@@ -32,6 +32,9 @@ pub struct WorkspaceView {
     pub updated_at: Millis,
     #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
+    /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
+    #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// Detects concurrent edits; see [`Workspace::version`].
     #[serde(skip)]
     pub version: String,
@@ -101,6 +104,7 @@ impl App {
             created_at: workspace.created_at,
             updated_at: workspace.updated_at,
             project: ws.store.project().to_owned(),
+            seq: None,
         }
     }
 
@@ -270,7 +274,8 @@ impl App {
 
     fn change_workspace(&self, id: Option<&str>, command: &Command) -> Result<WorkspaceView> {
         let ws = self.locate(id)?;
-        let (workspace, progress) = self.run(&ws, command)?.outcome.into_workspace()?;
-        Ok(self.workspace_view(&ws, workspace, progress))
+        let Committed { outcome, seq } = self.run(&ws, command)?;
+        let (workspace, progress) = outcome.into_workspace()?;
+        Ok(WorkspaceView { seq: Some(seq), ..self.workspace_view(&ws, workspace, progress) })
     }
 }

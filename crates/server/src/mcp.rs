@@ -166,7 +166,13 @@ fn run_tool(
         interface: Interface::Mcp,
     };
     match tools::perform(&request, tool.handler) {
-        Ok(value) => CallToolResult::structured(value),
+        Ok(mut value) => {
+            // The sequence number is for clients of the change feed; a model has none.
+            if let Some(fields) = value.as_object_mut() {
+                fields.shift_remove("change");
+            }
+            CallToolResult::structured(value)
+        }
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));
             if let Some(hint) = error.get("hint").and_then(Value::as_str) {

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use tanmi_app::node::InWorkspace;
 use tanmi_app::{App, Error};
 use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
@@ -123,6 +124,15 @@ fn status_line(context: &CommandContext) {
 }
 
 impl CommandContext {
+    /// Prints the result of a change, and what failed after the change was durable.
+    fn print_change<T: serde::Serialize>(&self, change: &InWorkspace<T>, show: impl FnOnce(&T) -> String) {
+        let lang = self.app.lang(None);
+        for warning in change.warnings.iter().filter(|_| !self.json) {
+            out::labelled(out::YELLOW, "警告", "warning", warning, lang);
+        }
+        self.print_result(change, |change| show(&change.result));
+    }
+
     /// Prints a result: as JSON with `--json`, else as the text that `show` returns.
     fn print_result<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
         if self.json { out::json(value) } else { out::text(&show(value)) }

@@ -189,13 +189,15 @@ pub fn context_focus(c: &Call<'_>) -> Result {
         return Ok(json!({"workspaceId": bound.workspace_id, "focusedNodeId": p.text("nodeId")}));
     }
     let view = c.app.workspace_focus(workspace.as_deref(), p.text("nodeId"))?;
-    Ok(json!({"workspaceId": view.workspace_id, "focusedNodeId": view.focused_node_id}))
+    let (workspace_id, focus) = (view.workspace_id, view.focused_node_id);
+    Ok(json!({"workspaceId": workspace_id, "focusedNodeId": focus, "change": view.seq}))
 }
 
 pub fn log_append(c: &Call<'_>) -> Result {
     let logged = c.app.log_append(c.workspace()?.as_deref(), &c.node()?, &c.arguments.needed("log"))?;
     let (node_id, total) = (&logged.result.node_id, logged.result.total);
-    Ok(json!({"workspaceId": logged.workspace_id, "nodeId": node_id, "logTotal": total}))
+    let workspace_id = &logged.workspace_id;
+    Ok(json!({"workspaceId": workspace_id, "nodeId": node_id, "logTotal": total, "change": logged.seq}))
 }
 
 pub fn problem_update(c: &Call<'_>) -> Result {

@@ -26,6 +26,9 @@ pub fn changed(result: &InWorkspace<NodeResult>) -> Value {
         "status": node.status,
         "parentId": node.parent_id,
     });
+    if let Some(seq) = result.seq {
+        value["change"] = json!(seq);
+    }
     if !result.result.status_changes.is_empty() {
         value["statusChanges"] = json!(result.result.status_changes);
     }

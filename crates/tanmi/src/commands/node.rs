@@ -46,9 +46,8 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 bound: None,
                 force,
             })?;
-            context.print_result(&deleted, |deleted| {
-                show::node::deleted(&deleted.result, context.lang(&deleted.result.title))
-            });
+            context
+                .print_change(&deleted, |deleted| show::node::deleted(deleted, context.lang(&deleted.title)));
         }
         NodeCommand::Transition(args) => transition(context, args)?,
         NodeCommand::Reference { at, target, description, remove, expire, activate } => {
@@ -130,8 +129,8 @@ fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
     };
     // The session knows its own transition, so hooks need not tell it.
     let done = app.track_own_changes(session.as_deref(), || app.node_transition(transition))?;
-    context.print_result(&done, |done| {
-        show::node::transitioned(&done.result, &done.workspace_id, context.lang(&done.result.step.title))
+    context.print_change(&done, |result| {
+        show::node::transitioned(result, &done.workspace_id, context.lang(&result.step.title))
     });
     Ok(())
 }

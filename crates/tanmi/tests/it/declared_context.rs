@@ -176,7 +176,7 @@ fn node_started_for_subagent_records_agent() {
     env.ok(&["node", "transition", &node, "--action", "start", "--session", "s", "--agent", "Explore"]);
     let text = std::fs::read_to_string(env.node_md(&workspace, &node)).unwrap();
     assert!(text.contains("startedByAgent: Explore") && text.contains("(Explore)"), "{text}");
-    env.ok(&["node", "transition", &node, "--action", "complete", "--conclusion", "done"]);
+    env.ok(&["node", "transition", &node, "--action", "complete", "--conclusion", "done", "--session", "s"]);
     assert!(!std::fs::read_to_string(env.node_md(&workspace, &node)).unwrap().contains("startedByAgent"));
 }
 

@@ -26,6 +26,31 @@ fn claimed_node_hint_names_the_override_to_people_only() {
     assert!(!hint(Some("CLAUDECODE")).contains("force"), "{}", hint(Some("CLAUDECODE")));
 }
 
+/// The change is in the journal before the focus is saved, so a caller must not repeat it.
+#[test]
+fn failure_after_a_durable_change_is_a_warning() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (first, second) = (env.node("root", "execution", "first"), env.node("root", "execution", "second"));
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"workspaceId": ws}));
+    env.ok(&["session", "bind", "--session", "one", "--workspace", &ws]);
+    // Bindings can be read, but not locked for a change.
+    let lock = env.home_store().join("session-bindings.lock");
+    let _ = std::fs::remove_file(&lock);
+    std::fs::create_dir(&lock).unwrap();
+    let run = env.run(&start(&first, "one"));
+    assert!(run.ok && run.stdout.contains("implementing"), "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("warning: the change is saved"), "{}", run.stderr);
+    let answer = client.expect_ok("node_transition", json!({"nodeId": second, "action": "start"}));
+    assert_eq!(
+        (&answer["to"], answer["warnings"].as_array().map(Vec::len)),
+        (&json!("implementing"), Some(1))
+    );
+    assert!(env.ok(&["node", "show", &second]).contains("implementing"));
+    client.finish();
+}
+
 #[test]
 fn claim_holds_until_the_node_is_done() {
     let env = TestEnv::new();

@@ -68,6 +68,26 @@ fn is_change_of(kind: &str) -> impl Fn(&FeedEvent) -> bool {
 }
 
 #[test]
+fn change_answer_has_the_sequence_number_of_the_feed() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let server = Server::start(&env);
+    let mut listener = Listener::open(&server, None);
+    listener.wait_for("hello", |(name, _)| name == "hello");
+    let at = format!("/workspaces/{ws}");
+    let new = json!({"type": "execution", "title": "t", "parentId": "root", "requirement": "r"});
+    let created = server.expect_ok("POST", &format!("{at}/nodes"), new);
+    let node = created["nodeId"].as_str().unwrap();
+    let renamed = server.expect_ok("PATCH", &at, json!({"name": "Renamed"}));
+    let logged = server.expect_ok("POST", &format!("{at}/nodes/{node}/log"), json!({"log": "a line"}));
+    for answer in [&created, &renamed, &logged] {
+        assert!(answer["change"].is_u64(), "{answer}");
+        listener.wait_for("the same number", |(_, data)| data["change"] == answer["change"]);
+    }
+    assert!(server.expect_ok("GET", &at, Value::Null)["change"].is_null(), "a read changes nothing");
+}
+
+#[test]
 fn changes_from_every_source_are_sent() {
     let env = TestEnv::new();
     let ws = env.init();
