@@ -80,7 +80,13 @@ fn change_answer_has_the_sequence_number_of_the_feed() {
     let node = created["nodeId"].as_str().unwrap();
     let renamed = server.expect_ok("PATCH", &at, json!({"name": "Renamed"}));
     let logged = server.expect_ok("POST", &format!("{at}/nodes/{node}/log"), json!({"log": "a line"}));
-    for answer in [&created, &renamed, &logged] {
+    let at_node = format!("{at}/nodes/{node}");
+    let edited = server.expect_ok("PATCH", &at_node, json!({"title": "u"}));
+    let started = server.expect_ok("POST", &format!("{at_node}/transition"), json!({"action": "start"}));
+    let problem = server.expect_ok("PUT", &format!("{at_node}/problem"), json!({"description": "p"}));
+    let deleted = server.expect_ok("DELETE", &at_node, Value::Null);
+    let archived = server.expect_ok("POST", &format!("{at}/archive"), json!({}));
+    for answer in [&created, &renamed, &logged, &edited, &started, &problem, &deleted, &archived] {
         assert!(answer["change"].is_u64(), "{answer}");
         listener.wait_for("the same number", |(_, data)| data["change"] == answer["change"]);
     }
