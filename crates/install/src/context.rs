@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use tanmi_base::Lang;
+use tanmi_base::Bilingual;
 
 mod build;
 mod item;
@@ -17,10 +17,13 @@ pub use provision::{ProvisionOptions, ProvisionReport, check_user, provision, us
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Notice {
     pub path: String,
-    /// In English; programs get this one.
-    reason: String,
-    #[serde(skip)]
-    reason_zh: String,
+    /// JSON has the English text.
+    #[serde(serialize_with = "english")]
+    pub reason: Bilingual,
+}
+
+fn english<S: serde::Serializer>(text: &Bilingual, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text.en)
 }
 
 /// A text in Chinese and in English.
@@ -31,16 +34,12 @@ const NOT_UTF8: TextPair = ("不是 UTF-8 文本", "not UTF-8 text");
 
 impl Notice {
     fn new(path: &Path, (zh, en): (impl Into<String>, impl Into<String>)) -> Notice {
-        Notice { path: path.display().to_string(), reason: en.into(), reason_zh: zh.into() }
+        Notice { path: path.display().to_string(), reason: Bilingual::new(zh, en) }
     }
 
     /// Returns a notice with the message of the system or a parser, which exists in English only.
     fn from_error(path: &Path, error: impl std::fmt::Display) -> Notice {
         Notice::new(path, (error.to_string(), error.to_string()))
-    }
-
-    pub fn reason(&self, lang: Lang) -> &str {
-        lang.pick(&self.reason_zh, &self.reason)
     }
 }
 

@@ -35,8 +35,7 @@ pub enum Error {
     /// `zh` and `en` say why the value is invalid.
     Invalid {
         field: &'static str,
-        zh: String,
-        en: String,
+        reason: Bilingual,
     },
     Empty {
         field: &'static str,
@@ -155,7 +154,7 @@ pub enum Error {
 
 impl Error {
     pub fn invalid(field: &'static str, zh: impl Into<String>, en: impl Into<String>) -> Error {
-        Error::Invalid { field, zh: zh.into(), en: en.into() }
+        Error::Invalid { field, reason: Bilingual::new(zh, en) }
     }
 
     pub fn unknown_word(field: &'static str, word: &str, words: &'static [&'static str]) -> Error {

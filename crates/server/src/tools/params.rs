@@ -1,7 +1,7 @@
 //! Checks arguments against the table: names, types, allowed words and lengths. Arguments that pass match the schema.
 
 use serde_json::{Map, Value, json};
-use tanmi_base::Lang;
+use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::limits;
 use tanmi_workspace::model::{DocReference, RefStatus};
 
@@ -17,27 +17,24 @@ pub struct CheckedArguments<'a> {
 pub struct ArgumentError {
     code: &'static str,
     field: String,
-    message: TextPair,
-    hint: Option<Box<TextPair>>,
+    message: Bilingual,
+    hint: Option<Box<Bilingual>>,
 }
-
-/// A text in Chinese and in English.
-type TextPair = (String, String);
 
 impl ArgumentError {
     fn new(field: &str, zh: String, en: String) -> ArgumentError {
-        ArgumentError { code: "INVALID_ARGUMENT", field: field.to_owned(), message: (zh, en), hint: None }
+        let message = Bilingual::new(zh, en);
+        ArgumentError { code: "INVALID_ARGUMENT", field: field.to_owned(), message, hint: None }
     }
 
-    fn with_hint(self, zh: String, en: String) -> ArgumentError {
-        ArgumentError { hint: Some(Box::new((zh, en))), ..self }
+    fn with_hint(self, hint: Bilingual) -> ArgumentError {
+        ArgumentError { hint: Some(Box::new(hint)), ..self }
     }
 
     pub fn to_json(&self, lang: Lang) -> Value {
-        let text = |(zh, en): &TextPair| lang.pick(zh, en).clone();
-        let mut error = json!({"code": self.code, "message": text(&self.message), "field": self.field});
+        let mut error = json!({"code": self.code, "message": self.message.pick(lang), "field": self.field});
         if let Some(hint) = &self.hint {
-            error["hint"] = json!(text(hint));
+            error["hint"] = json!(hint.pick(lang));
         }
         error
     }
@@ -115,19 +112,19 @@ fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     let known = spec.params.iter().map(|param| param.name);
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let hint = match nearest(name, known.clone()) {
-        Some(near) => (format!("你是否想用 {near}？"), format!("did you mean {near}?")),
+        Some(near) => Bilingual::new(format!("你是否想用 {near}？"), format!("did you mean {near}?")),
         None => accepted_names(&known.collect::<Vec<_>>()),
     };
-    let message = (
+    let message = Bilingual::new(
         format!("{} 没有参数 {shown:?}", spec.name),
         format!("unknown parameter {shown:?} of {}", spec.name),
     );
     ArgumentError { code: "UNKNOWN_PARAMETER", field: shown, message, hint: Some(Box::new(hint)) }
 }
 
-fn accepted_names(names: &[&str]) -> TextPair {
+fn accepted_names(names: &[&str]) -> Bilingual {
     let names = names.join(", ");
-    (format!("可用：{names}"), format!("available: {names}"))
+    Bilingual::new(format!("可用：{names}"), format!("available: {names}"))
 }
 
 fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
@@ -181,7 +178,7 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
                     format!("{name} 的值 {word:?} 无效"),
                     format!("invalid {name} {word:?}"),
                 )
-                .with_hint(format!("可用的值：{words}"), format!("use one of: {words}")))
+                .with_hint(Bilingual::new(format!("可用的值：{words}"), format!("use one of: {words}"))))
             }
             None => Err(bad("字符串", "a string")),
         },
@@ -208,13 +205,12 @@ fn check(param: &Param, value: &Value) -> Result<(), ArgumentError> {
             let fields = value.as_object().ok_or_else(|| bad("对象", "an object"))?;
             if let Some(unknown) = fields.keys().find(|key| !names.contains(&key.as_str())) {
                 let unknown = tanmi_base::text::fit(&tanmi_base::text::one_line(unknown), 60);
-                let (zh, en) = accepted_names(names);
                 return Err(ArgumentError::new(
                     name,
                     format!("{name} 没有字段 {unknown:?}"),
                     format!("unknown field {unknown:?} in {name}"),
                 )
-                .with_hint(zh, en));
+                .with_hint(accepted_names(names)));
             }
             let one = Param { kind: ParamKind::Text { max: limits::TEXT_BYTES }, required: false, ..*param };
             fields.values().try_for_each(|field| check(&one, field))

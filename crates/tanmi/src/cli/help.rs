@@ -81,7 +81,7 @@ fn join(path: &str, name: &str) -> String {
 }
 
 fn render(command: &clap::Command, path: &str, lang: Lang, width: usize) -> String {
-    let texts = Texts { lang, path };
+    let texts = PageTexts { lang, path };
     let mut page = HelpPage { out: String::new(), width };
     page.lines(&texts.about(command));
     page.out.push('\n');
@@ -131,12 +131,12 @@ impl Row {
 }
 
 /// The texts of one command in one language.
-struct Texts<'a> {
+struct PageTexts<'a> {
     lang: Lang,
     path: &'a str,
 }
 
-impl Texts<'_> {
+impl PageTexts<'_> {
     fn zh(&self) -> Option<&'static zh::ChineseTexts> {
         (self.lang == Lang::Zh).then(|| zh::find(self.path)).flatten()
     }
@@ -158,7 +158,7 @@ impl Texts<'_> {
     fn command_row(&self, below: &clap::Command) -> Row {
         let text = match below.get_name() {
             "help" => self.lang.pick("显示命令的帮助", "Show the help of a command").to_owned(),
-            name => Texts { path: &join(self.path, name), ..*self }.about(below),
+            name => PageTexts { path: &join(self.path, name), ..*self }.about(below),
         };
         Row { literal: below.get_name().to_owned(), value: String::new(), text }
     }
@@ -247,7 +247,7 @@ impl HelpPage {
         self.out.push_str(&format!("{HEADING}{heading}{HEADING:#}{space}{LITERAL}{usage}{LITERAL:#}\n"));
     }
 
-    fn arguments(&mut self, command: &clap::Command, texts: &Texts<'_>) {
+    fn arguments(&mut self, command: &clap::Command, texts: &PageTexts<'_>) {
         let shown: Vec<&Arg> = command.get_arguments().filter(|argument| !argument.is_hide_set()).collect();
         let is_global = |argument: &Arg| {
             argument.is_global_set() || matches!(argument.get_action(), ArgAction::Help | ArgAction::Version)

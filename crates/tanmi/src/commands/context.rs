@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::raise_event::parse_platform;
+use tanmi_base::Lang;
 use tanmi_base::fs::{self, Durability};
-use tanmi_base::{Bilingual, Lang};
 use tanmi_install::context::{self, BuildManifest, Notice, ProvisionOptions, ProvisionReport};
 
 use super::{CommandContext, Result};
@@ -80,8 +80,7 @@ fn build(context: &CommandContext, check: bool) -> Result {
 }
 
 fn bad_file(notice: &Notice) -> Error {
-    let reason = Bilingual::new(notice.reason(Lang::Zh), notice.reason(Lang::En));
-    Error::BadFile { path: notice.path.clone().into(), line: 0, reason }
+    Error::BadFile { path: notice.path.clone().into(), line: 0, reason: notice.reason.clone() }
 }
 
 fn provision(context: &CommandContext, args: &ProvisionArgs) -> Result {

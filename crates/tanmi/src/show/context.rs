@@ -127,7 +127,7 @@ pub fn tree(
 
 fn notices(out: &mut String, notices: &[Notice], lang: Lang) {
     for notice in notices {
-        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), notice.path, notice.reason(lang));
+        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), notice.path, notice.reason.pick(lang));
     }
 }
 
@@ -166,10 +166,11 @@ pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> Str
         );
         let _ = writeln!(out, "{}  {counts}", paint(out::BOLD, &format!("user_{}", report.user)));
         for kept in &report.kept {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason(lang));
+            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason.pick(lang));
         }
         for problem in &report.problems {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::RED, "✘"), problem.path, problem.reason(lang));
+            let _ =
+                writeln!(out, "  {} {}: {}", paint(out::RED, "✘"), problem.path, problem.reason.pick(lang));
         }
     }
     let unchanged = reports.iter().filter(|report| report.is_unchanged()).count();

@@ -30,8 +30,8 @@ impl Error {
 
     fn messages(&self) -> Texts {
         match self {
-            Error::Invalid { field, zh, en } => {
-                (format!("{field} 无效：{zh}"), format!("invalid {field}: {en}"))
+            Error::Invalid { field, reason } => {
+                (format!("{field} 无效：{}", reason.zh), format!("invalid {field}: {}", reason.en))
             }
             Error::Empty { field } => (format!("{field} 不能为空"), format!("{field} must not be empty")),
             Error::TooLong { field, unit: "entries", limit, actual } => (
