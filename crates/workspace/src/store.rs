@@ -12,10 +12,10 @@ use crate::model::*;
 use crate::ops::OpContext;
 
 mod file;
-mod memory;
+mod in_memory;
 
 pub use file::{CheckReport, ContextSnapshot, FileStore, Finding, Fix, Follower, SnapshotDepth, StoreEvent};
-pub use memory::MemoryStore;
+pub use in_memory::InMemoryStore;
 
 /// The fields of a node that a list shows, without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

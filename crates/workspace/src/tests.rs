@@ -6,7 +6,7 @@ use crate::command::{LiveSessions, NoLiveSessions};
 use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
-use crate::store::{self, FileStore, MemoryStore, Store, Tx};
+use crate::store::{self, FileStore, InMemoryStore, Store, Tx};
 use crate::{Error, Result};
 
 mod equivalence;
@@ -117,7 +117,7 @@ fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
 
 /// Runs a test on an in-memory store and on a file store.
 fn on_both_stores(test: impl Fn(&TestWorkspace<'_>)) {
-    let memory = MemoryStore::new();
+    let memory = InMemoryStore::new();
     test(&TestWorkspace::new(&memory, &[]));
     let dir = tempfile::tempdir().unwrap();
     let files = FileStore::new(dir.path());

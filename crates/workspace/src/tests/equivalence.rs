@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn random_operations_both_stores_agree(operations in prop::collection::vec(operation(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();
-        let mut memory = StoreRunner::new(MemoryStore::new());
+        let mut memory = StoreRunner::new(InMemoryStore::new());
         let mut files = StoreRunner::new(FileStore::new(dir.path()));
         let workspace_dir = |runner: &StoreRunner<FileStore>| {
             dir.path().join(".tanmi-workspace").join(runner.workspace.as_str())

@@ -184,7 +184,7 @@ fn archived_workspace_is_read_only() {
 
 #[test]
 fn create_node_checks_rules_hash() {
-    let memory = MemoryStore::new();
+    let memory = InMemoryStore::new();
     let b = TestWorkspace::new(&memory, &["规则1", "规则2"]);
     let create = |check: RulesHashCheck| {
         let op = b.tick();

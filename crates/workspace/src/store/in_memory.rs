@@ -23,13 +23,13 @@ struct StoreData {
 }
 
 #[derive(Debug, Default)]
-pub struct MemoryStore {
+pub struct InMemoryStore {
     data: Mutex<StoreData>,
 }
 
-impl MemoryStore {
-    pub fn new() -> MemoryStore {
-        MemoryStore::default()
+impl InMemoryStore {
+    pub fn new() -> InMemoryStore {
+        InMemoryStore::default()
     }
 
     fn data(&self) -> MutexGuard<'_, StoreData> {
@@ -41,7 +41,7 @@ fn not_found(id: &WorkspaceId) -> Error {
     Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }
 }
 
-impl Store for MemoryStore {
+impl Store for InMemoryStore {
     fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
         let workspace_data = WorkspaceData { workspace: workspace.clone(), nodes, seq: 0 };
@@ -86,17 +86,17 @@ impl Store for MemoryStore {
     fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
         let data = self.data();
         let draft = data.live.get(id).ok_or_else(|| not_found(id))?.clone();
-        Ok(Box::new(MemoryTx { data, draft, changed: false }))
+        Ok(Box::new(InMemoryTx { data, draft, changed: false }))
     }
 }
 
-struct MemoryTx<'a> {
+struct InMemoryTx<'a> {
     data: MutexGuard<'a, StoreData>,
     draft: WorkspaceData,
     changed: bool,
 }
 
-impl MemoryTx<'_> {
+impl InMemoryTx<'_> {
     fn children_of<'b>(&'b self, parent: &'b NodeId) -> impl Iterator<Item = &'b Node> {
         self.draft.nodes.values().filter(move |node| node.parent_id.as_ref() == Some(parent))
     }
@@ -110,7 +110,7 @@ fn count<'a>(nodes: impl Iterator<Item = &'a Node>, is_counted: impl Fn(&Node) -
     StatusCounts::of(counts)
 }
 
-impl Tx for MemoryTx<'_> {
+impl Tx for InMemoryTx<'_> {
     fn workspace(&self) -> Result<Workspace> {
         Ok(self.draft.workspace.clone())
     }
