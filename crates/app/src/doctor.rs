@@ -8,7 +8,7 @@ use serde::Serialize;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, Millis, fs};
 use tanmi_session::{Bindings, States, pause};
-use tanmi_workspace::store::Fix;
+use tanmi_workspace::store::{Fix, Workspaces};
 
 use crate::trust::Trust;
 use crate::{App, Result, config, declared};
@@ -269,7 +269,7 @@ impl Doctor<'_> {
 
     fn workspaces(&mut self) -> Result<()> {
         let store = self.app.store(self.app.project());
-        let headers = store.read_headers()?;
+        let headers = store.headers()?;
         for (id, _) in &headers {
             let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
             if index.exists() && !tanmi_index::is_sound(&index) {

@@ -12,7 +12,7 @@ use tanmi_event::Source;
 use tanmi_workspace::command::{Command, Committed, LiveSessions};
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{OpContext, RulesHashCheck};
-use tanmi_workspace::store::{self, FileStore, Store, Tx};
+use tanmi_workspace::store::{self, FileStore, Tx, Workspaces};
 
 pub mod config;
 pub mod declared;
@@ -170,7 +170,7 @@ impl App {
             return self.find_only_active();
         };
         let id = WorkspaceId::parse(raw)?;
-        if store.exists(&id) {
+        if store.exists(&id)? {
             return Ok(WorkspaceRef { store, id });
         }
         if let Some(project) = self.registry.find(&id)? {
@@ -233,7 +233,7 @@ impl App {
     }
 
     fn is_active(&self, project: &Path, id: &WorkspaceId) -> bool {
-        let headers = self.store(project).read_headers().unwrap_or_default();
+        let headers = self.store(project).headers().unwrap_or_default();
         let head = headers.into_iter().find(|(known, _)| known == id);
         head.is_some_and(|(_, head)| head.is_some_and(|head| head.status == WorkspaceStatus::Active))
     }
@@ -309,7 +309,7 @@ impl LiveSessions for App {
 /// Returns active workspaces and those that cannot be read. If a workspace with a typo in its file were left out, a
 /// call without a workspace id could silently use another workspace.
 fn active_workspaces(store: &FileStore) -> Result<Vec<(WorkspaceId, String)>> {
-    let active = store.read_headers()?.into_iter().filter_map(|(id, head)| match head {
+    let active = store.headers()?.into_iter().filter_map(|(id, head)| match head {
         Some(head) => (head.status == WorkspaceStatus::Active).then_some((id, head.name)),
         None => Some((id, String::from("?"))),
     });

@@ -8,6 +8,7 @@ use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, V
 use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::Workspaces;
 
 use crate::App;
 use crate::error::{Error, Result};
@@ -139,13 +140,8 @@ pub struct TrustView {
 
 impl App {
     fn rule_files(&self) -> Vec<RuleFile> {
-        let workspaces: Vec<WorkspaceId> = self
-            .store(self.project())
-            .read_headers()
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(id, _)| id)
-            .collect();
+        let workspaces: Vec<WorkspaceId> =
+            self.store(self.project()).headers().unwrap_or_default().into_iter().map(|(id, _)| id).collect();
         let caller = self.caller();
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {

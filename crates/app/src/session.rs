@@ -8,6 +8,7 @@ use tanmi_base::{Lang, Millis, id};
 use tanmi_session::{Binding, Bindings, States, client_of_server, is_running};
 use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::DeletedSubtree;
+use tanmi_workspace::store::Workspaces;
 
 use crate::error::{Error, Result};
 use crate::pipeline;
@@ -107,7 +108,7 @@ impl App {
     pub fn binding_of(&self, session: &str) -> Result<Option<SessionBinding>> {
         let Some(binding) = Bindings::new(self.home()).find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
-        let headers = self.store(&binding.project).read_headers().unwrap_or_default();
+        let headers = self.store(&binding.project).headers().unwrap_or_default();
         let head = headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, head)| head);
         let active = head.filter(|head| head.status == WorkspaceStatus::Active);
         Ok(active.map(|head| SessionBinding {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tanmi_base::{Lang, Millis, clock, paths, text};
 use tanmi_session::{Bindings, Ledger};
 use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{FileStore, SnapshotDepth};
+use tanmi_workspace::store::{FileStore, SnapshotDepth, Workspaces};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +49,7 @@ pub fn read(home: &Path, input: &StatusLineInput, now: Millis) -> StatusLine {
 }
 
 fn has_workspaces(project: &Path) -> bool {
-    let headers = FileStore::new(project).read_headers().unwrap_or_default();
+    let headers = FileStore::new(project).headers().unwrap_or_default();
     headers.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
 }
 

@@ -7,8 +7,8 @@ use tanmi_base::Millis;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{self, NewWorkspace, WorkspaceChange};
-use tanmi_workspace::store::{CheckReport, Store};
+use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
+use tanmi_workspace::store::{CheckReport, Workspaces};
 
 use crate::error::{Error, Result};
 use crate::registry::{self, RegistryEntry};
@@ -112,7 +112,7 @@ impl App {
         let store = self.store(self.project());
         let is_new_project =
             !self.project().join(STORE_DIR).exists() && !self.project().join(CONFIG_DIR).exists();
-        let (workspace, _) = ops::init(store.as_ref(), new, &self.op())?;
+        let workspace = store.create(new, &self.op())?;
         let entry = RegistryEntry { project: self.project().to_owned(), name: workspace.name.clone() };
         if is_new_project {
             // Everything in the project store was created here, so the user need not confirm trust.
@@ -232,7 +232,7 @@ impl App {
                 .map(|(_, e)| e.project),
         );
         // The trash is searched first, even if another project has a copy of the workspace.
-        if !self.store(&projects[0]).exists(&parsed) {
+        if !self.store(&projects[0]).exists(&parsed)? {
             for project in &projects {
                 if self.store(project).undelete(&parsed)? {
                     let ws = WorkspaceRef { store: self.store(project), id: parsed };

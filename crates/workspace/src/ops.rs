@@ -18,7 +18,7 @@ mod transition;
 mod workspace;
 
 pub use activity::{ProblemChange, Target, append_log, clear_problem, read_activity, update_problem};
-pub use list::{ListQuery, ListRow, NodePage, list};
+pub use list::{ListQuery, ListRow, NodePage, list, rows};
 pub use node::{
     DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
     edit_reference, move_node, update_node,

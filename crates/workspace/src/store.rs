@@ -1,4 +1,5 @@
-//! Persistence of workspaces: the [`Store`] trait with transactions, the file store and the in-memory store.
+//! Persistence of workspaces. [`Workspaces`] is what the program uses. [`Store`] is the level below it, with
+//! transactions; the file store and the in-memory store implement it.
 //!
 //! [`crate::ops`] and [`crate::context`] depend on the traits only, not on an implementation.
 
@@ -13,9 +14,11 @@ use crate::ops::OpContext;
 
 mod file;
 mod in_memory;
+mod workspaces;
 
 pub use file::{CheckReport, ContextSnapshot, FileStore, Finding, Fix, Follower, SnapshotDepth, StoreEvent};
 pub use in_memory::InMemoryStore;
+pub use workspaces::{NodeDetail, Workspaces};
 
 /// The fields of a node that a list shows, without its texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,16 +99,19 @@ pub enum Access {
     Write,
 }
 
-/// A store of workspaces.
-pub trait Store {
-    /// Creates a workspace and its root node atomically.
-    fn create(&self, workspace: &Workspace, root: &Node) -> Result<()>;
-    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
-    fn exists(&self, id: &WorkspaceId) -> bool;
-    /// Deletes a workspace. The store decides how long it can be restored.
-    fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
-    /// Restores a deleted workspace. Returns `false` if there is none.
-    fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
+/// A store of workspaces with transactions. Its names differ from those of [`Workspaces`], which every store implements
+/// too, so that a call is never ambiguous.
+pub trait Store: Send + Sync {
+    /// Adds a workspace and its root node atomically.
+    fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()>;
+    fn entries(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
+    /// Returns every workspace without a lock and without progress. `None` if a workspace cannot be read.
+    fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>>;
+    fn contains(&self, id: &WorkspaceId) -> Result<bool>;
+    /// Removes a workspace. The store decides how long it can be restored.
+    fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
+    /// Restores a removed workspace. Returns `false` if there is none.
+    fn restore(&self, id: &WorkspaceId) -> Result<bool>;
     /// Deletes the derived data of a workspace. It is rebuilt when needed.
     fn drop_index_cache(&self, _id: &WorkspaceId) {}
     /// Begins a transaction on a workspace. Other writers wait until it ends.

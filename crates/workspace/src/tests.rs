@@ -47,7 +47,7 @@ impl<'a> TestWorkspace<'a> {
         let new = NewWorkspace {
             name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![]
         };
-        let (workspace, _) = init(store, new, &op(NOW)).unwrap();
+        let workspace = init(store, new, &op(NOW)).unwrap();
         TestWorkspace { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
     }
 

@@ -46,7 +46,7 @@ impl GrowingWorkspace {
             rules: vec!["a rule".into()],
             docs: Vec::new(),
         };
-        let (workspace, _) = ops::init(&store, new, &op()).expect("create the workspace");
+        let workspace = ops::init(&store, new, &op()).expect("create the workspace");
         GrowingWorkspace { store, id: workspace.id, shape, nodes: vec![NodeId::root()] }
     }
 

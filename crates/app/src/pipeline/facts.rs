@@ -10,7 +10,7 @@ use tanmi_engine::{
 use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCounts};
+use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCounts, Workspaces};
 
 use super::Caller;
 use crate::config::Config;
@@ -155,6 +155,6 @@ pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
 /// Returns whether the project of the event has an active workspace.
 pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
     let Some(project) = project_of(caller, event) else { return false };
-    let headers = FileStore::new(project).read_headers().unwrap_or_default();
+    let headers = FileStore::new(project).headers().unwrap_or_default();
     headers.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
 }

@@ -165,3 +165,14 @@ fn levels_after(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usize
     }
     Ok(levels)
 }
+
+/// Returns the rows of these nodes as in a list. Missing nodes are left out.
+pub fn rows(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<ListRow>> {
+    let mut rows = Vec::new();
+    for id in ids {
+        let Some(node) = tx.brief(id)? else { continue };
+        let (depth, children) = (ancestors(tx, id)?.len(), tx.status_counts(id)?.total());
+        rows.push(ListRow { depth, node, children, is_last: false });
+    }
+    Ok(rows)
+}

@@ -17,13 +17,14 @@ pub struct NewWorkspace {
     pub docs: Vec<DocReference>,
 }
 
-pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Workspace, Node)> {
+/// Creates a workspace with its root node.
+pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Workspace> {
     limits::check_title("name", &new.name)?;
     limits::check_filled_line("goal", &new.goal)?;
     check_rules(&new.rules)?;
     check_docs(&new.docs)?;
     let mut id = WorkspaceId::fresh(op.now);
-    while store.exists(&id) {
+    while store.contains(&id)? {
         id = WorkspaceId::fresh(op.now);
     }
     let mut workspace = Workspace {
@@ -62,8 +63,8 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<(Wor
         agent: None,
         activity: Activity::default(),
     };
-    store.create(&workspace, &root)?;
-    Ok((workspace, root))
+    store.insert(&workspace, &root)?;
+    Ok(workspace)
 }
 
 /// An edit of a list: replaces it, then removes and adds entries.

@@ -268,23 +268,11 @@ impl FileStore {
         ids.sort();
         Ok(ids)
     }
-
-    /// Reads every `Workspace.md` without a lock and without progress, for choosing a workspace. `None` if the file
-    /// cannot be read.
-    pub fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
-        let read_header = |id: WorkspaceId| {
-            let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
-            let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
-            let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
-            (id, workspace)
-        };
-        Ok(self.ids()?.into_iter().map(read_header).collect())
-    }
 }
 
 impl Store for FileStore {
     /// Writes and syncs the folder elsewhere and then renames it, so that it appears as a whole.
-    fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
+    fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let _guard = self.lock_project()?;
         let project = self.project_layout();
         project.remove_drafts().map_err(Error::io(project.local()))?;
@@ -308,7 +296,7 @@ impl Store for FileStore {
         Ok(())
     }
 
-    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>> {
+    fn entries(&self, now: Millis) -> Result<Vec<WorkspaceEntry>> {
         let entry = |id: WorkspaceId| {
             let read = self.open_tx(&id, Access::Read, now, Scan::IfNeeded).and_then(|tx| {
                 let workspace = tx.workspace()?;
@@ -325,11 +313,25 @@ impl Store for FileStore {
         Ok(self.ids()?.into_iter().map(entry).collect())
     }
 
-    fn exists(&self, id: &WorkspaceId) -> bool {
-        self.layout(id).exists()
+    fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
+        let read_header = |id: WorkspaceId| {
+            let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
+            let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
+            let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
+            (id, workspace)
+        };
+        Ok(self.ids()?.into_iter().map(read_header).collect())
     }
 
-    fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+    fn contains(&self, id: &WorkspaceId) -> Result<bool> {
+        let layout = self.layout(id);
+        match std::fs::metadata(layout.dir()) {
+            Err(error) if fs::is_absent(&error) => Ok(false),
+            found => Ok(found.map_err(Error::io(layout.dir()))?.is_dir()),
+        }
+    }
+
+    fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         let _guard = self.lock_project()?;
         let layout = self.layout(id);
         if !layout.exists() {
@@ -349,7 +351,7 @@ impl Store for FileStore {
         Ok(())
     }
 
-    fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+    fn restore(&self, id: &WorkspaceId) -> Result<bool> {
         // Checked before the lock, because locking would create the store folder.
         if self.project_layout().find_trashed(id.as_str()).is_none() {
             return Ok(false);

@@ -42,14 +42,14 @@ fn not_found(id: &WorkspaceId) -> Error {
 }
 
 impl Store for InMemoryStore {
-    fn create(&self, workspace: &Workspace, root: &Node) -> Result<()> {
+    fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
         let workspace_data = WorkspaceData { workspace: workspace.clone(), nodes, seq: 0 };
         self.data().live.insert(workspace.id.clone(), workspace_data);
         Ok(())
     }
 
-    fn list(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
+    fn entries(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
         let entry = |(id, workspace_data): (&WorkspaceId, &WorkspaceData)| WorkspaceEntry {
             id: id.clone(),
             active_at: workspace_data
@@ -65,18 +65,23 @@ impl Store for InMemoryStore {
         Ok(self.data().live.iter().map(entry).collect())
     }
 
-    fn exists(&self, id: &WorkspaceId) -> bool {
-        self.data().live.contains_key(id)
+    fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
+        let header = |(id, data): (&WorkspaceId, &WorkspaceData)| (id.clone(), Some(data.workspace.clone()));
+        Ok(self.data().live.iter().map(header).collect())
     }
 
-    fn delete(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
+    fn contains(&self, id: &WorkspaceId) -> Result<bool> {
+        Ok(self.data().live.contains_key(id))
+    }
+
+    fn remove(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
         let mut data = self.data();
         let workspace_data = data.live.remove(id).ok_or_else(|| not_found(id))?;
         data.deleted.insert(id.clone(), workspace_data);
         Ok(())
     }
 
-    fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+    fn restore(&self, id: &WorkspaceId) -> Result<bool> {
         let mut data = self.data();
         let Some(workspace_data) = data.deleted.remove(id) else { return Ok(false) };
         data.live.insert(id.clone(), workspace_data);

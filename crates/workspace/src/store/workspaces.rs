@@ -1,0 +1,141 @@
+//! [`Workspaces`]: what the program uses of a collection of workspaces. Each method is one call with data in and data
+//! out, so that a client of a server can implement it too.
+
+use tanmi_base::Millis;
+
+use super::{NodeBrief, StatusCounts, Store, WorkspaceEntry, run, view};
+use crate::command::{Command, Committed, LiveSessions};
+use crate::context::{self, Context, ContextLimits};
+use crate::error::{Error, Result};
+use crate::model::*;
+use crate::ops::{self, ListQuery, ListRow, NewWorkspace, NodePage, OpContext, Target};
+
+/// A node with its surroundings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeDetail {
+    pub node: Node,
+    /// From the root down.
+    pub ancestors: Vec<NodeBrief>,
+    pub children: StatusCounts,
+    pub workspace_status: WorkspaceStatus,
+}
+
+/// A collection of workspaces. Every [`Store`] is one.
+pub trait Workspaces: Send + Sync {
+    fn create(&self, new: NewWorkspace, op: &OpContext) -> Result<Workspace>;
+    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>>;
+    /// Returns every workspace without its progress. `None` if a workspace cannot be read. Cheap, for choosing one.
+    fn headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>>;
+    fn exists(&self, id: &WorkspaceId) -> Result<bool>;
+    fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
+    /// Restores a deleted workspace. Returns `false` if there is none.
+    fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
+    /// Runs a command. When this returns, the change is durable.
+    fn run(
+        &self,
+        id: &WorkspaceId,
+        command: &Command,
+        op: &OpContext,
+        sessions: &dyn LiveSessions,
+    ) -> Result<Committed>;
+    fn summary(&self, id: &WorkspaceId, now: Millis) -> Result<(Workspace, Progress)>;
+    fn node(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Node>;
+    fn node_detail(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<NodeDetail>;
+    fn nodes(&self, id: &WorkspaceId, query: &ListQuery, now: Millis) -> Result<NodePage>;
+    /// Returns the rows of these nodes as in a list. Missing nodes are left out.
+    fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>>;
+    fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>>;
+    fn context(
+        &self,
+        id: &WorkspaceId,
+        focus: &NodeId,
+        limits: &ContextLimits,
+        now: Millis,
+    ) -> Result<Context>;
+    /// Returns the log and the problem of a node or of the workspace.
+    fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity>;
+}
+
+impl<S: Store> Workspaces for S {
+    fn create(&self, new: NewWorkspace, op: &OpContext) -> Result<Workspace> {
+        ops::init(self, new, op)
+    }
+
+    fn list(&self, now: Millis) -> Result<Vec<WorkspaceEntry>> {
+        self.entries(now)
+    }
+
+    fn headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
+        self.read_headers()
+    }
+
+    fn exists(&self, id: &WorkspaceId) -> Result<bool> {
+        self.contains(id)
+    }
+
+    fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        self.remove(id, now)
+    }
+
+    fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
+        self.restore(id)
+    }
+
+    fn run(
+        &self,
+        id: &WorkspaceId,
+        command: &Command,
+        op: &OpContext,
+        sessions: &dyn LiveSessions,
+    ) -> Result<Committed> {
+        run(self, id, command, op, sessions)
+    }
+
+    fn summary(&self, id: &WorkspaceId, now: Millis) -> Result<(Workspace, Progress)> {
+        view(self, id, now, |tx| Ok((tx.workspace()?, tx.total()?.progress())))
+    }
+
+    fn node(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Node> {
+        view(self, id, now, |tx| tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node)))
+    }
+
+    fn node_detail(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<NodeDetail> {
+        view(self, id, now, |tx| {
+            let found = tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node))?;
+            let mut ancestors = ops::ancestors(tx, node)?;
+            ancestors.reverse();
+            Ok(NodeDetail {
+                node: found,
+                ancestors,
+                children: tx.status_counts(node)?,
+                workspace_status: tx.workspace()?.status,
+            })
+        })
+    }
+
+    fn nodes(&self, id: &WorkspaceId, query: &ListQuery, now: Millis) -> Result<NodePage> {
+        view(self, id, now, |tx| ops::list(tx, query))
+    }
+
+    fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>> {
+        view(self, id, now, |tx| ops::rows(tx, nodes))
+    }
+
+    fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {
+        view(self, id, now, |tx| tx.brief(node))
+    }
+
+    fn context(
+        &self,
+        id: &WorkspaceId,
+        focus: &NodeId,
+        limits: &ContextLimits,
+        now: Millis,
+    ) -> Result<Context> {
+        view(self, id, now, |tx| context::assemble(tx, focus, limits))
+    }
+
+    fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity> {
+        view(self, id, now, |tx| ops::read_activity(tx, target))
+    }
+}
