@@ -8,7 +8,7 @@ use serde::Serialize;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, Millis, fs};
 use tanmi_session::{Bindings, States, pause};
-use tanmi_workspace::store::{Fix, Workspaces};
+use tanmi_workspace::store::{Fix, LocalMaintenance, Workspaces};
 
 use crate::trust::Trust;
 use crate::{App, Result, config, declared};

@@ -12,7 +12,7 @@ use tanmi_event::Source;
 use tanmi_workspace::command::{Command, Committed, LiveSessions};
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::{OpContext, RulesHashCheck};
-use tanmi_workspace::store::{self, FileStore, Tx, Workspaces};
+use tanmi_workspace::store::{self, FileStore, LocalMaintenance, Tx, Workspaces};
 
 pub mod config;
 pub mod declared;

@@ -9,6 +9,7 @@ use tanmi_workspace::ops::{
     ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::Action;
+use tanmi_workspace::store::LocalMaintenance;
 
 use crate::App;
 use crate::error::{Error, Result};

@@ -19,7 +19,7 @@ use tanmi_engine::{
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, render};
 use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth};
+use tanmi_workspace::store::{ContextSnapshot, ContextSnapshots, FileStore, SnapshotDepth};
 
 use crate::config::Config;
 

@@ -12,6 +12,7 @@ use tanmi_event::{
 };
 use tanmi_session::States;
 use tanmi_workspace::model::{NodeId, WorkspaceId};
+use tanmi_workspace::store::LocalMaintenance;
 
 use crate::App;
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@ use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, V
 use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::Workspaces;
+use tanmi_workspace::store::{LocalMaintenance, Workspaces};
 
 use crate::App;
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@ use tanmi_base::{Lang, Millis, id};
 use tanmi_session::{Binding, Bindings, States, client_of_server, is_running};
 use tanmi_workspace::model::{NodeId, NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::DeletedSubtree;
-use tanmi_workspace::store::Workspaces;
+use tanmi_workspace::store::{LocalMaintenance, Workspaces};
 
 use crate::error::{Error, Result};
 use crate::pipeline;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tanmi_base::{Lang, Millis, clock, paths, text};
 use tanmi_session::{Bindings, Ledger};
 use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{FileStore, SnapshotDepth, Workspaces};
+use tanmi_workspace::store::{ContextSnapshots, FileStore, SnapshotDepth, Workspaces};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -14,7 +14,7 @@ use tanmi_base::fs::FileSig;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_memory::Folder;
 use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::{self, Follower};
+use tanmi_workspace::store::{self, ChangeFeed, FeedStart, Subscription};
 
 use crate::App;
 
@@ -50,7 +50,7 @@ pub enum FeedEvent {
 type Signatures = BTreeMap<FeedEvent, Vec<Option<FileSig>>>;
 
 struct FollowedWorkspace {
-    follower: Follower,
+    subscription: Box<dyn Subscription>,
     /// A removed workspace is kept here: it can return when the user switches the Git branch.
     is_present: bool,
 }
@@ -85,8 +85,8 @@ impl Watcher {
             memory_signatures: BTreeMap::new(),
         };
         for (project, id) in watcher.workspaces(projects) {
-            let follower = watcher.app.store(&project).follow(&id, false);
-            watcher.followers.insert((project, id), FollowedWorkspace { follower, is_present: true });
+            let subscription = watcher.app.store(&project).subscribe(&id, FeedStart::Now);
+            watcher.followers.insert((project, id), FollowedWorkspace { subscription, is_present: true });
         }
         watcher.signatures = watcher.read_signatures(projects);
         watcher.memory_signatures = read_memory_signatures(projects);
@@ -99,7 +99,7 @@ impl Watcher {
         for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_present)
         {
             // A workspace that cannot be read now is read again at the next poll.
-            let changes = followed.follower.changes().unwrap_or_default();
+            let changes = followed.subscription.changes().unwrap_or_default();
             events.extend(changes.into_iter().map(|event| feed_event(project, id, event)));
         }
         let signatures = self.read_signatures(projects);
@@ -128,8 +128,10 @@ impl Watcher {
         }
         for key in present {
             if !self.followers.contains_key(&key) {
-                let follower = self.app.store(&key.0).follow(&key.1, self.projects.contains(&key.0));
-                self.followers.insert(key, FollowedWorkspace { follower, is_present: true });
+                let is_new = self.projects.contains(&key.0);
+                let from = if is_new { FeedStart::After(0) } else { FeedStart::Now };
+                let subscription = self.app.store(&key.0).subscribe(&key.1, from);
+                self.followers.insert(key, FollowedWorkspace { subscription, is_present: true });
                 is_changed = true;
             }
         }
@@ -149,8 +151,8 @@ impl Watcher {
         let checked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
         for (project, id) in checked {
             let Some(followed) = self.followers.get_mut(&(project.clone(), id.clone())) else { continue };
-            let changes = followed.follower.changes().unwrap_or_default();
-            let edits = followed.follower.edits().unwrap_or_default();
+            let changes = followed.subscription.changes().unwrap_or_default();
+            let edits = followed.subscription.edits().unwrap_or_default();
             events.extend(changes.into_iter().chain(edits).map(|event| feed_event(&project, &id, event)));
         }
         (events, count)

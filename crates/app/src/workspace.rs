@@ -8,7 +8,7 @@ use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
-use tanmi_workspace::store::{CheckReport, Workspaces};
+use tanmi_workspace::store::{CheckReport, LocalMaintenance, Workspaces};
 
 use crate::error::{Error, Result};
 use crate::registry::{self, RegistryEntry};

@@ -12,12 +12,18 @@ use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::OpContext;
 
+mod feed;
 mod file;
 mod in_memory;
+mod maintenance;
+mod snapshot;
 mod workspaces;
 
-pub use file::{CheckReport, ContextSnapshot, FileStore, Finding, Fix, Follower, SnapshotDepth, StoreEvent};
+pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription};
+pub use file::{CheckReport, FileStore, Finding, Fix};
 pub use in_memory::InMemoryStore;
+pub use maintenance::LocalMaintenance;
+pub use snapshot::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
 pub use workspaces::{NodeDetail, Workspaces};
 
 /// The fields of a node that a list shows, without its texts.

@@ -11,6 +11,7 @@ use crate::{Error, Result};
 
 mod equivalence;
 mod examples;
+mod feed;
 mod files;
 
 const NOW: Millis = 1_765_432_100_000;

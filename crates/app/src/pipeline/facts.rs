@@ -10,7 +10,9 @@ use tanmi_engine::{
 use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, FileStore, SnapshotDepth, StatusCounts, Workspaces};
+use tanmi_workspace::store::{
+    ContextSnapshot, ContextSnapshots, FileStore, SnapshotDepth, StatusCounts, Workspaces,
+};
 
 use super::Caller;
 use crate::config::Config;

@@ -21,17 +21,20 @@ pub enum JournalEvent {
 pub struct JournalTail {
     path: PathBuf,
     open: Option<OpenFile>,
-    /// The last sequence number that was reported or does not need to be.
-    seq: u64,
+    /// The last sequence number that was reported or does not need to be. `None`: the position is that of the first
+    /// file.
+    seq: Option<u64>,
     sig: Option<FileSig>,
-    /// No file was opened yet. The changes before the first file are not a gap.
-    is_first_file: bool,
+    /// The subscriber continues from `seq`, and no file was opened yet to find that position in.
+    is_resuming: bool,
 }
 
 #[derive(Debug)]
 struct OpenFile {
     file: File,
     base: u64,
+    /// The highest sequence number in the file.
+    last: u64,
     offset: u64,
     /// A record without its mark.
     unfinished: Option<(u64, Vec<String>)>,
@@ -40,16 +43,18 @@ struct OpenFile {
 impl JournalTail {
     /// Follows the journal from its current end; existing changes are not reported.
     pub fn from_end(path: &Path) -> JournalTail {
-        let mut tail = JournalTail::from_start(path);
+        let mut tail =
+            JournalTail { path: path.to_owned(), open: None, seq: None, sig: None, is_resuming: false };
         // On a read error, the changes are reported by a later poll.
         let _ = tail.poll();
-        tail.is_first_file = false;
+        tail.seq.get_or_insert(0);
         tail
     }
 
-    /// Follows the journal from its start; existing changes are reported.
-    pub fn from_start(path: &Path) -> JournalTail {
-        JournalTail { path: path.to_owned(), open: None, seq: 0, sig: None, is_first_file: true }
+    /// Follows the journal from the change after `seq`; 0 means from the first change. If the journal does not contain
+    /// that position, the first event is a gap.
+    pub fn after(path: &Path, seq: u64) -> JournalTail {
+        JournalTail { path: path.to_owned(), open: None, seq: Some(seq), sig: None, is_resuming: true }
     }
 
     /// Returns the events since the last call.
@@ -65,20 +70,22 @@ impl JournalTail {
                 self.read_events(&mut old, &mut events)?;
                 // Recovery finishes the unfinished record and starts a new file.
                 if let Some((seq, paths)) =
-                    old.unfinished.filter(|(seq, _)| *seq <= fresh.base && *seq > self.seq)
+                    old.unfinished.filter(|(seq, _)| *seq <= fresh.base && Some(*seq) > self.seq)
                 {
                     events.push(JournalEvent::Change { seq, paths });
-                    self.seq = seq;
+                    self.seq = Some(seq);
                 }
             }
-            // If the base is ahead, changes were missed. If it is behind, the old journal was deleted.
-            if fresh.base != self.seq {
-                if !self.is_first_file {
-                    events.push(JournalEvent::Gap { seq: fresh.base });
-                }
-                self.seq = fresh.base;
+            // If the base is ahead, changes were missed. If it is behind, the old journal was deleted, or the position
+            // of a new subscriber is further down in this file.
+            let base = fresh.base;
+            let is_gap = self.seq.is_some_and(|seq| base > seq || (base < seq && !self.is_resuming));
+            if is_gap {
+                events.push(JournalEvent::Gap { seq: base });
             }
-            self.is_first_file = false;
+            if is_gap || self.seq.is_none() {
+                self.seq = Some(base);
+            }
             self.open = Some(fresh);
         }
         if let Some(mut open) = self.open.take() {
@@ -90,9 +97,20 @@ impl JournalTail {
                 Err(_) => return Ok(events),
                 Ok(()) => {}
             }
+            self.check_position(&mut events);
         }
         self.sig = sig;
         Ok(events)
+    }
+
+    /// Reports a gap if the position of a new subscriber is behind the end of the first file, because the numbers of a
+    /// new journal started again.
+    fn check_position(&mut self, events: &mut Vec<JournalEvent>) {
+        let last = self.open.as_ref().map(|open| open.last);
+        if std::mem::take(&mut self.is_resuming) && last < self.seq {
+            events.extend(last.map(|seq| JournalEvent::Gap { seq }));
+            self.seq = last;
+        }
     }
 
     /// Opens the file at the path if it is not the file that is already open.
@@ -115,7 +133,7 @@ impl JournalTail {
         let mut head = Vec::with_capacity(256);
         Read::take(&mut file, 256).read_to_end(&mut head)?;
         let Some(header) = super::first_line(&head).and_then(parse_header) else { return Ok(None) };
-        Ok(Some(OpenFile { file, base: header.base, offset: 0, unfinished: None }))
+        Ok(Some(OpenFile { file, base: header.base, last: header.base, offset: 0, unfinished: None }))
     }
 
     fn read_events(&mut self, open: &mut OpenFile, events: &mut Vec<JournalEvent>) -> io::Result<()> {
@@ -125,11 +143,13 @@ impl JournalTail {
         let complete_len = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         for line in bytes[..complete_len].split(|byte| *byte == b'\n') {
             if let Some(record) = parse_record(line) {
+                open.last = open.last.max(record.seq);
                 open.unfinished = Some((record.seq, record.changes.iter().map(path_of).collect()));
             } else if let Some((kind, seq)) = parse_mark(line) {
-                let unfinished = open.unfinished.take().filter(|(begun, _)| *begun == seq && seq > self.seq);
+                let unfinished =
+                    open.unfinished.take().filter(|(begun, _)| *begun == seq && Some(seq) > self.seq);
                 if let Some((seq, paths)) = unfinished {
-                    self.seq = seq;
+                    self.seq = Some(seq);
                     // A voided record is reported as a change without paths, so that the numbers have no gaps.
                     let paths = if kind == b'A' { paths } else { Vec::new() };
                     events.push(JournalEvent::Change { seq, paths });

@@ -282,7 +282,7 @@ fn tail_reports_every_change_once() {
     let change = |seq: u64, path: &str| JournalEvent::Change { seq, paths: vec![path.into()] };
     commit("a.md", "1");
     let mut late = JournalTail::from_end(&fixture.path("journal"));
-    let mut early = JournalTail::from_start(&fixture.path("journal"));
+    let mut early = JournalTail::after(&fixture.path("journal"), 0);
     assert_eq!(early.poll().unwrap(), [change(1, "a.md")]);
     commit("b.md", "2");
     commit("a.md", "3");
@@ -318,10 +318,36 @@ fn tail_reports_every_change_once() {
 }
 
 #[test]
+fn tail_after_position_reports_later_changes_or_gap() {
+    let fixture = Fixture::new();
+    let commit = |name: &str, text: &str| {
+        let mut journal = fixture.open();
+        let change = fixture.write_change(name, text);
+        journal.commit(vec![change], 0).unwrap();
+        journal.mark_applied().unwrap();
+    };
+    let poll_after = |seq: u64| JournalTail::after(&fixture.path("journal"), seq).poll().unwrap();
+    let change = |seq: u64, path: &str| JournalEvent::Change { seq, paths: vec![path.into()] };
+    assert_eq!(poll_after(0), [], "there is no journal yet");
+    commit("a.md", "1");
+    commit("b.md", "2");
+    commit("c.md", "3");
+    assert_eq!(poll_after(0), [change(1, "a.md"), change(2, "b.md"), change(3, "c.md")]);
+    assert_eq!(poll_after(1), [change(2, "b.md"), change(3, "c.md")]);
+    assert_eq!(poll_after(3), []);
+    assert_eq!(poll_after(4), [JournalEvent::Gap { seq: 3 }], "the position is of another journal");
+
+    fixture.open().checkpoint().unwrap();
+    commit("d.md", "4");
+    assert_eq!(poll_after(2), [JournalEvent::Gap { seq: 3 }, change(4, "d.md")]);
+    assert_eq!(poll_after(3), [change(4, "d.md")]);
+}
+
+#[test]
 fn tail_voided_change_has_no_paths() {
     let fixture = Fixture::new();
     fixture.write_file("a.md", "old");
-    let mut tail = JournalTail::from_start(&fixture.path("journal"));
+    let mut tail = JournalTail::after(&fixture.path("journal"), 0);
     let mut journal = fixture.open();
     let change = fixture.write_change("a.md", "new");
     journal.commit(vec![change], 0).unwrap();

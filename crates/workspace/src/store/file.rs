@@ -2,10 +2,10 @@
 //! index makes reads fast.
 //!
 //! Each workspace has one lock that a transaction holds. [`scan`] updates the index, [`tx`] implements transactions,
-//! [`check`] finds damage, and [`layout`] defines file names.
+//! [`follow`] reports changes, [`check`] finds damage, and [`layout`] defines file names.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::fs::{self, Durability, FileSig};
@@ -23,14 +23,13 @@ use crate::model::*;
 mod check;
 mod follow;
 mod layout;
+mod maintenance;
 mod scan;
 mod snapshot;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
-pub use follow::{Follower, StoreEvent};
 use layout::{Layout, ProjectLayout};
-pub use snapshot::{ContextSnapshot, SnapshotDepth};
 
 /// Maximum size of a workspace or node file.
 const MAX_BYTES: u64 = 16 << 20;
@@ -63,34 +62,19 @@ impl FileStore {
         FileStore { project: project.into(), ..FileStore::default() }
     }
 
-    pub fn project(&self) -> &Path {
-        &self.project
-    }
-
-    /// Returns what recovery did since the last call, so that the caller can report it to the user.
-    pub fn take_recoveries(&self) -> Vec<(WorkspaceId, Recovery)> {
-        std::mem::take(&mut *lock(&self.recoveries))
-    }
-
-    /// Compares every file with the index. A server does this when it starts.
-    pub fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
-        self.open_tx(id, Access::Read, now, Scan::Always).map(|_| ())
-    }
-
-    /// Permanently deletes trash entries that are older than `days`. Returns their number.
-    pub fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
-        let layout = self.project_layout();
-        refuse_link(layout.find_link())?;
-        let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
-        let oldest = now - i64::from(days) * 86_400_000;
-        let mut removed = 0;
-        for entry in entries.flatten() {
-            if layout::trashed_at(&entry.file_name()).is_some_and(|at| at < oldest) {
-                fs::remove_tree(&entry.path()).map_err(Error::io(entry.path()))?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+    /// Returns the ids of all workspace folders.
+    fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
+        let dir = self.project.join(STORE_DIR);
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
+            other => other.map_err(Error::io(&dir))?,
+        };
+        let names =
+            entries.flatten().filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok());
+        // A checkout can leave the folder of a workspace of another branch without its files.
+        let mut ids: Vec<WorkspaceId> = names.filter(|id| self.layout(id).is_workspace()).collect();
+        ids.sort();
+        Ok(ids)
     }
 
     fn layout(&self, id: &WorkspaceId) -> Layout {
@@ -253,23 +237,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl FileStore {
-    /// Returns the ids of all workspace folders.
-    pub fn ids(&self) -> Result<Vec<WorkspaceId>> {
-        let dir = self.project.join(STORE_DIR);
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
-            other => other.map_err(Error::io(&dir))?,
-        };
-        let names =
-            entries.flatten().filter_map(|entry| WorkspaceId::parse(entry.file_name().to_str()?).ok());
-        // A checkout can leave the folder of a workspace of another branch without its files.
-        let mut ids: Vec<WorkspaceId> = names.filter(|id| self.layout(id).is_workspace()).collect();
-        ids.sort();
-        Ok(ids)
-    }
-}
-
 impl Store for FileStore {
     /// Writes and syncs the folder elsewhere and then renames it, so that it appears as a whole.
     fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
@@ -310,7 +277,7 @@ impl Store for FileStore {
                 Err(error) => WorkspaceEntry { id, state: Err(error), active_at: 0 },
             }
         };
-        Ok(self.ids()?.into_iter().map(entry).collect())
+        Ok(self.workspace_ids()?.into_iter().map(entry).collect())
     }
 
     fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
@@ -320,7 +287,7 @@ impl Store for FileStore {
             let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
             (id, workspace)
         };
-        Ok(self.ids()?.into_iter().map(read_header).collect())
+        Ok(self.workspace_ids()?.into_iter().map(read_header).collect())
     }
 
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {

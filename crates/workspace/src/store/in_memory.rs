@@ -1,11 +1,15 @@
 //! The in-memory store: the simplest implementation of the trait. Property tests compare the file store with it.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 
-use super::{Access, NodeBrief, SiblingPosition, StatusCounts, Store, Tx, WorkspaceEntry};
+use super::feed::WORKSPACE;
+use super::{
+    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, SiblingPosition,
+    SnapshotDepth, StatusCounts, Store, StoreEvent, Subscription, Tx, WorkspaceEntry,
+};
 use crate::error::{Error, Result};
 use crate::model::*;
 
@@ -14,6 +18,34 @@ struct WorkspaceData {
     workspace: Workspace,
     nodes: BTreeMap<NodeId, Node>,
     seq: u64,
+    /// The last changes, oldest first: the workspace itself before nodes. The last one has the number `seq`.
+    changes: VecDeque<Vec<String>>,
+}
+
+impl WorkspaceData {
+    /// Records a change and forgets the oldest one beyond `kept`.
+    fn record(&mut self, nodes: Vec<String>, kept: usize) {
+        self.seq += 1;
+        self.changes.push_back(nodes);
+        while self.changes.len() > kept {
+            self.changes.pop_front();
+        }
+    }
+
+    /// Returns the events after a sequence number.
+    fn events_after(&self, seq: u64) -> Vec<StoreEvent> {
+        let first = self.seq - self.changes.len() as u64;
+        // A position that is not in the list: too old, or of another list.
+        let gap = match seq {
+            _ if seq < first => Some(first),
+            _ if seq > self.seq => Some(self.seq),
+            _ => None,
+        };
+        let from = gap.unwrap_or(seq);
+        let changes = (first + 1..).zip(&self.changes).filter(|(number, _)| *number > from);
+        let changes = changes.map(|(seq, nodes)| StoreEvent::Change { seq, nodes: nodes.clone() });
+        gap.map(|seq| StoreEvent::Gap { seq }).into_iter().chain(changes).collect()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -22,9 +54,19 @@ struct StoreData {
     deleted: BTreeMap<WorkspaceId, WorkspaceData>,
 }
 
-#[derive(Debug, Default)]
+/// The number of changes that a workspace keeps for subscribers.
+const KEPT_CHANGES: usize = 4096;
+
+#[derive(Debug)]
 pub struct InMemoryStore {
-    data: Mutex<StoreData>,
+    data: Arc<Mutex<StoreData>>,
+    kept_changes: usize,
+}
+
+impl Default for InMemoryStore {
+    fn default() -> InMemoryStore {
+        InMemoryStore::with_kept_changes(KEPT_CHANGES)
+    }
 }
 
 impl InMemoryStore {
@@ -32,9 +74,18 @@ impl InMemoryStore {
         InMemoryStore::default()
     }
 
-    fn data(&self) -> MutexGuard<'_, StoreData> {
-        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Creates a store that keeps this number of changes of each workspace for subscribers.
+    pub fn with_kept_changes(kept_changes: usize) -> InMemoryStore {
+        InMemoryStore { data: Arc::default(), kept_changes }
     }
+
+    fn data(&self) -> MutexGuard<'_, StoreData> {
+        lock(&self.data)
+    }
+}
+
+fn lock(data: &Mutex<StoreData>) -> MutexGuard<'_, StoreData> {
+    data.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn not_found(id: &WorkspaceId) -> Error {
@@ -44,7 +95,8 @@ fn not_found(id: &WorkspaceId) -> Error {
 impl Store for InMemoryStore {
     fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
-        let workspace_data = WorkspaceData { workspace: workspace.clone(), nodes, seq: 0 };
+        let workspace_data =
+            WorkspaceData { workspace: workspace.clone(), nodes, seq: 0, changes: VecDeque::new() };
         self.data().live.insert(workspace.id.clone(), workspace_data);
         Ok(())
     }
@@ -91,14 +143,81 @@ impl Store for InMemoryStore {
     fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
         let data = self.data();
         let draft = data.live.get(id).ok_or_else(|| not_found(id))?.clone();
-        Ok(Box::new(InMemoryTx { data, draft, changed: false }))
+        let kept_changes = self.kept_changes;
+        Ok(Box::new(InMemoryTx {
+            data,
+            draft,
+            kept_changes,
+            has_new_workspace: false,
+            changed: BTreeSet::new(),
+        }))
+    }
+}
+
+impl ContextSnapshots for InMemoryStore {
+    fn context_snapshot(
+        &self,
+        id: &WorkspaceId,
+        focus: Option<&str>,
+        depth: SnapshotDepth,
+    ) -> Option<ContextSnapshot> {
+        let data = self.data();
+        let WorkspaceData { workspace, nodes, .. } = data.live.get(id)?;
+        let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
+        let node = focus.and_then(|id| nodes.get(&id));
+        let parent = node.filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
+        Some(ContextSnapshot {
+            workspace: workspace.clone(),
+            node: node.cloned(),
+            children: parent
+                .map(|parent| count(nodes.values(), |node| node.parent_id.as_ref() == Some(&parent.id))),
+            progress: (depth == SnapshotDepth::Progress)
+                .then(|| count(nodes.values(), |node| !node.id.is_root()).progress()),
+        })
+    }
+}
+
+impl ChangeFeed for InMemoryStore {
+    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+        Ok(self.data().live.keys().cloned().collect())
+    }
+
+    fn subscribe(&self, id: &WorkspaceId, from: FeedStart) -> Box<dyn Subscription> {
+        let seq = match from {
+            FeedStart::Now => self.data().live.get(id).map_or(0, |workspace_data| workspace_data.seq),
+            FeedStart::After(seq) => seq,
+        };
+        Box::new(InMemorySubscription { data: self.data.clone(), id: id.clone(), seq })
+    }
+}
+
+struct InMemorySubscription {
+    data: Arc<Mutex<StoreData>>,
+    id: WorkspaceId,
+    /// The sequence number of the last reported change.
+    seq: u64,
+}
+
+impl Subscription for InMemorySubscription {
+    fn changes(&mut self) -> Result<Vec<StoreEvent>> {
+        let data = lock(&self.data);
+        let Some(workspace_data) = data.live.get(&self.id) else { return Ok(Vec::new()) };
+        let events = workspace_data.events_after(self.seq);
+        self.seq = workspace_data.seq;
+        Ok(events)
+    }
+
+    fn edits(&mut self) -> Result<Option<StoreEvent>> {
+        Ok(None)
     }
 }
 
 struct InMemoryTx<'a> {
     data: MutexGuard<'a, StoreData>,
     draft: WorkspaceData,
-    changed: bool,
+    kept_changes: usize,
+    has_new_workspace: bool,
+    changed: BTreeSet<NodeId>,
 }
 
 impl InMemoryTx<'_> {
@@ -164,24 +283,32 @@ impl Tx for InMemoryTx<'_> {
     }
 
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {
-        self.changed |= self.draft.workspace != workspace;
+        self.has_new_workspace |= self.draft.workspace != workspace;
         self.draft.workspace = workspace;
         Ok(())
     }
 
     fn put_node(&mut self, node: Node) -> Result<()> {
-        self.changed |= self.draft.nodes.get(&node.id) != Some(&node);
-        self.draft.nodes.insert(node.id.clone(), node);
+        if self.draft.nodes.get(&node.id) != Some(&node) {
+            self.changed.insert(node.id.clone());
+            self.draft.nodes.insert(node.id.clone(), node);
+        }
         Ok(())
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {
-        self.changed |= self.draft.nodes.remove(id).is_some();
+        if self.draft.nodes.remove(id).is_some() {
+            self.changed.insert(id.clone());
+        }
         Ok(())
     }
 
     fn commit(mut self: Box<Self>) -> Result<u64> {
-        self.draft.seq += u64::from(self.changed);
+        let own = self.has_new_workspace.then(|| String::from(WORKSPACE));
+        let nodes: Vec<String> = own.into_iter().chain(self.changed.iter().map(NodeId::to_string)).collect();
+        if !nodes.is_empty() {
+            self.draft.record(nodes, self.kept_changes);
+        }
         let seq = self.draft.seq;
         let id = self.draft.workspace.id.clone();
         self.data.live.insert(id, self.draft);

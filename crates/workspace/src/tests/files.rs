@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::store::{Access, Workspaces};
+use crate::store::{Access, LocalMaintenance, Workspaces};
 
 struct FileFixture {
     dir: tempfile::TempDir,

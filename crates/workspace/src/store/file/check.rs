@@ -125,8 +125,8 @@ impl StoreFlaw {
 }
 
 impl FileStore {
-    /// Checks all files and, with `repair`, repairs what has only one correct value.
-    pub fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
+    /// See [`crate::store::LocalMaintenance::check`].
+    pub(super) fn check_files(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
         let mut report = self.find_flaws(id, now)?;
         self.check_folders(id, &mut report);
         if !repair || !report.findings.iter().any(|finding| finding.fix == Fix::Repairable) {

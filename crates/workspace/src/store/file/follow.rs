@@ -10,48 +10,35 @@ use super::layout::Layout;
 use super::{FileStore, scan};
 use crate::error::{Error, Result};
 use crate::model::{NodeId, WorkspaceId};
-
-/// The name of `Workspace.md` in events.
-const WORKSPACE: &str = "workspace";
-
-/// A change in a workspace. `nodes` contains node ids, or `workspace` for `Workspace.md`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreEvent {
-    Change {
-        seq: u64,
-        nodes: Vec<String>,
-    },
-    /// Files were changed by something other than this program.
-    Edit {
-        nodes: Vec<String>,
-    },
-    /// The changes up to this sequence number are unknown.
-    Gap {
-        seq: u64,
-    },
-}
+use crate::store::feed::WORKSPACE;
+use crate::store::{ChangeFeed, FeedStart, StoreEvent, Subscription};
 
 /// Reports changes of one workspace since the last call.
-pub struct Follower {
+struct Follower {
     layout: Layout,
     tail: JournalTail,
     sigs: HashMap<String, FileSig>,
 }
 
-impl FileStore {
-    /// Follows a workspace from now on, or with `from_start` (for a new workspace) from its first change.
-    pub fn follow(&self, id: &WorkspaceId, from_start: bool) -> Follower {
+impl ChangeFeed for FileStore {
+    fn ids(&self) -> Result<Vec<WorkspaceId>> {
+        self.workspace_ids()
+    }
+
+    fn subscribe(&self, id: &WorkspaceId, from: FeedStart) -> Box<dyn Subscription> {
         let layout = self.layout(id);
-        let tail =
-            if from_start { JournalTail::from_start } else { JournalTail::from_end }(&layout.journal());
+        let tail = match from {
+            FeedStart::Now => JournalTail::from_end(&layout.journal()),
+            FeedStart::After(seq) => JournalTail::after(&layout.journal(), seq),
+        };
         let sigs = signatures(&layout).unwrap_or_default();
-        Follower { layout, tail, sigs }
+        Box::new(Follower { layout, tail, sigs })
     }
 }
 
-impl Follower {
-    /// Returns the changes committed since the last call. Checks only the journal file if there are none.
-    pub fn changes(&mut self) -> Result<Vec<StoreEvent>> {
+impl Subscription for Follower {
+    /// Checks only the journal file if there are no changes.
+    fn changes(&mut self) -> Result<Vec<StoreEvent>> {
         let journal_events = self.tail.poll().map_err(Error::io(self.layout.journal()))?;
         let mut events = Vec::with_capacity(journal_events.len());
         for event in journal_events {
@@ -67,9 +54,8 @@ impl Follower {
         Ok(events)
     }
 
-    /// Returns the manual edits since the last call. Checks every file. A committed change that [`Self::changes`] has
-    /// not returned yet can be reported here too, and again later with its sequence number.
-    pub fn edits(&mut self) -> Result<Option<StoreEvent>> {
+    /// Checks every file.
+    fn edits(&mut self) -> Result<Option<StoreEvent>> {
         let now = signatures(&self.layout)?;
         let changed =
             now.iter().filter(|(name, sig)| self.sigs.get(*name) != Some(sig)).map(|(name, _)| name);
@@ -79,7 +65,9 @@ impl Follower {
         self.sigs = now;
         Ok((!nodes.is_empty()).then_some(StoreEvent::Edit { nodes }))
     }
+}
 
+impl Follower {
     fn update_signature(&mut self, name: &str) {
         let path = match NodeId::parse(name) {
             Ok(id) => self.layout.node_md(&id),

@@ -7,29 +7,10 @@ use tanmi_index::NodeIndex;
 use super::{FileStore, scan};
 use crate::codec::{self, Document};
 use crate::model::*;
-use crate::store::StatusCounts;
+use crate::store::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
 
-#[derive(Debug)]
-pub struct ContextSnapshot {
-    pub workspace: Workspace,
-    /// The focused node, if there is one and its file can be read.
-    pub node: Option<Node>,
-    /// Counts of its children, if the node is planning or monitoring.
-    pub children: Option<StatusCounts>,
-    pub progress: Option<Progress>,
-}
-
-/// Whether to read the progress of the workspace, which requires the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotDepth {
-    Focus,
-    Progress,
-}
-
-impl FileStore {
-    /// Reads a context snapshot. `focus` overrides the focus of the workspace. Returns `None` if the workspace does not
-    /// exist or cannot be read.
-    pub fn context_snapshot(
+impl ContextSnapshots for FileStore {
+    fn context_snapshot(
         &self,
         id: &WorkspaceId,
         focus: Option<&str>,

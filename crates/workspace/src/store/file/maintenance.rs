@@ -1,0 +1,45 @@
+//! Maintenance of the files: scans, the trash and the reports of recovery. [`super::check`] finds damage.
+
+use std::path::Path;
+
+use tanmi_base::journal::Recovery;
+use tanmi_base::{Millis, fs};
+
+use super::check::CheckReport;
+use super::{FileStore, Scan, layout, lock, refuse_link};
+use crate::error::{Error, Result};
+use crate::model::WorkspaceId;
+use crate::store::{Access, LocalMaintenance};
+
+impl LocalMaintenance for FileStore {
+    fn project(&self) -> &Path {
+        &self.project
+    }
+
+    fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
+        self.check_files(id, repair, now)
+    }
+
+    fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        self.open_tx(id, Access::Read, now, Scan::Always).map(|_| ())
+    }
+
+    fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
+        let layout = self.project_layout();
+        refuse_link(layout.find_link())?;
+        let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
+        let oldest = now - i64::from(days) * 86_400_000;
+        let mut removed = 0;
+        for entry in entries.flatten() {
+            if layout::trashed_at(&entry.file_name()).is_some_and(|at| at < oldest) {
+                fs::remove_tree(&entry.path()).map_err(Error::io(entry.path()))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn take_recoveries(&self) -> Vec<(WorkspaceId, Recovery)> {
+        std::mem::take(&mut *lock(&self.recoveries))
+    }
+}

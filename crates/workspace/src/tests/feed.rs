@@ -1,0 +1,94 @@
+//! Tests of the change feed and the context snapshot, on both stores.
+
+use tanmi_base::journal::Journal;
+
+use super::*;
+use crate::store::{ChangeFeed, ContextSnapshots, FeedStart, SnapshotDepth, StoreEvent};
+
+fn poll(store: &dyn ChangeFeed, id: &WorkspaceId, from: FeedStart) -> Vec<StoreEvent> {
+    store.subscribe(id, from).changes().unwrap()
+}
+
+fn change(seq: u64, nodes: &[&NodeId]) -> StoreEvent {
+    StoreEvent::Change { seq, nodes: nodes.iter().map(|id| id.to_string()).collect() }
+}
+
+fn check_subscriptions<S: Store + ChangeFeed>(store: &S) {
+    let b = TestWorkspace::new(store, &[]);
+    let root = NodeId::root();
+    let mut from_now = store.subscribe(&b.id, FeedStart::Now);
+    // The first child also changes the status of the root.
+    let first = b.add_execution(&root, "first");
+    let second = b.add_execution(&root, "second");
+    let third = b.add_execution(&root, "third");
+    let all = [change(1, &[&first, &root]), change(2, &[&second]), change(3, &[&third])];
+    for seq in 0..=3 {
+        assert_eq!(poll(store, &b.id, FeedStart::After(seq)), all[seq as usize..], "after {seq}");
+    }
+    assert_eq!(poll(store, &b.id, FeedStart::Now), []);
+    assert_eq!(poll(store, &b.id, FeedStart::After(9)), [StoreEvent::Gap { seq: 3 }]);
+    assert_eq!(from_now.changes().unwrap(), all);
+    assert_eq!(from_now.changes().unwrap(), []);
+    assert_eq!(from_now.edits().unwrap(), None);
+    let op = b.tick();
+    b.change(|tx| focus(tx, Some(second.clone()), &op)).unwrap();
+    let focused = StoreEvent::Change { seq: 4, nodes: vec![String::from("workspace")] };
+    assert_eq!(from_now.changes().unwrap(), [focused]);
+    assert_eq!(store.ids().unwrap(), [b.id]);
+}
+
+#[test]
+fn subscription_after_position_returns_exactly_later_changes() {
+    check_subscriptions(&InMemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    check_subscriptions(&FileStore::new(dir.path()));
+}
+
+/// Adds four nodes and calls `trim` after the third; then only the fourth change is known.
+fn check_gap<S: Store + ChangeFeed>(store: &S, trim: impl Fn(&WorkspaceId)) {
+    let b = TestWorkspace::new(store, &[]);
+    let root = NodeId::root();
+    for n in 0..3 {
+        b.add_execution(&root, &format!("{n}"));
+    }
+    trim(&b.id);
+    let last = b.add_execution(&root, "last");
+    for seq in 0..3 {
+        let expected = [StoreEvent::Gap { seq: 3 }, change(4, &[&last])];
+        assert_eq!(poll(store, &b.id, FeedStart::After(seq)), expected, "after {seq}");
+    }
+    assert_eq!(poll(store, &b.id, FeedStart::After(3)), [change(4, &[&last])]);
+}
+
+#[test]
+fn subscription_after_forgotten_position_returns_gap() {
+    check_gap(&InMemoryStore::with_kept_changes(1), |_| ());
+    let dir = tempfile::tempdir().unwrap();
+    check_gap(&FileStore::new(dir.path()), |id| {
+        let local = dir.path().join(".tanmi-workspace").join(id.as_str()).join(".local");
+        Journal::create(&local.join("journal"), &local.join("tmp"), 3).unwrap();
+    });
+}
+
+fn check_snapshot<S: Store + ContextSnapshots>(store: &S) {
+    let b = TestWorkspace::new(store, &[]);
+    let root = NodeId::root();
+    let task = b.add_execution(&root, "task");
+    b.apply(&task, Action::Start).unwrap();
+    let snapshot = store.context_snapshot(&b.id, None, SnapshotDepth::Focus).unwrap();
+    assert_eq!(snapshot.node, Some(b.node(&task)));
+    assert_eq!((snapshot.children, snapshot.progress), (None, None));
+    let snapshot = store.context_snapshot(&b.id, Some("root"), SnapshotDepth::Progress).unwrap();
+    assert_eq!(snapshot.node, Some(b.node(&root)));
+    assert_eq!(snapshot.children.unwrap().of_status(NodeStatus::Implementing), 1);
+    assert_eq!(snapshot.progress, Some(Progress { completed: 0, total: 1 }));
+    let unknown = WorkspaceId::parse("ws-unknown").unwrap();
+    assert!(store.context_snapshot(&unknown, None, SnapshotDepth::Focus).is_none());
+}
+
+#[test]
+fn context_snapshot_has_focused_node_and_counts() {
+    check_snapshot(&InMemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    check_snapshot(&FileStore::new(dir.path()));
+}
