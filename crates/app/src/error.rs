@@ -1,10 +1,10 @@
 //! The errors of the use cases: those of workspaces and nodes, and those of lookup, memory and configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
-use tanmi_workspace::error::{create_workspace_hint, list_nodes_hint};
+use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint};
 use tanmi_workspace::model::WorkspaceId;
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ pub enum Error {
 impl Error {
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Domain(tanmi_workspace::Error::Io { path, source })
+        move |source| Error::Domain(tanmi_workspace::Error::io(path)(source))
     }
 
     /// Builds a [`Error::BadValue`] that quotes the value in short form.
@@ -398,12 +398,16 @@ impl Error {
     }
 }
 
+fn busy(path: &Path) -> tanmi_workspace::Error {
+    tanmi_workspace::Error::unavailable(path, UnavailableCause::Busy)
+}
+
 impl From<tanmi_memory::Error> for Error {
     fn from(error: tanmi_memory::Error) -> Error {
         Error::Domain(match error {
-            tanmi_memory::Error::Io { path, source } => tanmi_workspace::Error::Io { path, source },
-            tanmi_memory::Error::Busy { path } => tanmi_workspace::Error::Busy { path },
-            tanmi_memory::Error::Index(error) => tanmi_workspace::Error::Index(error),
+            tanmi_memory::Error::Io { path, source } => tanmi_workspace::Error::io(path)(source),
+            tanmi_memory::Error::Busy { path } => busy(&path),
+            tanmi_memory::Error::Index(error) => error.into(),
             tanmi_memory::Error::Model { dir, reason } => return Error::Model { dir, reason },
         })
     }
@@ -412,8 +416,8 @@ impl From<tanmi_memory::Error> for Error {
 impl From<tanmi_session::Error> for Error {
     fn from(error: tanmi_session::Error) -> Error {
         Error::Domain(match error {
-            tanmi_session::Error::Io { path, source } => tanmi_workspace::Error::Io { path, source },
-            tanmi_session::Error::Busy { path } => tanmi_workspace::Error::Busy { path },
+            tanmi_session::Error::Io { path, source } => tanmi_workspace::Error::io(path)(source),
+            tanmi_session::Error::Busy { path } => busy(&path),
             tanmi_session::Error::BadSession(limit) => tanmi_workspace::Error::invalid(
                 "sessionId",
                 format!("为空或超过 {limit} 字节"),

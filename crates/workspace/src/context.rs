@@ -178,7 +178,7 @@ fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
             Ok(Some(node)) => ChainEntry::Readable(node),
             Ok(None) => continue,
             // A damaged ancestor must not prevent the context of its descendants.
-            Err(Error::Damaged { .. }) => ChainEntry::Damaged(Box::new(ancestor)),
+            Err(Error::Corrupt { .. }) => ChainEntry::Damaged(Box::new(ancestor)),
             Err(error) => return Err(error),
         });
     }
@@ -241,7 +241,7 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
                     block.conclusion =
                         target.conclusion.map(|text| byte_budget.text(id.as_str(), "conclusion", text));
                 }
-                Ok(None) | Err(Error::Damaged { .. }) => block.missing = true,
+                Ok(None) | Err(Error::Corrupt { .. }) => block.missing = true,
                 Err(error) => return Err(error),
             }
         }
@@ -269,7 +269,7 @@ fn read_children(
             Ok(Some(Node { id, title, status, conclusion: Some(conclusion), .. })) => {
                 conclusions.push(ChildConclusion { id, title, status, conclusion });
             }
-            Ok(_) | Err(Error::Damaged { .. }) => {}
+            Ok(_) | Err(Error::Corrupt { .. }) => {}
             Err(error) => return Err(error),
         }
     }

@@ -3,11 +3,13 @@
 //! Every interface (command line, MCP, page) shows these errors. None defines its own for workspaces and nodes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tanmi_base::lock::LockError;
 use tanmi_base::{Bilingual, Lang, Millis};
+use tanmi_index::IndexError;
 
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
@@ -129,27 +131,32 @@ pub enum Error {
         version: String,
         current: Box<Value>,
     },
-    /// A file that cannot be parsed. It is never overwritten.
-    Damaged {
-        path: PathBuf,
+    /// Stored data that cannot be parsed. It is never overwritten. `place` is a file or another name of the data.
+    Corrupt {
+        place: String,
         line: usize,
         reason: Bilingual,
     },
-    /// Another process holds the lock.
-    Busy {
-        path: PathBuf,
+    /// The data changed at every attempt to write it.
+    Conflict {
+        place: String,
     },
-    /// The file changed at every attempt to write it.
-    Contended {
-        path: String,
+    /// The store cannot be used now.
+    Unavailable {
+        place: String,
+        cause: UnavailableCause,
     },
     /// A store returned the outcome of another command.
     UnexpectedOutcome,
-    Index(tanmi_index::IndexError),
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+}
+
+/// Why a store cannot be used.
+#[derive(Debug)]
+pub enum UnavailableCause {
+    /// Another process holds the lock.
+    Busy,
+    Index(IndexError),
+    Io(io::Error),
 }
 
 impl Error {
@@ -171,7 +178,15 @@ impl Error {
 
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |source| Error::Io { path, source }
+        move |error| Error::unavailable(&path, UnavailableCause::Io(error))
+    }
+
+    pub fn unavailable(path: &Path, cause: UnavailableCause) -> Error {
+        Error::Unavailable { place: path.display().to_string(), cause }
+    }
+
+    pub fn corrupt(path: &Path, line: usize, reason: Bilingual) -> Error {
+        Error::Corrupt { place: path.display().to_string(), line, reason }
     }
 
     /// Returns the error code. Codes are stable: scripts and agents match on them.
@@ -199,12 +214,14 @@ impl Error {
             Error::NotInList { .. } => "NOT_IN_LIST",
             Error::ReferenceNotFound { .. } => "REFERENCE_NOT_FOUND",
             Error::Outdated { .. } => "OUTDATED",
-            Error::Damaged { .. } => "FILE_DAMAGED",
-            Error::Busy { .. } => "BUSY",
-            Error::Contended { .. } => "CONTENDED",
+            Error::Corrupt { .. } => "FILE_DAMAGED",
+            Error::Conflict { .. } => "CONTENDED",
             Error::UnexpectedOutcome => "INTERNAL",
-            Error::Index(_) => "INDEX",
-            Error::Io { .. } => "IO",
+            Error::Unavailable { cause, .. } => match cause {
+                UnavailableCause::Busy => "BUSY",
+                UnavailableCause::Index(_) => "INDEX",
+                UnavailableCause::Io(_) => "IO",
+            },
         }
     }
 
@@ -258,23 +275,23 @@ impl Error {
             }
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
             Error::Outdated { version, current } => json!({"version": version, "current": current}),
-            Error::Damaged { path, line, .. } => json!({"path": path, "line": line}),
+            Error::Corrupt { place, line, .. } => json!({"path": place, "line": line}),
             _ => Value::Null,
         }
     }
 }
 
-impl From<tanmi_index::IndexError> for Error {
-    fn from(error: tanmi_index::IndexError) -> Error {
-        Error::Index(error)
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Error {
+        Error::Unavailable { place: String::from("index"), cause: UnavailableCause::Index(error) }
     }
 }
 
-impl From<tanmi_base::lock::LockError> for Error {
-    fn from(error: tanmi_base::lock::LockError) -> Error {
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Error {
         match error {
-            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
-            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
+            LockError::Busy { path, .. } => Error::unavailable(&path, UnavailableCause::Busy),
+            LockError::Io { path, source } => Error::io(path)(source),
         }
     }
 }

@@ -8,7 +8,7 @@ use tanmi_base::Millis;
 
 use crate::codec::ParseError;
 use crate::command::{self, Command, Committed, LiveSessions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnavailableCause};
 use crate::model::*;
 use crate::ops::OpContext;
 
@@ -207,8 +207,8 @@ pub fn view<T>(
 /// the next attempt rebuilds it.
 fn prepare_retry(store: &dyn Store, id: &WorkspaceId, error: &Error) -> bool {
     match error {
-        Error::Contended { .. } => true,
-        Error::Index(index) if index.is_lost() => {
+        Error::Conflict { .. } => true,
+        Error::Unavailable { cause: UnavailableCause::Index(index), .. } if index.is_lost() => {
             store.drop_index_cache(id);
             true
         }

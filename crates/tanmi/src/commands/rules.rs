@@ -38,7 +38,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
     let platform = args.platform.as_deref().map(|word| parse_platform("--platform", word)).transpose()?;
     if let Some(path) = args.rules.as_deref().filter(|path| !path.is_file()) {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(tanmi_workspace::Error::Io { path: path.to_owned(), source }.into());
+        return Err(Error::io(path)(source));
     }
     let event = match &args.payload {
         Some(path) => {

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
-use super::{Error, UnfinishedChild};
+use super::{Error, UnavailableCause, UnfinishedChild};
 use crate::model::NodeType;
 
 /// A text in Chinese and in English.
@@ -128,29 +128,28 @@ impl Error {
                 "你读取之后内容已被修改；没有写入任何更改",
                 "the content changed after you read it; nothing was written",
             ),
-            Error::Damaged { path, line, reason } => (
-                format!("无法解析 {}:{line}：{}", path.display(), reason.zh),
-                format!("cannot parse {}:{line}: {}", path.display(), reason.en),
+            Error::Corrupt { place, line, reason } => (
+                format!("无法解析 {place}:{line}：{}", reason.zh),
+                format!("cannot parse {place}:{line}: {}", reason.en),
             ),
-            Error::Busy { path } => (
-                format!("{} 被另一个进程锁定", path.display()),
-                format!("{} is locked by another process", path.display()),
-            ),
-            Error::Contended { path } => (
-                format!("写入 {path} 时，它不断被修改"),
-                format!("{path} kept changing while it was being written"),
+            Error::Conflict { place } => (
+                format!("写入 {place} 时，它不断被修改"),
+                format!("{place} kept changing while it was being written"),
             ),
             Error::UnexpectedOutcome => (
                 String::from("存储返回了错误的结果类型"),
                 String::from("the store returned an unexpected result"),
             ),
-            Error::Index(error) => {
-                let cause = error.source().map_or_else(String::new, ToString::to_string);
-                (format!("无法使用索引：{cause}"), error.to_string())
-            }
-            Error::Io { path, source } => {
-                (format!("{}：{source}", path.display()), format!("{}: {source}", path.display()))
-            }
+            Error::Unavailable { place, cause } => match cause {
+                UnavailableCause::Busy => {
+                    (format!("{place} 被另一个进程锁定"), format!("{place} is locked by another process"))
+                }
+                UnavailableCause::Index(error) => {
+                    let cause = error.source().map_or_else(String::new, ToString::to_string);
+                    (format!("无法使用索引：{cause}"), error.to_string())
+                }
+                UnavailableCause::Io(error) => (format!("{place}：{error}"), format!("{place}: {error}")),
+            },
         }
     }
 
@@ -288,7 +287,7 @@ impl Error {
                 "对照现在的内容检查你的更改，然后用新的版本再次提交",
                 "compare your change with the current content, then send it again with the new version",
             ),
-            Error::Damaged { .. } => interface.pick(
+            Error::Corrupt { .. } => interface.pick(
                 texts(
                     "请手动修正该文件，Tanmi 不会覆盖它；`tanmi workspace check` 列出所有损坏的文件",
                     "fix the file by hand, Tanmi does not overwrite it; `tanmi workspace check` lists all damaged files",
@@ -299,8 +298,10 @@ impl Error {
                     "fix the file in an editor, Tanmi does not overwrite it",
                 ),
             ),
-            Error::Busy { .. } | Error::Contended { .. } => texts("稍后重试", "retry in a moment"),
-            Error::Index(_) => texts(
+            Error::Conflict { .. } | Error::Unavailable { cause: UnavailableCause::Busy, .. } => {
+                texts("稍后重试", "retry in a moment")
+            }
+            Error::Unavailable { cause: UnavailableCause::Index(_), .. } => texts(
                 "检查磁盘空间；可以删除 .local/index.sqlite，Tanmi 会重建它",
                 "check the free disk space; you can delete .local/index.sqlite, Tanmi rebuilds it",
             ),
@@ -310,7 +311,7 @@ impl Error {
             | Error::RootProtected { .. }
             | Error::NotInList { .. }
             | Error::UnexpectedOutcome
-            | Error::Io { .. } => return None,
+            | Error::Unavailable { cause: UnavailableCause::Io(_), .. } => return None,
         })
     }
 }

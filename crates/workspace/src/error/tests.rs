@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang, clock};
 
-use super::{Error, UnfinishedChild};
+use super::{Error, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
@@ -77,12 +77,12 @@ fn samples() -> Vec<Error> {
         },
         Error::ReferenceNotFound { target: String::from("docs/a.md") },
         Error::Outdated { version: String::from("v2"), current: Box::new(json!({})) },
-        Error::Damaged { path: path(), line: 3, reason: Bilingual::new("缺少 title", "title is missing") },
-        Error::Busy { path: path() },
-        Error::Contended { path: String::from("/project/file") },
+        Error::corrupt(&path(), 3, Bilingual::new("缺少 title", "title is missing")),
+        Error::unavailable(&path(), UnavailableCause::Busy),
+        Error::Conflict { place: String::from("/project/file") },
         Error::UnexpectedOutcome,
-        Error::Index(index_error()),
-        Error::Io { path: path(), source: std::io::Error::other("permission denied") },
+        Error::from(index_error()),
+        Error::io(path())(std::io::Error::other("permission denied")),
     ]
 }
 

@@ -17,7 +17,7 @@ use tanmi_index::{NodeIndex, OpenOutcome};
 
 use super::{Access, Store, Tx, WorkspaceEntry};
 use crate::codec;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UnavailableCause};
 use crate::model::*;
 
 mod check;
@@ -111,14 +111,16 @@ impl FileStore {
         refuse_link(layout.find_link())?;
         let guard = match self.lock_workspace(id, &layout) {
             // A read-only folder can be read without a lock, because other processes cannot write there either.
-            Err(Error::Io { .. }) if access == Access::Read => Lock::none(),
+            Err(Error::Unavailable { cause: UnavailableCause::Io(_), .. }) if access == Access::Read => {
+                Lock::none()
+            }
             other => other?,
         };
         if !guard.is_held() {
             return self.open_with_temporary_index(id, layout, guard, now);
         }
         let opened = match self.open_up_to_date(id, &layout, access, now, scan) {
-            Err(Error::Index(error)) if error.is_lost() => {
+            Err(Error::Unavailable { cause: UnavailableCause::Index(error), .. }) if error.is_lost() => {
                 NodeIndex::discard(&layout.index());
                 self.open_up_to_date(id, &layout, access, now, Scan::Always)
             }
@@ -126,7 +128,9 @@ impl FileStore {
         };
         let (journal, index) = match opened {
             // The files are readable even if a full disk prevents a new index.
-            Err(Error::Io { .. } | Error::Index(_)) if access == Access::Read => {
+            Err(Error::Unavailable {
+                cause: UnavailableCause::Io(_) | UnavailableCause::Index(_), ..
+            }) if access == Access::Read => {
                 return self.open_with_temporary_index(id, layout, guard, now);
             }
             other => other?,
@@ -220,7 +224,7 @@ fn refuse_link(link: Option<PathBuf>) -> Result<()> {
         "存储的文件夹是一个符号链接；请删除该链接",
         "a folder of the store is a symbolic link; remove the link",
     );
-    link.map_or(Ok(()), |path| Err(Error::Damaged { path, line: 1, reason }))
+    link.map_or(Ok(()), |path| Err(Error::corrupt(&path, 1, reason)))
 }
 
 /// Empties the temporary folder. The caller holds the lock, so no other process uses these files.

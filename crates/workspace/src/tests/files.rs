@@ -114,7 +114,9 @@ fn damaged_file_is_kept_and_other_nodes_work() {
     for store in [&f.store, &FileStore::new(f.dir.path())] {
         let b = TestWorkspace { store, id: b.id.clone(), now: std::cell::Cell::new(b.now.get()) };
         match b.apply(&bad, Action::Start) {
-            Err(Error::Damaged { path, line, .. }) => assert_eq!((path, line), (f.node_file(&b, &bad), 3)),
+            Err(Error::Corrupt { place, line, .. }) => {
+                assert_eq!((PathBuf::from(place), line), (f.node_file(&b, &bad), 3));
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(error_code(b.change(|tx| delete_unclaimed(tx, &bad, &op(NOW)))), "FILE_DAMAGED");

@@ -174,8 +174,8 @@ impl FileStore {
             report.push(layout.node_md(&node), None, StoreFlaw::WrongStatus { is, should }, Fix::Repairable);
         }
         match tx.workspace() {
-            Err(Error::Damaged { path, line, reason }) => {
-                report.push(path, Some(line), StoreFlaw::Unreadable { reason }, Fix::ByHand);
+            Err(Error::Corrupt { line, reason, .. }) => {
+                report.push(layout.workspace_md(), Some(line), StoreFlaw::Unreadable { reason }, Fix::ByHand);
             }
             Err(error) => return Err(error),
             Ok(workspace) => {
@@ -257,7 +257,7 @@ impl FileStore {
         let succeeded = |outcome: Result<((), u64)>| match outcome {
             Ok(_) => Ok(true),
             // Already reported; a damaged file is never overwritten.
-            Err(Error::Damaged { .. }) => Ok(false),
+            Err(Error::Corrupt { .. }) => Ok(false),
             Err(error) => Err(error),
         };
         Ok(RepairOutcome { statuses: succeeded(statuses)?, workspace: succeeded(workspace)? })

@@ -255,7 +255,7 @@ pub fn folder_fingerprint(layout: &Layout) -> Result<String> {
     match std::fs::metadata(&dir) {
         Ok(meta) => Ok(format!("{} {}", FileSig::from_metadata(&meta).mtime_ns, fs::link_count(&meta))),
         Err(error) if fs::is_absent(&error) => Ok(String::from("none")),
-        Err(error) => Err(Error::Io { path: dir, source: error }),
+        Err(error) => Err(Error::io(dir)(error)),
     }
 }
 

@@ -72,7 +72,7 @@ impl<'a> FileTx<'a> {
 
     pub(super) fn index(&self) -> Result<&NodeIndex> {
         // Only `commit` takes the index, and it consumes the transaction.
-        self.index.as_ref().map(|open| &open.index).ok_or(Error::Contended { path: self.id.to_string() })
+        self.index.as_ref().map(|open| &open.index).ok_or(Error::Conflict { place: self.id.to_string() })
     }
 
     /// Returns when the workspace or one of its nodes last changed.
@@ -87,7 +87,7 @@ impl<'a> FileTx<'a> {
         let path = self.layout.workspace_md();
         let Some((bytes, sig)) = scan::read_with_sig(&path)? else {
             let reason = Bilingual::new("文件不存在", "the file is missing");
-            return Err(Error::Damaged { path, line: 1, reason });
+            return Err(Error::corrupt(&path, 1, reason));
         };
         let parsed =
             Document::parse(&bytes).and_then(|doc| Ok((codec::read_workspace(&doc, &self.id)?, doc)));
@@ -97,7 +97,7 @@ impl<'a> FileTx<'a> {
                 workspace,
                 before: ExpectedFile::of(sig, &bytes),
             })),
-            Err(error) => Err(Error::Damaged { path, line: error.line, reason: error.reason }),
+            Err(error) => Err(Error::corrupt(&path, error.line, error.reason)),
         }
     }
 
@@ -113,9 +113,7 @@ impl<'a> FileTx<'a> {
         }
         match scan::load(&self.layout, id)? {
             None => Ok(None),
-            Some(Err((error, _))) => {
-                Err(Error::Damaged { path: self.layout.node_md(id), line: error.line, reason: error.reason })
-            }
+            Some(Err((error, _))) => Err(Error::corrupt(&self.layout.node_md(id), error.line, error.reason)),
             Some(Ok(mut loaded)) => {
                 let row = self.index()?.get(id.as_str())?;
                 let row = match row {
@@ -343,17 +341,15 @@ impl Tx for FileTx<'_> {
         let (changes, owners) = self.changes()?;
         let added_folders = changes.iter().map(folders_added).sum();
         let Some(journal) = &mut self.journal else {
-            return Err(Error::Io {
-                path: self.layout.dir().to_owned(),
-                source: std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem),
-            });
+            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+            return Err(Error::io(self.layout.dir())(error));
         };
         if changes.is_empty() {
             return Ok(journal.seq());
         }
         let applied = journal.commit(changes, self.now).map_err(|error| match error {
-            CommitError::Conflict { path } => Error::Contended { path },
-            CommitError::Io { path, source } => Error::Io { path, source },
+            CommitError::Conflict { path } => Error::Conflict { place: path },
+            CommitError::Io { path, source } => Error::io(path)(source),
         })?;
         let seq = journal.seq();
         // The change is durable even if the index could not be updated. The next transaction scans then.
