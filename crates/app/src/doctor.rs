@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, Millis, fs};
+use tanmi_memory::{Folder, MemoryStore};
 use tanmi_session::{Bindings, States, pause};
 use tanmi_workspace::store::{Fix, LocalMaintenance, Workspaces};
 
@@ -335,13 +336,13 @@ impl Doctor<'_> {
                 "run tanmi memory model add DIR to set the model again, or tanmi memory model remove",
             );
         }
-        let folder = self.app.memory_folder();
-        if !folder.exists() {
+        let store = self.app.memory_store();
+        if !store.exists() {
             self.report_fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
         }
-        let index = folder.index();
-        if index.exists() && !tanmi_index::is_sound(&index) {
+        let index = store.local_folder().map(Folder::index);
+        if let Some(index) = index.filter(|index| index.exists() && !tanmi_index::is_sound(index)) {
             let (zh, en) = ("记忆：索引已损坏", "memory: the index is damaged");
             self.repair("memory", zh.into(), en.into(), || {
                 tanmi_index::discard(&index);
@@ -354,7 +355,7 @@ impl Doctor<'_> {
         let stats = self.app.memory_stats()?;
         if stats.bad_lines > 0 {
             let count = stats.bad_lines;
-            let shown = folder.dir().display();
+            let shown = &stats.folder;
             self.report(
                 "memory",
                 Health::ByHand,
@@ -378,10 +379,11 @@ impl Doctor<'_> {
 
     fn rules(&mut self) {
         let (project, trust) = (self.app.project(), Trust::new(self.app.home()));
-        let memory = self.app.memory_folder();
+        let memory = self.app.memory_store();
         let has_declarations =
             [declared::FILE, "subagents"].iter().any(|name| project.join(CONFIG_DIR).join(name).exists());
-        let has_untrusted_memory = memory.exists() && !trust.has_project(memory.dir());
+        let is_trusted_folder = |folder: &Folder| trust.has_project(folder.dir());
+        let has_untrusted_memory = memory.exists() && !memory.local_folder().is_some_and(is_trusted_folder);
         if !trust.has_project(project) && (has_declarations || has_untrusted_memory) {
             let (zh, en) = (
                 "信任：此项目未被信任，随项目而来的记忆和声明的上下文不会注入",

@@ -404,12 +404,22 @@ fn busy(path: &Path) -> tanmi_workspace::Error {
 
 impl From<tanmi_memory::Error> for Error {
     fn from(error: tanmi_memory::Error) -> Error {
-        Error::Domain(match error {
-            tanmi_memory::Error::Io { path, source } => tanmi_workspace::Error::io(path)(source),
-            tanmi_memory::Error::Busy { path } => busy(&path),
-            tanmi_memory::Error::Index(error) => error.into(),
-            tanmi_memory::Error::Model { dir, reason } => return Error::Model { dir, reason },
-        })
+        use tanmi_memory::UnavailableCause as MemoryCause;
+        match error {
+            tanmi_memory::Error::NotFound { id } => {
+                Error::MemoryNotFound { id: tanmi_base::text::fit(&id, 80) }
+            }
+            tanmi_memory::Error::NotCurrent { id, by } => Error::NotCurrent { id, by },
+            tanmi_memory::Error::Model { dir, reason } => Error::Model { dir, reason },
+            tanmi_memory::Error::Unavailable { place, cause } => {
+                let cause = match cause {
+                    MemoryCause::Busy => UnavailableCause::Busy,
+                    MemoryCause::Index(error) => UnavailableCause::Index(error),
+                    MemoryCause::Io(source) => UnavailableCause::Io(source),
+                };
+                Error::Domain(tanmi_workspace::Error::Unavailable { place, cause })
+            }
+        }
     }
 }
 

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{fs, hash, id, secrets, text};
-use tanmi_memory::dates;
+use tanmi_memory::{MemoryStore, dates, transcripts};
 
 use crate::App;
 use crate::error::{Error, Result};
-use crate::memory::project_key;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,21 +25,6 @@ pub struct IngestResult {
 /// Longer turns are cut. They usually contain pasted files, whose beginning is enough for a search.
 const TURN_BYTES: usize = 4000;
 
-fn folder(home: &Path, project: &Path) -> PathBuf {
-    home.join("transcripts").join(project_key(project))
-}
-
-/// Returns the names and paths of the ingested files, for the index.
-pub fn files(home: &Path, project: &Path) -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir(folder(home, project)).into_iter().flatten().flatten();
-    let mut files: Vec<(String, PathBuf)> = entries
-        .filter_map(|entry| Some((format!("transcripts/{}", entry.file_name().to_str()?), entry.path())))
-        .filter(|(name, _)| name.ends_with(".jsonl"))
-        .collect();
-    files.sort();
-    files
-}
-
 impl App {
     /// Ingests new turns from these files and folders. Without any, uses the transcripts of Claude Code for this
     /// project.
@@ -53,7 +37,7 @@ impl App {
         for path in paths.iter().filter(|path| is_named || belongs_to(path, self.project())) {
             ingest(self.home(), self.project(), path, &mut ingested)?;
         }
-        if ingested.turns > 0 && self.memory_folder().exists() {
+        if ingested.turns > 0 && self.memory_store().exists() {
             self.memory_sync(|_, _| {})?;
         }
         Ok(ingested)
@@ -128,7 +112,7 @@ fn head(bytes: &[u8]) -> String {
 /// Ingests the new turns of one transcript. The read position is stored in a file next to the ingested turns. Turns
 /// that were ingested before stay, even if the transcript was replaced.
 pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestResult) -> Result<()> {
-    let dir = folder(home, project);
+    let dir = transcripts::folder(home, project);
     let full = path.canonicalize().map_err(Error::io(path))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let key = &hash::md5_hex(full.as_os_str().as_encoded_bytes())[..8];

@@ -1,49 +1,96 @@
-//! Memory: facts, summaries and past conversations, stored in append-only files and found by search.
+//! Memory: facts, summaries and past conversations, found by search. [`MemoryStore`] is the interface;
+//! [`FileMemory`] keeps them in append-only files.
 //!
 //! What is injected into a session, and when, is decided elsewhere.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub mod dates;
+mod file;
 pub mod folder;
+mod import;
 pub mod rank;
 pub mod recent;
 pub mod record;
 pub mod search;
 pub mod segment;
+pub mod store;
 pub mod sync;
+pub mod transcripts;
 pub mod vectors;
 
+pub use file::FileMemory;
 pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
+pub use store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
+pub use tanmi_index::{MemoryFilter, MemoryRow};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{path} is locked by another process", path = path.display())]
-    Busy { path: PathBuf },
+    #[error("memory {id:?} not found")]
+    NotFound { id: String },
+    /// The memory is forgotten, or superseded by the memory `by`.
+    #[error("memory {id} is not current")]
+    NotCurrent { id: String, by: String },
     #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display(), reason = reason.en)]
     Model { dir: PathBuf, reason: tanmi_base::Bilingual },
-    #[error(transparent)]
-    Index(#[from] tanmi_index::IndexError),
+    /// The memory cannot be read or written now. `place` names the file, folder or server.
+    #[error("{}", cause.describe(place))]
+    Unavailable { place: String, cause: UnavailableCause },
+}
+
+/// Why a memory cannot be read or written.
+#[derive(Debug)]
+pub enum UnavailableCause {
+    /// Another process holds the lock.
+    Busy,
+    Index(tanmi_index::IndexError),
+    Io(io::Error),
+}
+
+impl UnavailableCause {
+    fn describe(&self, place: &str) -> String {
+        match self {
+            UnavailableCause::Busy => format!("{place} is locked by another process"),
+            UnavailableCause::Index(error) => error.to_string(),
+            UnavailableCause::Io(error) => format!("{place}: {error}"),
+        }
+    }
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        let path = path.into();
-        move |source| Error::Io { path, source }
+    pub fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Unavailable {
+            place: path.as_ref().display().to_string(),
+            cause: UnavailableCause::Io(source),
+        }
+    }
+
+    pub(crate) fn not_found(id: &str) -> Error {
+        Error::NotFound { id: id.to_owned() }
+    }
+
+    /// Returns whether an index is damaged; it can be deleted and built again.
+    pub(crate) fn is_lost_index(&self) -> bool {
+        matches!(self, Error::Unavailable { cause: UnavailableCause::Index(error), .. } if error.is_lost())
+    }
+}
+
+impl From<tanmi_index::IndexError> for Error {
+    fn from(error: tanmi_index::IndexError) -> Error {
+        Error::Unavailable { place: String::from("memory index"), cause: UnavailableCause::Index(error) }
     }
 }
 
 impl From<tanmi_base::lock::LockError> for Error {
     fn from(error: tanmi_base::lock::LockError) -> Error {
-        match error {
-            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
-            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
-        }
+        let (path, cause) = match error {
+            tanmi_base::lock::LockError::Busy { path, .. } => (path, UnavailableCause::Busy),
+            tanmi_base::lock::LockError::Io { path, source } => (path, UnavailableCause::Io(source)),
+        };
+        Error::Unavailable { place: path.display().to_string(), cause }
     }
 }

@@ -21,6 +21,20 @@ pub struct StartQuery<'a> {
     pub topic: &'a str,
 }
 
+impl StartQuery<'_> {
+    /// Returns from when on facts are recent, and from when on facts with high confidence are.
+    fn recent_from(&self) -> (Millis, Millis) {
+        (self.now - i64::from(self.days) * DAY, self.now - HIGH_CONFIDENCE_DAYS * DAY)
+    }
+
+    /// Returns whether a fact is recent.
+    pub(crate) fn is_recent(&self, row: &MemoryRow) -> bool {
+        let (from, confident_from) = self.recent_from();
+        let is_confident = row.confidence.is_some_and(|value| value >= HIGH_CONFIDENCE);
+        row.at.is_some_and(|at| at >= from || (is_confident && at >= confident_from))
+    }
+}
+
 /// The memory for one session start.
 #[derive(Clone, Debug, Default)]
 pub struct StartMemory {
@@ -36,20 +50,20 @@ pub struct StartMemory {
 /// Facts with at least this confidence count as recent for longer.
 const HIGH_CONFIDENCE: f64 = 0.9;
 const HIGH_CONFIDENCE_DAYS: i64 = 30;
-const MAX_FOUND: usize = 5;
+pub(crate) const MAX_FOUND: usize = 5;
 /// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
 const DAY: Millis = 86_400_000;
 /// Maximum number of bytes read of core memory; a longer text is cut anyway.
 const MAX_CORE: u64 = 64 << 10;
 
+/// Returns the memory for a session start from the files and the index of a folder.
 pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
     let index = folder.index().is_file().then(|| MemoryIndex::open_existing(&folder.index())).flatten();
     let core = read_core(&folder.memory_md());
     let mut recent =
         StartMemory { core: String::from_utf8_lossy(&core).trim().to_owned(), ..StartMemory::default() };
-    let (from, confident_from) =
-        (query.now - i64::from(query.days) * DAY, query.now - HIGH_CONFIDENCE_DAYS * DAY);
+    let (from, confident_from) = query.recent_from();
     let unindexed = UnindexedLines::read(folder, index.as_ref(), query);
     if let Some(index) = &index {
         recent.facts = index
@@ -75,16 +89,10 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
             recent.found = close.map(|hit| hit.row).collect();
         }
     }
-    let is_recent = |row: &MemoryRow| {
-        row.at.is_some_and(|at| {
-            at >= from
-                || (at >= confident_from && row.confidence.is_some_and(|value| value >= HIGH_CONFIDENCE))
-        })
-    };
     for row in unindexed.rows {
         match row.kind.as_str() {
             "summary" => recent.summary = Some(row),
-            "fact" if is_recent(&row) => recent.facts.push(row),
+            "fact" if query.is_recent(&row) => recent.facts.push(row),
             _ => {}
         }
     }

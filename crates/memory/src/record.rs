@@ -241,6 +241,11 @@ fn id_of(fields: &Map<String, Value>, line: &[u8]) -> String {
     }
 }
 
+/// Returns the entities of a memory.
+pub fn entities(row: &MemoryRow) -> Vec<String> {
+    row.entities.split('\n').filter(|one| !one.is_empty()).map(String::from).collect()
+}
+
 /// Returns a hash that is equal for texts that say the same. Case, spaces next to Chinese characters and the
 /// final punctuation mark are ignored.
 pub fn content_hash(content: &str) -> i64 {

@@ -18,6 +18,10 @@ pub struct Hit {
     pub row: MemoryRow,
     /// From 0 to 1.
     pub score: f32,
+    /// The content of the turn before a turn of a conversation; empty if there is none, or if it is hidden.
+    pub before: String,
+    /// The content of the turn after it.
+    pub after: String,
 }
 
 /// Number of candidates that are ranked without their neighbours.
@@ -114,9 +118,29 @@ fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> R
     let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     let hit = |(n, score): (i64, f32)| {
         let row = rows.iter().find(|row| row.n == n)?.clone();
-        Some(Hit { row, score })
+        Some(Hit { row, score, before: String::new(), after: String::new() })
     };
     Ok(order.into_iter().filter_map(hit).collect())
+}
+
+/// Adds to each turn the turns before and after it.
+pub fn add_neighbours(index: &MemoryIndex, hits: &mut [Hit]) -> Result<()> {
+    let turns = hits.iter().filter(|hit| hit.row.kind == "turn" && !hit.row.session.is_empty());
+    let numbers: Vec<i64> = turns.flat_map(|hit| [hit.row.n - 1, hit.row.n + 1]).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let around = index.rows(&numbers)?;
+    for hit in hits.iter_mut().filter(|hit| hit.row.kind == "turn" && !hit.row.session.is_empty()) {
+        let neighbour = |step: i64| {
+            let near = around
+                .iter()
+                .find(|row| row.n == hit.row.n + step && row.session == hit.row.session && !row.hidden);
+            near.map(|row| row.content.clone()).unwrap_or_default()
+        };
+        (hit.before, hit.after) = (neighbour(-1), neighbour(1));
+    }
+    Ok(())
 }
 
 /// Ranks memories by terms. Returns numbers and scores, the best first.

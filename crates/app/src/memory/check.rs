@@ -1,8 +1,7 @@
 //! Validates the arguments of memory calls: types, lengths and dates. Nothing is read or written here.
 
 use tanmi_base::{Millis, secrets};
-use tanmi_index::MemoryFilter;
-use tanmi_memory::{MemoryType, dates};
+use tanmi_memory::{MemoryFilter, MemoryType, dates};
 
 use super::MemoryQuery;
 use crate::error::{Error, Result};

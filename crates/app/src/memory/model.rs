@@ -9,22 +9,25 @@ use tanmi_memory::vectors::Model;
 use crate::App;
 use crate::error::{Error, Result};
 
+fn model_file(home: &Path) -> PathBuf {
+    home.join("model.json")
+}
+
+/// Loads the model of the user. Returns `None` if `model.json` is missing or malformed.
+pub(super) fn load(home: &Path) -> Option<Result<Model>> {
+    let bytes = fs::read_optional(&model_file(home)).ok()??;
+    let value: Value = serde_json::from_slice(&bytes).ok()?;
+    Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
+}
+
 impl App {
     fn model_file(&self) -> PathBuf {
-        self.home().join("model.json")
-    }
-
-    /// Returns the model of the user, if it can be loaded. Otherwise the search uses keywords only, and `doctor`
-    /// reports a model that cannot be loaded.
-    pub(super) fn memory_model(&self) -> Option<Model> {
-        self.memory_model_load()?.ok()
+        model_file(self.home())
     }
 
     /// Loads the model. Returns `None` if `model.json` is missing or malformed.
     pub(crate) fn memory_model_load(&self) -> Option<Result<Model>> {
-        let bytes = fs::read_optional(&self.model_file()).ok()??;
-        let value: Value = serde_json::from_slice(&bytes).ok()?;
-        Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
+        load(self.home())
     }
 
     /// Adds a model for semantic search.

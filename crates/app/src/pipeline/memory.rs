@@ -8,10 +8,9 @@ use serde_json::json;
 use tanmi_base::clock;
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
-use tanmi_index::{MemoryIndex, MemoryRow};
-use tanmi_memory::recent::{self, StartQuery};
+use tanmi_memory::recent::StartQuery;
 use tanmi_memory::record::session_line;
-use tanmi_memory::{AppendSync, Folder, sync};
+use tanmi_memory::{FileMemory, Folder, MemoryRow, MemoryStore};
 use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, log_line};
@@ -21,6 +20,11 @@ use crate::trust::Trust;
 
 /// The time for the work at a session end. The hook has one second in total.
 const END_TIME_LIMIT: Duration = Duration::from_millis(700);
+
+/// Returns the store of a project's memory.
+fn store(caller: &Caller<'_>, config: &Config, project: &Path) -> FileMemory {
+    FileMemory::new(project, caller.home, config.share_memory)
+}
 
 /// Returns the memory for a session start, or why there is none.
 pub fn load(
@@ -37,14 +41,14 @@ pub fn load(
         return Err(("记忆已关闭", "memory is disabled"));
     }
     let project = project.ok_or(("没有项目", "the event has no project"))?;
-    let folder = Folder::of(project);
-    if !folder.exists() {
+    let store: &dyn MemoryStore = &store(caller, config, project);
+    if !store.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
     }
-    if !is_trusted(caller, project, &folder) {
+    if !is_trusted(caller, project, store) {
         return Err(("项目未受信任；运行 tanmi trust", "the project is not trusted; run tanmi trust"));
     }
-    if !folder.has_only_regular_files() {
+    if !has_only_regular_files(store) {
         return Err((
             "记忆文件夹含有符号链接或特殊文件",
             "the memory folder contains a symbolic link or a special file",
@@ -59,7 +63,7 @@ pub fn load(
         facts: config.memory_recent_facts,
         topic: about.as_deref().unwrap_or_default(),
     };
-    let recent = recent::load(&folder, &query);
+    let recent = store.start_memory(&query);
     Ok(MemoryFacts {
         core: recent.core,
         summary: recent.summary.map(|row| summary(&row)),
@@ -68,9 +72,14 @@ pub fn load(
     })
 }
 
-fn is_trusted(caller: &Caller<'_>, project: &Path, folder: &Folder) -> bool {
+fn is_trusted(caller: &Caller<'_>, project: &Path, store: &dyn MemoryStore) -> bool {
     let trust = Trust::new(caller.home);
-    trust.has_project(project) || trust.has_project(folder.dir())
+    trust.has_project(project) || store.local_folder().is_some_and(|folder| trust.has_project(folder.dir()))
+}
+
+/// Returns whether the memory can be read and written without following a link.
+fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
+    store.local_folder().is_none_or(Folder::has_only_regular_files)
 }
 
 fn fact(row: &MemoryRow) -> FactLine {
@@ -103,9 +112,9 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
         _ => return,
     };
     let Some(project) = project.filter(|_| config.memory) else { return };
-    let folder = Folder::of(project);
+    let store: &dyn MemoryStore = &store(caller, config, project);
     // Untrusted memory is not written, and symbolic links are not followed.
-    if !folder.exists() || !folder.has_only_regular_files() || !is_trusted(caller, project, &folder) {
+    if !store.exists() || !has_only_regular_files(store) || !is_trusted(caller, project, store) {
         return;
     }
     let payload = &event.payload;
@@ -118,13 +127,11 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
         }),
     };
     let line = session_line(kind, &event.session, caller.now, more);
-    let written =
-        folder.lock().and_then(|lock| folder.append(&lock, &folder.daily(caller.now), &line, AppendSync::No));
-    if let Err(error) = written {
+    if let Err(error) = store.record_session(&line, caller.now) {
         log_line(caller, &format!("memory: {error}"));
     }
     if event.kind == EventKind::SessionEnd {
-        update_memory_at_session_end(caller, event, config, project, &folder, status == Some("completed"));
+        update_memory_at_session_end(caller, event, config, project, store, status == Some("completed"));
     }
 }
 
@@ -144,7 +151,7 @@ fn update_memory_at_session_end(
     event: &Event,
     config: &Config,
     project: &Path,
-    folder: &Folder,
+    store: &dyn MemoryStore,
     is_completed: bool,
 ) {
     let deadline = Instant::now() + END_TIME_LIMIT;
@@ -154,20 +161,8 @@ fn update_memory_at_session_end(
     {
         log_line(caller, &format!("transcript: {error}"));
     }
-    sync_until(caller, folder, project, deadline);
-    if is_completed && Instant::now() < deadline {
-        let oldest = caller.now - i64::from(config.log_retain_days) * 86_400_000;
-        if let Err(error) = folder.drop_session_lines(oldest) {
-            log_line(caller, &format!("memory: {error}"));
-        }
-    }
-}
-
-/// Indexes new lines until the deadline. The next search indexes the rest.
-fn sync_until(caller: &Caller<'_>, folder: &Folder, project: &Path, deadline: Instant) {
-    let Ok(files) = crate::memory::files(folder, caller.home, project) else { return };
-    if let Ok(index) = MemoryIndex::open(&folder.index()) {
-        let _ = index.set_busy_timeout(Duration::from_millis(200));
-        let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
+    let oldest = caller.now - i64::from(config.log_retain_days) * 86_400_000;
+    if let Err(error) = store.maintain(deadline, is_completed.then_some(oldest)) {
+        log_line(caller, &format!("memory: {error}"));
     }
 }

@@ -1,0 +1,190 @@
+//! Memory in files of this machine: the folder of a project, and its ingested transcripts in the home store.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tanmi_base::{Millis, fs};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
+
+use crate::recent::{self, StartMemory, StartQuery};
+use crate::search::{self, Hit};
+use crate::store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
+use crate::sync::{self, SyncResult};
+use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, record, transcripts};
+
+mod write;
+
+/// The memory of a project in files. Cheap to build. Whether the folder of an older tool is used is decided when it
+/// is built, so a long-running program builds it for each call.
+#[derive(Clone, Debug)]
+pub struct FileMemory {
+    folder: Folder,
+    project: PathBuf,
+    /// The home store, which contains the ingested transcripts.
+    home: PathBuf,
+    is_shared: bool,
+}
+
+impl FileMemory {
+    /// `is_shared` decides whether a new folder can be committed to Git.
+    pub fn new(project: &Path, home: &Path, is_shared: bool) -> FileMemory {
+        FileMemory {
+            folder: Folder::of(project),
+            project: project.to_owned(),
+            home: home.to_owned(),
+            is_shared,
+        }
+    }
+
+    /// Returns the files that are indexed: those of the folder, and the ingested transcripts.
+    fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let mut files = self.folder.files()?;
+        files.extend(transcripts::files(&transcripts::folder(&self.home, &self.project)));
+        Ok(files)
+    }
+
+    /// Returns an up-to-date index. If it cannot be opened or written, builds a temporary one in RAM.
+    fn open_index(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<(MemoryIndex, SyncResult)> {
+        let files = self.files()?;
+        for _ in 0..2 {
+            if !self.folder.has_only_regular_files() {
+                break;
+            }
+            let Ok(index) = MemoryIndex::open(&self.folder.index()) else { break };
+            match sync::sync(&index, &files, None, &mut *progress) {
+                Ok(synced) => return Ok((index, synced)),
+                Err(error) if error.is_lost_index() => MemoryIndex::discard(&self.folder.index()),
+                Err(error) => return Err(error),
+            }
+        }
+        let index = MemoryIndex::in_memory()?;
+        let synced = sync::sync(&index, &files, None, progress)?;
+        Ok((index, synced))
+    }
+
+    fn index(&self) -> Result<MemoryIndex> {
+        Ok(self.open_index(&mut |_, _| {})?.0)
+    }
+}
+
+fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
+    index.find(id)?.ok_or_else(|| Error::not_found(id))
+}
+
+impl MemoryStore for FileMemory {
+    fn place(&self) -> String {
+        self.folder.dir().display().to_string()
+    }
+
+    fn local_folder(&self) -> Option<&Folder> {
+        Some(&self.folder)
+    }
+
+    fn exists(&self) -> bool {
+        self.folder.exists()
+    }
+
+    fn create(&self) -> Result<bool> {
+        let is_new = !self.folder.exists();
+        if is_new {
+            self.folder.create(self.is_shared)?;
+        }
+        Ok(is_new)
+    }
+
+    fn save_fact(&self, fact: &Fact) -> Result<SavedFact> {
+        self.write_fact(fact)
+    }
+
+    fn save_summary(&self, summary: &Summary) -> Result<()> {
+        self.create()?;
+        let lock = self.folder.lock()?;
+        self.folder.append(&lock, &self.folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
+        // Makes the summary searchable at once. Errors are ignored: it is saved, and the next search indexes it.
+        let _ = self.index();
+        Ok(())
+    }
+
+    fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
+        let index = self.index()?;
+        let SearchQuery { text, filter, limit, now, model } = *query;
+        let mut hits = match model {
+            Some(model) => {
+                search::embed_missing(&index, model)?;
+                search::search_with(&index, model, text, filter, limit, now)?
+            }
+            None => search::search(&index, text, filter, limit, now)?,
+        };
+        search::add_neighbours(&index, &mut hits)?;
+        Ok(hits)
+    }
+
+    fn list(&self, filter: &MemoryFilter, limit: usize, skip: usize) -> Result<MemoryPage> {
+        let index = self.index()?;
+        let rows = index.newest(None, filter, limit, skip)?;
+        Ok(MemoryPage { rows, total: index.count(None, filter)? })
+    }
+
+    fn find(&self, id: &str) -> Result<MemoryRow> {
+        find(&self.index()?, id)
+    }
+
+    fn mark(&self, mark: Mark, ids: &[String], at: Millis, by: &str) -> Result<Vec<MemoryRow>> {
+        if !self.exists() {
+            return Err(Error::not_found(ids.first().map_or("", String::as_str)));
+        }
+        self.write_marks(mark, ids, at, by)
+    }
+
+    fn import(&self, lines: &str, now: Millis, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
+        self.write_import(lines, now, progress)
+    }
+
+    fn export(&self, all: bool, now: Millis) -> Result<Vec<String>> {
+        let filter = MemoryFilter { all, ..MemoryFilter::default() };
+        let mut rows = self.index()?.newest(None, &filter, usize::MAX >> 1, 0)?;
+        rows.reverse();
+        Ok(import::export_lines(&rows, now))
+    }
+
+    fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult> {
+        Ok(self.open_index(progress)?.1)
+    }
+
+    fn stats(&self) -> Result<StoreStats> {
+        let (index, synced) = self.open_index(&mut |_, _| {})?;
+        let count = |kind: Option<&str>, all: bool| {
+            index.count(kind, &MemoryFilter { all, ..MemoryFilter::default() })
+        };
+        Ok(StoreStats {
+            facts: count(Some("fact"), false)?,
+            summaries: count(Some("summary"), false)?,
+            turns: count(Some("turn"), false)?,
+            hidden: count(None, true)? - count(None, false)?,
+            files: self.files()?.len(),
+            bad_lines: synced.bad_lines,
+            index_bytes: fs::FileSig::of(&self.folder.index()).ok().flatten().map_or(0, |sig| sig.size),
+        })
+    }
+
+    fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory {
+        recent::load(&self.folder, query)
+    }
+
+    fn record_session(&self, line: &str, at: Millis) -> Result<()> {
+        let lock = self.folder.lock()?;
+        self.folder.append(&lock, &self.folder.daily(at), line, AppendSync::No)
+    }
+
+    fn maintain(&self, deadline: Instant, oldest_session_line: Option<Millis>) -> Result<()> {
+        // Errors are ignored: the next search indexes the rest.
+        if let (Ok(files), Ok(index)) = (self.files(), MemoryIndex::open(&self.folder.index())) {
+            let _ = index.set_busy_timeout(Duration::from_millis(200));
+            let _ = sync::sync(&index, &files, Some(deadline), |_, _| {});
+        }
+        match oldest_session_line {
+            Some(oldest) if Instant::now() < deadline => self.folder.drop_session_lines(oldest),
+            _ => Ok(()),
+        }
+    }
+}

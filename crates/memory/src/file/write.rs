@@ -1,0 +1,142 @@
+//! The writes of [`FileMemory`] that read the index first. Each holds the lock of the folder from the check to the
+//! last line.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tanmi_base::fs;
+use tanmi_base::lock::Lock;
+
+use super::*;
+
+/// A search hit with a higher score is a similar fact.
+const SIMILAR_SCORE: f32 = 0.4;
+const MAX_SIMILAR: usize = 3;
+
+impl FileMemory {
+    pub(super) fn write_fact(&self, fact: &Fact) -> Result<SavedFact> {
+        self.create()?;
+        let lock = self.folder.lock()?;
+        let index = self.index()?;
+        for target in &fact.supersedes {
+            let old = find(&index, target)?;
+            if old.hidden {
+                return Err(Error::NotCurrent { id: old.id, by: old.replaced_by });
+            }
+        }
+        let duplicates = index.find_same_content(record::content_hash(&fact.content))?;
+        if let Some(known) = duplicates.into_iter().find(|known| !fact.supersedes.contains(&known.id)) {
+            self.replace_with(&lock, &index, fact, &known.id)?;
+            return Ok(SavedFact { id: known.id, is_duplicate: true, similar: Vec::new() });
+        }
+        let path = if fact.supersedes.is_empty() {
+            self.folder.daily(fact.at)
+        } else {
+            self.folder.latest_daily(fact.at)
+        };
+        self.folder.append(&lock, &path, &fact.to_line(), AppendSync::Yes)?;
+        let similar = find_similar(&index, fact);
+        self.index_new_lines(&index);
+        Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
+    }
+
+    /// Lets an existing fact supersede the facts that its duplicate would supersede.
+    fn replace_with(&self, lock: &Lock, index: &MemoryIndex, duplicate: &Fact, known: &str) -> Result<()> {
+        if duplicate.supersedes.is_empty() {
+            return Ok(());
+        }
+        let (at, by) = (duplicate.at, &duplicate.by);
+        let lines: Vec<String> =
+            duplicate.supersedes.iter().map(|old| record::mark_line("replace", old, known, at, by)).collect();
+        self.folder.append(lock, &self.folder.latest_daily(at), &lines.join("\n"), AppendSync::Yes)?;
+        self.index_new_lines(index);
+        Ok(())
+    }
+
+    /// Makes new lines searchable at once. Errors are ignored: the lines are saved, and the next search indexes them.
+    fn index_new_lines(&self, index: &MemoryIndex) {
+        let _ = self.files().and_then(|files| sync::sync(index, &files, None, |_, _| {}));
+    }
+
+    pub(super) fn write_marks(
+        &self,
+        mark: Mark,
+        ids: &[String],
+        at: Millis,
+        by: &str,
+    ) -> Result<Vec<MemoryRow>> {
+        let lock = self.folder.lock()?;
+        let index = self.index()?;
+        let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
+        let lines: Vec<String> =
+            rows.iter().map(|row| record::mark_line(mark.as_str(), &row.id, "", at, by)).collect();
+        self.folder.append(&lock, &self.folder.latest_daily(at), &lines.join("\n"), AppendSync::Yes)?;
+        drop(index);
+        let index = self.index()?;
+        rows.iter().map(|row| find(&index, &row.id)).collect()
+    }
+
+    pub(super) fn write_import(
+        &self,
+        lines: &str,
+        now: Millis,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ImportResult> {
+        self.create()?;
+        let folder = &self.folder;
+        let lock = folder.lock()?;
+        let index = self.index()?;
+        let batch = import::read(lines, |id| Ok(index.find(id)?.is_some()))?;
+        // On Linux one sync of the file system replaces the sync of every file: an import can write thousands of
+        // days.
+        let append_sync = if cfg!(target_os = "linux") { AppendSync::No } else { AppendSync::Yes };
+        for (path, text) in &self.import_texts(&batch, now) {
+            folder.append(&lock, path, text, append_sync)?;
+        }
+        let dir = std::fs::File::open(folder.dir()).map_err(Error::io(folder.dir()))?;
+        fs::sync_file_system(&dir).map_err(Error::io(folder.dir()))?;
+        drop(index);
+        self.open_index(progress)?;
+        Ok(batch.result)
+    }
+
+    /// Returns what an import appends to each file.
+    fn import_texts(&self, batch: &import::ImportBatch, now: Millis) -> BTreeMap<PathBuf, String> {
+        let folder = &self.folder;
+        let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
+        let mut add = |path: PathBuf, line: &str| {
+            let text = texts.entry(path).or_default();
+            text.push_str(line);
+            text.push('\n');
+        };
+        let mut paths: BTreeMap<&str, PathBuf> = BTreeMap::new();
+        for row in &batch.records {
+            let is_summary = row.kind == "summary";
+            let path = if is_summary { folder.sessions() } else { folder.daily(row.at.unwrap_or(now)) };
+            add(path.clone(), &import::record_line(row, now));
+            paths.insert(&row.id, path);
+        }
+        for mark in &batch.marks {
+            // A mark goes into the same file as its record, so that a forgotten record is never read without the
+            // mark that hides it. Marks of summaries go into daily files, so that a later mark can revoke them.
+            let path = match paths.get(mark.target.as_str()) {
+                Some(path) if *path != folder.sessions() => path.clone(),
+                Some(_) => folder.daily(now),
+                None => folder.latest_daily(now),
+            };
+            add(path, &record::mark_line(mark.kind(), &mark.target, &mark.by, now, "import"));
+        }
+        texts
+    }
+}
+
+fn find_similar(index: &MemoryIndex, fact: &Fact) -> Vec<Hit> {
+    let hits = search::search(index, &fact.content, &MemoryFilter::default(), 5, fact.at).unwrap_or_default();
+    let is_similar = |hit: &Hit| {
+        hit.score > SIMILAR_SCORE
+            && hit.row.kind == "fact"
+            && hit.row.id != fact.id
+            && !fact.supersedes.contains(&hit.row.id)
+    };
+    hits.into_iter().filter(is_similar).take(MAX_SIMILAR).collect()
+}
