@@ -102,7 +102,7 @@ fn facts() -> Facts {
         memory: Ok(MemoryFacts::default()),
         declared: Ok(DeclaredFacts::default()),
         memory_enabled: true,
-        has_commands: false,
+        suggests_commands: false,
         has_workspaces: true,
         refresh_every: 10,
         disabled_rules: Vec::new(),

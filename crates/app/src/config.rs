@@ -271,11 +271,11 @@ impl Config {
     }
 }
 
-fn home_file(home: &Path) -> PathBuf {
+pub(crate) fn home_file(home: &Path) -> PathBuf {
     home.join("config.json")
 }
 
-fn project_file(project: &Path) -> PathBuf {
+pub(crate) fn project_file(project: &Path) -> PathBuf {
     project.join(CONFIG_DIR).join("config.json")
 }
 

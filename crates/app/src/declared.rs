@@ -330,16 +330,21 @@ pub fn for_prompt(
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-impl crate::App {
+/// Returns whether a project declares context.
+pub(crate) fn has_declarations(project: &Path) -> bool {
+    [FILE, "subagents"].iter().any(|name| project.join(CONFIG_DIR).join(name).exists())
+}
+
+impl crate::rules::RuleService {
     /// Returns manifests with problems, and the reasons.
     pub(crate) fn declared_flaws(&self) -> Vec<(PathBuf, String)> {
-        let (declaration, _) = self.context_show(&tanmi_event::CLAUDE_CODE, None, None, None);
+        let (declaration, _) = self.declared_context(&tanmi_event::CLAUDE_CODE, None, None, None);
         declaration.flaws
     }
 
     /// Returns what would be injected when a session of this platform or a subagent of this type starts, here or in
     /// the folder of a user (`mount`). Writes nothing.
-    pub fn context_show(
+    pub fn declared_context(
         &self,
         platform: &'static Platform,
         agent: Option<&str>,
@@ -347,7 +352,7 @@ impl crate::App {
         mount: Option<(&Path, &str)>,
     ) -> (Declaration, PipelineTrace) {
         let folder = mount.map(|(folder, _)| folder);
-        let project = folder.unwrap_or(self.project());
+        let project = folder.unwrap_or(self.core.folder());
         let payload = Payload {
             cwd: Some(project.display().to_string()),
             start: agent.is_none().then_some(StartSource::Startup),
@@ -359,7 +364,7 @@ impl crate::App {
         let kind = if agent.is_some() { EventKind::SubagentStart } else { EventKind::SessionStart };
         let session = session.unwrap_or("context-show").to_owned();
         let event = Event { source: Source::Hook, platform, kind, session, payload };
-        let mut caller = self.caller();
+        let mut caller = self.core.caller();
         // Inside its container, the environment names the manifest in this folder.
         let mounted = folder.map(|folder| folder.join(CONFIG_DIR).join(FILE));
         caller.context = mounted.as_deref().or(caller.context);

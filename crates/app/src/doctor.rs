@@ -5,14 +5,16 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
-use tanmi_base::{Lang, Millis, fs};
-use tanmi_memory::{Folder, MemoryStore};
-use tanmi_session::{Bindings, States, pause};
-use tanmi_workspace::store::{Fix, LocalMaintenance, Workspaces};
+use tanmi_base::{Lang, Millis, fs, paths};
+use tanmi_memory::Folder;
+use tanmi_session::{Binding, pause};
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::Fix;
 
-use crate::trust::Trust;
-use crate::{App, Result, config, declared};
+use crate::core::Core;
+use crate::memory::MemoryService;
+use crate::rules::RuleService;
+use crate::{Result, config, declared};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,31 +58,36 @@ const INACTIVE_AFTER: Millis = 30 * 86_400_000;
 const MIN_AGE: Millis = 60_000;
 
 struct Doctor<'a> {
-    app: &'a App,
+    core: &'a Core,
+    rules: &'a RuleService,
+    memory: &'a MemoryService,
     lang: Lang,
     fix: bool,
     out: Vec<CheckResult>,
 }
 
-impl App {
-    /// Runs all checks. With `fix`, repairs what needs no decision by the user.
-    pub fn run_checks(&self, fix: bool) -> Vec<CheckResult> {
-        let mut doctor = Doctor { app: self, lang: self.lang(None), fix, out: Vec::new() };
-        doctor.injection();
-        doctor.settings();
-        doctor.permissions();
-        doctor.sessions();
-        doctor.leftovers();
-        doctor.rules();
-        // A check that fails is reported as one result, and the other checks still run.
-        let outcome = doctor.bindings();
-        doctor.report_error("bindings", outcome);
-        let outcome = doctor.workspaces();
-        doctor.report_error("workspaces", outcome);
-        let outcome = doctor.memory();
-        doctor.report_error("memory", outcome);
-        doctor.out
-    }
+/// Runs all checks. With `fix`, repairs what needs no decision by the user.
+pub(crate) fn run_checks(
+    core: &Core,
+    rules: &RuleService,
+    memory: &MemoryService,
+    fix: bool,
+) -> Vec<CheckResult> {
+    let mut doctor = Doctor { core, rules, memory, lang: core.lang(None), fix, out: Vec::new() };
+    doctor.injection();
+    doctor.settings();
+    doctor.permissions();
+    doctor.sessions();
+    doctor.leftovers();
+    doctor.rules();
+    // A check that fails is reported as one result, and the other checks still run.
+    let outcome = doctor.bindings();
+    doctor.report_error("bindings", outcome);
+    let outcome = doctor.workspaces();
+    doctor.report_error("workspaces", outcome);
+    let outcome = doctor.memory();
+    doctor.report_error("memory", outcome);
+    doctor.out
 }
 
 impl Doctor<'_> {
@@ -121,19 +128,19 @@ impl Doctor<'_> {
     }
 
     fn injection(&mut self) {
-        if self.app.env.disabled {
+        if self.core.env.disabled {
             let (zh, en) =
                 ("注入已停用：设置了 TANMI_DISABLE", "injection is disabled: TANMI_DISABLE is set");
             self.report("silence", Health::ByHand, zh.into(), en.into());
             self.advise("取消环境变量 TANMI_DISABLE", "unset TANMI_DISABLE");
-        } else if pause::paused_until(self.app.home(), self.app.now()).is_some() {
+        } else if pause::paused_until(self.core.home(), self.core.now()).is_some() {
             self.report("silence", Health::ByHand, "注入已暂停".into(), "injection is paused".into());
             self.advise("tanmi resume", "tanmi resume");
         }
     }
 
     fn settings(&mut self) {
-        let (_, errors) = config::read_all(self.app.home(), Some(self.app.project()));
+        let (_, errors) = config::read_all(self.core.home(), Some(self.core.folder()));
         for error in &errors {
             let message = error.message(self.lang);
             self.report("settings", Health::ByHand, message.clone(), message);
@@ -146,7 +153,7 @@ impl Doctor<'_> {
 
     /// Checks that only the owner can access the home store.
     fn permissions(&mut self) {
-        let home = self.app.home().to_owned();
+        let home = self.core.home().to_owned();
         let open = open_to_others(&home);
         if !home.is_dir() {
             self.report_fine("home", "主目录存储：尚未创建".into(), "home store: not created yet".into());
@@ -174,17 +181,20 @@ impl Doctor<'_> {
     }
 
     fn bindings(&mut self) -> Result<()> {
-        let bindings = Bindings::new(self.app.home());
+        let (bindings, projects) = (&self.core.stores.bindings, &self.core.stores.projects);
         if bindings.is_damaged()? {
             let (zh, en) = (
                 "绑定：session-bindings.json 已损坏；--fix 会将它改名保留",
                 "bindings: session-bindings.json is damaged; --fix renames it and starts a new one",
             );
-            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.replace_damaged()?));
+            self.repair("bindings", zh.into(), en.into(), || Ok(bindings.repair().map(|_| ())?));
         }
         let all = bindings.all()?;
-        let is_stale = |binding: &tanmi_session::Binding| {
-            !binding.project.join(STORE_DIR).join(&binding.workspace_id).is_dir()
+        let is_stale = |binding: &Binding| {
+            let workspaces = projects.in_folder(&binding.project);
+            let exists = WorkspaceId::parse(&binding.workspace_id)
+                .is_ok_and(|id| workspaces.workspaces().exists(&id).unwrap_or(true));
+            !exists
         };
         let stale = all.iter().filter(|(_, binding)| is_stale(binding)).count();
         if stale > 0 {
@@ -193,7 +203,7 @@ impl Doctor<'_> {
                 format!("bindings: {stale} bound to workspaces that no longer exist"),
             );
             self.repair("bindings", zh, en, || {
-                Ok(bindings.prune(|_, binding| is_stale(binding)).map(|_| ())?)
+                Ok(bindings.prune(&|_, binding| is_stale(binding)).map(|_| ())?)
             });
         } else {
             let count = all.len();
@@ -207,8 +217,8 @@ impl Doctor<'_> {
     }
 
     fn sessions(&mut self) {
-        let states = States::new(self.app.home());
-        let now = self.app.now();
+        let states = self.core.states();
+        let now = self.core.now();
         let (latest, broken, old) = states.summarize(now - INACTIVE_AFTER, now - MIN_AGE);
         match latest {
             Some((at, platform)) => {
@@ -255,7 +265,7 @@ impl Doctor<'_> {
     /// Checks for temporary files that interrupted processes left behind.
     fn leftovers(&mut self) {
         let mut found = Vec::new();
-        for root in [self.app.home().to_owned(), self.app.project().join(STORE_DIR)] {
+        for root in [self.core.home().to_owned(), paths::project_store(self.core.folder())] {
             find_leftovers(&root, 6, &mut found);
         }
         if !found.is_empty() {
@@ -269,19 +279,19 @@ impl Doctor<'_> {
     }
 
     fn workspaces(&mut self) -> Result<()> {
-        let store = self.app.store(self.app.project());
-        let headers = store.headers()?;
+        let project = self.core.project.clone();
+        let headers = project.workspaces().headers()?;
         for (id, _) in &headers {
-            let index = self.app.project().join(STORE_DIR).join(id.as_str()).join(".local/index.sqlite");
-            if index.exists() && !tanmi_index::is_sound(&index) {
+            let Some(local) = project.maintenance() else { continue };
+            if !local.is_index_sound(id) {
                 let (zh, en) =
                     (format!("工作区 {id}：索引已损坏"), format!("workspace {id}: the index is damaged"));
                 self.repair("workspaces", zh, en, || {
-                    tanmi_index::discard(&index);
+                    local.discard_index(id);
                     Ok(())
                 });
             }
-            let report = match store.check(id, self.fix, self.app.now()) {
+            let report = match local.check(id, self.fix, self.core.now()) {
                 Ok(report) => report,
                 // A workspace that cannot be checked does not stop the checks of the others.
                 Err(error) => {
@@ -323,7 +333,7 @@ impl Doctor<'_> {
     }
 
     fn memory(&mut self) -> Result<()> {
-        if let Some(Err(error)) = self.app.memory_model_load() {
+        if let Some(Err(error)) = self.memory.load_model() {
             let (zh, en) = (error.message(Lang::Zh), error.message(Lang::En));
             self.report(
                 "memory",
@@ -336,7 +346,7 @@ impl Doctor<'_> {
                 "run tanmi memory model add DIR to set the model again, or tanmi memory model remove",
             );
         }
-        let store = self.app.memory_store();
+        let store = self.core.project.memory(false);
         if !store.exists() {
             self.report_fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
@@ -352,7 +362,7 @@ impl Doctor<'_> {
                 return Ok(());
             }
         }
-        let stats = self.app.memory_stats()?;
+        let stats = self.memory.stats()?;
         if stats.bad_lines > 0 {
             let count = stats.bad_lines;
             let shown = &stats.folder;
@@ -378,13 +388,11 @@ impl Doctor<'_> {
     }
 
     fn rules(&mut self) {
-        let (project, trust) = (self.app.project(), Trust::new(self.app.home()));
-        let memory = self.app.memory_store();
-        let has_declarations =
-            [declared::FILE, "subagents"].iter().any(|name| project.join(CONFIG_DIR).join(name).exists());
+        let (project, trust) = (self.core.folder(), self.core.trust());
+        let memory = self.core.project.memory(false);
         let is_trusted_folder = |folder: &Folder| trust.has_project(folder.dir());
         let has_untrusted_memory = memory.exists() && !memory.local_folder().is_some_and(is_trusted_folder);
-        if !trust.has_project(project) && (has_declarations || has_untrusted_memory) {
+        if !trust.has_project(project) && (declared::has_declarations(project) || has_untrusted_memory) {
             let (zh, en) = (
                 "信任：此项目未被信任，随项目而来的记忆和声明的上下文不会注入",
                 "trust: this project is not trusted; memory and declared context that came with it are not injected",
@@ -392,7 +400,7 @@ impl Doctor<'_> {
             self.report("trust", Health::ByHand, zh.into(), en.into());
             self.advise("查看这些内容，然后运行 tanmi trust", "review this content, then run tanmi trust");
         }
-        for (path, reason) in self.app.declared_flaws() {
+        for (path, reason) in self.rules.declared_flaws() {
             let path = path.display();
             let (zh, en) =
                 (format!("声明的上下文：{path}: {reason}"), format!("declared context: {path}: {reason}"));
@@ -402,7 +410,7 @@ impl Doctor<'_> {
                 "fix the file; run tanmi context show to see the result",
             );
         }
-        for checked in self.app.rules_check(None) {
+        for checked in self.rules.check(None) {
             for flaw in &checked.flaws {
                 let text = format!("{}:{}: {}", checked.path, flaw.line, flaw.message);
                 self.report("rules", Health::ByHand, format!("规则：{text}"), format!("rules: {text}"));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tanmi_base::lock::Lock;
-use tanmi_base::paths::STORE_DIR;
+use tanmi_base::paths::project_store;
 use tanmi_base::{Millis, fs, hash};
 use tanmi_session::{Binding, Bindings, States};
 use tanmi_workspace::model::{NodeId, WorkspaceId};
@@ -26,14 +26,14 @@ struct OldBinding {
 }
 
 /// Imports the bindings of a project and returns their number. A file that cannot be read is ignored.
-pub fn sessions(home: &Path, project: &Path, now: Millis) -> usize {
-    let path = project.join(STORE_DIR).join("sessions.json");
+pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Millis) -> usize {
+    let path = project_store(project).join("sessions.json");
     let Some(bytes) = fs::read_limited(&path, 16 << 20).ok().flatten() else { return 0 };
     let Ok(file) = serde_json::from_slice::<SessionsFile>(&bytes) else { return 0 };
     if !mark_imported(home, &path, &bytes) {
         return 0;
     }
-    let (bindings, states) = (Bindings::new(home), States::new(home));
+    let states = States::new(home);
     let mut imported = 0;
     for (session, old) in file.bindings {
         // A malformed binding does not affect the others.

@@ -1,12 +1,13 @@
-//! Queries of the ledger: filtered entries, totals and injected texts.
+//! Use cases for the ledger: filtered entries, totals, days and injected texts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::{Millis, clock};
-use tanmi_session::{Ledger, LedgerEntry, is_day};
+use tanmi_base::{Millis, clock, text};
+use tanmi_session::{LedgerEntry, is_day};
 
-use crate::App;
+use crate::core::Core;
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug, Default)]
@@ -57,8 +58,34 @@ impl Totals {
     }
 }
 
-impl App {
-    pub fn ledger(&self, filter: &LedgerFilter) -> Result<LedgerView> {
+/// One day of the ledger.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LedgerDay {
+    pub day: String,
+    pub decisions: usize,
+    pub tokens: usize,
+    pub bytes: usize,
+    /// The number of hook runs.
+    pub hooks: usize,
+    /// `median`, `p95` and `slowest`: microseconds from the start of a hook to its decision.
+    pub median: u64,
+    pub p95: u64,
+    pub slowest: u64,
+}
+
+/// The use cases for the ledger.
+#[derive(Clone)]
+pub struct LedgerService {
+    core: Arc<Core>,
+}
+
+impl LedgerService {
+    pub(crate) fn new(core: Arc<Core>) -> LedgerService {
+        LedgerService { core }
+    }
+
+    pub fn list(&self, filter: &LedgerFilter) -> Result<LedgerView> {
         if let Some(event) = &filter.event {
             crate::rules::parse_event_kind(event)?;
         }
@@ -67,8 +94,8 @@ impl App {
                 return Err(Error::bad_value(key, day, String::from("YYYY-MM-DD")));
             }
         }
-        let ledger = Ledger::new(self.home());
-        self.prune_ledger();
+        let ledger = &self.core.stores.ledger;
+        prune(&self.core);
         let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
         let is_wanted =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
@@ -103,15 +130,53 @@ impl App {
     }
 
     /// Returns the injected text of a ledger entry, with secrets masked.
-    pub fn ledger_text(&self, digest: &str) -> Result<String> {
-        let missing =
-            || Error::TextNotFound { digest: tanmi_base::text::fit(&tanmi_base::text::one_line(digest), 60) };
-        Ledger::new(self.home()).text(digest).ok_or_else(missing)
+    pub fn text(&self, digest: &str) -> Result<String> {
+        let missing = || Error::TextNotFound { digest: text::fit(&text::one_line(digest), 60) };
+        self.core.stores.ledger.text(digest).ok_or_else(missing)
     }
 
-    /// Deletes expired days. Errors are ignored: they do not concern the call that triggered it.
-    pub(crate) fn prune_ledger(&self) {
-        let retained = Millis::from(self.config().log_retain_days) * 86_400_000;
-        let _ = Ledger::new(self.home()).prune(&clock::utc_day(self.now() - retained));
+    /// Returns the number and size of injections and the duration of hooks for each of the last days, oldest first.
+    pub fn days(&self, days: usize) -> Result<Vec<LedgerDay>> {
+        let from = clock::utc_day(
+            self.core.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000,
+        );
+        let mut found: BTreeMap<String, (LedgerDay, Vec<u64>)> = BTreeMap::new();
+        let today = clock::utc_day(self.core.now());
+        for entry in self.core.stores.ledger.read(Some(&from), Some(&today))?.entries {
+            let day = clock::utc_day(entry.at);
+            // An entry with a wrong clock must not add a day outside the range.
+            if !(from.as_str()..=today.as_str()).contains(&day.as_str()) {
+                continue;
+            }
+            let (line, micros) = found.entry(day).or_default();
+            line.decisions += 1;
+            line.tokens = line.tokens.saturating_add(entry.tokens);
+            line.bytes = line.bytes.saturating_add(entry.bytes);
+            if entry.source == "hook" {
+                micros.push(entry.micros);
+            }
+        }
+        let day = |(day, (line, mut micros)): (String, (LedgerDay, Vec<u64>))| {
+            micros.sort_unstable();
+            let percentile = |percent: usize| {
+                micros.get((micros.len() * percent / 100).min(micros.len().saturating_sub(1)))
+            };
+            let (median, p95) = (percentile(50).copied().unwrap_or(0), percentile(95).copied().unwrap_or(0));
+            LedgerDay {
+                day,
+                hooks: micros.len(),
+                median,
+                p95,
+                slowest: micros.last().copied().unwrap_or(0),
+                ..line
+            }
+        };
+        Ok(found.into_iter().map(day).collect())
     }
+}
+
+/// Deletes expired days. Errors are ignored: they do not concern the call that triggered it.
+pub(crate) fn prune(core: &Core) {
+    let retained = Millis::from(core.config.log_retain_days) * 86_400_000;
+    let _ = core.stores.ledger.prune(&clock::utc_day(core.now() - retained));
 }

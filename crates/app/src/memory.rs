@@ -1,22 +1,25 @@
 //! Use cases for memory: save, search, list, edit, forget, restore, import and export.
 //!
-//! [`MemoryService`] does the work on a [`MemoryStore`]. The functions of [`App`] select the store and the session.
+//! Arguments are validated and secrets masked here; [`MemoryStore`] keeps the records.
+
+use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::text;
-use tanmi_memory::record;
+use tanmi_base::{id, secrets, text};
+use tanmi_event::Source;
 use tanmi_memory::search::Hit;
 use tanmi_memory::sync::SyncResult;
-use tanmi_memory::{FileMemory, Mark, MemoryRow, MemoryStore, dates};
+use tanmi_memory::{Fact, Mark, MemoryRow, MemoryStore, SearchQuery, Summary, dates, record};
+use tanmi_session::SessionState;
+use tanmi_workspace::model::Operator;
 
-use crate::App;
-use crate::error::Result;
+use crate::core::Core;
+use crate::error::{Error, Result};
 
 mod check;
 mod model;
-mod service;
 
-pub use service::MemoryService;
+use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
 pub use tanmi_memory::ImportResult;
 
 #[derive(Clone, Debug, Default)]
@@ -156,82 +159,203 @@ pub struct MemoryStats {
     pub index_bytes: u64,
 }
 
-impl App {
-    /// Returns the store of the project's memory.
-    pub(crate) fn memory_store(&self) -> FileMemory {
-        FileMemory::new(self.project(), self.home(), self.config().share_memory)
+/// The use cases for memory.
+#[derive(Clone)]
+pub struct MemoryService {
+    pub(crate) core: Arc<Core>,
+}
+
+/// The confidence of an edited opinion that has none.
+const DEFAULT_CONFIDENCE: f64 = 0.8;
+
+impl MemoryService {
+    pub(crate) fn new(core: Arc<Core>) -> MemoryService {
+        MemoryService { core }
     }
 
-    fn memory<'a>(&'a self, store: &'a dyn MemoryStore) -> MemoryService<'a> {
-        let config = self.config();
-        MemoryService {
-            store,
-            home: self.home(),
-            is_enabled: config.memory,
-            max_bytes: config.memory_max_bytes,
-            now: self.now(),
-            writer: self.writer(),
-        }
+    fn store(&self) -> Arc<dyn MemoryStore> {
+        self.core.project.memory(self.core.config.share_memory)
     }
 
     /// Returns the interface of the caller as records name it.
     fn writer(&self) -> &'static str {
-        match (self.env.source, self.env.operator) {
-            (tanmi_event::Source::Mcp, _) => "mcp",
-            _ if self.env.remote => "page",
-            (_, tanmi_workspace::model::Operator::Ai) => "agent",
+        let env = &self.core.env;
+        match (env.source, env.operator) {
+            (Source::Mcp, _) => "mcp",
+            _ if env.remote => "page",
+            (_, Operator::Ai) => "agent",
             _ => "cli",
         }
     }
 
-    pub fn memory_save(&self, mut new: NewFact) -> Result<SaveResult> {
-        new.session = self.explicit_or_env_session(new.session.as_deref());
-        self.memory(&self.memory_store()).save(new)
+    fn check_enabled(&self) -> Result<()> {
+        if self.core.config.memory { Ok(()) } else { Err(Error::MemoryOff) }
     }
 
-    pub fn memory_save_summary(&self, mut new: NewSummary) -> Result<SaveResult> {
-        new.session = self.explicit_or_env_session(new.session.as_deref());
-        self.memory(&self.memory_store()).save_summary(new)
+    /// Creates the memory if it does not exist.
+    fn create(&self) -> Result<()> {
+        self.check_enabled()?;
+        let store = self.store();
+        if store.create()?
+            && let Some(folder) = store.local_folder()
+        {
+            // The folder was created here, so the user need not confirm trust.
+            let _ = self.core.trust().add_project(folder.dir(), "created", self.core.now());
+        }
+        Ok(())
     }
 
-    pub fn memory_search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
-        self.memory(&self.memory_store()).search(query, wanted)
+    /// Updates the session state. The rule `session-save` uses it when the session stops.
+    fn update_session_state(&self, session: &str, change: impl FnOnce(&mut SessionState)) {
+        if !session.is_empty() {
+            let _ = self.core.states().update(session, change);
+        }
     }
 
-    pub fn memory_list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
-        self.memory(&self.memory_store()).list(wanted)
+    pub fn save(&self, new: NewFact) -> Result<SaveResult> {
+        let memory_type = memory_type(new.memory_type.as_deref().unwrap_or("W"))?;
+        check_text("content", &new.content, self.core.config.memory_max_bytes)?;
+        check_confidence(new.confidence, memory_type)?;
+        check_list("entities", &new.entities)?;
+        let (content, mut masked) = secrets::mask(&new.content);
+        let entities = mask_all(&new.entities, &mut masked);
+        self.create()?;
+        let fact = Fact {
+            id: id::fresh("fact", self.core.now()),
+            memory_type,
+            content: content.into_owned(),
+            entities,
+            confidence: new.confidence,
+            at: self.core.now(),
+            session: new.session.unwrap_or_default(),
+            by: self.writer().to_owned(),
+            supersedes: new.supersedes,
+        };
+        let saved = self.store().save_fact(&fact)?;
+        if !saved.is_duplicate {
+            self.update_session_state(&fact.session, |state| {
+                state.saved_facts = state.saved_facts.saturating_add(1);
+            });
+        }
+        let similar = saved.similar.iter().map(Memory::of_hit).collect();
+        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar })
     }
 
-    pub fn memory_show(&self, id: &str) -> Result<Memory> {
-        self.memory(&self.memory_store()).show(id)
+    pub fn save_summary(&self, new: NewSummary) -> Result<SaveResult> {
+        check_text("topic", &new.topic, 500)?;
+        check_text("summary", &new.summary, self.core.config.memory_max_bytes)?;
+        check_list("decisions", &new.decisions)?;
+        check_list("todos", &new.todos)?;
+        let mut masked = Vec::new();
+        let mut clean = |text: &str| {
+            let (text, found) = secrets::mask(text);
+            masked.extend(found);
+            text.into_owned()
+        };
+        let summary = Summary {
+            id: id::fresh("sum", self.core.now()),
+            topic: clean(&new.topic),
+            summary: clean(&new.summary),
+            decisions: new.decisions.iter().map(|text| clean(text)).collect(),
+            todos: new.todos.iter().map(|text| clean(text)).collect(),
+            at: self.core.now(),
+            session: new.session.unwrap_or_default(),
+            by: self.writer().to_owned(),
+        };
+        self.create()?;
+        self.store().save_summary(&summary)?;
+        // Only this session: sessions in other windows are still asked for their summaries.
+        self.update_session_state(&summary.session, |state| state.summarized = true);
+        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new() })
+    }
+
+    pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
+        self.check_enabled()?;
+        let filter = filter(wanted, self.core.now())?;
+        // A model that cannot be loaded is not used: the search uses keywords only, and `doctor` reports it.
+        let model = self.load_model().and_then(Result::ok);
+        let query = SearchQuery {
+            text: query,
+            filter: &filter,
+            limit: wanted.limit,
+            now: self.core.now(),
+            model: model.as_ref(),
+        };
+        let results = self.store().search(&query)?.iter().map(Memory::of_hit).collect();
+        Ok(MemoryResults { results, total: None })
+    }
+
+    pub fn list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
+        self.check_enabled()?;
+        let page = self.store().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip)?;
+        let results = page.rows.iter().map(|row| Memory::of(row, None)).collect();
+        Ok(MemoryResults { results, total: Some(page.total) })
+    }
+
+    pub fn show(&self, id: &str) -> Result<Memory> {
+        Ok(Memory::of(&self.store().find(id)?, None))
     }
 
     /// Saves a new fact that supersedes an old one.
-    pub fn memory_edit(&self, id: &str, content: String) -> Result<SaveResult> {
-        self.memory(&self.memory_store()).edit(id, content, self.explicit_or_env_session(None))
+    pub fn edit(&self, id: &str, content: String, session: Option<String>) -> Result<SaveResult> {
+        let old = self.store().find(id)?;
+        if old.kind != "fact" {
+            return Err(Error::NotAFact { id: id.to_owned() });
+        }
+        let default_confidence = (old.letter == "O").then_some(DEFAULT_CONFIDENCE);
+        self.save(NewFact {
+            content,
+            entities: record::entities(&old),
+            confidence: old.confidence.or(default_confidence),
+            memory_type: Some(old.letter),
+            session,
+            supersedes: vec![old.id],
+        })
     }
 
-    pub fn memory_forget(&self, ids: &[String]) -> Result<Vec<Memory>> {
-        self.memory(&self.memory_store()).mark(Mark::Forget, ids)
+    /// Forgets memories, and returns them.
+    pub fn forget(&self, ids: &[String]) -> Result<Vec<Memory>> {
+        self.mark(Mark::Forget, ids)
     }
 
-    pub fn memory_restore(&self, ids: &[String]) -> Result<Vec<Memory>> {
-        self.memory(&self.memory_store()).mark(Mark::Restore, ids)
+    /// Restores forgotten memories, and returns them.
+    pub fn restore(&self, ids: &[String]) -> Result<Vec<Memory>> {
+        self.mark(Mark::Restore, ids)
     }
 
-    pub fn memory_import(&self, lines: &str, mut progress: impl FnMut(u64, u64)) -> Result<ImportResult> {
-        self.memory(&self.memory_store()).import(lines, &mut progress)
+    fn mark(&self, mark: Mark, ids: &[String]) -> Result<Vec<Memory>> {
+        self.check_enabled()?;
+        let rows = self.store().mark(mark, ids, self.core.now(), self.writer())?;
+        Ok(rows.iter().map(|row| Memory::of(row, None)).collect())
     }
 
-    pub fn memory_export(&self, all: bool) -> Result<Vec<String>> {
-        self.memory(&self.memory_store()).export(all)
+    /// Imports JSON lines, see [`MemoryStore::import`].
+    pub fn import(&self, lines: &str, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
+        self.create()?;
+        Ok(self.store().import(lines, self.core.now(), progress)?)
     }
 
-    pub fn memory_sync(&self, mut progress: impl FnMut(u64, u64)) -> Result<SyncResult> {
-        Ok(self.memory_store().sync(&mut progress)?)
+    /// Returns every record as a line that can be imported, see [`MemoryStore::export`].
+    pub fn export(&self, all: bool) -> Result<Vec<String>> {
+        Ok(self.store().export(all, self.core.now())?)
     }
 
-    pub fn memory_stats(&self) -> Result<MemoryStats> {
-        self.memory(&self.memory_store()).stats()
+    /// Makes everything that was saved searchable.
+    pub fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult> {
+        Ok(self.store().sync(progress)?)
+    }
+
+    pub fn stats(&self) -> Result<MemoryStats> {
+        let stats = self.store().stats()?;
+        Ok(MemoryStats {
+            folder: self.store().place(),
+            facts: stats.facts,
+            summaries: stats.summaries,
+            turns: stats.turns,
+            hidden: stats.hidden,
+            files: stats.files,
+            bad_lines: stats.bad_lines,
+            index_bytes: stats.index_bytes,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The pipeline that every event passes through: load the facts, decide, record.
 //!
-//! Hooks enter it directly from the binary; tools, the command line and the page enter it through [`crate::App`].
+//! Hooks enter it directly from the binary; tools, the command line and the page enter it through [`crate::events::EventService`].
 //!
 //! Invariant: an error never stops the pipeline; it is written to the log, and the decision is made without the failed
 //! part. The agent learns of only one error: the bound workspace is gone or cannot be read (rule `binding-lost`).
@@ -17,11 +17,12 @@ use tanmi_engine::{
     BUILTIN_RULES, ContextHash, CustomRule, Facts, TracedDecision, Verdict, decide, decide_with_trace,
 };
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource, render};
-use tanmi_session::{Binding, Bindings, ClientProcess, Ledger, LedgerEntry, SessionState, States, pause};
+use tanmi_session::{Binding, Bindings, ClientProcess, LedgerEntry, SessionState, States, pause};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, ContextSnapshots, FileStore, SnapshotDepth};
+use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth};
 
 use crate::config::Config;
+use crate::stores::Stores;
 
 mod declared;
 mod facts;
@@ -39,6 +40,7 @@ pub use state::mark_seen;
 /// The environment of one run of the pipeline.
 pub struct Caller<'a> {
     pub home: &'a Path,
+    pub stores: &'a Stores,
     /// The home folder of the user, which contains `.tanmi/rules.json`.
     pub user: Option<&'a Path>,
     pub now: Millis,
@@ -55,7 +57,7 @@ pub struct Caller<'a> {
     /// Whether the environment disables injection.
     pub disabled: bool,
     /// Whether injected texts suggest commands instead of tool calls, because a command prints them.
-    pub has_commands: bool,
+    pub suggests_commands: bool,
 }
 
 /// The input of a decision besides the event.
@@ -108,10 +110,10 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
     if !state::try_begin_event(state, event, caller) {
         return Decision::default();
     }
-    let bindings = Bindings::new(caller.home);
-    import_old_bindings(caller, event, &bindings);
+    let bindings = caller.stores.bindings.as_ref();
+    import_old_bindings(caller, event, bindings);
     let is_damaged = event.kind == EventKind::SessionStart && bindings.repair().unwrap_or(false);
-    let (binding, previous) = binding_for(caller, event, &bindings, states);
+    let (binding, previous) = binding_for(caller, event, bindings, states);
     if let (Some(previous), Some(binding)) = (previous, &binding) {
         if let Err(error) = bindings.bind(&event.session, binding) {
             log_line(
@@ -148,13 +150,13 @@ fn respond(caller: &Caller<'_>, event: &Event, states: &States, state: &mut Sess
 }
 
 /// Imports the bindings of the project from the old `sessions.json` if the session has no binding yet.
-fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &Bindings) {
+fn import_old_bindings(caller: &Caller<'_>, event: &Event, bindings: &dyn Bindings) {
     if event.kind == EventKind::SessionStart
         && caller.home.is_dir()
         && matches!(bindings.find(&event.session), Ok(None))
         && let Some(project) = facts::project_of(caller, event)
     {
-        crate::import::sessions(caller.home, &project, caller.now);
+        crate::import::sessions(caller.home, bindings, &project, caller.now);
     }
 }
 
@@ -182,7 +184,7 @@ pub struct PipelineTrace {
 pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> PipelineTrace {
     let states = States::new(caller.home);
     let mut state = states.read(&event.session);
-    let (binding, previous) = binding_for(caller, event, &Bindings::new(caller.home), &states);
+    let (binding, previous) = binding_for(caller, event, caller.stores.bindings.as_ref(), &states);
     if let Some(previous) = previous {
         state.last_injected = previous.last_injected;
     }
@@ -204,7 +206,7 @@ pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> Pip
 fn binding_for(
     caller: &Caller<'_>,
     event: &Event,
-    bindings: &Bindings,
+    bindings: &dyn Bindings,
     states: &States,
 ) -> (Option<Binding>, Option<SessionState>) {
     if let (Some(workspace), Some(project)) = (&event.payload.workspace_id, &event.payload.project) {
@@ -236,7 +238,7 @@ fn load(
     binding: Option<&Binding>,
 ) -> DecisionInput {
     let node = event.payload.node_id.as_deref();
-    let snapshot = binding.and_then(|binding| load_snapshot(event.kind, node, binding));
+    let snapshot = binding.and_then(|binding| load_snapshot(caller.stores, event.kind, node, binding));
     // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
     let is_lost = binding.is_some() && snapshot.is_none();
     let bound = binding.zip(snapshot.filter(is_active));
@@ -266,8 +268,8 @@ fn load(
 }
 
 /// Returns the hash of the current context of a bound session, and its focused node.
-pub fn context_now(binding: &Binding) -> Option<(ContextHash, Option<String>)> {
-    let snapshot = load_snapshot(EventKind::PromptSubmit, None, binding).filter(is_active)?;
+pub fn context_now(stores: &Stores, binding: &Binding) -> Option<(ContextHash, Option<String>)> {
+    let snapshot = load_snapshot(stores, EventKind::PromptSubmit, None, binding).filter(is_active)?;
     Some((facts::hash_of(&snapshot), snapshot.node.map(|node| node.id.to_string())))
 }
 
@@ -276,14 +278,19 @@ fn is_active(snapshot: &ContextSnapshot) -> bool {
 }
 
 /// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read.
-fn load_snapshot(kind: EventKind, node: Option<&str>, binding: &Binding) -> Option<ContextSnapshot> {
+fn load_snapshot(
+    stores: &Stores,
+    kind: EventKind,
+    node: Option<&str>,
+    binding: &Binding,
+) -> Option<ContextSnapshot> {
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let depth = match kind {
         EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Progress,
         _ => SnapshotDepth::Focus,
     };
     let node = node.or(binding.focused_node_id.as_deref());
-    FileStore::new(&binding.project).context_snapshot(&id, node, depth)
+    stores.projects.in_folder(&binding.project).snapshots().context_snapshot(&id, node, depth)
 }
 
 fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: &Facts) {
@@ -304,7 +311,7 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, decision: &Decision, facts: 
         micros: u64::try_from(caller.started.elapsed().as_micros()).unwrap_or(u64::MAX),
         text: String::new(),
     };
-    if let Err(error) = Ledger::new(caller.home).append(entry, &text) {
+    if let Err(error) = caller.stores.ledger.append(entry, &text) {
         log_line(caller, &format!("ledger: {error}"));
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs;
 use tanmi_base::lock::Lock;
-use tanmi_base::paths::STORE_DIR;
+use tanmi_base::paths::{project_store, workspace_folder};
 use tanmi_workspace::model::WorkspaceId;
 
 use crate::error::{Error, Result};
@@ -120,7 +120,7 @@ impl Registry {
             return Ok(Some(entry.project));
         }
         // The project store still exists, so the project was not moved: the workspace was deleted.
-        if entry.project.join(STORE_DIR).is_dir() {
+        if project_store(&entry.project).is_dir() {
             return Ok(None);
         }
         // A moved project was usually renamed, or moved within its parent folder.
@@ -145,7 +145,7 @@ impl Registry {
 }
 
 fn has_workspace(project: &Path, id: &WorkspaceId) -> bool {
-    project.join(STORE_DIR).join(id.as_str()).is_dir()
+    workspace_folder(project, id.as_str()).is_dir()
 }
 
 /// Calls `visit` with `dir` and every folder below it that has a project store, until `visit` returns false.
@@ -154,7 +154,7 @@ pub fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path) -> bool) {
     let mut visited = 0;
     while let Some((dir, depth)) = queue.pop_front() {
         visited += 1;
-        if visited > SEARCH_LIMIT || (dir.join(STORE_DIR).is_dir() && !visit(&dir)) {
+        if visited > SEARCH_LIMIT || (project_store(&dir).is_dir() && !visit(&dir)) {
             return;
         }
         if depth == 0 {

@@ -1,20 +1,21 @@
 //! Use cases for rules: list, check, explain and trust.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, Verdict};
 use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
 use tanmi_session::ClientProcess;
-use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::{LocalMaintenance, Workspaces};
+use tanmi_workspace::model::{NodeId, WorkspaceId};
 
-use crate::App;
+use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::events::EventService;
 use crate::pipeline::rules::{self, RuleFile};
 use crate::pipeline::{self, PipelineTrace};
-use crate::trust::Trust;
+use crate::sessions::SessionService;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -138,14 +139,26 @@ pub struct TrustView {
     pub done: bool,
 }
 
-impl App {
-    fn rule_files(&self) -> Vec<RuleFile> {
-        let workspaces: Vec<WorkspaceId> =
-            self.store(self.project()).headers().unwrap_or_default().into_iter().map(|(id, _)| id).collect();
-        let caller = self.caller();
+/// The use cases for rules and trust.
+#[derive(Clone)]
+pub struct RuleService {
+    pub(crate) core: Arc<Core>,
+    sessions: SessionService,
+    events: EventService,
+}
+
+impl RuleService {
+    pub(crate) fn new(core: Arc<Core>, sessions: SessionService, events: EventService) -> RuleService {
+        RuleService { core, sessions, events }
+    }
+
+    fn files(&self) -> Vec<RuleFile> {
+        let headers = self.core.project.workspaces().headers().unwrap_or_default();
+        let workspaces: Vec<WorkspaceId> = headers.into_iter().map(|(id, _)| id).collect();
+        let caller = self.core.caller();
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {
-            for file in rules::load(&caller, Some(self.project()), id) {
+            for file in rules::load(&caller, Some(self.core.folder()), id) {
                 if !files.iter().any(|known| known.path == file.path) {
                     files.push(file);
                 }
@@ -155,8 +168,8 @@ impl App {
         files
     }
 
-    pub fn rules_list(&self, filter: &RuleFilter) -> Result<RuleLines> {
-        let lang = self.lang(None);
+    pub fn list(&self, filter: &RuleFilter) -> Result<RuleLines> {
+        let lang = self.core.lang(None);
         let event = filter.event.as_deref().map(parse_event_kind).transpose()?;
         if let Some(source) = filter.source.as_deref().filter(|source| !SOURCES.contains(source)) {
             let expected = SOURCES.join(" | ");
@@ -170,10 +183,14 @@ impl App {
             events: rule.events.iter().map(|kind| kind.as_str()).collect(),
             platforms: Vec::new(),
             condition: None,
-            state: if pipeline::disabled_rules(self.config()).contains(&rule.id) { "off" } else { "active" },
+            state: if pipeline::disabled_rules(&self.core.config).contains(&rule.id) {
+                "off"
+            } else {
+                "active"
+            },
             path: None,
         });
-        let files = self.rule_files();
+        let files = self.files();
         let custom = files.iter().flat_map(|file| file.rules.iter().map(move |rule| (file, rule)));
         let custom = custom.map(|(file, rule)| self.rule_line(file, rule));
         let mut lines: Vec<RuleLine> = builtin.chain(custom).collect();
@@ -196,7 +213,7 @@ impl App {
             events: rule.events.iter().map(|kind| kind.as_str()).collect(),
             platforms: rule.platforms.iter().map(|platform| platform.id).collect(),
             condition: rule.condition.clone(),
-            state: match (rule.trusted, rule.enabled && self.config().custom_rules) {
+            state: match (rule.trusted, rule.enabled && self.core.config.custom_rules) {
                 (false, _) => "untrusted",
                 (true, true) => "active",
                 (true, false) => "off",
@@ -206,11 +223,11 @@ impl App {
     }
 
     /// Checks the given rules file, or all rules files of the user, this project and its workspaces.
-    pub fn rules_check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
-        let lang = self.lang(None);
+    pub fn check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
+        let lang = self.core.lang(None);
         match file {
             Some(path) => vec![check_file(&rules::read_as_trusted(path), lang)],
-            None => self.rule_files().iter().map(|file| check_file(file, lang)).collect(),
+            None => self.files().iter().map(|file| check_file(file, lang)).collect(),
         }
     }
 
@@ -218,39 +235,39 @@ impl App {
     pub fn event_to_explain(&self, request: ExplainRequest) -> Result<Event> {
         let kind = parse_event_kind(request.event.as_deref().unwrap_or("prompt_submit"))?;
         let start = parse_start_source(kind, request.start.as_deref())?;
-        let platform = request.platform.unwrap_or_else(|| self.platform_of(&request.session));
+        let platform = request.platform.unwrap_or_else(|| self.events.platform_of(&request.session));
         let mut payload = Payload {
             prompt: request.prompt,
-            cwd: Some(self.project().display().to_string()),
+            cwd: Some(self.core.folder().display().to_string()),
             start,
             node_id: request.node,
             ..Payload::default()
         };
         if let Some(workspace) = &request.workspace {
-            let ws = self.locate(Some(workspace))?;
+            let ws = self.sessions.resolver().workspace(workspace)?;
             if let Some(node) = &payload.node_id {
-                self.node_show(Some(workspace), node)?;
+                ws.project.workspaces().node(&ws.id, &NodeId::parse(node)?, self.core.now())?;
             }
-            payload.project = Some(ws.store.project().to_owned());
+            payload.project = Some(ws.project.folder().to_owned());
             payload.workspace_id = Some(ws.id.to_string());
         }
         Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: request.session, payload })
     }
 
     /// Returns what would be injected at this event, and why. Writes nothing.
-    pub fn rules_explain(
+    pub fn explain(
         &self,
         event: &Event,
         edited: Option<&Path>,
         at: Option<Millis>,
         client: Option<ClientProcess>,
     ) -> Explanation {
-        let mut caller = self.caller();
+        let mut caller = self.core.caller();
         caller.client = client;
         caller.now = at.unwrap_or(caller.now);
         let explained = pipeline::explain(&caller, event, edited);
         // Reasons are for the person who asks; only the injected text has the language of the agent.
-        let lang = self.lang(None);
+        let lang = self.core.lang(None);
         let PipelineTrace { traced, facts, files, text, silenced } = explained;
         Explanation {
             event: event.kind.as_str(),
@@ -268,31 +285,31 @@ impl App {
     }
 
     /// Returns the rules files here that are not trusted.
-    pub fn rules_pending(&self) -> Vec<PendingRules> {
-        let untrusted = self.rule_files().into_iter().filter(|file| !file.trusted);
+    pub fn pending(&self) -> Vec<PendingRules> {
+        let untrusted = self.files().into_iter().filter(|file| !file.trusted);
         untrusted.filter_map(|file| read_pending(&file)).collect()
     }
 
-    /// Trusts exactly the content that [`App::rules_pending`] returned.
-    pub fn rules_trust(&self, pending: &[PendingRules]) -> Result<()> {
-        let trust = Trust::new(self.home());
+    /// Trusts exactly the content that [`RuleService::pending`] returned.
+    pub fn trust(&self, pending: &[PendingRules]) -> Result<()> {
+        let trust = self.core.trust();
         for file in pending {
-            trust.add_rules(Path::new(&file.path), &file.bytes, self.now())?;
+            trust.add_rules(Path::new(&file.path), &file.bytes, self.core.now())?;
         }
         Ok(())
     }
 
     pub fn is_project_trusted(&self) -> bool {
-        Trust::new(self.home()).has_project(self.project())
+        self.core.trust().has_project(self.core.folder())
     }
 
     pub fn trust_project(&self) -> Result<()> {
-        Trust::new(self.home()).add_project(self.project(), "trusted", self.now())
+        self.core.trust().add_project(self.core.folder(), "trusted", self.core.now())
     }
 
     /// Removes trust from this project. Returns whether there was any.
     pub fn distrust_project(&self) -> Result<bool> {
-        Trust::new(self.home()).remove_project(self.project())
+        self.core.trust().remove_project(self.core.folder())
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tanmi_base::{Lang, Millis, clock, paths, text};
-use tanmi_session::{Bindings, Ledger};
 use tanmi_workspace::model::{NodeStatus, Progress, WorkspaceId, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshots, FileStore, SnapshotDepth, Workspaces};
+use tanmi_workspace::store::SnapshotDepth;
+
+use crate::stores::Stores;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,25 +39,26 @@ pub struct StatusLineInput {
     pub cwd: Option<PathBuf>,
 }
 
-pub fn read(home: &Path, input: &StatusLineInput, now: Millis) -> StatusLine {
-    let mut line = input.session.as_deref().and_then(|session| read_bound(home, session)).unwrap_or_default();
-    let is_bindable = |cwd: &Path| has_workspaces(&paths::project_root(cwd, home));
+pub fn read(home: &Path, stores: &Stores, input: &StatusLineInput, now: Millis) -> StatusLine {
+    let mut line =
+        input.session.as_deref().and_then(|session| read_bound(stores, session)).unwrap_or_default();
+    let is_bindable = |cwd: &Path| has_workspaces(stores, &paths::project_root(cwd, home));
     line.could_be_bound = !line.bound && input.cwd.as_deref().is_some_and(is_bindable);
     let today = clock::utc_day(now);
-    let ledger = Ledger::new(home).read(Some(&today), Some(&today)).unwrap_or_default();
+    let ledger = stores.ledger.read(Some(&today), Some(&today)).unwrap_or_default();
     line.tokens_today = ledger.entries.iter().fold(0, |sum: usize, entry| sum.saturating_add(entry.tokens));
     line
 }
 
-fn has_workspaces(project: &Path) -> bool {
-    let headers = FileStore::new(project).headers().unwrap_or_default();
+fn has_workspaces(stores: &Stores, project: &Path) -> bool {
+    let headers = stores.projects.in_folder(project).workspaces().headers().unwrap_or_default();
     headers.into_iter().filter_map(|(_, head)| head).any(|head| head.status == WorkspaceStatus::Active)
 }
 
-fn read_bound(home: &Path, session: &str) -> Option<StatusLine> {
-    let binding = Bindings::new(home).find(session).ok()??;
+fn read_bound(stores: &Stores, session: &str) -> Option<StatusLine> {
+    let binding = stores.bindings.find(session).ok()??;
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
-    let snapshot = FileStore::new(&binding.project).context_snapshot(
+    let snapshot = stores.projects.in_folder(&binding.project).snapshots().context_snapshot(
         &id,
         binding.focused_node_id.as_deref(),
         SnapshotDepth::Progress,

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{fs, hash, id, secrets, text};
-use tanmi_memory::{MemoryStore, dates, transcripts};
+use tanmi_memory::{dates, transcripts};
 
-use crate::App;
 use crate::error::{Error, Result};
+use crate::memory::MemoryService;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,29 +25,30 @@ pub struct IngestResult {
 /// Longer turns are cut. They usually contain pasted files, whose beginning is enough for a search.
 const TURN_BYTES: usize = 4000;
 
-impl App {
+impl MemoryService {
     /// Ingests new turns from these files and folders. Without any, uses the transcripts of Claude Code for this
     /// project.
-    pub fn memory_ingest(&self, paths: &[PathBuf]) -> Result<IngestResult> {
+    pub fn ingest(&self, paths: &[PathBuf]) -> Result<IngestResult> {
         // A transcript that was found, not named, may belong to another project: different paths can have the same
         // slug.
         let is_named = !paths.is_empty();
         let paths = if is_named { expand(paths)? } else { self.claude_transcripts() };
         let mut ingested = IngestResult::default();
-        for path in paths.iter().filter(|path| is_named || belongs_to(path, self.project())) {
-            ingest(self.home(), self.project(), path, &mut ingested)?;
+        for path in paths.iter().filter(|path| is_named || belongs_to(path, self.core.folder())) {
+            ingest(self.core.home(), self.core.folder(), path, &mut ingested)?;
         }
-        if ingested.turns > 0 && self.memory_store().exists() {
-            self.memory_sync(|_, _| {})?;
+        if ingested.turns > 0 && self.core.project.memory(false).exists() {
+            self.sync(&mut |_, _| {})?;
         }
         Ok(ingested)
     }
 
     /// Returns the files `~/.claude/projects/<path with dashes>/*.jsonl` of this project.
     fn claude_transcripts(&self) -> Vec<PathBuf> {
-        let Some(user) = &self.env.user else { return Vec::new() };
+        let Some(user) = &self.core.env.user else { return Vec::new() };
         let slug: String = self
-            .project()
+            .core
+            .folder()
             .display()
             .to_string()
             .chars()

@@ -45,7 +45,7 @@ impl Trust {
         Trust { home: home.to_owned() }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.home.join("trust.json")
     }
 

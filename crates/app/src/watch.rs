@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::clock;
-use tanmi_base::fs::FileSig;
-use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
-use tanmi_memory::Folder;
+use tanmi_base::fs;
 use tanmi_workspace::model::WorkspaceId;
-use tanmi_workspace::store::{self, ChangeFeed, FeedStart, Subscription};
+use tanmi_workspace::store::{FeedStart, StoreEvent, Subscription};
 
-use crate::App;
+use crate::config;
+use crate::core::Core;
+use crate::pipeline::rules;
 
 /// A change after which a view should reload its data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,65 +45,53 @@ pub enum FeedEvent {
     Rules,
 }
 
-/// The signatures of the files behind each event.
-type Signatures = BTreeMap<FeedEvent, Vec<Option<FileSig>>>;
+/// A number per event that changes with the data behind the event.
+type Revisions = BTreeMap<FeedEvent, u64>;
 
-struct FollowedWorkspace {
+struct WatchedWorkspace {
     subscription: Box<dyn Subscription>,
     /// A removed workspace is kept here: it can return when the user switches the Git branch.
     is_present: bool,
 }
 
 pub struct Watcher {
-    app: Arc<App>,
-    followers: BTreeMap<(PathBuf, WorkspaceId), FollowedWorkspace>,
+    core: Arc<Core>,
+    workspaces: BTreeMap<(PathBuf, WorkspaceId), WatchedWorkspace>,
     /// Projects that were polled before. Only in these is an unknown workspace a new one.
     projects: BTreeSet<PathBuf>,
-    signatures: Signatures,
-    memory_signatures: Signatures,
-}
-
-impl App {
-    /// Returns this project, followed by all existing projects of the registry.
-    pub fn known_projects(&self) -> Vec<PathBuf> {
-        let mut projects = self.registry.projects().unwrap_or_default();
-        projects.retain(|project| project != self.project());
-        projects.insert(0, self.project().to_owned());
-        projects
-    }
+    revisions: Revisions,
+    memory_revisions: Revisions,
 }
 
 impl Watcher {
-    /// Starts watching. The current state is the baseline, so existing data is not reported as changed.
-    pub fn new(app: Arc<App>, projects: &[PathBuf]) -> Watcher {
+    pub(crate) fn new(core: Arc<Core>, projects: &[PathBuf]) -> Watcher {
         let mut watcher = Watcher {
-            app,
-            followers: BTreeMap::new(),
+            core,
+            workspaces: BTreeMap::new(),
             projects: projects.iter().cloned().collect(),
-            signatures: BTreeMap::new(),
-            memory_signatures: BTreeMap::new(),
+            revisions: BTreeMap::new(),
+            memory_revisions: BTreeMap::new(),
         };
-        for (project, id) in watcher.workspaces(projects) {
-            let subscription = watcher.app.store(&project).subscribe(&id, FeedStart::Now);
-            watcher.followers.insert((project, id), FollowedWorkspace { subscription, is_present: true });
+        for (project, id) in watcher.list_workspaces(projects) {
+            let subscription = watcher.subscribe(&project, &id, FeedStart::Now);
+            watcher.workspaces.insert((project, id), WatchedWorkspace { subscription, is_present: true });
         }
-        watcher.signatures = watcher.read_signatures(projects);
-        watcher.memory_signatures = read_memory_signatures(projects);
+        watcher.revisions = watcher.read_revisions(projects);
+        watcher.memory_revisions = watcher.read_memory_revisions(projects);
         watcher
     }
 
-    /// Returns changes in the journals, and changes of file signatures outside of workspaces and memory.
+    /// Returns changes in the journals, and changes outside of workspaces and memory.
     pub fn poll_changes(&mut self, projects: &[PathBuf]) -> Vec<FeedEvent> {
         let mut events = Vec::new();
-        for ((project, id), followed) in self.followers.iter_mut().filter(|(_, followed)| followed.is_present)
-        {
+        for ((project, id), watched) in self.workspaces.iter_mut().filter(|(_, watched)| watched.is_present) {
             // A workspace that cannot be read now is read again at the next poll.
-            let changes = followed.subscription.changes().unwrap_or_default();
+            let changes = watched.subscription.changes().unwrap_or_default();
             events.extend(changes.into_iter().map(|event| feed_event(project, id, event)));
         }
-        let signatures = self.read_signatures(projects);
-        events.extend(changed(&self.signatures, &signatures));
-        self.signatures = signatures;
+        let revisions = self.read_revisions(projects);
+        events.extend(changed(&self.revisions, &revisions));
+        self.revisions = revisions;
         events
     }
 
@@ -120,18 +107,18 @@ impl Watcher {
         turn: usize,
     ) -> (Vec<FeedEvent>, usize) {
         let mut events = Vec::new();
-        let present = self.workspaces(projects);
+        let present = self.list_workspaces(projects);
         let mut is_changed = false;
-        for (key, followed) in &mut self.followers {
+        for (key, watched) in &mut self.workspaces {
             let is_present = present.contains(key);
-            is_changed |= std::mem::replace(&mut followed.is_present, is_present) != is_present;
+            is_changed |= std::mem::replace(&mut watched.is_present, is_present) != is_present;
         }
         for key in present {
-            if !self.followers.contains_key(&key) {
+            if !self.workspaces.contains_key(&key) {
                 let is_new = self.projects.contains(&key.0);
-                let from = if is_new { FeedStart::After(0) } else { FeedStart::Now };
-                let subscription = self.app.store(&key.0).subscribe(&key.1, from);
-                self.followers.insert(key, FollowedWorkspace { subscription, is_present: true });
+                let start = if is_new { FeedStart::After(0) } else { FeedStart::Now };
+                let subscription = self.subscribe(&key.0, &key.1, start);
+                self.workspaces.insert(key, WatchedWorkspace { subscription, is_present: true });
                 is_changed = true;
             }
         }
@@ -139,79 +126,74 @@ impl Watcher {
         if is_changed {
             events.push(FeedEvent::Workspaces);
         }
-        let signatures = read_memory_signatures(projects);
-        events.extend(changed(&self.memory_signatures, &signatures));
-        self.memory_signatures = signatures;
-        let followed_keys =
-            || self.followers.iter().filter(|(_, followed)| followed.is_present).map(|(key, _)| key);
-        let count = followed_keys().count();
-        let next = followed_keys().nth(turn % count.max(1)).cloned();
+        let revisions = self.read_memory_revisions(projects);
+        events.extend(changed(&self.memory_revisions, &revisions));
+        self.memory_revisions = revisions;
+        let watched_keys =
+            || self.workspaces.iter().filter(|(_, watched)| watched.is_present).map(|(key, _)| key);
+        let count = watched_keys().count();
+        let next = watched_keys().nth(turn % count.max(1)).cloned();
         let wanted =
-            followed_keys().filter(|(_, id)| wanted.iter().any(|wanted| wanted == id.as_str())).cloned();
+            watched_keys().filter(|(_, id)| wanted.iter().any(|wanted| wanted == id.as_str())).cloned();
         let checked: BTreeSet<(PathBuf, WorkspaceId)> = wanted.chain(next).collect();
         for (project, id) in checked {
-            let Some(followed) = self.followers.get_mut(&(project.clone(), id.clone())) else { continue };
-            let changes = followed.subscription.changes().unwrap_or_default();
-            let edits = followed.subscription.edits().unwrap_or_default();
+            let Some(watched) = self.workspaces.get_mut(&(project.clone(), id.clone())) else { continue };
+            let changes = watched.subscription.changes().unwrap_or_default();
+            let edits = watched.subscription.edits().unwrap_or_default();
             events.extend(changes.into_iter().chain(edits).map(|event| feed_event(&project, &id, event)));
         }
         (events, count)
     }
 
-    fn workspaces(&self, projects: &[PathBuf]) -> BTreeSet<(PathBuf, WorkspaceId)> {
+    fn list_workspaces(&self, projects: &[PathBuf]) -> BTreeSet<(PathBuf, WorkspaceId)> {
         let of = |project: &PathBuf| {
-            let ids = self.app.store(project).ids().unwrap_or_default();
+            let ids = self.core.stores.projects.in_folder(project).feed().ids().unwrap_or_default();
             ids.into_iter().map(|id| (project.clone(), id)).collect::<Vec<_>>()
         };
         projects.iter().flat_map(of).collect()
     }
 
-    fn read_signatures(&self, projects: &[PathBuf]) -> Signatures {
-        let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
-        let home = self.app.home();
-        let today = format!("{}.jsonl", clock::utc_day(self.app.now()));
-        let mut signatures = BTreeMap::from([
-            (FeedEvent::Bindings, vec![sig(home.join("session-bindings.json"))]),
-            (FeedEvent::Ledger, vec![sig(home.join("ledger").join(today))]),
-        ]);
+    fn subscribe(&self, project: &Path, id: &WorkspaceId, start: FeedStart) -> Box<dyn Subscription> {
+        self.core.stores.projects.in_folder(project).feed().subscribe(id, start)
+    }
+
+    fn read_revisions(&self, projects: &[PathBuf]) -> Revisions {
+        let (home, stores, user) = (self.core.home(), &self.core.stores, self.core.env.user.as_deref());
         // Rules depend on rules files, trust and settings.
-        let files =
-            |dir: &PathBuf| ["rules.json", "config.json"].map(|name| sig(dir.join(CONFIG_DIR).join(name)));
-        let folders = projects.iter().chain(&self.app.env.user).flat_map(files);
-        let of_home = ["trust.json", "config.json"].map(|name| sig(home.join(name)));
-        let of_workspaces = self
-            .followers
-            .keys()
-            .filter_map(|(project, id)| sig(project.join(STORE_DIR).join(id.as_str()).join("rules.json")))
-            .map(Some);
-        signatures.insert(FeedEvent::Rules, folders.chain(of_home).chain(of_workspaces).collect());
-        signatures
+        let mut files = vec![self.core.trust().path(), config::home_file(home)];
+        files.extend(projects.iter().map(PathBuf::as_path).chain(user).map(config::project_file));
+        let of_projects = projects.iter().flat_map(|project| rules::paths(user, Some(project), None));
+        let of_workspaces =
+            self.workspaces.keys().flat_map(|(project, id)| rules::paths(None, Some(project), Some(id)));
+        files.extend(of_projects.chain(of_workspaces).map(|(_, path)| path));
+        BTreeMap::from([
+            (FeedEvent::Bindings, stores.bindings.revision()),
+            (FeedEvent::Ledger, stores.ledger.revision(self.core.now())),
+            (FeedEvent::Rules, fs::revision(files)),
+        ])
+    }
+
+    fn read_memory_revisions(&self, projects: &[PathBuf]) -> Revisions {
+        let of = |project: &PathBuf| {
+            let revision = self.core.stores.projects.in_folder(project).memory(false).revision();
+            (FeedEvent::Memory { project: project.display().to_string() }, revision)
+        };
+        projects.iter().map(of).collect()
     }
 }
 
-fn read_memory_signatures(projects: &[PathBuf]) -> Signatures {
-    let sig = |path: PathBuf| FileSig::of(&path).ok().flatten();
-    let of = |project: &PathBuf| {
-        let folder = Folder::of(project);
-        let files = folder.files().unwrap_or_default().into_iter().map(|(_, path)| sig(path));
-        let event = FeedEvent::Memory { project: project.display().to_string() };
-        (event, files.chain([sig(folder.memory_md())]).collect())
-    };
-    projects.iter().map(of).collect()
-}
-
-fn changed<'a>(before: &'a Signatures, now: &'a Signatures) -> impl Iterator<Item = FeedEvent> + 'a {
+fn changed<'a>(before: &'a Revisions, now: &'a Revisions) -> impl Iterator<Item = FeedEvent> + 'a {
     now.iter()
-        .filter(|(event, signatures)| before.get(*event) != Some(signatures))
+        .filter(|(event, revision)| before.get(*event) != Some(revision))
         .map(|(event, _)| event.clone())
 }
 
-fn feed_event(project: &Path, id: &WorkspaceId, event: store::StoreEvent) -> FeedEvent {
+fn feed_event(project: &Path, id: &WorkspaceId, event: StoreEvent) -> FeedEvent {
     let (workspace_id, project) = (id.clone(), project.display().to_string());
     let (change, nodes, gap) = match event {
-        store::StoreEvent::Change { seq, nodes } => (Some(seq), nodes, false),
-        store::StoreEvent::Edit { nodes } => (None, nodes, false),
-        store::StoreEvent::Gap { seq } => (Some(seq), Vec::new(), true),
+        StoreEvent::Change { seq, nodes } => (Some(seq), nodes, false),
+        StoreEvent::Edit { nodes } => (None, nodes, false),
+        StoreEvent::Gap { seq } => (Some(seq), Vec::new(), true),
     };
     FeedEvent::Workspace { workspace_id, project, change, nodes, gap }
 }

@@ -37,6 +37,16 @@ impl FileSig {
     }
 }
 
+/// Returns a number that changes when one of these files changes, appears or disappears.
+pub fn revision(paths: impl IntoIterator<Item = PathBuf>) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    for sig in paths.into_iter().filter_map(|path| FileSig::of(&path).ok()?) {
+        (sig.mtime_ns, sig.size, sig.inode).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// Returns whether an error means that nothing exists at the path: the file is missing, or a parent is not a
 /// folder.
 pub fn is_absent(error: &io::Error) -> bool {

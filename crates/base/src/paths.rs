@@ -23,6 +23,21 @@ pub fn user_home() -> Option<PathBuf> {
     if cfg!(windows) { set("USERPROFILE").or_else(|| set("HOME")) } else { set("HOME") }
 }
 
+/// Returns the project store of a project.
+pub fn project_store(project: &Path) -> PathBuf {
+    project.join(STORE_DIR)
+}
+
+/// Returns the folder of a workspace in its project store.
+pub fn workspace_folder(project: &Path, workspace: &str) -> PathBuf {
+    project.join(STORE_DIR).join(workspace)
+}
+
+/// Returns whether a project has a store or configuration of this program.
+pub fn has_project_files(project: &Path) -> bool {
+    project.join(STORE_DIR).exists() || project.join(CONFIG_DIR).exists()
+}
+
 /// Returns the project of a working directory: the nearest ancestor with a project store, else the git root, else
 /// the directory itself. A linked git worktree belongs to the project of its main worktree.
 ///

@@ -28,7 +28,7 @@ pub struct Facts {
     /// never.
     pub refresh_every: u32,
     /// Whether the text is printed by a command: it then suggests commands instead of tool calls.
-    pub has_commands: bool,
+    pub suggests_commands: bool,
     /// Ids of the built-in rules that the settings disable.
     pub disabled_rules: Vec<&'static str>,
 }

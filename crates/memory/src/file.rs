@@ -187,4 +187,9 @@ impl MemoryStore for FileMemory {
             _ => Ok(()),
         }
     }
+
+    fn revision(&self) -> u64 {
+        let files = self.folder.files().unwrap_or_default().into_iter().map(|(_, path)| path);
+        fs::revision(files.chain([self.folder.memory_md()]))
+    }
 }

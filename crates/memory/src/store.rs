@@ -71,6 +71,9 @@ pub trait MemoryStore: Send + Sync {
     /// Does the work of a session end: makes new records searchable, then removes session lines of days before
     /// `oldest_session_line` if one is given. Stops at the deadline; a later call does the rest.
     fn maintain(&self, deadline: Instant, oldest_session_line: Option<Millis>) -> Result<()>;
+
+    /// Returns a number that changes when a memory changes.
+    fn revision(&self) -> u64;
 }
 
 /// The result of saving a fact.

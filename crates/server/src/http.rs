@@ -16,7 +16,6 @@ use axum::extract::DefaultBodyLimit;
 use futures_util::future::select;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tanmi_app::watch::Watcher;
 use tanmi_app::{App, Env};
 use tanmi_event::Source;
 use tanmi_workspace::model::Operator;
@@ -92,7 +91,7 @@ impl ServerState {
 
     /// Returns every project that a request may name, the server's own project first.
     fn projects(&self) -> Vec<PathBuf> {
-        let mut projects = self.own_app().known_projects();
+        let mut projects = self.own_app().maintenance.known_projects();
         for project in self.added_projects.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             if !projects.contains(project) {
                 projects.push(project.clone());
@@ -164,7 +163,7 @@ async fn serve(
     let watch_handle = {
         let projects = state.projects();
         // Started before the first request, so that every change after a response is in the change feed.
-        watch::start(Arc::clone(&state), Watcher::new(state.own_app(), &projects))?
+        watch::start(Arc::clone(&state), state.own_app().maintenance.watch(&projects))?
     };
     let (mcp, mcp_cancellation) = mcp_service(&state.env, port);
     let router = router(&state).route_service("/mcp", mcp);

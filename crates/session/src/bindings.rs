@@ -1,5 +1,7 @@
-//! `session-bindings.json`: one entry per bound session. It changes only on bind, unbind, focus and prune. Every
-//! hook reads it, so reading one entry does not parse the others.
+//! Bindings of sessions to workspaces: the [`Bindings`] trait and its implementation in the home store.
+//!
+//! `session-bindings.json` has one entry per bound session. It changes only on bind, unbind, focus and prune. Every hook
+//! reads it, so reading one entry does not parse the others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,43 +27,45 @@ pub struct Binding {
     pub other: Map<String, Value>,
 }
 
-pub struct Bindings {
+/// The bindings of all sessions.
+pub trait Bindings: Send + Sync {
+    /// Returns the binding of a session, if any.
+    fn find(&self, session: &str) -> Result<Option<Binding>>;
+    /// Returns every readable binding with its session.
+    fn all(&self) -> Result<Vec<(String, Binding)>>;
+    /// Binds a session, replacing its binding if it has one. Returns the previous binding.
+    fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>>;
+    /// Unbinds a session. Returns its binding, if it had one.
+    fn unbind(&self, session: &str) -> Result<Option<Binding>>;
+    /// Sets the focus of a session if it is still bound to that workspace. Returns whether it was.
+    fn focus(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<bool>;
+    /// Removes the stale bindings. Returns the ids of their sessions.
+    fn prune(&self, is_stale: &dyn Fn(&str, &Binding) -> bool) -> Result<Vec<String>>;
+    /// Returns whether the stored bindings cannot be read.
+    fn is_damaged(&self) -> Result<bool>;
+    /// Sets damaged data aside, so that sessions can be bound again. Returns whether there was any.
+    fn repair(&self) -> Result<bool>;
+    /// Returns a number that changes when a binding changes.
+    fn revision(&self) -> u64;
+}
+
+/// The bindings in the home store.
+pub struct FileBindings {
     home: PathBuf,
 }
 
 type Entries = BTreeMap<String, Value>;
 
-impl Bindings {
-    pub fn new(home: &Path) -> Bindings {
-        Bindings { home: home.to_owned() }
+impl FileBindings {
+    pub fn new(home: &Path) -> FileBindings {
+        FileBindings { home: home.to_owned() }
     }
 
     fn path(&self) -> PathBuf {
         self.home.join("session-bindings.json")
     }
 
-    /// Returns the binding of a session, if any. An unreadable file means unbound; the next write moves that file
-    /// aside.
-    pub fn find(&self, session: &str) -> Result<Option<Binding>> {
-        let path = self.path();
-        let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(None) };
-        Ok(find_entry(&bytes, session))
-    }
-
-    /// Returns every readable binding.
-    pub fn all(&self) -> Result<Vec<(String, Binding)>> {
-        let (entries, _) = self.load()?;
-        let readable =
-            entries.into_iter().filter_map(|(id, entry)| Some((id, serde_json::from_value(entry).ok()?)));
-        Ok(readable.collect())
-    }
-
-    /// Returns whether the file exists but is not a map of bindings.
-    pub fn is_damaged(&self) -> Result<bool> {
-        Ok(self.load()?.1)
-    }
-
-    /// Like [`Bindings::is_damaged`], but keeps nothing in memory. Runs at every start.
+    /// Like `is_damaged`, but keeps nothing in memory. Runs at every start.
     fn looks_damaged(&self) -> Result<bool> {
         let path = self.path();
         let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(false) };
@@ -69,20 +73,6 @@ impl Bindings {
             text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
         };
         Ok(!std::str::from_utf8(&bytes).is_ok_and(is_map))
-    }
-
-    /// Moves an unreadable file aside. Returns whether there was one.
-    pub fn repair(&self) -> Result<bool> {
-        let is_damaged = self.looks_damaged()?;
-        if is_damaged {
-            self.replace_damaged()?;
-        }
-        Ok(is_damaged)
-    }
-
-    /// Moves a damaged file aside and writes a new one.
-    pub fn replace_damaged(&self) -> Result<()> {
-        self.edit(|_| ())
     }
 
     fn load(&self) -> Result<(Entries, bool)> {
@@ -94,54 +84,6 @@ impl Bindings {
                 Err(_) => Ok((Entries::new(), true)),
             },
         }
-    }
-
-    /// Binds a session, replacing its binding if it has one. Returns the previous binding.
-    pub fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>> {
-        check_session(session)?;
-        let entry = serde_json::to_value(binding).unwrap_or_default();
-        let previous = self.edit(|entries| entries.insert(session.to_owned(), entry.clone()))?;
-        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
-    }
-
-    /// Unbinds a session. Returns its binding, if it had one.
-    pub fn unbind(&self, session: &str) -> Result<Option<Binding>> {
-        let previous = self.edit(|entries| entries.remove(session))?;
-        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
-    }
-
-    /// Sets the focus of a session if it is still bound to that workspace. Returns whether it was.
-    pub fn focus(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<bool> {
-        self.edit(|entries| {
-            let Some(Value::Object(entry)) = entries.get_mut(session) else { return false };
-            if entry.get("workspaceId").and_then(Value::as_str) != Some(workspace) {
-                return false;
-            }
-            match node {
-                Some(node) => entry.insert(String::from("focusedNodeId"), Value::from(node)),
-                None => entry.remove("focusedNodeId"),
-            };
-            true
-        })
-    }
-
-    /// Removes the stale bindings. Returns the ids of their sessions.
-    pub fn prune(&self, is_stale: impl Fn(&str, &Binding) -> bool) -> Result<Vec<String>> {
-        let find_stale = |entries: &Entries| -> Vec<String> {
-            let is_stale_entry = |(id, entry): &(&String, &Value)| {
-                serde_json::from_value((*entry).clone()).is_ok_and(|binding| is_stale(id, &binding))
-            };
-            entries.iter().filter(is_stale_entry).map(|(id, _)| id.clone()).collect()
-        };
-        if find_stale(&self.load()?.0).is_empty() {
-            return Ok(Vec::new());
-        }
-        // Checked again under the lock: a session may have been bound again meanwhile.
-        self.edit(|entries| {
-            let stale = find_stale(entries);
-            entries.retain(|id, _| !stale.contains(id));
-            stale
-        })
     }
 
     fn edit<T>(&self, change: impl FnOnce(&mut Entries) -> T) -> Result<T> {
@@ -162,6 +104,82 @@ impl Bindings {
             fs::write_private(&path, text.as_bytes()).map_err(Error::io(&path))?;
         }
         Ok(outcome)
+    }
+}
+
+impl Bindings for FileBindings {
+    /// An unreadable file means unbound; the next write moves that file aside.
+    fn find(&self, session: &str) -> Result<Option<Binding>> {
+        let path = self.path();
+        let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { return Ok(None) };
+        Ok(find_entry(&bytes, session))
+    }
+
+    fn all(&self) -> Result<Vec<(String, Binding)>> {
+        let (entries, _) = self.load()?;
+        let readable =
+            entries.into_iter().filter_map(|(id, entry)| Some((id, serde_json::from_value(entry).ok()?)));
+        Ok(readable.collect())
+    }
+
+    fn is_damaged(&self) -> Result<bool> {
+        Ok(self.load()?.1)
+    }
+
+    fn repair(&self) -> Result<bool> {
+        let is_damaged = self.looks_damaged()?;
+        if is_damaged {
+            self.edit(|_| ())?;
+        }
+        Ok(is_damaged)
+    }
+
+    fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>> {
+        check_session(session)?;
+        let entry = serde_json::to_value(binding).unwrap_or_default();
+        let previous = self.edit(|entries| entries.insert(session.to_owned(), entry.clone()))?;
+        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
+    }
+
+    fn unbind(&self, session: &str) -> Result<Option<Binding>> {
+        let previous = self.edit(|entries| entries.remove(session))?;
+        Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
+    }
+
+    fn focus(&self, session: &str, workspace: &str, node: Option<&str>) -> Result<bool> {
+        self.edit(|entries| {
+            let Some(Value::Object(entry)) = entries.get_mut(session) else { return false };
+            if entry.get("workspaceId").and_then(Value::as_str) != Some(workspace) {
+                return false;
+            }
+            match node {
+                Some(node) => entry.insert(String::from("focusedNodeId"), Value::from(node)),
+                None => entry.remove("focusedNodeId"),
+            };
+            true
+        })
+    }
+
+    fn prune(&self, is_stale: &dyn Fn(&str, &Binding) -> bool) -> Result<Vec<String>> {
+        let find_stale = |entries: &Entries| -> Vec<String> {
+            let is_stale_entry = |(id, entry): &(&String, &Value)| {
+                serde_json::from_value((*entry).clone()).is_ok_and(|binding| is_stale(id, &binding))
+            };
+            entries.iter().filter(is_stale_entry).map(|(id, _)| id.clone()).collect()
+        };
+        if find_stale(&self.load()?.0).is_empty() {
+            return Ok(Vec::new());
+        }
+        // Checked again under the lock: a session may have been bound again meanwhile.
+        self.edit(|entries| {
+            let stale = find_stale(entries);
+            entries.retain(|id, _| !stale.contains(id));
+            stale
+        })
+    }
+
+    fn revision(&self) -> u64 {
+        fs::revision([self.path()])
     }
 }
 
@@ -196,7 +214,7 @@ mod tests {
     #[test]
     fn bind_focus_and_unbind_change_only_own_entry() {
         let home = tempfile::tempdir().unwrap();
-        let bindings = Bindings::new(home.path());
+        let bindings = FileBindings::new(home.path());
         assert_eq!(bindings.find("a").unwrap(), None);
         assert_eq!(bindings.bind("a", &binding("ws-1")).unwrap(), None);
         assert_eq!(bindings.bind("会话 \"b\"", &binding("ws-2")).unwrap(), None);
@@ -224,7 +242,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let text = r#"{"a":{"workspaceId":"ws-1","boundAt":1,"project":"/p","mine":{"x":1}},"odd":7}"#;
         fs::write_private(&home.path().join("session-bindings.json"), text.as_bytes()).unwrap();
-        let bindings = Bindings::new(home.path());
+        let bindings = FileBindings::new(home.path());
         bindings.focus("a", "ws-1", Some("node-x")).unwrap();
         let text = std::fs::read_to_string(home.path().join("session-bindings.json")).unwrap();
         assert!(text.contains("\"mine\"") && text.contains("\"odd\": 7"), "{text}");
@@ -234,7 +252,7 @@ mod tests {
     fn damaged_file_means_unbound_and_is_moved_aside_by_next_write() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("session-bindings.json");
-        let bindings = Bindings::new(home.path());
+        let bindings = FileBindings::new(home.path());
         for (text, is_damaged) in [
             (&b"{}"[..], false),
             (b"[]", true),
@@ -266,7 +284,7 @@ mod tests {
             for thread in 0..8 {
                 let home = home.path();
                 scope.spawn(move || {
-                    let bindings = Bindings::new(home);
+                    let bindings = FileBindings::new(home);
                     for n in 0..10 {
                         bindings.bind(&format!("s{thread}-{n}"), &binding("ws-1")).unwrap();
                     }
@@ -274,16 +292,16 @@ mod tests {
                 });
             }
         });
-        assert_eq!(Bindings::new(home.path()).all().unwrap().len(), 72);
+        assert_eq!(FileBindings::new(home.path()).all().unwrap().len(), 72);
     }
 
     #[test]
     fn prune_removes_only_stale_bindings() {
         let home = tempfile::tempdir().unwrap();
-        let bindings = Bindings::new(home.path());
+        let bindings = FileBindings::new(home.path());
         bindings.bind("old", &binding("ws-1")).unwrap();
         bindings.bind("new", &Binding { bound_at: 100, ..binding("ws-1") }).unwrap();
-        assert_eq!(bindings.prune(|_, binding| binding.bound_at < 50).unwrap(), ["old"]);
+        assert_eq!(bindings.prune(&|_, binding| binding.bound_at < 50).unwrap(), ["old"]);
         assert_eq!(bindings.all().unwrap().len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! The ledger: one short line per decision with injected text, and each distinct text once. Hooks append and
-//! never read.
+//! never read. [`Ledger`] is the interface, [`FileLedger`] keeps it in the home store.
 //!
 //! Decisions are made elsewhere. A lost line only affects a report, so nothing is synced.
 
@@ -42,38 +42,40 @@ pub struct LedgerRead {
     pub unreadable: usize,
 }
 
-pub struct Ledger {
+/// The record of injected texts.
+pub trait Ledger: Send + Sync {
+    /// Appends an entry, and stores its text with secrets masked unless that text is already stored.
+    fn append(&self, entry: LedgerEntry, text: &str) -> Result<()>;
+    /// Returns the entries from the day `from` (`YYYY-MM-DD`) through the day `to`, both inclusive.
+    fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead>;
+    /// Returns the text of an entry, with secrets masked.
+    fn text(&self, digest: &str) -> Option<String>;
+    /// Removes the days before `oldest`, and the texts that no remaining entry refers to.
+    fn prune(&self, oldest: &str) -> Result<()>;
+    /// Returns a number that changes when an entry is added on the day of `now`.
+    fn revision(&self, now: Millis) -> u64;
+}
+
+/// The ledger in the home store: one file per day.
+pub struct FileLedger {
     dir: PathBuf,
 }
 
-impl Ledger {
-    pub fn new(home: &Path) -> Ledger {
-        Ledger { dir: home.join("ledger") }
+impl FileLedger {
+    pub fn new(home: &Path) -> FileLedger {
+        FileLedger { dir: home.join("ledger") }
     }
 
     fn texts(&self) -> PathBuf {
         self.dir.join("texts")
     }
 
-    /// Appends an entry, and stores its text with secrets masked unless that text is already stored.
-    pub fn append(&self, entry: LedgerEntry, text: &str) -> Result<()> {
-        let (text, _) = secrets::mask(text);
-        let digest = hash::md5_hex(text.as_bytes());
-        let texts = self.texts();
-        let path = texts.join(&digest);
-        if !path.exists() {
-            fs::create_private_dir(&texts).map_err(Error::io(&texts))?;
-            fs::write_atomic(&path, text.as_bytes(), &texts, Durability::Journaled)
-                .map_err(Error::io(&path))?;
-        }
-        let file = self.dir.join(format!("{}.jsonl", clock::utc_day(entry.at)));
-        let mut line = serde_json::to_vec(&LedgerEntry { text: digest, ..entry }).unwrap_or_default();
-        line.push(b'\n');
-        fs::append_private(&file, &line).map_err(Error::io(&file))
+    fn file(&self, at: Millis) -> PathBuf {
+        self.dir.join(format!("{}.jsonl", clock::utc_day(at)))
     }
 
     /// Returns the days that have entries, the oldest first.
-    pub fn days(&self) -> Result<Vec<String>> {
+    fn days(&self) -> Result<Vec<String>> {
         let entries = match std::fs::read_dir(&self.dir) {
             Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
             other => other.map_err(Error::io(&self.dir))?,
@@ -85,9 +87,26 @@ impl Ledger {
         days.sort();
         Ok(days)
     }
+}
 
-    /// Returns the entries from the day `from` (`YYYY-MM-DD`) through the day `to`, both inclusive.
-    pub fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead> {
+impl Ledger for FileLedger {
+    fn append(&self, entry: LedgerEntry, text: &str) -> Result<()> {
+        let (text, _) = secrets::mask(text);
+        let digest = hash::md5_hex(text.as_bytes());
+        let texts = self.texts();
+        let path = texts.join(&digest);
+        if !path.exists() {
+            fs::create_private_dir(&texts).map_err(Error::io(&texts))?;
+            fs::write_atomic(&path, text.as_bytes(), &texts, Durability::Journaled)
+                .map_err(Error::io(&path))?;
+        }
+        let file = self.file(entry.at);
+        let mut line = serde_json::to_vec(&LedgerEntry { text: digest, ..entry }).unwrap_or_default();
+        line.push(b'\n');
+        fs::append_private(&file, &line).map_err(Error::io(&file))
+    }
+
+    fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead> {
         let mut read = LedgerRead::default();
         for day in self.days()? {
             if from.is_some_and(|from| day.as_str() < from) || to.is_some_and(|to| day.as_str() > to) {
@@ -111,15 +130,23 @@ impl Ledger {
         Ok(read)
     }
 
-    /// Returns the text of an entry, with secrets masked.
-    pub fn text(&self, digest: &str) -> Option<String> {
+    fn text(&self, digest: &str) -> Option<String> {
         let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bytes = is_digest.then(|| std::fs::read(self.texts().join(digest)).ok()).flatten()?;
         String::from_utf8(bytes).ok()
     }
 
-    /// Removes the days before `oldest`, and the texts that no remaining entry refers to.
-    pub fn prune(&self, oldest: &str) -> io::Result<()> {
+    fn prune(&self, oldest: &str) -> Result<()> {
+        self.remove_expired(oldest).map_err(Error::io(&self.dir))
+    }
+
+    fn revision(&self, now: Millis) -> u64 {
+        fs::revision([self.file(now)])
+    }
+}
+
+impl FileLedger {
+    fn remove_expired(&self, oldest: &str) -> io::Result<()> {
         let days = self.days().unwrap_or_default();
         let expired: Vec<&String> = days.iter().filter(|day| day.as_str() < oldest).collect();
         if expired.is_empty() {
@@ -172,7 +199,7 @@ mod tests {
     #[test]
     fn append_writes_one_file_per_day_and_each_text_once() {
         let home = tempfile::tempdir().unwrap();
-        let ledger = Ledger::new(home.path());
+        let ledger = FileLedger::new(home.path());
         for (at, session) in [(0, "a"), (1, "b"), (DAY, "a")] {
             ledger.append(entry(at, session), "上下文").unwrap();
         }
@@ -188,7 +215,7 @@ mod tests {
     #[test]
     fn append_masks_secrets_and_read_skips_bad_lines() {
         let home = tempfile::tempdir().unwrap();
-        let ledger = Ledger::new(home.path());
+        let ledger = FileLedger::new(home.path());
         ledger.append(entry(0, "a"), "DB_PASSWORD=hunter2!x").unwrap();
         let file = home.path().join("ledger/1970-01-01.jsonl");
         fs::append_private(&file, b"{torn\n\xff\n").unwrap();
@@ -201,7 +228,7 @@ mod tests {
     #[test]
     fn prune_removes_old_days_and_their_texts() {
         let home = tempfile::tempdir().unwrap();
-        let ledger = Ledger::new(home.path());
+        let ledger = FileLedger::new(home.path());
         ledger.append(entry(0, "a"), "old").unwrap();
         ledger.append(entry(40 * DAY, "a"), "new").unwrap();
         let texts = home.path().join("ledger/texts");
@@ -223,12 +250,12 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..50 {
                         let text = format!("{}", n % 7);
-                        Ledger::new(home).append(entry(n, &format!("s{thread}")), &text).unwrap();
+                        FileLedger::new(home).append(entry(n, &format!("s{thread}")), &text).unwrap();
                     }
                 });
             }
         });
-        let read = Ledger::new(home.path()).read(None, None).unwrap();
+        let read = FileLedger::new(home.path()).read(None, None).unwrap();
         assert_eq!((read.entries.len(), read.unreadable), (400, 0));
     }
 }

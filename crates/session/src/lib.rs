@@ -12,8 +12,8 @@ pub mod pause;
 mod process;
 mod state;
 
-pub use bindings::{Binding, Bindings};
-pub use ledger::{Ledger, LedgerEntry, LedgerRead, is_day};
+pub use bindings::{Binding, Bindings, FileBindings};
+pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead, is_day};
 pub use process::{ClientProcess, client_of_hook, client_of_server, is_running};
 pub use state::{HandledEvent, SessionState, States};
 

@@ -6,7 +6,9 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use tanmi_app::node::InWorkspace;
+use tanmi_app::nodes::InWorkspace;
+use tanmi_app::resolver::{CallScope, CallTarget};
+use tanmi_app::stores::Stores;
 use tanmi_app::{App, Error};
 use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
@@ -73,8 +75,8 @@ pub fn run(cli: Cli) -> ExitCode {
         out::labelled(out::YELLOW, "警告", "warning", &warning.message(lang), lang);
     }
     // An agent that runs a command in its shell knows this change, so hooks need not tell it.
-    let session = context.app.explicit_or_env_session(None);
-    let outcome = context.app.track_own_changes(session.as_deref(), || match cli.command {
+    let session = context.caller_session(None).unwrap_or_default();
+    let outcome = context.app.sessions.track_own_changes(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
         Command::Log(args) => activity::log(&context, args),
@@ -103,7 +105,7 @@ pub fn run(cli: Cli) -> ExitCode {
         // Handled earlier: hooks in `main`, servers above.
         Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
     });
-    for notice in context.app.take_notices(lang) {
+    for notice in context.app.maintenance.take_notices(lang) {
         out::labelled(out::YELLOW, "注意", "note", &notice, lang);
     }
     match outcome {
@@ -119,11 +121,22 @@ pub fn run(cli: Cli) -> ExitCode {
 /// `tanmi statusline` with options such as `--json`; without options, [`crate::hook::status_line`] runs instead.
 fn status_line(context: &CommandContext) {
     let input = crate::hook::read_status_line_input();
-    let status = tanmi_app::status_line::read(context.app.home(), &input, context.app.now());
+    let home = context.app.home();
+    let status = tanmi_app::status_line::read(home, &Stores::local(home), &input, context.app.now());
     context.print_result(&status, |status| status.line(context.app.lang(None)));
 }
 
 impl CommandContext {
+    /// Returns the workspace and the session of a command that names at most its workspace.
+    fn scope(&self, workspace: Option<&str>) -> Result<CallScope> {
+        self.app.resolver.scope(&CallTarget::in_workspace(workspace))
+    }
+
+    /// Returns the session that runs the command: the named one, or that of the shell. A user in a terminal has none.
+    fn caller_session(&self, named: Option<&str>) -> Result<Option<String>> {
+        self.app.resolver.caller_session(&CallTarget { session: named, ..CallTarget::default() })
+    }
+
     /// Prints the result of a change, and what failed after the change was durable.
     fn print_change<T: serde::Serialize>(&self, change: &InWorkspace<T>, show: impl FnOnce(&T) -> String) {
         let lang = self.app.lang(None);

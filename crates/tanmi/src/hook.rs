@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tanmi_app::pipeline::{Caller, handle, write_log};
 use tanmi_app::status_line::StatusLineInput;
+use tanmi_app::stores::Stores;
 use tanmi_base::{Lang, clock, lock, paths};
 use tanmi_event::{EventKind, find_platform};
 
@@ -74,8 +75,10 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
     }
     let client = crate::env::client();
     let (user, context) = (paths::user_home(), crate::env::context_file());
+    let stores = Stores::local(&home);
     let caller = Caller {
         home: &home,
+        stores: &stores,
         user: user.as_deref(),
         // Read after the input, which may take long: other hooks may have injected texts in the meantime.
         now: clock::now(),
@@ -84,7 +87,7 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         via,
         started,
         disabled: crate::env::is_disabled(),
-        has_commands: false,
+        suggests_commands: false,
         context: context.as_deref(),
         mount: None,
     };
@@ -99,7 +102,7 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     }
     let input = read_status_line_input();
     if let Some(home) = paths::home_store() {
-        let status = tanmi_app::status_line::read(&home, &input, clock::now());
+        let status = tanmi_app::status_line::read(&home, &Stores::local(&home), &input, clock::now());
         let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{}", status.line(lang));

@@ -6,42 +6,33 @@ use serde_json::{Value, json};
 use tanmi_base::fs;
 use tanmi_memory::vectors::Model;
 
-use crate::App;
+use super::MemoryService;
 use crate::error::{Error, Result};
 
-fn model_file(home: &Path) -> PathBuf {
-    home.join("model.json")
-}
-
-/// Loads the model of the user. Returns `None` if `model.json` is missing or malformed.
-pub(super) fn load(home: &Path) -> Option<Result<Model>> {
-    let bytes = fs::read_optional(&model_file(home)).ok()??;
-    let value: Value = serde_json::from_slice(&bytes).ok()?;
-    Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
-}
-
-impl App {
+impl MemoryService {
     fn model_file(&self) -> PathBuf {
-        model_file(self.home())
+        self.core.home().join("model.json")
     }
 
-    /// Loads the model. Returns `None` if `model.json` is missing or malformed.
-    pub(crate) fn memory_model_load(&self) -> Option<Result<Model>> {
-        load(self.home())
+    /// Loads the model of the user. Returns `None` if `model.json` is missing or malformed.
+    pub(crate) fn load_model(&self) -> Option<Result<Model>> {
+        let bytes = fs::read_optional(&self.model_file()).ok()??;
+        let value: Value = serde_json::from_slice(&bytes).ok()?;
+        Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
     }
 
     /// Adds a model for semantic search.
-    pub fn memory_model_add(&self, dir: &Path) -> Result<Value> {
+    pub fn add_model(&self, dir: &Path) -> Result<Value> {
         let dir = dir.canonicalize().map_err(Error::io(dir))?;
         let model = Model::load(&dir)?;
-        fs::create_private_dir(self.home()).map_err(Error::io(self.home()))?;
+        fs::create_private_dir(self.core.home()).map_err(Error::io(self.core.home()))?;
         let text = json!({"dir": dir}).to_string();
         fs::write_private(&self.model_file(), text.as_bytes()).map_err(Error::io(self.model_file()))?;
         Ok(json!({"dir": dir, "dimensions": model.dimensions}))
     }
 
     /// Removes the model. Returns whether there was one.
-    pub fn memory_model_remove(&self) -> Result<bool> {
+    pub fn remove_model(&self) -> Result<bool> {
         match std::fs::remove_file(self.model_file()) {
             Ok(()) => Ok(true),
             Err(error) if fs::is_absent(&error) => Ok(false),
@@ -51,7 +42,7 @@ impl App {
 
     /// Returns the folder of the added model with its dimensions, or with the reason why it cannot be loaded; null if
     /// there is none.
-    pub fn memory_model_show(&self) -> Value {
+    pub fn show_model(&self) -> Value {
         let bytes = fs::read_optional(&self.model_file()).ok().flatten().unwrap_or_default();
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let Some(dir) = value["dir"].as_str() else { return Value::Null };

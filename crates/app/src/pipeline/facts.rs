@@ -10,12 +10,11 @@ use tanmi_engine::{
 use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{
-    ContextSnapshot, ContextSnapshots, FileStore, SnapshotDepth, StatusCounts, Workspaces,
-};
+use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth, StatusCounts};
 
 use super::Caller;
 use crate::config::Config;
+use crate::stores::Project;
 
 pub fn build(
     caller: &Caller<'_>,
@@ -33,7 +32,8 @@ pub fn build(
     let mut node =
         bound.and_then(|(_, snapshot)| snapshot.node.as_ref().map(|node| node_facts(node, snapshot)));
     if let (EventKind::TaskComplete, Some(node), Some((binding, snapshot))) = (event.kind, &mut node, bound) {
-        node.parent = parent_of(binding, snapshot);
+        let project = caller.stores.projects.in_folder(&binding.project);
+        node.parent = parent_of(project.as_ref(), snapshot);
     }
     Facts {
         now: caller.now,
@@ -63,7 +63,7 @@ pub fn build(
         declared,
         memory_enabled: config.memory,
         // `rules explain` shows the text of a hook, which suggests tool calls.
-        has_commands: caller.has_commands && event.source == Source::Api,
+        suggests_commands: caller.suggests_commands && event.source == Source::Api,
     }
 }
 
@@ -133,9 +133,9 @@ fn child_counts(status_counts: &StatusCounts) -> ChildCounts {
 }
 
 /// Returns the parent of the completed node.
-fn parent_of(binding: &Binding, snapshot: &ContextSnapshot) -> Option<ParentFacts> {
+fn parent_of(project: &dyn Project, snapshot: &ContextSnapshot) -> Option<ParentFacts> {
     let parent = snapshot.node.as_ref()?.parent_id.as_ref()?;
-    let parent_snapshot = FileStore::new(&binding.project).context_snapshot(
+    let parent_snapshot = project.snapshots().context_snapshot(
         &snapshot.workspace.id,
         Some(parent.as_str()),
         SnapshotDepth::Focus,
@@ -157,6 +157,6 @@ pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
 /// Returns whether the project of the event has an active workspace.
 pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
     let Some(project) = project_of(caller, event) else { return false };
-    let headers = FileStore::new(project).headers().unwrap_or_default();
+    let headers = caller.stores.projects.in_folder(&project).workspaces().headers().unwrap_or_default();
     headers.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
 }

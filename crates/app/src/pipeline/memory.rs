@@ -2,6 +2,7 @@
 //! file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -10,7 +11,7 @@ use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_memory::recent::StartQuery;
 use tanmi_memory::record::session_line;
-use tanmi_memory::{FileMemory, Folder, MemoryRow, MemoryStore};
+use tanmi_memory::{Folder, MemoryRow, MemoryStore};
 use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, log_line};
@@ -22,8 +23,8 @@ use crate::trust::Trust;
 const END_TIME_LIMIT: Duration = Duration::from_millis(700);
 
 /// Returns the store of a project's memory.
-fn store(caller: &Caller<'_>, config: &Config, project: &Path) -> FileMemory {
-    FileMemory::new(project, caller.home, config.share_memory)
+fn store(caller: &Caller<'_>, config: &Config, project: &Path) -> Arc<dyn MemoryStore> {
+    caller.stores.projects.in_folder(project).memory(config.share_memory)
 }
 
 /// Returns the memory for a session start, or why there is none.
@@ -41,7 +42,8 @@ pub fn load(
         return Err(("记忆已关闭", "memory is disabled"));
     }
     let project = project.ok_or(("没有项目", "the event has no project"))?;
-    let store: &dyn MemoryStore = &store(caller, config, project);
+    let store = store(caller, config, project);
+    let store = store.as_ref();
     if !store.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
     }
@@ -112,7 +114,8 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
         _ => return,
     };
     let Some(project) = project.filter(|_| config.memory) else { return };
-    let store: &dyn MemoryStore = &store(caller, config, project);
+    let store = store(caller, config, project);
+    let store = store.as_ref();
     // Untrusted memory is not written, and symbolic links are not followed.
     if !store.exists() || !has_only_regular_files(store) || !is_trusted(caller, project, store) {
         return;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::paths::{CONFIG_DIR, STORE_DIR};
+use tanmi_base::paths::{CONFIG_DIR, workspace_folder};
 use tanmi_base::{Lang, fs, hash};
 use tanmi_engine::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 use tanmi_workspace::model::WorkspaceId;
@@ -26,24 +26,25 @@ pub struct RuleFile {
 
 /// Returns the existing rules files in order of precedence. A file that cannot be read is included with a flaw.
 pub fn load(caller: &Caller<'_>, project: Option<&Path>, workspace: Option<&WorkspaceId>) -> Vec<RuleFile> {
-    paths(caller, project, workspace)
+    paths(caller.user, project, workspace)
         .into_iter()
         .filter_map(|(source, path)| read(caller, source, path))
         .collect()
 }
 
 /// Returns the paths where rules files can be, in order of precedence.
-fn paths(
-    caller: &Caller<'_>,
+pub fn paths(
+    user: Option<&Path>,
     project: Option<&Path>,
     workspace: Option<&WorkspaceId>,
 ) -> Vec<(RuleSource, PathBuf)> {
+    const FILE: &str = "rules.json";
     let mut paths = Vec::new();
     if let (Some(project), Some(id)) = (project, workspace) {
-        paths.push((RuleSource::Workspace, project.join(STORE_DIR).join(id.as_str()).join("rules.json")));
+        paths.push((RuleSource::Workspace, workspace_folder(project, id.as_str()).join(FILE)));
     }
-    let global = caller.user.map(|user| user.join(CONFIG_DIR).join("rules.json"));
-    let of_project = project.map(|project| project.join(CONFIG_DIR).join("rules.json"));
+    let global = user.map(|user| user.join(CONFIG_DIR).join(FILE));
+    let of_project = project.map(|project| project.join(CONFIG_DIR).join(FILE));
     // If the home folder is also the project, both have the same file, which counts as global.
     let of_project = of_project.filter(|path| Some(path) != global.as_ref());
     paths.extend(of_project.map(|path| (RuleSource::Project, path)));

@@ -24,7 +24,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         failed => (format!("，其中 {failed} 个失败"), format!(", {failed} of them failed")),
     };
     let (verb, call) = match &ctx.facts.workspace {
-        Some(workspace) if ctx.facts.has_commands => {
+        Some(workspace) if ctx.facts.suggests_commands => {
             let options = format!("--workspace {} --action complete --conclusion '...'", workspace.id);
             ("运行", format!("`tanmi node transition {id} {options}`"))
         }

@@ -30,7 +30,7 @@ fn unbound(lang: Lang) -> Facts {
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_enabled: true,
-        has_commands: false,
+        suggests_commands: false,
     }
 }
 
@@ -336,7 +336,7 @@ fn task_complete_suggestion_is_a_command_on_the_command_line() {
         });
         let text = injected_text(&done, &facts);
         assert!(text.ends_with(tool), "{text}");
-        facts.has_commands = true;
+        facts.suggests_commands = true;
         let text = injected_text(&done, &facts);
         assert!(text.ends_with(command), "{text}");
     }

@@ -143,7 +143,7 @@ pub fn sample() -> Value {
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_enabled: false,
-        has_commands: false,
+        suggests_commands: false,
     };
     let event = Event {
         source: tanmi_event::Source::Api,

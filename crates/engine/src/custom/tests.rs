@@ -35,7 +35,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         memory: Err(("", "")),
         declared: Err(("", "")),
         memory_enabled: true,
-        has_commands: false,
+        suggests_commands: false,
     }
 }
 

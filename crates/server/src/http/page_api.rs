@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
+use tanmi_app::events::{EventRequest, parse_platform};
 use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
-use tanmi_app::raise_event::{EventRequest, parse_platform};
 use tanmi_app::rules::{ExplainRequest, RuleFilter};
-use tanmi_app::views::SessionFilter;
-use tanmi_app::workspace::WorkspaceFilter;
+use tanmi_app::sessions::SessionFilter;
+use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
@@ -55,7 +55,7 @@ pub fn workspaces(c: &Call<'_>, state: &ServerState) -> Result {
     let all = c.arguments.flag("all").unwrap_or(false);
     let limit = c.arguments.number("limit").unwrap_or(1000);
     let projects = if all { state.projects() } else { Vec::new() };
-    value(&c.app.workspace_list(&WorkspaceFilter { all, status, limit, scan: None, projects })?)
+    value(&c.app.workspaces.list(&WorkspaceFilter { all, status, limit, scan: None, projects })?)
 }
 
 pub const SESSION_VIEW: CallSpec = read_only(
@@ -66,7 +66,7 @@ pub const SESSION_VIEW: CallSpec = read_only(
 
 /// Reads the session without recording activity of it.
 pub fn session(c: &Call<'_>, _: &ServerState) -> Result {
-    c.app.session_view(&c.arguments.needed("sessionId"))
+    c.app.sessions.view(&c.arguments.needed("sessionId"))
 }
 
 const WORKSPACE_ID: Param = required("workspaceId", ID);
@@ -76,7 +76,7 @@ pub const WORKSPACE_DETAIL: CallSpec =
     read_only("workspace", "Get a workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
 
 pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.workspace_detail(&c.arguments.needed("workspaceId"))?)
+    value(&c.app.workspaces.detail(c.workspace()?)?)
 }
 
 pub const NODES: CallSpec = read_only(
@@ -96,7 +96,7 @@ pub const NODES: CallSpec = read_only(
 
 pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
     match c.arguments.texts("ids") {
-        Some(ids) => value(&c.app.nodes_by_id(&c.arguments.needed("workspaceId"), &ids)?),
+        Some(ids) => value(&c.app.nodes.rows(c.workspace()?, &ids)?),
         None => tools::handlers::node_list(c),
     }
 }
@@ -115,7 +115,7 @@ pub const NODE_VIEW: CallSpec = read_only(
 );
 
 pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
-    let view = c.app.node_view(&c.arguments.needed("workspaceId"), &c.arguments.needed("nodeId"))?;
+    let view = c.app.nodes.view(c.workspace()?, &c.node()?)?;
     let mut result = value(&view)?;
     if c.arguments.flag("render") == Some(true) {
         let node = &view.result.node;
@@ -139,8 +139,8 @@ pub const LOG: CallSpec = read_only(
 );
 
 pub fn log(c: &Call<'_>, _: &ServerState) -> Result {
-    let (p, limit) = (&c.arguments, c.arguments.number("limit").unwrap_or(100));
-    value(&c.app.log_show(p.text("workspaceId"), &p.needed("nodeId"), limit)?)
+    let limit = c.arguments.number("limit").unwrap_or(100);
+    value(&c.app.nodes.log(c.workspace()?, &c.node_or_workspace()?, limit)?)
 }
 
 pub const PROBLEM: CallSpec = read_only(
@@ -150,7 +150,7 @@ pub const PROBLEM: CallSpec = read_only(
 );
 
 pub fn problem(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.problem_show(c.arguments.text("workspaceId"), &c.arguments.needed("nodeId"))?)
+    value(&c.app.nodes.problem(c.workspace()?, &c.node_or_workspace()?)?)
 }
 
 pub const BINDINGS: CallSpec = read_only(
@@ -164,7 +164,7 @@ pub const BINDINGS: CallSpec = read_only(
 );
 
 pub fn bindings(c: &Call<'_>, _: &ServerState) -> Result {
-    let list = c.app.sessions_list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
+    let list = c.app.sessions.list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
     Ok(json!({"bindings": list.sessions, "total": list.total}))
 }
 
@@ -182,7 +182,7 @@ pub const SESSIONS: CallSpec = read_only(
 );
 
 pub fn sessions(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.sessions_list(&SessionFilter { bound: c.arguments.flag("bound"), ..session_filter(c) })?)
+    value(&c.app.sessions.list(&SessionFilter { bound: c.arguments.flag("bound"), ..session_filter(c) })?)
 }
 
 fn session_filter(c: &Call<'_>) -> SessionFilter {
@@ -201,7 +201,7 @@ pub const RULES: CallSpec = read_only(
 );
 
 pub fn rules(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.rules_list(&RuleFilter {
+    value(&c.app.rules.list(&RuleFilter {
         source: c.arguments.owned("source"),
         event: c.arguments.owned("event"),
         limit: c.arguments.number("limit").unwrap_or(200),
@@ -212,7 +212,7 @@ pub const CHECK: CallSpec =
     read_only("rules_check", "Check the rules files of this project and list their errors.", &[]);
 
 pub fn check(c: &Call<'_>, _: &ServerState) -> Result {
-    Ok(json!({"files": c.app.rules_check(None)}))
+    Ok(json!({"files": c.app.rules.check(None)}))
 }
 
 pub const EXPLAIN: CallSpec = read_only(
@@ -232,7 +232,7 @@ pub const EXPLAIN: CallSpec = read_only(
 pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let platform = p.text("platform").map(|word| parse_platform("platform", word));
-    let event = c.app.event_to_explain(ExplainRequest {
+    let event = c.app.rules.event_to_explain(ExplainRequest {
         event: p.owned("event"),
         session: p.needed("sessionId"),
         platform: platform.transpose()?,
@@ -241,7 +241,7 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
         node: p.owned("nodeId"),
         start: p.owned("start"),
     })?;
-    value(&c.app.rules_explain(&event, None, None, None))
+    value(&c.app.rules.explain(&event, None, None, None))
 }
 
 pub const LEDGER: CallSpec = read_only(
@@ -261,7 +261,7 @@ pub const LEDGER: CallSpec = read_only(
 
 pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
-    value(&c.app.ledger(&LedgerFilter {
+    value(&c.app.ledger.list(&LedgerFilter {
         session: p.owned("sessionId"),
         event: p.owned("event"),
         platform: p.owned("platform"),
@@ -280,7 +280,7 @@ pub const DAYS: CallSpec = read_only(
 );
 
 pub fn days(c: &Call<'_>, _: &ServerState) -> Result {
-    Ok(json!({"days": c.app.ledger_days(c.arguments.number("days").unwrap_or(30))?}))
+    Ok(json!({"days": c.app.ledger.days(c.arguments.number("days").unwrap_or(30))?}))
 }
 
 pub const LEDGER_TEXT: CallSpec =
@@ -288,7 +288,7 @@ pub const LEDGER_TEXT: CallSpec =
 
 pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
     let digest = c.arguments.needed("digest");
-    Ok(json!({"digest": digest, "content": c.app.ledger_text(&digest)?}))
+    Ok(json!({"digest": digest, "content": c.app.ledger.text(&digest)?}))
 }
 
 const MEMORY_TYPES: ParamKind = ParamKind::Word(&["W", "B", "O", "S", "T"]);
@@ -323,15 +323,15 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
         skip: p.number("skip").unwrap_or(0),
     };
     match p.text("query").map(str::trim).filter(|query| !query.is_empty()) {
-        Some(query) => value(&c.app.memory_search(query, &filter)?),
-        None => value(&c.app.memory_list(&filter)?),
+        Some(query) => value(&c.app.memory.search(query, &filter)?),
+        None => value(&c.app.memory.list(&filter)?),
     }
 }
 
 pub const STATS: CallSpec = read_only("memory_stats", "Get memory statistics.", &[]);
 
 pub fn stats(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory_stats()?)
+    value(&c.app.memory.stats()?)
 }
 
 const MEMORY_ID: Param = required("id", ID);
@@ -339,7 +339,7 @@ const MEMORY_ID: Param = required("id", ID);
 pub const FACT: CallSpec = read_only("memory_get", "Get one memory entry.", &[MEMORY_ID]);
 
 pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory_show(&c.arguments.needed("id"))?)
+    value(&c.app.memory.show(&c.arguments.needed("id"))?)
 }
 
 pub const EDIT: CallSpec = CallSpec {
@@ -350,7 +350,7 @@ pub const EDIT: CallSpec = CallSpec {
 };
 
 pub fn edit(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory_edit(&c.arguments.needed("id"), c.arguments.needed("content"))?)
+    value(&c.app.memory.edit(&c.arguments.needed("id"), c.arguments.needed("content"), c.caller_session())?)
 }
 
 pub const FORGET: CallSpec = CallSpec {
@@ -361,7 +361,7 @@ pub const FORGET: CallSpec = CallSpec {
 };
 
 pub fn forget(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory_forget(&[c.arguments.needed("id")])?.pop())
+    value(&c.app.memory.forget(&[c.arguments.needed("id")])?.pop())
 }
 
 pub const RESTORE: CallSpec = CallSpec {
@@ -372,7 +372,7 @@ pub const RESTORE: CallSpec = CallSpec {
 };
 
 pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory_restore(&[c.arguments.needed("id")])?.pop())
+    value(&c.app.memory.restore(&[c.arguments.needed("id")])?.pop())
 }
 
 pub const EVENT: CallSpec = CallSpec {
@@ -391,7 +391,7 @@ pub const EVENT: CallSpec = CallSpec {
 pub fn event(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let part = |name: &str| p.part("payload", name);
-    c.app.raise_event(EventRequest {
+    c.app.events.raise(EventRequest {
         event: p.needed("event"),
         session: p.needed("sessionId"),
         platform: p.owned("platform"),

@@ -4,16 +4,18 @@
 use std::cell::OnceCell;
 
 use serde_json::{Map, Value, json};
-use tanmi_app::session::SessionBinding;
-use tanmi_app::{App, Error};
+use tanmi_app::resolver::{CallScope, CallTarget};
+use tanmi_app::{App, Error, WorkspaceRef};
 use tanmi_base::{Interface, Lang};
+use tanmi_workspace::model::NodeId;
+use tanmi_workspace::ops::Target;
 
 use super::CallSpec;
 use super::params::CheckedArguments;
 
 pub type Result<T = Value> = std::result::Result<T, Error>;
 
-/// One call with checked arguments. The binding of its session is read at most once, when it is first needed.
+/// One call with checked arguments. Its session and workspace are resolved at most once, when they are first needed.
 pub struct Call<'a> {
     pub app: &'a App,
     pub arguments: CheckedArguments<'a>,
@@ -21,7 +23,7 @@ pub struct Call<'a> {
     pub meta: Option<String>,
     /// The versions on which an edit may be based, if the caller names any.
     pub expected_versions: Option<Vec<String>>,
-    bound: OnceCell<Option<SessionBinding>>,
+    scope: OnceCell<CallScope>,
 }
 
 /// A call before its arguments are checked.
@@ -44,27 +46,56 @@ pub fn perform(
         .map_err(|argument_error| argument_error.to_json(request.lang))?;
     let (app, meta, expected_versions) =
         (request.app, request.meta.clone(), request.expected_versions.clone());
-    let call = Call { app, arguments, meta, expected_versions, bound: OnceCell::new() };
-    let session = if request.spec.is_read_only { None } else { call.session().ok() };
+    let call = Call { app, arguments, meta, expected_versions, scope: OnceCell::new() };
+    let session = if request.spec.is_read_only { None } else { call.caller_session() };
     let answer = app
+        .sessions
         .track_own_changes(session.as_deref(), || work(&call))
         .map_err(|error| error.to_json(request.lang, request.interface));
-    app.log_notices();
+    app.maintenance.log_notices();
     answer
 }
 
 impl Call<'_> {
-    /// Returns the session id of the call: from the arguments, the protocol or the client process.
-    pub fn session(&self) -> Result<String> {
-        self.app.session_of_call(self.arguments.text("sessionId"), self.meta.as_deref())
+    fn target(&self) -> CallTarget<'_> {
+        CallTarget {
+            session: self.arguments.text("sessionId"),
+            meta: self.meta.as_deref(),
+            workspace: self.arguments.text("workspaceId"),
+        }
     }
 
-    fn bound(&self) -> Result<Option<&SessionBinding>> {
-        if self.bound.get().is_none() {
-            let bound = self.app.binding_of(&self.session()?)?;
-            let _ = self.bound.set(bound);
+    /// Returns the session that the call is about.
+    pub fn session(&self) -> Result<String> {
+        self.app.resolver.session(&self.target())
+    }
+
+    /// Returns the session that makes the call, if it can be determined.
+    pub fn caller_session(&self) -> Option<String> {
+        self.app.resolver.caller_session(&self.target()).ok().flatten()
+    }
+
+    /// Returns the workspace and the session of the call.
+    pub fn scope(&self) -> Result<&CallScope> {
+        if let Some(scope) = self.scope.get() {
+            return Ok(scope);
         }
-        Ok(self.bound.get().and_then(Option::as_ref))
+        let scope = self.app.resolver.scope(&self.target())?;
+        Ok(self.scope.get_or_init(|| scope))
+    }
+
+    pub fn workspace(&self) -> Result<&WorkspaceRef> {
+        Ok(&self.scope()?.workspace)
+    }
+
+    /// Returns the node in the arguments, else the focused node.
+    pub fn node(&self) -> Result<NodeId> {
+        self.app.resolver.node(self.scope()?, self.arguments.text("nodeId"))
+    }
+
+    /// Returns the node in the arguments, which can name the workspace itself, else the focused node.
+    pub fn node_or_workspace(&self) -> Result<Target> {
+        self.app.resolver.target(self.scope()?, self.arguments.text("nodeId"))
     }
 
     /// Adds the new version to the result of an edit, if the caller named the version it edited.
@@ -73,28 +104,5 @@ impl Call<'_> {
             answer["version"] = json!(version);
         }
         answer
-    }
-
-    /// Returns the workspace in the arguments, else the workspace that the session is bound to.
-    pub fn workspace(&self) -> Result<Option<String>> {
-        match self.arguments.text("workspaceId") {
-            Some(id) => Ok(Some(id.to_owned())),
-            None => Ok(self.bound()?.map(|bound| bound.workspace_id.clone())),
-        }
-    }
-
-    /// Returns the binding of the session, if it is bound to this workspace.
-    pub fn binding_in(&self, workspace: &str) -> Option<&SessionBinding> {
-        self.bound().ok().flatten().filter(|bound| bound.workspace_id == workspace)
-    }
-
-    /// Returns the node in the arguments, else the focused node.
-    pub fn node(&self) -> Result<String> {
-        if let Some(node) = self.arguments.text("nodeId") {
-            return Ok(node.to_owned());
-        }
-        let workspace = self.workspace()?;
-        let focus = workspace.as_deref().and_then(|id| self.binding_in(id)?.focused_node_id.clone());
-        focus.map_or_else(|| self.app.focused_node(workspace.as_deref()), Ok)
     }
 }

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
-use tanmi_app::node::{DeleteArgs, NodeCreate, TransitionArgs, parse_role};
-use tanmi_app::workspace::WorkspaceFilter;
+use tanmi_app::nodes::{NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
     ListEdit, ListQuery, NewWorkspace, NodeChange, ProblemChange, ReferenceEdit, WorkspaceChange,
@@ -21,7 +21,7 @@ pub fn workspace_init(c: &Call<'_>) -> Result {
         rules: p.texts("rules").unwrap_or_default(),
         docs: p.docs("docs").unwrap_or_default(),
     };
-    results::workspace(&c.app.workspace_init(new)?)
+    results::workspace(&c.app.workspaces.create(new)?)
 }
 
 pub fn workspace_list(c: &Call<'_>) -> Result {
@@ -29,7 +29,7 @@ pub fn workspace_list(c: &Call<'_>) -> Result {
     let status = p.text("status").map(|word| WorkspaceStatus::parse("status", word)).transpose()?;
     let all = p.flag("all").unwrap_or(false);
     let limit = p.number("limit").unwrap_or(20);
-    results::value(&c.app.workspace_list(&WorkspaceFilter {
+    results::value(&c.app.workspaces.list(&WorkspaceFilter {
         all,
         status,
         limit,
@@ -39,7 +39,7 @@ pub fn workspace_list(c: &Call<'_>) -> Result {
 }
 
 pub fn workspace_get(c: &Call<'_>) -> Result {
-    results::workspace(&c.app.workspace_show(c.workspace()?.as_deref())?)
+    results::workspace(&c.app.workspaces.show(c.workspace()?)?)
 }
 
 pub fn workspace_update(c: &Call<'_>) -> Result {
@@ -55,26 +55,25 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
         docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
         expected_versions: c.expected_versions.clone(),
     };
-    let view = c.app.workspace_update(c.workspace()?.as_deref(), change)?;
+    let view = c.app.workspaces.update(c.workspace()?, change)?;
     Ok(c.with_version(results::workspace(&view)?, &view.version))
 }
 
 pub fn workspace_archive(c: &Call<'_>) -> Result {
-    results::workspace(&c.app.workspace_archive(c.workspace()?.as_deref())?)
+    results::workspace(&c.app.workspaces.archive(c.workspace()?)?)
 }
 
 pub fn workspace_restore(c: &Call<'_>) -> Result {
-    results::workspace(&c.app.workspace_restore(&c.arguments.needed("workspaceId"))?)
+    results::workspace(&c.app.workspaces.restore(&c.arguments.needed("workspaceId"))?)
 }
 
 pub fn workspace_delete(c: &Call<'_>) -> Result {
-    results::value(&c.app.workspace_delete(&c.arguments.needed("workspaceId"))?)
+    results::value(&c.app.workspaces.delete(c.workspace()?)?)
 }
 
 pub fn node_create(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let new = NodeCreate {
-        workspace: c.workspace()?,
         parent: p.owned("parentId"),
         kind: p.needed("type"),
         title: p.needed("title"),
@@ -85,11 +84,11 @@ pub fn node_create(c: &Call<'_>) -> Result {
         isolated: p.flag("isolated").unwrap_or(false),
         rules_hash: p.owned("rulesHash"),
     };
-    Ok(results::changed(&c.app.node_create(new)?))
+    Ok(results::changed(&c.app.nodes.create(c.workspace()?, new)?))
 }
 
 pub fn node_get(c: &Call<'_>) -> Result {
-    results::full(&c.app.node_show(c.workspace()?.as_deref(), &c.node()?)?)
+    results::full(&c.app.nodes.show(c.workspace()?, &c.node()?)?)
 }
 
 pub fn node_list(c: &Call<'_>) -> Result {
@@ -105,7 +104,7 @@ pub fn node_list(c: &Call<'_>) -> Result {
         limit: p.number("limit").unwrap_or(50),
         after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
     };
-    results::value(&c.app.node_list(c.workspace()?.as_deref(), &query)?)
+    results::value(&c.app.nodes.list(c.workspace()?, &query)?)
 }
 
 pub fn node_update(c: &Call<'_>) -> Result {
@@ -119,45 +118,29 @@ pub fn node_update(c: &Call<'_>) -> Result {
         docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
         expected_versions: c.expected_versions.clone(),
     };
-    let updated = c.app.node_update(c.workspace()?.as_deref(), &c.node()?, change)?;
+    let updated = c.app.nodes.update(c.workspace()?, &c.node()?, change)?;
     Ok(c.with_version(results::changed(&updated), &updated.result.node.version()))
 }
 
 pub fn node_move(c: &Call<'_>) -> Result {
-    let p = &c.arguments;
-    Ok(results::changed(&c.app.node_move(
-        c.workspace()?.as_deref(),
-        &p.needed("nodeId"),
-        &p.needed("parentId"),
-    )?))
+    let parent = c.arguments.needed("parentId");
+    Ok(results::changed(&c.app.nodes.move_below(c.workspace()?, &c.node()?, &parent)?))
 }
 
 pub fn node_delete(c: &Call<'_>) -> Result {
-    let workspace = c.workspace()?;
-    let session = c.session().ok();
-    results::value(&c.app.node_delete(DeleteArgs {
-        workspace: workspace.as_deref(),
-        node: &c.arguments.needed("nodeId"),
-        session: session.as_deref(),
-        bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
-        force: c.arguments.flag("force").unwrap_or(false),
-    })?)
+    let force = c.arguments.flag("force").unwrap_or(false);
+    results::value(&c.app.nodes.delete(c.scope()?, c.node()?, force)?)
 }
 
 pub fn node_transition(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    let (node, workspace) = (c.node()?, c.workspace()?);
-    let session = c.session().ok();
-    results::value(&c.app.node_transition(TransitionArgs {
-        workspace: workspace.as_deref(),
-        node: &node,
+    let args = TransitionArgs {
         action: &p.needed("action"),
         conclusion: p.owned("conclusion"),
-        session: session.as_deref(),
-        bound: workspace.as_deref().and_then(|id| c.binding_in(id)),
-        agent: p.text("agent").map(String::from),
+        agent: p.text("agent"),
         force: p.flag("force").unwrap_or(false),
-    })?)
+    };
+    results::value(&c.app.nodes.transition(c.scope()?, c.node()?, args)?)
 }
 
 pub fn node_reference(c: &Call<'_>) -> Result {
@@ -168,33 +151,36 @@ pub fn node_reference(c: &Call<'_>) -> Result {
         Some("activate") => ReferenceEdit::Activate,
         _ => ReferenceEdit::Add { description: p.owned("description").unwrap_or_default() },
     };
-    let edited = c.app.node_reference(c.workspace()?.as_deref(), &c.node()?, &p.needed("targetId"), edit)?;
+    let edited = c.app.nodes.edit_reference(c.workspace()?, &c.node()?, &p.needed("targetId"), edit)?;
     let mut value = results::changed(&edited);
     value["references"] = json!(edited.result.node.references);
     Ok(value)
 }
 
 pub fn context_get(c: &Call<'_>) -> Result {
-    let workspace = c.workspace()?;
-    let focus = workspace.as_deref().and_then(|id| c.binding_in(id)?.focused_node_id.clone());
-    let node = c.arguments.owned("nodeId").or(focus);
-    results::value(&c.app.context(workspace.as_deref(), node.as_deref())?)
+    let scope = c.scope()?;
+    let node = match c.arguments.text("nodeId") {
+        Some(id) => NodeId::parse(id)?,
+        None => c.app.resolver.focus(scope)?.unwrap_or_else(NodeId::root),
+    };
+    results::value(&c.app.nodes.context(&scope.workspace, &node)?)
 }
 
 pub fn context_focus(c: &Call<'_>) -> Result {
-    let p = &c.arguments;
-    let workspace = c.workspace()?;
-    if let Some(bound) = workspace.as_deref().and_then(|id| c.binding_in(id)) {
-        c.app.set_session_focus(bound, p.text("nodeId"))?;
-        return Ok(json!({"workspaceId": bound.workspace_id, "focusedNodeId": p.text("nodeId")}));
+    let scope = c.scope()?;
+    let node = c.arguments.text("nodeId").map(NodeId::parse).transpose()?;
+    if let Some(bound) = &scope.binding {
+        c.app.sessions.set_focus(bound, node.as_ref())?;
+        return Ok(json!({"workspaceId": scope.workspace.id, "focusedNodeId": node}));
     }
-    let view = c.app.workspace_focus(workspace.as_deref(), p.text("nodeId"))?;
+    let view = c.app.workspaces.focus(&scope.workspace, node)?;
     let (workspace_id, focus) = (view.workspace_id, view.focused_node_id);
     Ok(json!({"workspaceId": workspace_id, "focusedNodeId": focus, "change": view.seq}))
 }
 
 pub fn log_append(c: &Call<'_>) -> Result {
-    let logged = c.app.log_append(c.workspace()?.as_deref(), &c.node()?, &c.arguments.needed("log"))?;
+    let logged =
+        c.app.nodes.append_log(c.workspace()?, &c.node_or_workspace()?, &c.arguments.needed("log"))?;
     let (node_id, total) = (&logged.result.node_id, logged.result.total);
     let workspace_id = &logged.workspace_id;
     Ok(json!({"workspaceId": workspace_id, "nodeId": node_id, "logTotal": total, "change": logged.seq}))
@@ -203,26 +189,26 @@ pub fn log_append(c: &Call<'_>) -> Result {
 pub fn problem_update(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let change = ProblemChange { description: p.owned("description"), next_step: p.owned("nextStep") };
-    results::value(&c.app.problem_update(c.workspace()?.as_deref(), &c.node()?, change)?)
+    results::value(&c.app.nodes.update_problem(c.workspace()?, &c.node_or_workspace()?, change)?)
 }
 
 pub fn session_bind(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    results::value(&c.app.session_bind(&c.session()?, p.text("workspaceId"), p.text("nodeId"))?)
+    results::value(&c.app.sessions.bind(&c.session()?, p.text("workspaceId"), p.text("nodeId"))?)
 }
 
 pub fn session_unbind(c: &Call<'_>) -> Result {
-    results::value(&c.app.session_unbind(&c.session()?)?)
+    results::value(&c.app.sessions.unbind(&c.session()?)?)
 }
 
 pub fn memory_save(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    results::value(&c.app.memory_save(NewFact {
+    results::value(&c.app.memory.save(NewFact {
         content: p.needed("content"),
         memory_type: p.owned("type"),
         entities: p.texts("entities").unwrap_or_default(),
         confidence: p.fraction("confidence"),
-        session: c.session().ok(),
+        session: c.caller_session(),
         supersedes: p.texts("supersedes").unwrap_or_default(),
     })?)
 }
@@ -236,29 +222,29 @@ pub fn memory_search(c: &Call<'_>) -> Result {
         limit: p.number("limit").unwrap_or(10),
         ..MemoryQuery::default()
     };
-    results::value(&c.app.memory_search(&p.needed("query"), &filter)?)
+    results::value(&c.app.memory.search(&p.needed("query"), &filter)?)
 }
 
 pub fn memory_summary(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    results::value(&c.app.memory_save_summary(NewSummary {
+    results::value(&c.app.memory.save_summary(NewSummary {
         topic: p.needed("topic"),
         summary: p.needed("summary"),
         decisions: p.texts("decisions").unwrap_or_default(),
         todos: p.texts("todos").unwrap_or_default(),
-        session: c.session().ok(),
+        session: c.caller_session(),
     })?)
 }
 
 pub fn session_status(c: &Call<'_>) -> Result {
-    c.app.session_status(&c.session()?)
+    c.app.events.session_status(&c.session()?)
 }
 
 pub fn context_check(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    c.app.context_check(&c.session()?, &p.needed("trigger"), p.owned("prompt"))
+    c.app.events.context_check(&c.session()?, &p.needed("trigger"), p.owned("prompt"))
 }
 
 pub fn problem_clear(c: &Call<'_>) -> Result {
-    results::value(&c.app.problem_clear(c.workspace()?.as_deref(), &c.node()?)?)
+    results::value(&c.app.nodes.clear_problem(c.workspace()?, &c.node_or_workspace()?)?)
 }

@@ -2,8 +2,8 @@
 //! a long log is shortened.
 
 use serde_json::{Value, json};
-use tanmi_app::node::{InWorkspace, NodeResult};
-use tanmi_app::workspace::WorkspaceView;
+use tanmi_app::nodes::{InWorkspace, NodeResult};
+use tanmi_app::workspaces::WorkspaceView;
 use tanmi_workspace::model::Node;
 
 use tanmi_app::Error;

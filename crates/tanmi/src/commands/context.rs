@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_app::Error;
-use tanmi_app::raise_event::parse_platform;
+use tanmi_app::events::parse_platform;
 use tanmi_base::Lang;
 use tanmi_base::fs::{self, Durability};
 use tanmi_install::context::{self, BuildManifest, Notice, ProvisionOptions, ProvisionReport};
@@ -47,7 +47,7 @@ fn show(
     let app = &context.app;
     let platform = parse_platform("--platform", platform)?;
     let (declaration, explained) =
-        app.context_show(platform, agent, session, folder.map(|folder| (folder, container)));
+        app.rules.declared_context(platform, agent, session, folder.map(|folder| (folder, container)));
     let lang = app.lang(None);
     let value = show::context::json(&declaration, &explained, text);
     context

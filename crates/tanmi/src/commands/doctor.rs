@@ -20,7 +20,7 @@ pub fn run(context: &CommandContext, args: &DoctorArgs) -> Result {
     for agent in AGENTS {
         checks.extend(agent_checks(context, agent, &folders, args.fix)?);
     }
-    checks.extend(context.app.run_checks(args.fix));
+    checks.extend(context.app.maintenance.run_checks(args.fix));
     let is_ok = checks.iter().all(|check| !matches!(check.health, Health::Fixable | Health::ByHand));
     if !is_ok {
         context.failed.set(true);

@@ -14,7 +14,7 @@ pub fn run(context: &CommandContext, args: LedgerArgs) -> Result {
         let expected = String::from("YYYY-MM-DD");
         return Err(Error::BadValue { key: "--day", value: day.to_owned(), expected });
     }
-    let view = context.app.ledger(&LedgerFilter {
+    let view = context.app.ledger.list(&LedgerFilter {
         session: args.session,
         event: args.event,
         platform: args.platform,

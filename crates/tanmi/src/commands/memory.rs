@@ -16,33 +16,35 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         MemoryCommand::SaveFact(args) => save_fact(context, args)?,
         MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
             let summary = text_or_stdin("summary", summary)?;
-            let saved = app.memory_save_summary(NewSummary { topic, summary, decisions, todos, session })?;
+            let session = context.caller_session(session.as_deref())?;
+            let saved = app.memory.save_summary(NewSummary { topic, summary, decisions, todos, session })?;
             context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Search { query, filter, limit } => {
-            let found = app.memory_search(&query.join(" "), &memory_query(filter, limit, 0))?;
+            let found = app.memory.search(&query.join(" "), &memory_query(filter, limit, 0))?;
             context.print_result(&found, |found| show::memory::results(found, lang));
         }
         MemoryCommand::List { filter, limit, skip } => {
-            let listed = app.memory_list(&memory_query(filter, limit, skip))?;
+            let listed = app.memory.list(&memory_query(filter, limit, skip))?;
             context.print_result(&listed, |listed| show::memory::results(listed, lang));
         }
         MemoryCommand::Show { id } => {
-            let memory = app.memory_show(&id)?;
+            let memory = app.memory.show(&id)?;
             context.print_result(&memory, |memory| show::memory::full(memory, lang));
         }
         MemoryCommand::Edit { id, text } => {
-            let saved = app.memory_edit(&id, text_or_stdin("content", text)?)?;
+            let saved =
+                app.memory.edit(&id, text_or_stdin("content", text)?, context.caller_session(None)?)?;
             context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Forget { ids } => {
-            let forgotten = app.memory_forget(&ids)?;
+            let forgotten = app.memory.forget(&ids)?;
             context.print_result(&forgotten, |forgotten| {
                 show::memory::marked(forgotten, lang.pick("已忘记", "forgotten"))
             });
         }
         MemoryCommand::Restore { ids } => {
-            let restored = app.memory_restore(&ids)?;
+            let restored = app.memory.restore(&ids)?;
             context.print_result(&restored, |restored| {
                 show::memory::marked(restored, lang.pick("已恢复", "restored"))
             });
@@ -50,8 +52,9 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         MemoryCommand::Import { file } => {
             let lines = file_or_stdin(&file)?;
             let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
-            let imported =
-                app.memory_import(&String::from_utf8_lossy(&lines), |done, all| progress.show(done, all))?;
+            let imported = app
+                .memory
+                .import(&String::from_utf8_lossy(&lines), &mut |done, all| progress.show(done, all))?;
             progress.end();
             context.print_result(&imported, |imported| show::memory::imported(imported, lang));
             // A file without a single valid memory is probably the wrong file.
@@ -60,32 +63,32 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             }
         }
         MemoryCommand::Export { all } => {
-            let lines = app.memory_export(all)?;
+            let lines = app.memory.export(all)?;
             if !lines.is_empty() {
                 out::raw(format!("{}\n", lines.join("\n")).as_bytes());
             }
         }
         MemoryCommand::Ingest { paths } => {
-            let ingested = app.memory_ingest(&paths)?;
+            let ingested = app.memory.ingest(&paths)?;
             context.print_result(&ingested, |ingested| show::memory::ingested(ingested, lang));
         }
         MemoryCommand::Model(command) => {
             let value = match command {
-                ModelCommand::Add { dir } => app.memory_model_add(&dir)?,
-                ModelCommand::Remove => json!({"removed": app.memory_model_remove()?}),
-                ModelCommand::Show => app.memory_model_show(),
+                ModelCommand::Add { dir } => app.memory.add_model(&dir)?,
+                ModelCommand::Remove => json!({"removed": app.memory.remove_model()?}),
+                ModelCommand::Show => app.memory.show_model(),
             };
             context.print_result(&value, |value| show::memory::model(value, lang));
         }
         MemoryCommand::Sync => {
             let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
-            let synced = app.memory_sync(|done, all| progress.show(done, all))?;
+            let synced = app.memory.sync(&mut |done, all| progress.show(done, all))?;
             progress.end();
             let value = json!({"added": synced.added, "badLines": synced.bad_lines});
             context.print_result(&value, |_| show::memory::synced(&synced, lang));
         }
         MemoryCommand::Stats => {
-            let stats = app.memory_stats()?;
+            let stats = app.memory.stats()?;
             context.print_result(&stats, |stats| show::memory::stats(stats, lang));
         }
     }
@@ -98,12 +101,12 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         None => text_or_stdin("content", args.text.unwrap_or_else(|| String::from("-")))?,
     };
     let entities = args.entities.iter().flat_map(|list| list.split([',', '，'])).map(str::trim);
-    let saved = context.app.memory_save(NewFact {
+    let saved = context.app.memory.save(NewFact {
         content,
         memory_type: Some(args.memory_type),
         entities: entities.filter(|one| !one.is_empty()).map(String::from).collect(),
         confidence: args.confidence,
-        session: args.session,
+        session: context.caller_session(args.session.as_deref())?,
         supersedes: args.supersedes,
     })?;
     context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang(None)));

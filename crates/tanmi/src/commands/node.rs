@@ -1,11 +1,12 @@
 //! `tanmi node …`
 
-use tanmi_app::node::{DeleteArgs, NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::nodes::{NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::resolver::{CallScope, CallTarget};
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
 use super::{CommandContext, Result, docs, optional_text, statuses, text_or_stdin};
-use crate::cli::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
+use crate::cli::{NodeCommand, NodeCreateArgs, NodeTarget, NodeTransitionArgs, NodeUpdateArgs};
 use crate::show;
 
 pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
@@ -13,7 +14,8 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
     match command {
         NodeCommand::Create(args) => create(context, args)?,
         NodeCommand::Show { at } => {
-            let shown = app.node_show(at.at.workspace.as_deref(), at.node())?;
+            let (scope, id) = find(context, &at)?;
+            let shown = app.nodes.show(&scope.workspace, &id)?;
             context.print_result(&shown, |shown| {
                 show::node::full(&shown.result.node, context.lang(&shown.result.node.title))
             });
@@ -27,25 +29,20 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 limit,
                 after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
             };
-            let page = app.node_list(at.workspace.as_deref(), &query)?;
+            let page = app.nodes.list(&context.scope(at.workspace.as_deref())?.workspace, &query)?;
             context.print_result(&page, |page| show::node::list(&page.result, app.lang(None)));
         }
         NodeCommand::Update(args) => update(context, args)?,
         NodeCommand::Move { at, parent } => {
-            let moved = app.node_move(at.at.workspace.as_deref(), at.node(), &parent)?;
+            let (scope, id) = find(context, &at)?;
+            let moved = app.nodes.move_below(&scope.workspace, &id, &parent)?;
             context.print_result(&moved, |moved| {
                 show::node::moved(&moved.result, context.lang(&moved.result.node.title))
             });
         }
         NodeCommand::Delete { at, force } => {
-            let session = app.explicit_or_env_session(None);
-            let deleted = app.node_delete(DeleteArgs {
-                workspace: at.at.workspace.as_deref(),
-                node: at.node(),
-                session: session.as_deref(),
-                bound: None,
-                force,
-            })?;
+            let (scope, id) = find(context, &at)?;
+            let deleted = app.nodes.delete(&scope, id, force)?;
             context
                 .print_change(&deleted, |deleted| show::node::deleted(deleted, context.lang(&deleted.title)));
         }
@@ -57,13 +54,19 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 (_, _, true) => ReferenceEdit::Activate,
                 _ => ReferenceEdit::Add { description },
             };
-            let edited = app.node_reference(at.at.workspace.as_deref(), at.node(), &target, edit)?;
+            let (scope, id) = find(context, &at)?;
+            let edited = app.nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
             context.print_result(&edited, |edited| {
                 show::node::references(&edited.result.node, context.lang(&edited.result.node.title))
             });
         }
         NodeCommand::Context { at, id, node } => {
-            let found = app.context(at.workspace.as_deref(), id.as_deref().or(node.as_deref()))?;
+            let scope = context.scope(at.workspace.as_deref())?;
+            let node = match id.or(node) {
+                Some(id) => NodeId::parse(&id)?,
+                None => app.resolver.focus(&scope)?.unwrap_or_else(NodeId::root),
+            };
+            let found = app.nodes.context(&scope.workspace, &node)?;
             context.print_result(&found, |found| {
                 let workspace = &found.result.workspace;
                 let lang = context.lang(&format!("{} {}", workspace.name, workspace.goal));
@@ -75,8 +78,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
 }
 
 fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
-    let created = context.app.node_create(NodeCreate {
-        workspace: args.at.workspace,
+    let new = NodeCreate {
         parent: Some(args.parent),
         kind: args.kind,
         title: args.title,
@@ -86,7 +88,9 @@ fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
         docs: docs(&args.docs),
         isolated: args.isolated,
         rules_hash: args.rules_hash,
-    })?;
+    };
+    let workspace = context.scope(args.at.workspace.as_deref())?.workspace;
+    let created = context.app.nodes.create(&workspace, new)?;
     context.print_result(&created, |created| {
         show::node::created(&created.result, context.lang(&created.result.node.title))
     });
@@ -103,8 +107,8 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
         docs: ListEdit { set: None, add: docs(&args.docs), remove: args.remove_docs },
         expected_versions: None,
     };
-    let at = args.at;
-    let updated = context.app.node_update(at.at.workspace.as_deref(), at.node(), change)?;
+    let (scope, id) = find(context, &args.at)?;
+    let updated = context.app.nodes.update(&scope.workspace, &id, change)?;
     context.print_result(&updated, |updated| {
         show::node::full(&updated.result.node, context.lang(&updated.result.node.title))
     });
@@ -114,23 +118,24 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
 fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
-    let session = app.explicit_or_env_session(args.session.as_deref());
-    let workspace = app.locate(at.at.workspace.as_deref())?;
-    let binding = session.as_deref().map(|session| app.binding_of(session)).transpose()?.flatten();
-    let transition = TransitionArgs {
-        workspace: Some(workspace.id.as_str()),
-        node: at.node(),
-        action: &args.action,
-        conclusion,
-        session: session.as_deref(),
-        bound: binding.as_ref().filter(|bound| bound.workspace_id == workspace.id.as_str()),
-        agent: args.agent,
-        force: args.force,
-    };
+    let (session, workspace) = (args.session.as_deref(), at.at.workspace.as_deref());
+    let scope = app.resolver.scope(&CallTarget { session, workspace, ..CallTarget::default() })?;
+    let id = app.resolver.node(&scope, Some(at.node()))?;
+    let args =
+        TransitionArgs { action: &args.action, conclusion, agent: args.agent.as_deref(), force: args.force };
     // The session knows its own transition, so hooks need not tell it.
-    let done = app.track_own_changes(session.as_deref(), || app.node_transition(transition))?;
+    let done = app
+        .sessions
+        .track_own_changes(scope.session.as_deref(), || app.nodes.transition(&scope, id, args))?;
     context.print_change(&done, |result| {
         show::node::transitioned(result, &done.workspace_id, context.lang(&result.step.title))
     });
     Ok(())
+}
+
+/// Returns the workspace and the node of a command.
+fn find(context: &CommandContext, at: &NodeTarget) -> Result<(CallScope, NodeId)> {
+    let scope = context.scope(at.at.workspace.as_deref())?;
+    let id = context.app.resolver.node(&scope, Some(at.node()))?;
+    Ok((scope, id))
 }

@@ -1,7 +1,7 @@
 //! `tanmi rules …` and `tanmi trust`
 
 use tanmi_app::Error;
-use tanmi_app::raise_event::parse_platform;
+use tanmi_app::events::parse_platform;
 use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
 use tanmi_base::Lang;
 use tanmi_event::{Event, Platform};
@@ -14,18 +14,18 @@ pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
     let app = &context.app;
     match command {
         RulesCommand::List { source, event, limit } => {
-            let lines = app.rules_list(&RuleFilter { source, event, limit })?;
+            let lines = app.rules.list(&RuleFilter { source, event, limit })?;
             context.print_result(&lines, |lines| show::rules::list(lines, app.lang(None)));
         }
         RulesCommand::Check { file } => {
-            let checked = app.rules_check(file.as_deref());
+            let checked = app.rules.check(file.as_deref());
             context.print_result(&checked, |checked| show::rules::check(checked, app.lang(None)));
             if checked.iter().any(|file| !file.flaws.is_empty()) {
                 context.failed.set(true);
             }
         }
         RulesCommand::Trust { yes } => {
-            let pending = app.rules_pending();
+            let pending = app.rules.pending();
             confirm_trust(context, pending, yes, false)?;
         }
         RulesCommand::Explain(args) => explain(context, args)?,
@@ -46,9 +46,9 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
             event.session = args.session.clone().unwrap_or(event.session);
             event
         }
-        None => app.event_to_explain(ExplainRequest {
+        None => app.rules.event_to_explain(ExplainRequest {
             event: Some(args.event),
-            session: app.explicit_or_env_session(args.session.as_deref()).unwrap_or_default(),
+            session: context.caller_session(args.session.as_deref())?.unwrap_or_default(),
             platform,
             prompt: args.prompt,
             workspace: args.workspace,
@@ -57,7 +57,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
         })?,
     };
     let client = crate::env::client();
-    let explained = app.rules_explain(&event, args.rules.as_deref(), args.at, client);
+    let explained = app.rules.explain(&event, args.rules.as_deref(), args.at, client);
     context.print_result(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
     Ok(())
 }
@@ -79,12 +79,12 @@ fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lan
 pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
     let app = &context.app;
     if args.revoke {
-        let was_trusted = app.distrust_project()?;
+        let was_trusted = app.rules.distrust_project()?;
         let view = view(context, Vec::new(), was_trusted);
         context.print_result(&view, |view| show::rules::revoked(view, app.lang(None)));
         return Ok(());
     }
-    confirm_trust(context, app.rules_pending(), args.yes, true)
+    confirm_trust(context, app.rules.pending(), args.yes, true)
 }
 
 /// Shows the pending rules, asks the user, and trusts them and, with `with_project`, the project.
@@ -96,7 +96,7 @@ fn confirm_trust(
 ) -> Result {
     let app = &context.app;
     let lang = app.lang(None);
-    let is_needed = !pending.is_empty() || (with_project && !app.is_project_trusted());
+    let is_needed = !pending.is_empty() || (with_project && !app.rules.is_project_trusted());
     let mut done = false;
     if is_needed {
         if !context.json {
@@ -111,9 +111,9 @@ fn confirm_trust(
                 serde_json::json!(pending)
             })?
         {
-            app.rules_trust(&pending)?;
+            app.rules.trust(&pending)?;
             if with_project {
-                app.trust_project()?;
+                app.rules.trust_project()?;
             }
             done = true;
         }
@@ -125,5 +125,10 @@ fn confirm_trust(
 
 fn view(context: &CommandContext, rules: Vec<PendingRules>, done: bool) -> TrustView {
     let app = &context.app;
-    TrustView { project: app.project().display().to_string(), trusted: app.is_project_trusted(), rules, done }
+    TrustView {
+        project: app.project().display().to_string(),
+        trusted: app.rules.is_project_trusted(),
+        rules,
+        done,
+    }
 }

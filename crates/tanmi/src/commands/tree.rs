@@ -15,9 +15,10 @@ pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
         limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
         ..ListQuery::default()
     };
-    let mut view = context.app.workspace_show(args.at.get())?;
-    view.focused_node_id = context.app.env_session_focus(&view.workspace_id).or(view.focused_node_id);
-    let page = context.app.node_list(Some(view.workspace_id.as_str()), &query)?;
+    let scope = context.scope(args.at.get())?;
+    let mut view = context.app.workspaces.show(&scope.workspace)?;
+    view.focused_node_id = context.app.resolver.focus(&scope)?;
+    let page = context.app.nodes.list(&scope.workspace, &query)?;
     context.print_result(&page, |page| {
         show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.lang(&view.name))
     });

@@ -1,7 +1,7 @@
 //! `tanmi workspace …`
 
-use tanmi_app::workspace::WorkspaceFilter;
-use tanmi_workspace::model::WorkspaceStatus;
+use tanmi_app::workspaces::WorkspaceFilter;
+use tanmi_workspace::model::{NodeId, WorkspaceStatus};
 use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
 
 use super::{CommandContext, Result, docs, text_or_stdin};
@@ -13,9 +13,9 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
     match command {
         WorkspaceCommand::Init { name, goal, rules, docs: raw } => {
             let goal = text_or_stdin("goal", goal)?;
-            let view = app.workspace_init(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
+            let view = app.workspaces.create(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
             let here = WorkspaceFilter { limit: 2, ..WorkspaceFilter::default() };
-            let is_only = app.workspace_list(&here).is_ok_and(|here| here.total < 2);
+            let is_only = app.workspaces.list(&here).is_ok_and(|here| here.total < 2);
             context.print_result(&view, |view| {
                 show::workspace::created(view, is_only, context.lang(&view.name))
             });
@@ -23,13 +23,13 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
         WorkspaceCommand::List { all, status, limit, scan } => {
             let status = status.map(|word| WorkspaceStatus::parse("status", &word)).transpose()?;
             let lines =
-                app.workspace_list(&WorkspaceFilter { all, status, limit, scan, projects: Vec::new() })?;
+                app.workspaces.list(&WorkspaceFilter { all, status, limit, scan, projects: Vec::new() })?;
             context.print_result(&lines, |lines| {
                 show::workspace::lines(lines, app.project(), app.now(), app.lang(None))
             });
         }
         WorkspaceCommand::Show { at } => {
-            let view = app.workspace_show(at.get())?;
+            let view = app.workspaces.show(&context.scope(at.get())?.workspace)?;
             context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Update {
@@ -51,36 +51,37 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
                 docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
                 expected_versions: None,
             };
-            let view = app.workspace_update(at.get(), change)?;
+            let view = app.workspaces.update(&context.scope(at.get())?.workspace, change)?;
             context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Archive { at } => {
-            let view = app.workspace_archive(at.get())?;
+            let view = app.workspaces.archive(&context.scope(at.get())?.workspace)?;
             context.print_result(&view, |view| show::workspace::archived(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Restore { id } => {
-            let view = app.workspace_restore(&id)?;
+            let view = app.workspaces.restore(&id)?;
             context.print_result(&view, |view| {
                 show::workspace::line("恢复", "restored", view, context.lang(&view.name))
             });
         }
         WorkspaceCommand::Delete { id } => {
-            let deleted = app.workspace_delete(&id)?;
+            let deleted = app.workspaces.delete(&app.resolver.workspace(&id)?)?;
             let days = app.config().trash_retain_days;
             context.print_result(&deleted, |deleted| {
                 show::workspace::deleted(deleted, days, context.lang(&deleted.name))
             });
         }
         WorkspaceCommand::Focus { at, node, clear } => {
-            let workspace = at.workspace.as_deref();
+            let workspace = context.scope(at.workspace.as_deref())?.workspace;
+            let node = node.as_deref().map(NodeId::parse).transpose()?;
             let view = match clear || node.is_some() {
-                true => app.workspace_focus(workspace, node.as_deref())?,
-                false => app.workspace_show(workspace)?,
+                true => app.workspaces.focus(&workspace, node)?,
+                false => app.workspaces.show(&workspace)?,
             };
             context.print_result(&view, |view| show::workspace::focus(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Check { at, fix } => {
-            let (id, report) = app.workspace_check(at.get(), fix)?;
+            let (id, report) = app.maintenance.check_workspace(&context.scope(at.get())?.workspace, fix)?;
             let lang = app.lang(None);
             let shown = show::check::CheckView::new(&id, &report, app.project(), lang);
             context.print_result(&shown, |shown| shown.to_text(lang));

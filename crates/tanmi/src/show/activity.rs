@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tanmi_app::node::{LogResult, ProblemResult};
+use tanmi_app::nodes::{LogResult, ProblemResult};
 use tanmi_base::{Lang, text};
 use tanmi_workspace::model::LogEntry;
 

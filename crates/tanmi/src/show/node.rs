@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tanmi_app::node::{NodeResult, TransitionResult};
+use tanmi_app::nodes::{NodeResult, TransitionResult};
 use tanmi_base::{Lang, clock, text};
 use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};

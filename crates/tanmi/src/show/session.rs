@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::views::Sessions;
+use tanmi_app::sessions::Sessions;
 use tanmi_base::{Lang, clock, text};
 
 use super::table::{self, cell, styled};

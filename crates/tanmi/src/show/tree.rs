@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tanmi_app::workspace::WorkspaceView;
+use tanmi_app::workspaces::WorkspaceView;
 use tanmi_base::{Lang, text};
 use tanmi_workspace::ops::{ListRow, NodePage};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use tanmi_app::workspace::{WorkspaceLine, WorkspaceLines, WorkspaceView};
+use tanmi_app::workspaces::{WorkspaceLine, WorkspaceLines, WorkspaceView};
 use tanmi_base::paths::STORE_DIR;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_workspace::model::{DocReference, RefStatus};

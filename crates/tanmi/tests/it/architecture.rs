@@ -84,6 +84,53 @@ fn environment_variables_are_in_the_reference() {
     assert!(checked > 0, "no environment variable was found");
 }
 
+#[test]
+fn file_stores_are_named_only_where_they_are_opened() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../app/src");
+    let names = ["FileStore", "FileMemory", "FileBindings", "FileLedger"];
+    let named: BTreeSet<String> = sources(&root)
+        .into_iter()
+        .filter(|source| {
+            let text = std::fs::read_to_string(source).unwrap();
+            names.iter().any(|name| text.contains(name))
+        })
+        .map(|source| source.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(named, BTreeSet::from([String::from("stores.rs")]));
+}
+
+/// A type with more public methods has more than one subject.
+#[test]
+fn public_types_have_at_most_25_public_methods() {
+    const MAX: usize = 25;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut methods: std::collections::BTreeMap<String, usize> = Default::default();
+    for source in sources(&root) {
+        let krate = source.strip_prefix(&root).unwrap().iter().next().unwrap().to_string_lossy().into_owned();
+        let mut subject = None;
+        for line in std::fs::read_to_string(&source).unwrap().lines() {
+            if line.starts_with("impl") || line.starts_with("pub trait") {
+                // The methods of a trait are those of the trait, not of each type that implements it.
+                let is_counted = !line.contains(" for ");
+                let name = line.split([' ', '<', '{', ':']).find(|word| {
+                    !["impl", "pub", "trait", "'_>"].contains(word) && word.starts_with(char::is_uppercase)
+                });
+                subject = name
+                    .filter(|_| is_counted)
+                    .map(|name| (format!("{krate}::{name}"), line.starts_with("pub")));
+            } else if line == "}" {
+                subject = None;
+            } else if let Some((name, is_trait)) = &subject {
+                let is_method = line.starts_with("    pub fn") || (*is_trait && line.starts_with("    fn"));
+                *methods.entry(name.clone()).or_default() += usize::from(is_method);
+            }
+        }
+    }
+    assert!(methods.len() > 100, "only {} types were found", methods.len());
+    let large: Vec<_> = methods.into_iter().filter(|(_, count)| *count > MAX).collect();
+    assert!(large.is_empty(), "{large:?}");
+}
+
 /// Returns the Rust sources below a folder of crates, without tests.
 fn sources(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();

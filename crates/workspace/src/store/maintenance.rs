@@ -1,7 +1,5 @@
 //! [`LocalMaintenance`]: care for workspaces that are files on this machine. A store elsewhere has nothing of this.
 
-use std::path::Path;
-
 use tanmi_base::Millis;
 use tanmi_base::journal::Recovery;
 
@@ -10,10 +8,12 @@ use crate::error::Result;
 use crate::model::WorkspaceId;
 
 pub trait LocalMaintenance: Send + Sync {
-    /// Returns the project folder that contains the files.
-    fn project(&self) -> &Path;
     /// Checks all files and, with `repair`, repairs what has only one correct value.
     fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport>;
+    /// Returns whether the index of a workspace is intact. A missing index is.
+    fn is_index_sound(&self, id: &WorkspaceId) -> bool;
+    /// Deletes the index of a workspace. It is rebuilt when needed.
+    fn discard_index(&self, id: &WorkspaceId);
     /// Compares every file with the index. A server does this when it starts.
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Permanently deletes trash entries that are older than `days`. Returns their number.

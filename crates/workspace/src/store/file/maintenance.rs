@@ -1,7 +1,5 @@
 //! Maintenance of the files: scans, the trash and the reports of recovery. [`super::check`] finds damage.
 
-use std::path::Path;
-
 use tanmi_base::journal::Recovery;
 use tanmi_base::{Millis, fs};
 
@@ -12,12 +10,17 @@ use crate::model::WorkspaceId;
 use crate::store::{Access, LocalMaintenance};
 
 impl LocalMaintenance for FileStore {
-    fn project(&self) -> &Path {
-        &self.project
-    }
-
     fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
         self.check_files(id, repair, now)
+    }
+
+    fn is_index_sound(&self, id: &WorkspaceId) -> bool {
+        let index = self.layout(id).index();
+        !index.exists() || tanmi_index::is_sound(&index)
+    }
+
+    fn discard_index(&self, id: &WorkspaceId) {
+        tanmi_index::discard(&self.layout(id).index());
     }
 
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {

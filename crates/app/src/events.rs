@@ -1,8 +1,7 @@
 //! Events that tools, the command line and the page raise. They pass through the same pipeline as the events of
 //! hooks.
 
-use std::path::Path;
-use std::time::Instant;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tanmi_engine::is_already_told;
@@ -10,13 +9,12 @@ use tanmi_event::{
     API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
     find_platform, render,
 };
-use tanmi_session::States;
-use tanmi_workspace::model::{NodeId, WorkspaceId};
-use tanmi_workspace::store::LocalMaintenance;
+use tanmi_workspace::model::NodeId;
 
-use crate::App;
+use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
-use crate::pipeline::{self, Caller};
+use crate::pipeline;
+use crate::sessions::SessionService;
 
 /// An event that is reported over HTTP, with the fields of the specification.
 #[derive(Clone, Debug, Default)]
@@ -39,36 +37,45 @@ pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform
     })
 }
 
-impl App {
-    pub(crate) fn caller(&self) -> Caller<'_> {
-        Caller {
-            home: self.home(),
-            user: self.env.user.as_deref(),
-            now: self.now(),
-            locale: self.env.locale,
-            client: None,
-            via: self.env.source.as_str(),
-            started: Instant::now(),
-            disabled: self.env.disabled,
-            has_commands: self.env.source == Source::Api && !self.env.remote,
-            context: self.env.context.as_deref(),
-            mount: None,
+/// The use cases that raise events.
+#[derive(Clone)]
+pub struct EventService {
+    core: Arc<Core>,
+    sessions: SessionService,
+}
+
+impl EventService {
+    pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> EventService {
+        EventService { core, sessions }
+    }
+
+    /// Returns the status of a session, raises a status event and adds its reminders.
+    pub fn session_status(&self, session: &str) -> Result<Value> {
+        let mut status = self.sessions.view(session)?;
+        let reminders = texts(self.handle(&self.event(EventKind::StatusCheck, session)));
+        if !reminders.is_empty() {
+            status["reminders"] = json!(reminders);
         }
+        Ok(status)
+    }
+
+    fn handle(&self, event: &Event) -> Decision {
+        pipeline::handle(&self.core.caller(), event)
     }
 
     /// Returns the platform whose hooks ran for this session, or else a platform without hooks.
     pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
-        let unknown = if self.env.source == Source::Mcp { &WEB } else { &API };
-        find_platform(&States::new(self.home()).read(session).platform).unwrap_or(unknown)
+        let unknown = if self.core.env.source == Source::Mcp { &WEB } else { &API };
+        find_platform(&self.core.states().read(session).platform).unwrap_or(unknown)
     }
 
     fn event(&self, kind: EventKind, session: &str) -> Event {
         Event {
-            source: self.env.source,
+            source: self.core.env.source,
             platform: self.platform_of(session),
             kind,
             session: session.to_owned(),
-            payload: Payload { cwd: Some(self.project().display().to_string()), ..Payload::default() },
+            payload: Payload { cwd: Some(self.core.folder().display().to_string()), ..Payload::default() },
         }
     }
 
@@ -82,14 +89,14 @@ impl App {
         let mut event = self.event(kind, session);
         event.payload.prompt = prompt;
         event.payload.start = (kind == EventKind::SessionStart).then_some(StartSource::Startup);
-        let bound = self.binding_of(session)?.is_some();
+        let bound = self.sessions.resolver().binding(session)?.is_some();
         let mut answer = json!({"bound": bound, "sessionId": session});
-        let seen = States::new(self.home()).read(session).hooks;
+        let seen = self.core.states().read(session).hooks;
         if is_already_told(&event, |kind| seen.contains_key(kind.as_str())) {
             answer["suppressed"] = json!(true);
             return Ok(answer);
         }
-        let decision = pipeline::handle(&self.caller(), &event);
+        let decision = self.handle(&event);
         let mut add_text = |key: &str, kinds: &[ActionKind]| {
             if let Some(text) = decision.text_of(kinds) {
                 answer[key] = json!(text);
@@ -102,7 +109,7 @@ impl App {
     }
 
     /// Raises an event that was reported over HTTP. Returns the decision and its text, which count as injected.
-    pub fn raise_event(&self, request: EventRequest) -> Result<Value> {
+    pub fn raise(&self, request: EventRequest) -> Result<Value> {
         tanmi_session::check_session(&request.session)?;
         let kind = crate::rules::parse_event_kind(&request.event)?;
         let platform = match request.platform.as_deref() {
@@ -115,14 +122,14 @@ impl App {
         event.payload.cwd = request.cwd.or(event.payload.cwd);
         event.payload.start = crate::rules::parse_start_source(kind, request.start.as_deref())?;
         if let Some(workspace) = &request.workspace {
-            let ws = self.locate(Some(workspace))?;
-            event.payload.project = Some(ws.store.project().to_owned());
+            let ws = self.sessions.resolver().workspace(workspace)?;
+            event.payload.project = Some(ws.project.folder().to_owned());
             event.payload.workspace_id = Some(ws.id.to_string());
         }
         if let Some(node) = &event.payload.node_id {
             NodeId::parse(node)?;
         }
-        let decision = pipeline::handle(&self.caller(), &event);
+        let decision = self.handle(&event);
         let text = render(&decision, platform);
         let mut answer = serde_json::to_value(&decision).unwrap_or_default();
         answer["text"] = json!(text);
@@ -133,20 +140,14 @@ impl App {
     pub(crate) fn on_task_complete(
         &self,
         session: Option<&str>,
-        project: &Path,
-        workspace: &WorkspaceId,
+        ws: &WorkspaceRef,
         node: &NodeId,
     ) -> Vec<String> {
         let mut event = self.event(EventKind::TaskComplete, session.unwrap_or_default());
-        event.payload.workspace_id = Some(workspace.to_string());
-        event.payload.project = Some(project.to_owned());
+        event.payload.workspace_id = Some(ws.id.to_string());
+        event.payload.project = Some(ws.project.folder().to_owned());
         event.payload.node_id = Some(node.to_string());
-        texts(pipeline::handle(&self.caller(), &event))
-    }
-
-    /// Raises the event for a status request. Returns the texts to show with the status.
-    pub(crate) fn on_status_check(&self, session: &str) -> Vec<String> {
-        texts(pipeline::handle(&self.caller(), &self.event(EventKind::StatusCheck, session)))
+        texts(self.handle(&event))
     }
 }
 

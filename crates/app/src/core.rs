@@ -1,0 +1,124 @@
+//! What all services share: the environment, the settings and the stores.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use tanmi_base::{Lang, Millis};
+use tanmi_event::Source;
+use tanmi_session::States;
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::ops::{OpContext, RulesHashCheck};
+use tanmi_workspace::store::Workspaces;
+
+use crate::Env;
+use crate::config::Config;
+use crate::pipeline::Caller;
+use crate::stores::{Project, Stores};
+use crate::trust::Trust;
+
+pub(crate) struct Core {
+    pub env: Env,
+    /// The project of the working directory, or the one that the caller named.
+    pub project: Arc<dyn Project>,
+    pub config: Config,
+    pub stores: Stores,
+    /// Workspaces that were located before.
+    pub located: Mutex<BTreeSet<WorkspaceId>>,
+    /// The generated session id of a connection that has no other session id.
+    pub connection: OnceLock<String>,
+}
+
+/// A workspace and the project that contains it.
+#[derive(Clone)]
+pub struct WorkspaceRef {
+    pub project: Arc<dyn Project>,
+    pub id: WorkspaceId,
+}
+
+impl WorkspaceRef {
+    pub(crate) fn store(&self) -> &dyn Workspaces {
+        self.project.workspaces()
+    }
+}
+
+impl Core {
+    pub fn home(&self) -> &Path {
+        &self.env.home
+    }
+
+    /// Returns the folder of the project, which contains its rules, settings and declared context.
+    pub fn folder(&self) -> &Path {
+        self.project.folder()
+    }
+
+    pub fn now(&self) -> Millis {
+        (self.env.clock)()
+    }
+
+    /// Returns the language of `text`, or of the locale if there is none. A setting overrides both.
+    pub fn lang(&self, text: Option<&str>) -> Lang {
+        self.config.language.or_else(|| Lang::of_text(text?)).unwrap_or(self.env.locale)
+    }
+
+    pub fn states(&self) -> States {
+        States::new(self.home())
+    }
+
+    pub fn trust(&self) -> Trust {
+        Trust::new(self.home())
+    }
+
+    pub fn op(&self) -> OpContext {
+        OpContext {
+            now: self.now(),
+            operator: self.env.operator,
+            auto_log: self.config.auto_log,
+            moves_focus: true,
+        }
+    }
+
+    pub fn rules_hash_check(&self, given: Option<String>) -> RulesHashCheck {
+        if self.env.requires_rules_hash {
+            RulesHashCheck::Required(given)
+        } else {
+            RulesHashCheck::IfGiven(given)
+        }
+    }
+
+    /// Returns the environment of a run of the pipeline.
+    pub fn caller(&self) -> Caller<'_> {
+        Caller {
+            home: self.home(),
+            stores: &self.stores,
+            user: self.env.user.as_deref(),
+            now: self.now(),
+            locale: self.env.locale,
+            client: None,
+            via: self.env.source.as_str(),
+            started: Instant::now(),
+            disabled: self.env.disabled,
+            suggests_commands: self.env.source == Source::Api && !self.env.remote,
+            context: self.env.context.as_deref(),
+            mount: None,
+        }
+    }
+
+    /// Deletes expired entries of the trash. Errors are ignored: they do not concern the call that triggered it.
+    pub fn prune_trash(&self, project: &dyn Project) {
+        if let Some(local) = project.maintenance() {
+            let _ = local.prune_trash(self.now(), self.config.trash_retain_days);
+        }
+    }
+
+    /// Returns this project, followed by all other known projects.
+    pub fn known_projects(&self) -> Vec<PathBuf> {
+        let others = self.stores.projects.all().unwrap_or_default();
+        let others = others.iter().filter(|project| project.folder() != self.folder());
+        std::iter::once(self.folder())
+            .chain(others.map(|project| project.folder()))
+            .map(Path::to_owned)
+            .collect()
+    }
+}

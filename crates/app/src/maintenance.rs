@@ -1,0 +1,89 @@
+//! Maintenance: health checks, repairs, and messages about recoveries. Only stores in files on this machine need it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tanmi_base::Lang;
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::CheckReport;
+
+use crate::core::{Core, WorkspaceRef};
+use crate::doctor::{self, CheckResult};
+use crate::error::Result;
+use crate::memory::MemoryService;
+use crate::pipeline;
+use crate::rules::RuleService;
+use crate::watch::Watcher;
+
+/// The use cases for maintenance.
+#[derive(Clone)]
+pub struct MaintenanceService {
+    core: Arc<Core>,
+    rules: RuleService,
+    memory: MemoryService,
+}
+
+impl MaintenanceService {
+    pub(crate) fn new(core: Arc<Core>, rules: RuleService, memory: MemoryService) -> MaintenanceService {
+        MaintenanceService { core, rules, memory }
+    }
+
+    /// Runs all checks. With `fix`, repairs what needs no decision by the user.
+    pub fn run_checks(&self, fix: bool) -> Vec<CheckResult> {
+        doctor::run_checks(&self.core, &self.rules, &self.memory, fix)
+    }
+
+    /// Checks the files of one workspace. Workspaces that are not kept in files here have nothing to check.
+    pub fn check_workspace(&self, ws: &WorkspaceRef, repair: bool) -> Result<(WorkspaceId, CheckReport)> {
+        let report = match ws.project.maintenance() {
+            Some(local) => local.check(&ws.id, repair, self.core.now())?,
+            None => CheckReport::default(),
+        };
+        Ok((ws.id.clone(), report))
+    }
+
+    /// Returns the folders of this project and of all other known projects.
+    pub fn known_projects(&self) -> Vec<PathBuf> {
+        self.core.known_projects()
+    }
+
+    /// Starts watching these projects. The current state is the baseline, so existing data is not reported as changed.
+    pub fn watch(&self, projects: &[PathBuf]) -> Watcher {
+        Watcher::new(self.core.clone(), projects)
+    }
+
+    /// Takes the messages about kept copies and damaged journals that recovery produced since the last call. The caller
+    /// shows them to the user.
+    pub fn take_notices(&self, lang: Lang) -> Vec<String> {
+        let mut notices = Vec::new();
+        for project in self.core.stores.projects.opened() {
+            let recoveries = project.maintenance().map(|local| local.take_recoveries()).unwrap_or_default();
+            for (id, recovery) in recoveries {
+                for (path, kept_copy) in recovery.kept {
+                    let kept_copy = kept_copy.display();
+                    notices.push(lang.pick(
+                        format!("{id}：{path} 已被手动修改，没有覆盖；Tanmi 的版本保留在 {kept_copy}"),
+                        format!(
+                            "{id}: {path} was edited by hand and was not overwritten; the version of Tanmi is kept in {kept_copy}"
+                        ),
+                    ));
+                }
+                if let Some(kept_copy) = recovery.damaged {
+                    let kept_copy = kept_copy.display();
+                    notices.push(lang.pick(
+                        format!("{id}：重做日志已损坏；无法读取的部分保留在 {kept_copy}"),
+                        format!("{id}: the journal was damaged; the unreadable part is kept in {kept_copy}"),
+                    ));
+                }
+            }
+        }
+        notices
+    }
+
+    /// Writes the notices to the log in the home store. For a server, which cannot show them to a user.
+    pub fn log_notices(&self) {
+        for notice in self.take_notices(Lang::En) {
+            pipeline::write_log(self.core.home(), self.core.now(), &notice);
+        }
+    }
+}

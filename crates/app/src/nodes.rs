@@ -1,0 +1,408 @@
+//! Use cases for nodes, logs, problems and context.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tanmi_base::text;
+use tanmi_workspace::command::{Command, Committed};
+use tanmi_workspace::context::Context;
+use tanmi_workspace::model::*;
+use tanmi_workspace::ops::{
+    Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, OpContext, ProblemChange,
+    ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
+};
+use tanmi_workspace::state::{self, Action};
+use tanmi_workspace::store::NodeBrief;
+
+use crate::core::{Core, WorkspaceRef};
+use crate::error::{Error, Result};
+use crate::events::EventService;
+use crate::resolver::CallScope;
+use crate::sessions::SessionService;
+
+/// A result together with the id of its workspace.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InWorkspace<T> {
+    pub workspace_id: WorkspaceId,
+    /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
+    #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// What failed after the change was durable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub result: T,
+}
+
+impl<T> InWorkspace<T> {
+    fn read(ws: &WorkspaceRef, result: T) -> InWorkspace<T> {
+        InWorkspace { workspace_id: ws.id.clone(), seq: None, warnings: Vec::new(), result }
+    }
+
+    fn committed(ws: &WorkspaceRef, seq: u64, result: T) -> InWorkspace<T> {
+        InWorkspace { seq: Some(seq), ..InWorkspace::read(ws, result) }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    pub node_id: NodeId,
+    pub node: Node,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub status_changes: Vec<StatusChange>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogResult {
+    /// A node id, or `workspace`.
+    pub node_id: String,
+    pub entries: Vec<LogEntry>,
+    /// The number of all entries, not only those in `entries`.
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemResult {
+    pub node_id: String,
+    pub problem: Option<Problem>,
+    /// Whether this call cleared a problem.
+    #[serde(skip)]
+    pub cleared: bool,
+}
+
+/// Arguments of a transition.
+#[derive(Clone, Debug, Default)]
+pub struct TransitionArgs<'a> {
+    pub action: &'a str,
+    pub conclusion: Option<String>,
+    /// The subagent that works on the node.
+    pub agent: Option<&'a str>,
+    /// Whether to claim the node even if a live session holds it.
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct TransitionResult {
+    #[serde(flatten)]
+    pub step: Transition,
+    /// Texts of the rules for this transition.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reminders: Vec<String>,
+}
+
+/// Arguments for a new node. Words are parsed here and not by the interfaces, so that errors name the field.
+#[derive(Clone, Debug, Default)]
+pub struct NodeCreate {
+    pub parent: Option<String>,
+    pub kind: String,
+    pub title: String,
+    pub requirement: String,
+    pub role: Option<String>,
+    pub note: String,
+    pub docs: Vec<DocReference>,
+    pub isolated: bool,
+    pub rules_hash: Option<String>,
+}
+
+/// A node with its surroundings and the actions that are possible now.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeView {
+    pub node_id: NodeId,
+    pub node: Node,
+    /// See [`Node::version`].
+    pub version: String,
+    /// From the root down.
+    pub ancestors: Vec<NodeBrief>,
+    pub children: ChildrenView,
+    /// Whether the node can be changed. Nodes of archived workspaces cannot.
+    pub writable: bool,
+    pub actions: Vec<AllowedAction>,
+    /// The number of all log entries; the node contains only the latest ones.
+    pub log_total: usize,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ChildrenView {
+    pub total: u64,
+    pub done: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AllowedAction {
+    pub action: Action,
+    pub to: NodeStatus,
+    pub needs_conclusion: bool,
+}
+
+/// The number of log entries in a view.
+pub(crate) const LOG_ENTRIES: usize = 200;
+
+/// The maximum width of the name of a subagent.
+const AGENT_COLUMNS: usize = 80;
+
+/// The use cases for nodes.
+#[derive(Clone)]
+pub struct NodeService {
+    core: Arc<Core>,
+    sessions: SessionService,
+    events: EventService,
+}
+
+impl NodeService {
+    pub(crate) fn new(core: Arc<Core>, sessions: SessionService, events: EventService) -> NodeService {
+        NodeService { core, sessions, events }
+    }
+
+    fn run(&self, ws: &WorkspaceRef, command: &Command) -> Result<Committed> {
+        self.run_as(ws, command, &self.core.op())
+    }
+
+    fn run_as(&self, ws: &WorkspaceRef, command: &Command, op: &OpContext) -> Result<Committed> {
+        Ok(ws.store().run(&ws.id, command, op, &self.sessions)?)
+    }
+
+    pub fn create(&self, ws: &WorkspaceRef, new: NodeCreate) -> Result<InWorkspace<NodeResult>> {
+        let parent_id = NodeId::parse_field("parentId", new.parent.as_deref().unwrap_or("root"))?;
+        let node = NewNode {
+            parent_id,
+            kind: NodeType::parse("type", &new.kind)?,
+            title: new.title,
+            requirement: new.requirement,
+            role: parse_role(new.role.as_deref())?,
+            note: new.note,
+            docs: new.docs,
+            isolated: new.isolated,
+            rules_check: self.core.rules_hash_check(new.rules_hash),
+        };
+        self.change_node(ws, &Command::CreateNode { node })
+    }
+
+    pub fn show(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeResult>> {
+        let node = ws.store().node(&ws.id, id, self.core.now())?;
+        let result = NodeResult { node_id: id.clone(), node, status_changes: Vec::new() };
+        Ok(InWorkspace::read(ws, result))
+    }
+
+    pub fn list(&self, ws: &WorkspaceRef, query: &ListQuery) -> Result<InWorkspace<NodePage>> {
+        Ok(InWorkspace::read(ws, ws.store().nodes(&ws.id, query, self.core.now())?))
+    }
+
+    /// Returns the rows of these nodes as in a list. Missing nodes are left out.
+    pub fn rows(&self, ws: &WorkspaceRef, ids: &[String]) -> Result<InWorkspace<NodePage>> {
+        let ids = ids.iter().map(|id| NodeId::parse_field("ids", id));
+        let ids = ids.collect::<std::result::Result<Vec<_>, _>>()?;
+        let nodes = ws.store().rows(&ws.id, &ids, self.core.now())?;
+        Ok(InWorkspace::read(ws, NodePage { nodes, next_after: None }))
+    }
+
+    /// Returns a node with its surroundings.
+    pub fn view(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeView>> {
+        let detail = ws.store().node_detail(&ws.id, id, self.core.now())?;
+        let mut node = detail.node;
+        let children = ChildrenView { total: detail.children.total(), done: detail.children.done() };
+        let log_total = node.activity.log.len();
+        node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_ENTRIES));
+        let writable = detail.workspace_status == WorkspaceStatus::Active;
+        let actions = allowed_actions(node.kind, node.status, children.total > 0);
+        let view = NodeView {
+            node_id: id.clone(),
+            version: node.version(),
+            writable,
+            actions: if writable { actions } else { Vec::new() },
+            ancestors: detail.ancestors,
+            children,
+            log_total,
+            node,
+        };
+        Ok(InWorkspace::read(ws, view))
+    }
+
+    pub fn update(
+        &self,
+        ws: &WorkspaceRef,
+        id: &NodeId,
+        change: NodeChange,
+    ) -> Result<InWorkspace<NodeResult>> {
+        if change.is_empty() {
+            return Err(Error::NothingToChange);
+        }
+        self.change_node(ws, &Command::UpdateNode { node_id: id.clone(), change })
+    }
+
+    /// Moves a node below another parent.
+    pub fn move_below(
+        &self,
+        ws: &WorkspaceRef,
+        id: &NodeId,
+        parent: &str,
+    ) -> Result<InWorkspace<NodeResult>> {
+        let parent_id = NodeId::parse_field("parentId", parent)?;
+        self.change_node(ws, &Command::MoveNode { node_id: id.clone(), parent_id })
+    }
+
+    pub fn edit_reference(
+        &self,
+        ws: &WorkspaceRef,
+        id: &NodeId,
+        target: &str,
+        edit: ReferenceEdit,
+    ) -> Result<InWorkspace<NodeResult>> {
+        let command = Command::EditReference { node_id: id.clone(), target: target.to_owned(), edit };
+        self.change_node(ws, &command)
+    }
+
+    fn change_node(&self, ws: &WorkspaceRef, command: &Command) -> Result<InWorkspace<NodeResult>> {
+        let Committed { outcome, seq } = self.run(ws, command)?;
+        let (node, status_changes) = outcome.into_node()?;
+        Ok(InWorkspace::committed(ws, seq, NodeResult { node_id: node.id.clone(), node, status_changes }))
+    }
+
+    /// Deletes a node and its descendants. With `force`, also if a live session holds one of them.
+    pub fn delete(
+        &self,
+        scope: &CallScope,
+        node_id: NodeId,
+        force: bool,
+    ) -> Result<InWorkspace<DeletedSubtree>> {
+        let ws = &scope.workspace;
+        let claimant = Claimant { session: scope.session.clone(), force, ..Claimant::default() };
+        let Committed { outcome, seq } = self.run(ws, &Command::DeleteNode { node_id, claimant })?;
+        let deleted = outcome.into_deleted()?;
+        self.core.prune_trash(ws.project.as_ref());
+        let refocused =
+            scope.binding.as_ref().map(|bound| self.sessions.refocus_after_delete(bound, &deleted));
+        let error = refocused.and_then(Result::err);
+        let warnings = error.iter().map(|error| self.focus_warning(error)).collect();
+        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, seq, deleted) })
+    }
+
+    pub fn transition(
+        &self,
+        scope: &CallScope,
+        node_id: NodeId,
+        args: TransitionArgs<'_>,
+    ) -> Result<InWorkspace<TransitionResult>> {
+        let (ws, session) = (&scope.workspace, scope.session.as_deref());
+        let action = Action::parse("action", args.action)?;
+        let agent = args.agent.map(|agent| text::fit(&text::one_line(agent.trim()), AGENT_COLUMNS));
+        let agent = agent.filter(|agent| !agent.is_empty());
+        if let Some(session) = session {
+            // Before the transition, so that a concurrent session sees this one as live.
+            self.sessions.record_activity(session);
+        }
+        let claimant = Claimant { session: scope.session.clone(), agent, force: args.force };
+        let request =
+            TransitionRequest { node_id: node_id.clone(), action, conclusion: args.conclusion, claimant };
+        // A bound session has its own focus, so the focus of the workspace stays.
+        let op = OpContext { moves_focus: scope.binding.is_none(), ..self.core.op() };
+        let Committed { outcome, seq } = self.run_as(ws, &Command::Transition { request }, &op)?;
+        let mut step = outcome.into_transition()?;
+        let mut warnings = Vec::new();
+        if let Some(bound) = scope.binding.as_ref().filter(|_| action != Action::Submit) {
+            let moved = self.sessions.update_focus(bound, &node_id, step.to, step.focus.as_ref());
+            step.focus_moved = moved.unwrap_or_else(|error| {
+                warnings.push(self.focus_warning(&error));
+                false
+            });
+        }
+        let reminders = match step.to {
+            NodeStatus::Completed => self.events.on_task_complete(session, ws, &step.node_id),
+            _ => Vec::new(),
+        };
+        let result = TransitionResult { step, reminders };
+        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, seq, result) })
+    }
+
+    /// Returns the warning for a change that is durable although the focus of the session could not be saved.
+    fn focus_warning(&self, error: &Error) -> String {
+        let lang = self.core.lang(None);
+        let what = lang.pick(
+            "更改已保存，但会话的聚焦没有更新：",
+            "the change is saved, but the focus of the session was not updated: ",
+        );
+        format!("{what}{}", error.message(lang))
+    }
+
+    /// Returns the context of a node.
+    pub fn context(&self, ws: &WorkspaceRef, node: &NodeId) -> Result<InWorkspace<Context>> {
+        let context = ws.store().context(&ws.id, node, &self.core.config.context, self.core.now())?;
+        Ok(InWorkspace::read(ws, context))
+    }
+
+    pub fn append_log(
+        &self,
+        ws: &WorkspaceRef,
+        target: &Target,
+        event: &str,
+    ) -> Result<InWorkspace<LogResult>> {
+        let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
+        let Committed { outcome, seq } = self.run(ws, &command)?;
+        let (entry, total) = outcome.into_log()?;
+        let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
+        Ok(InWorkspace::committed(ws, seq, result))
+    }
+
+    /// Returns the last `limit` log entries.
+    pub fn log(&self, ws: &WorkspaceRef, target: &Target, limit: usize) -> Result<InWorkspace<LogResult>> {
+        let mut entries = ws.store().activity(&ws.id, target, self.core.now())?.log;
+        let total = entries.len();
+        let entries = entries.split_off(total.saturating_sub(limit));
+        Ok(InWorkspace::read(ws, LogResult { node_id: target.to_string(), entries, total }))
+    }
+
+    pub fn update_problem(
+        &self,
+        ws: &WorkspaceRef,
+        target: &Target,
+        change: ProblemChange,
+    ) -> Result<InWorkspace<ProblemResult>> {
+        self.change_problem(ws, target, &Command::UpdateProblem { target: target.clone(), change })
+    }
+
+    pub fn clear_problem(&self, ws: &WorkspaceRef, target: &Target) -> Result<InWorkspace<ProblemResult>> {
+        self.change_problem(ws, target, &Command::ClearProblem { target: target.clone() })
+    }
+
+    fn change_problem(
+        &self,
+        ws: &WorkspaceRef,
+        target: &Target,
+        command: &Command,
+    ) -> Result<InWorkspace<ProblemResult>> {
+        let Committed { outcome, seq } = self.run(ws, command)?;
+        let (problem, cleared) = outcome.into_problem()?;
+        let result = ProblemResult { node_id: target.to_string(), problem, cleared };
+        Ok(InWorkspace::committed(ws, seq, result))
+    }
+
+    pub fn problem(&self, ws: &WorkspaceRef, target: &Target) -> Result<InWorkspace<ProblemResult>> {
+        let problem = ws.store().activity(&ws.id, target, self.core.now())?.problem;
+        Ok(InWorkspace::read(ws, ProblemResult { node_id: target.to_string(), problem, cleared: false }))
+    }
+}
+
+fn allowed_actions(kind: NodeType, status: NodeStatus, has_children: bool) -> Vec<AllowedAction> {
+    let steps = state::allowed(kind, status, has_children).into_iter();
+    let steps = steps.filter_map(|action| state::find(kind, status, action, has_children));
+    steps
+        .map(|step| AllowedAction {
+            action: step.action,
+            to: step.to,
+            needs_conclusion: step.needs.conclusion(),
+        })
+        .collect()
+}
+
+/// Parses a role. `none` and an empty word mean no role.
+pub fn parse_role(word: Option<&str>) -> Result<Option<NodeRole>> {
+    match word {
+        None | Some("" | "none") => Ok(None),
+        Some(word) => Ok(Some(NodeRole::parse("role", word)?)),
+    }
+}

@@ -1,0 +1,398 @@
+//! Use cases for sessions: bind, unbind, status, focus and list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tanmi_base::{Lang, Millis};
+use tanmi_session::{Binding, SessionState, is_running};
+use tanmi_workspace::command::LiveSessions;
+use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::ops::DeletedSubtree;
+
+use crate::core::{Core, WorkspaceRef};
+use crate::error::Result;
+use crate::pipeline;
+use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
+use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
+
+/// Bindings and states of sessions that were inactive for longer are deleted.
+const STALE_AFTER: Millis = 30 * 86_400_000;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindResult {
+    pub success: bool,
+    pub message: String,
+    pub binding: BindingView,
+    /// How the agent can read the context at once.
+    pub hint: &'static str,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingView {
+    pub session_id: String,
+    pub workspace_id: WorkspaceId,
+    pub focused_node_id: Option<NodeId>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnbindResult {
+    pub success: bool,
+    pub message: String,
+    pub session_id: String,
+}
+
+/// A session that has a state or a binding.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLine {
+    pub session_id: String,
+    /// Empty if no hook of the session has run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub platform: String,
+    pub alive_at: Millis,
+    /// Whether the client of the session is running, or the session was active recently.
+    pub live: bool,
+    pub prompts: u32,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundWorkspace>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BoundWorkspace {
+    pub workspace_id: String,
+    pub focused_node_id: Option<String>,
+    pub project: String,
+    pub bound_at: Millis,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Sessions {
+    pub sessions: Vec<SessionLine>,
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// Only sessions bound to this workspace.
+    pub workspace: Option<String>,
+    pub live: Option<bool>,
+    pub bound: Option<bool>,
+    pub limit: usize,
+}
+
+/// The use cases for sessions.
+#[derive(Clone)]
+pub struct SessionService {
+    core: Arc<Core>,
+    resolver: Resolver,
+}
+
+impl SessionService {
+    pub(crate) fn new(core: Arc<Core>) -> SessionService {
+        SessionService { resolver: Resolver::new(core.clone()), core }
+    }
+
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// Binds a session. Without a workspace id, uses the only active workspace of this project, even if the session
+    /// was bound to another one before.
+    pub fn bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<BindResult> {
+        let node = node.map(NodeId::parse).transpose()?;
+        let ws = match workspace {
+            Some(id) => self.resolver.workspace(id)?,
+            None => self.resolver.only_active_workspace()?,
+        };
+        let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
+        if workspace.status == WorkspaceStatus::Archived {
+            return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id }.into());
+        }
+        if let Some(node) = &node {
+            self.check_node_exists(&ws, node)?;
+        }
+        let lang = self.core.lang(Some(&format!("{} {}", workspace.name, workspace.goal)));
+        let binding = Binding {
+            workspace_id: ws.id.to_string(),
+            focused_node_id: node.as_ref().map(NodeId::to_string),
+            bound_at: self.core.now(),
+            project: ws.project.folder().to_owned(),
+            other: Default::default(),
+        };
+        self.core.stores.bindings.bind(session, &binding)?;
+        // The context of the new workspace has not been injected yet.
+        self.core.states().update(session, |state| {
+            (state.seen_context, state.was_unbound_by_user, state.alive_at) = (None, false, self.core.now());
+            state.hooks.clear();
+        })?;
+        self.prune()?;
+        let message = bind_message(lang, &workspace.name);
+        let binding =
+            BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
+        let hint = lang.pick(
+            "目标、规则和聚焦节点从下一条提示词起自动注入；context_get 可立即查看",
+            "Goal, rules and the focused node are injected from the next prompt on; context_get returns them now",
+        );
+        Ok(BindResult { success: true, message, binding, hint })
+    }
+
+    fn check_node_exists(&self, ws: &WorkspaceRef, node: &NodeId) -> Result<()> {
+        match ws.store().brief(&ws.id, node, self.core.now())? {
+            Some(_) => Ok(()),
+            None => Err(tanmi_workspace::Error::node_not_found("nodeId", node).into()),
+        }
+    }
+
+    /// Returns whether a hook of this session has run.
+    pub fn has_hooks(&self, session: &str) -> bool {
+        !self.core.states().read(session).platform.is_empty()
+    }
+
+    /// Deletes the bindings and states of inactive sessions, and expired days of the ledger.
+    fn prune(&self) -> Result<()> {
+        let states = self.core.states();
+        let oldest = self.core.now() - STALE_AFTER;
+        let is_stale = |session: &str, binding: &Binding| {
+            binding.bound_at < oldest && states.read(session).alive_at < oldest
+        };
+        self.core.stores.bindings.prune(&is_stale)?;
+        states.prune(oldest);
+        crate::ledger::prune(&self.core);
+        Ok(())
+    }
+
+    pub fn unbind(&self, session: &str) -> Result<UnbindResult> {
+        let removed = self.core.stores.bindings.unbind(session)?;
+        if removed.is_some() {
+            self.core
+                .states()
+                .update(session, |state| (state.seen_context, state.was_unbound_by_user) = (None, true))?;
+        }
+        let message = unbind_message(self.core.lang(None), removed.is_some()).to_owned();
+        Ok(UnbindResult { success: true, message, session_id: session.to_owned() })
+    }
+
+    /// Sets or clears the focus of a bound session.
+    pub fn set_focus(&self, bound: &SessionBinding, node: Option<&NodeId>) -> Result<()> {
+        if let Some(node) = node {
+            self.check_node_exists(&bound.workspace, node)?;
+        }
+        self.save_focus(bound, node).map(|_| ())
+    }
+
+    /// Returns whether the session is still bound to the workspace.
+    fn save_focus(&self, bound: &SessionBinding, node: Option<&NodeId>) -> Result<bool> {
+        let (workspace, node) = (bound.workspace.id.as_str(), node.map(NodeId::as_str));
+        Ok(self.core.stores.bindings.focus(&bound.session, workspace, node)?)
+    }
+
+    /// Moves the focus of a session after a transition: to the node if it is open, and from a finished node to its
+    /// parent. Returns whether the focus moved.
+    pub(crate) fn update_focus(
+        &self,
+        bound: &SessionBinding,
+        node: &NodeId,
+        to: NodeStatus,
+        parent: Option<&NodeId>,
+    ) -> Result<bool> {
+        match to.is_done() {
+            false => self.save_focus(bound, Some(node)),
+            true if bound.focused_node_id.as_ref() == Some(node) => self.save_focus(bound, parent),
+            true => Ok(false),
+        }
+    }
+
+    /// Moves the focus of a session from a deleted node to the parent of the deleted subtree.
+    pub(crate) fn refocus_after_delete(
+        &self,
+        bound: &SessionBinding,
+        deleted: &DeletedSubtree,
+    ) -> Result<()> {
+        if bound.focused_node_id.as_ref().is_some_and(|focus| deleted.ids.contains(focus)) {
+            self.save_focus(bound, deleted.parent_id.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the status of a session in one of the two shapes of the specification, bound or unbound. Does not
+    /// record activity of the session.
+    pub fn view(&self, session: &str) -> Result<Value> {
+        let bindings = self.core.stores.bindings.as_ref();
+        crate::import::sessions(self.core.home(), bindings, self.core.folder(), self.core.now());
+        let Some(bound) = self.resolver.binding(session)? else { return self.unbound_view(session) };
+        let (ws, now) = (&bound.workspace, self.core.now());
+        let (workspace, progress) = ws.store().summary(&ws.id, now)?;
+        let node = match &bound.focused_node_id {
+            Some(id) => ws.store().brief(&ws.id, id, now)?,
+            None => None,
+        };
+        let node = node.map(|node| json!({"id": node.id, "title": node.title, "status": node.status}));
+        Ok(json!({
+            "bound": true,
+            "sessionId": session,
+            "workspace": {"id": workspace.id, "name": workspace.name, "goal": workspace.goal, "progress": progress},
+            "focusedNode": node,
+        }))
+    }
+
+    fn unbound_view(&self, session: &str) -> Result<Value> {
+        let filter = WorkspaceFilter {
+            all: true,
+            status: Some(WorkspaceStatus::Active),
+            limit: 20,
+            ..WorkspaceFilter::default()
+        };
+        let lines = WorkspaceService::new(self.core.clone(), self.clone()).list(&filter)?;
+        let line = |line: &WorkspaceLine| {
+            json!({
+                "id": line.workspace_id, "name": line.name, "status": line.status, "progress": line.progress,
+                "project": line.project,
+            })
+        };
+        let available: Vec<Value> = lines.workspaces.iter().map(line).collect();
+        Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
+    }
+
+    /// Records a transition by a session. Errors are ignored: the transition itself does not depend on it.
+    pub(crate) fn record_activity(&self, session: &str) {
+        let now = self.core.now();
+        let _ = self.core.states().update(session, |state| {
+            state.alive_at = now;
+            state.transitions = state.transitions.saturating_add(1);
+        });
+    }
+
+    /// Runs `work` for a session. Changes that the session itself makes to its context count as known, so that they
+    /// are not injected again.
+    pub fn track_own_changes<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
+        let states = self.core.states();
+        let context = |session: &str| {
+            let binding = self.core.stores.bindings.find(session).ok()??;
+            pipeline::context_now(&self.core.stores, &binding)
+        };
+        let before = session.and_then(|session| {
+            let (hash, focus) = context(session)?;
+            let seen = states.read(session).seen_context;
+            (seen == Some(hash.to_string())).then_some((session, focus))
+        });
+        let outcome = work();
+        if let Some((session, focus)) = before
+            && let Some((hash, node)) = context(session)
+        {
+            let _ = states.update(session, |state| {
+                // The focus may have moved to a node that was changed by others since the session last saw it.
+                let known = node.as_ref().filter(|_| node != focus).and_then(|node| state.nodes.get(node));
+                let is_changed = known.is_some_and(|known| *known != hash.node);
+                // After a bind no context has been injected yet, so the session knows none.
+                if state.seen_context.is_some() && !is_changed {
+                    pipeline::mark_seen(state, &hash, node.as_deref());
+                }
+            });
+        }
+        outcome
+    }
+
+    /// Returns sessions with a state or a binding, latest activity first.
+    pub fn list(&self, filter: &SessionFilter) -> Result<Sessions> {
+        if let Some(workspace) = &filter.workspace {
+            WorkspaceId::parse(workspace)?;
+        }
+        let mut bindings: BTreeMap<String, Binding> = self.core.stores.bindings.all()?.into_iter().collect();
+        let states = self.core.states().all();
+        let mut known: Vec<(SessionState, Option<Binding>)> = states
+            .into_iter()
+            .map(|state| {
+                let binding = bindings.remove(&state.session);
+                (state, binding)
+            })
+            .collect();
+        // Sessions that were bound by hand and have no state.
+        known.extend(bindings.into_iter().map(|(session, binding)| {
+            (SessionState { session, alive_at: binding.bound_at, ..SessionState::default() }, Some(binding))
+        }));
+        // Filtered before `line`, because `is_live` has to look for the client process.
+        known.retain(|(_, binding)| {
+            let workspace = binding.as_ref().map(|binding| &binding.workspace_id);
+            filter.workspace.as_ref().is_none_or(|wanted| Some(wanted) == workspace)
+                && filter.bound.is_none_or(|wanted| wanted == binding.is_some())
+        });
+        let line = |(state, binding): (SessionState, Option<Binding>)| {
+            SessionLine::of(self.is_live(&state.session), state, binding)
+        };
+        let is_wanted = |line: &SessionLine| filter.live.is_none_or(|wanted| wanted == line.live);
+        let mut sessions: Vec<SessionLine> = known.into_iter().map(line).filter(is_wanted).collect();
+        sessions.sort_by(|a, b| b.alive_at.cmp(&a.alive_at).then_with(|| a.session_id.cmp(&b.session_id)));
+        let total = sessions.len();
+        sessions.truncate(filter.limit);
+        Ok(Sessions { sessions, total })
+    }
+}
+
+impl SessionLine {
+    fn of(live: bool, state: SessionState, binding: Option<Binding>) -> SessionLine {
+        SessionLine {
+            live,
+            alive_at: state.alive_at.max(binding.as_ref().map_or(0, |binding| binding.bound_at)),
+            platform: state.platform,
+            prompts: state.total_prompts,
+            session_id: state.session,
+            bound: binding.map(|binding| BoundWorkspace {
+                workspace_id: binding.workspace_id,
+                focused_node_id: binding.focused_node_id,
+                project: binding.project.display().to_string(),
+                bound_at: binding.bound_at,
+            }),
+        }
+    }
+}
+
+/// Liveness of holders, for commands that take a node over.
+impl LiveSessions for SessionService {
+    /// Returns whether a session is live: its client process runs and this is its latest session. For Cursor, or if the
+    /// process is unknown: the session was active within [`LIVE_FOR`].
+    fn is_live(&self, session: &str) -> bool {
+        let states = self.core.states();
+        let state = states.read(session);
+        match &state.client {
+            // Cursor runs several windows in one process, so a running process does not show that this session is
+            // live.
+            Some(client) if state.platform != tanmi_event::CURSOR.id => {
+                let latest = states.sessions_of_client(client).into_iter().next();
+                is_running(client) && latest.is_none_or(|latest| latest.session == session)
+            }
+            _ => self.core.now() - state.alive_at < LIVE_FOR,
+        }
+    }
+}
+
+fn bind_message(lang: Lang, name: &str) -> String {
+    lang.pick(format!("已绑定到工作区「{name}」"), format!("Bound to workspace “{name}”"))
+}
+
+fn unbind_message(lang: Lang, was_bound: bool) -> &'static str {
+    match was_bound {
+        true => lang.pick(
+            "已解除工作区绑定，Hook 将不再注入上下文",
+            "Unbound from the workspace; hooks no longer inject context",
+        ),
+        false => lang.pick("本会话没有绑定工作区", "This session was not bound to a workspace"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Invariant: the Chinese messages are the sentences of the specification.
+    #[test]
+    fn bind_and_unbind_messages_in_chinese_equal_the_specification() {
+        assert_eq!(bind_message(Lang::Zh, "重构认证模块"), "已绑定到工作区「重构认证模块」");
+        assert_eq!(unbind_message(Lang::Zh, true), "已解除工作区绑定，Hook 将不再注入上下文");
+    }
+}

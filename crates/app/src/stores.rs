@@ -1,0 +1,193 @@
+//! The stores behind the use cases, as interfaces: projects with their workspaces and memory, bindings, and the ledger.
+//!
+//! [`Stores::local`] keeps all of them in files on this machine. No other module of this crate names a file store, so
+//! another implementation needs no change of a use case.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde::Serialize;
+use tanmi_base::hash;
+use tanmi_memory::{FileMemory, MemoryStore};
+use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
+use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, FileStore, LocalMaintenance, Workspaces};
+
+use crate::error::Result;
+use crate::registry::{Registry, RegistryEntry};
+
+/// The identity of a project. Where a project is kept can change, and different paths can lead to the same place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ProjectId(String);
+
+impl ProjectId {
+    /// Returns the id of the project in a folder of this machine. It is derived from the resolved path and not read
+    /// from a file of the project, so a clone cannot claim the id of another project.
+    fn of_folder(folder: &Path) -> ProjectId {
+        let full = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        ProjectId(hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One project and the stores of its data.
+pub trait Project: Send + Sync {
+    fn id(&self) -> &ProjectId;
+    /// Returns the folder on this machine that hooks read. Bindings name it.
+    fn folder(&self) -> &Path;
+    fn workspaces(&self) -> &dyn Workspaces;
+    fn snapshots(&self) -> &dyn ContextSnapshots;
+    fn feed(&self) -> &dyn ChangeFeed;
+    /// Returns the memory. `is_shared` decides whether a new memory can be committed to Git.
+    fn memory(&self, is_shared: bool) -> Arc<dyn MemoryStore>;
+    /// Returns the maintenance of local files, or `None` if the workspaces are not kept in files on this machine.
+    fn maintenance(&self) -> Option<&dyn LocalMaintenance>;
+}
+
+/// A workspace that was used on this machine.
+#[derive(Clone)]
+pub struct KnownWorkspace {
+    pub id: WorkspaceId,
+    pub name: String,
+    pub project: Arc<dyn Project>,
+}
+
+/// The projects of this machine: looks up where a project is kept.
+pub trait Projects: Send + Sync {
+    /// Returns the project that is kept in this folder.
+    fn in_folder(&self, folder: &Path) -> Arc<dyn Project>;
+    /// Returns the project that contains a workspace, if it is known.
+    fn of_workspace(&self, id: &WorkspaceId) -> Result<Option<Arc<dyn Project>>>;
+    /// Returns all known projects that still exist.
+    fn all(&self) -> Result<Vec<Arc<dyn Project>>>;
+    /// Returns all known workspaces, including deleted ones.
+    fn workspaces(&self) -> Result<Vec<KnownWorkspace>>;
+    /// Remembers the projects of these workspaces. If a workspace occurs several times, the first entry counts.
+    fn remember(&self, found: &[KnownWorkspace]) -> Result<()>;
+    /// Remembers that a workspace is used in this project. Its name follows when it is listed.
+    fn remember_use(&self, id: &WorkspaceId, project: &dyn Project) -> Result<()>;
+    /// Returns the projects that were opened so far.
+    fn opened(&self) -> Vec<Arc<dyn Project>>;
+}
+
+/// The stores that the use cases work on.
+#[derive(Clone)]
+pub struct Stores {
+    pub projects: Arc<dyn Projects>,
+    pub bindings: Arc<dyn Bindings>,
+    pub ledger: Arc<dyn Ledger>,
+}
+
+impl Stores {
+    /// Returns the stores in the files of this machine.
+    pub fn local(home: &Path) -> Stores {
+        Stores {
+            projects: Arc::new(LocalProjects {
+                home: home.to_owned(),
+                registry: Registry::new(home),
+                open: Mutex::default(),
+            }),
+            bindings: Arc::new(FileBindings::new(home)),
+            ledger: Arc::new(FileLedger::new(home)),
+        }
+    }
+}
+
+struct LocalProject {
+    folder: PathBuf,
+    id: OnceLock<ProjectId>,
+    store: FileStore,
+    home: PathBuf,
+}
+
+impl Project for LocalProject {
+    fn id(&self) -> &ProjectId {
+        self.id.get_or_init(|| ProjectId::of_folder(&self.folder))
+    }
+
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn workspaces(&self) -> &dyn Workspaces {
+        &self.store
+    }
+
+    fn snapshots(&self) -> &dyn ContextSnapshots {
+        &self.store
+    }
+
+    fn feed(&self) -> &dyn ChangeFeed {
+        &self.store
+    }
+
+    fn memory(&self, is_shared: bool) -> Arc<dyn MemoryStore> {
+        Arc::new(FileMemory::new(&self.folder, &self.home, is_shared))
+    }
+
+    fn maintenance(&self) -> Option<&dyn LocalMaintenance> {
+        Some(&self.store)
+    }
+}
+
+/// Projects in folders of this machine. The registry in the home store remembers them.
+struct LocalProjects {
+    home: PathBuf,
+    registry: Registry,
+    /// By folder, so that each store is opened once.
+    open: Mutex<HashMap<PathBuf, Arc<LocalProject>>>,
+}
+
+impl Projects for LocalProjects {
+    fn in_folder(&self, folder: &Path) -> Arc<dyn Project> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let project = open.entry(folder.to_owned()).or_insert_with(|| {
+            Arc::new(LocalProject {
+                folder: folder.to_owned(),
+                id: OnceLock::new(),
+                store: FileStore::new(folder),
+                home: self.home.clone(),
+            })
+        });
+        project.clone()
+    }
+
+    fn of_workspace(&self, id: &WorkspaceId) -> Result<Option<Arc<dyn Project>>> {
+        Ok(self.registry.find(id)?.map(|folder| self.in_folder(&folder)))
+    }
+
+    fn all(&self) -> Result<Vec<Arc<dyn Project>>> {
+        Ok(self.registry.projects()?.iter().map(|folder| self.in_folder(folder)).collect())
+    }
+
+    fn workspaces(&self) -> Result<Vec<KnownWorkspace>> {
+        let known = |(id, entry): (WorkspaceId, RegistryEntry)| KnownWorkspace {
+            id,
+            name: entry.name,
+            project: self.in_folder(&entry.project),
+        };
+        Ok(self.registry.entries()?.into_iter().map(known).collect())
+    }
+
+    fn remember(&self, found: &[KnownWorkspace]) -> Result<()> {
+        let entry = |known: &KnownWorkspace| {
+            let project = known.project.folder().to_owned();
+            (known.id.clone(), RegistryEntry { project, name: known.name.clone() })
+        };
+        self.registry.record_all(&found.iter().map(entry).collect::<Vec<_>>())
+    }
+
+    fn remember_use(&self, id: &WorkspaceId, project: &dyn Project) -> Result<()> {
+        self.registry.record(id, project.folder())
+    }
+
+    fn opened(&self) -> Vec<Arc<dyn Project>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().map(|project| project.clone() as Arc<dyn Project>).collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! Use cases for workspaces.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use tanmi_base::{Millis, paths};
+use tanmi_workspace::command::{Command, Committed};
+use tanmi_workspace::model::*;
+use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
+
+use crate::core::{Core, WorkspaceRef};
+use crate::error::{Error, Result};
+use crate::registry;
+use crate::sessions::SessionService;
+use crate::stores::{KnownWorkspace, Project};
+
+/// A workspace as all interfaces show it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceView {
+    pub workspace_id: WorkspaceId,
+    pub name: String,
+    pub goal: String,
+    pub status: WorkspaceStatus,
+    pub rules: Vec<String>,
+    pub rules_hash: String,
+    pub docs: Vec<DocReference>,
+    pub focused_node_id: Option<NodeId>,
+    pub progress: Progress,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+    #[serde(serialize_with = "as_text")]
+    pub project: PathBuf,
+    /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
+    #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// Detects concurrent edits; see [`Workspace::version`].
+    #[serde(skip)]
+    pub version: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceLine {
+    pub workspace_id: WorkspaceId,
+    pub name: String,
+    /// `active`, `archived`, or `damaged`.
+    pub status: &'static str,
+    pub progress: Progress,
+    pub active_at: Millis,
+    #[serde(serialize_with = "as_text")]
+    pub project: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceFilter {
+    /// Whether to include every project in the registry.
+    pub all: bool,
+    pub status: Option<WorkspaceStatus>,
+    pub limit: usize,
+    /// A folder to search for projects first. Found projects are added to the registry.
+    pub scan: Option<PathBuf>,
+    /// Additional projects, registered or not.
+    pub projects: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceLines {
+    pub workspaces: Vec<WorkspaceLine>,
+    /// The number of all matching workspaces, not only those in `workspaces`.
+    pub total: usize,
+}
+
+/// A workspace with its own log and problem.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkspaceDetail {
+    #[serde(flatten)]
+    pub view: WorkspaceView,
+    pub version: String,
+    pub problem: Option<Problem>,
+    pub log: Vec<LogEntry>,
+}
+
+/// Serializes a path with replacement characters, because a path need not be valid Unicode and JSON must be.
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// The use cases for workspaces.
+#[derive(Clone)]
+pub struct WorkspaceService {
+    core: Arc<Core>,
+    sessions: SessionService,
+}
+
+impl WorkspaceService {
+    pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> WorkspaceService {
+        WorkspaceService { core, sessions }
+    }
+
+    /// Creates a workspace in this project.
+    pub fn create(&self, new: NewWorkspace) -> Result<WorkspaceView> {
+        let project = self.core.project.clone();
+        let is_new_project = !paths::has_project_files(project.folder());
+        let workspace = project.workspaces().create(new, &self.core.op())?;
+        if is_new_project {
+            // Everything in the project store was created here, so the user need not confirm trust.
+            let _ = self.core.trust().add_project(project.folder(), "created", self.core.now());
+        }
+        let known = KnownWorkspace {
+            id: workspace.id.clone(),
+            name: workspace.name.clone(),
+            project: project.clone(),
+        };
+        // If the home store cannot be written, the workspace still works; it is only not found from other projects.
+        let _ = self.core.stores.projects.remember(&[known]);
+        self.core.prune_trash(project.as_ref());
+        Ok(workspace_view(project.as_ref(), workspace, Progress::default()))
+    }
+
+    pub fn list(&self, filter: &WorkspaceFilter) -> Result<WorkspaceLines> {
+        if let Some(dir) = &filter.scan {
+            self.scan_for_projects(dir)?;
+        }
+        let own = &self.core.project;
+        let mut projects = vec![own.clone()];
+        let known =
+            if filter.all || filter.scan.is_some() { self.core.stores.projects.all()? } else { Vec::new() };
+        let named = filter.projects.iter().map(|folder| self.core.stores.projects.in_folder(folder));
+        for project in known.into_iter().chain(named) {
+            if !projects.iter().any(|listed| listed.id() == project.id()) {
+                projects.push(project);
+            }
+        }
+        let mut lines = Vec::new();
+        for project in projects {
+            // Errors in other projects are ignored.
+            let found = self.lines_of(&project);
+            lines.extend(if project.id() == own.id() { found? } else { found.unwrap_or_default() });
+        }
+        let _ = self.remember(&lines);
+        let mut lines: Vec<WorkspaceLine> = lines.into_iter().map(|(_, line)| line).collect();
+        lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));
+        lines.sort_by_key(|line| std::cmp::Reverse(line.active_at));
+        let total = lines.len();
+        lines.truncate(filter.limit);
+        Ok(WorkspaceLines { workspaces: lines, total })
+    }
+
+    /// Returns the workspaces of a project.
+    fn lines_of(&self, project: &Arc<dyn Project>) -> Result<Vec<(Arc<dyn Project>, WorkspaceLine)>> {
+        let mut lines = Vec::new();
+        for entry in project.workspaces().list(self.core.now())? {
+            let mut line = WorkspaceLine {
+                name: entry.id.to_string(),
+                workspace_id: entry.id,
+                status: "damaged",
+                progress: Progress::default(),
+                active_at: entry.active_at,
+                project: project.folder().to_owned(),
+                damage: None,
+            };
+            match entry.state {
+                Ok((workspace, progress)) => {
+                    line.name = workspace.name;
+                    line.status = workspace.status.as_str();
+                    line.progress = progress;
+                }
+                Err(error) => line.damage = Some(error.to_string()),
+            }
+            lines.push((project.clone(), line));
+        }
+        lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.active_at));
+        Ok(lines)
+    }
+
+    fn remember(&self, lines: &[(Arc<dyn Project>, WorkspaceLine)]) -> Result<()> {
+        let readable = lines.iter().filter(|(_, line)| line.damage.is_none());
+        let known = readable.map(|(project, line)| KnownWorkspace {
+            id: line.workspace_id.clone(),
+            name: line.name.clone(),
+            project: project.clone(),
+        });
+        self.core.stores.projects.remember(&known.collect::<Vec<_>>())
+    }
+
+    fn scan_for_projects(&self, dir: &Path) -> Result<()> {
+        let dir = dir.canonicalize().map_err(Error::io(dir))?;
+        let mut folders = Vec::new();
+        registry::walk(&dir, 8, &mut |folder| {
+            folders.push(folder.to_owned());
+            true
+        });
+        for folder in folders {
+            self.remember(&self.lines_of(&self.core.stores.projects.in_folder(&folder))?)?;
+        }
+        Ok(())
+    }
+
+    pub fn show(&self, ws: &WorkspaceRef) -> Result<WorkspaceView> {
+        let (workspace, progress) = ws.store().summary(&ws.id, self.core.now())?;
+        Ok(workspace_view(ws.project.as_ref(), workspace, progress))
+    }
+
+    /// Returns a workspace with its own log and problem.
+    pub fn detail(&self, ws: &WorkspaceRef) -> Result<WorkspaceDetail> {
+        let (workspace, progress) = ws.store().summary(&ws.id, self.core.now())?;
+        let mut activity = workspace.activity.clone();
+        let log = activity.log.split_off(activity.log.len().saturating_sub(crate::nodes::LOG_ENTRIES));
+        let view = workspace_view(ws.project.as_ref(), workspace, progress);
+        Ok(WorkspaceDetail { version: view.version.clone(), view, problem: activity.problem, log })
+    }
+
+    pub fn update(&self, ws: &WorkspaceRef, change: WorkspaceChange) -> Result<WorkspaceView> {
+        if change.is_empty() {
+            return Err(Error::NothingToChange);
+        }
+        self.change(ws, &Command::UpdateWorkspace { change })
+    }
+
+    pub fn archive(&self, ws: &WorkspaceRef) -> Result<WorkspaceView> {
+        self.change(ws, &Command::ArchiveWorkspace)
+    }
+
+    /// Restores a workspace from the archive or the trash.
+    pub fn restore(&self, id: &str) -> Result<WorkspaceView> {
+        let parsed = WorkspaceId::parse(id)?;
+        // The trash is searched first, even if another project has a copy of the workspace.
+        if !self.core.project.workspaces().exists(&parsed)? {
+            let known = self.core.stores.projects.workspaces()?.into_iter();
+            let known = known.filter(|known| known.id == parsed).map(|known| known.project);
+            for project in std::iter::once(self.core.project.clone()).chain(known) {
+                if project.workspaces().undelete(&parsed)? {
+                    return self.show(&WorkspaceRef { project, id: parsed });
+                }
+            }
+        }
+        let ws = self.sessions.resolver().workspace(id)?;
+        self.change(&ws, &Command::RestoreWorkspace)
+    }
+
+    pub fn delete(&self, ws: &WorkspaceRef) -> Result<WorkspaceLine> {
+        let now = self.core.now();
+        let summary = ws.store().summary(&ws.id, now);
+        ws.store().delete(&ws.id, now)?;
+        self.core.prune_trash(ws.project.as_ref());
+        // The registry keeps its entry, so that a restore finds the project.
+        let (name, progress) = match summary {
+            Ok((workspace, progress)) => (workspace.name, progress),
+            Err(_) => (ws.id.to_string(), Progress::default()),
+        };
+        let project = ws.project.folder().to_owned();
+        let (workspace_id, status) = (ws.id.clone(), "deleted");
+        Ok(WorkspaceLine { workspace_id, name, status, progress, active_at: now, project, damage: None })
+    }
+
+    /// Sets or clears the focus of the workspace itself.
+    pub fn focus(&self, ws: &WorkspaceRef, node_id: Option<NodeId>) -> Result<WorkspaceView> {
+        self.change(ws, &Command::FocusNode { node_id })
+    }
+
+    fn change(&self, ws: &WorkspaceRef, command: &Command) -> Result<WorkspaceView> {
+        let Committed { outcome, seq } = ws.store().run(&ws.id, command, &self.core.op(), &self.sessions)?;
+        let (workspace, progress) = outcome.into_workspace()?;
+        Ok(WorkspaceView { seq: Some(seq), ..workspace_view(ws.project.as_ref(), workspace, progress) })
+    }
+}
+
+fn workspace_view(project: &dyn Project, workspace: Workspace, progress: Progress) -> WorkspaceView {
+    WorkspaceView {
+        rules_hash: workspace.rules_hash(),
+        version: workspace.version(),
+        workspace_id: workspace.id,
+        name: workspace.name,
+        goal: workspace.goal,
+        status: workspace.status,
+        rules: workspace.rules,
+        docs: workspace.docs,
+        focused_node_id: workspace.focused_node_id,
+        progress,
+        created_at: workspace.created_at,
+        updated_at: workspace.updated_at,
+        project: project.folder().to_owned(),
+        seq: None,
+    }
+}
