@@ -33,6 +33,9 @@ pub struct Options {
     /// Run on a disk of this size that repeatedly fills up (needs permission to mount)
     #[arg(long, value_name = "MB")]
     small_disk: Option<u64>,
+    /// Another version of the program; every second process runs it
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
 }
 
 /// Writes that a process acknowledged. Each must exist exactly once at the end.
@@ -54,6 +57,9 @@ struct AcknowledgedWrites {
 /// A home and a project with one workspace, shared by all workers.
 struct TestEnv {
     tanmi: PathBuf,
+    /// Another version of the program, which runs in turn with the first.
+    other_version: Option<PathBuf>,
+    started: AtomicU64,
     root: PathBuf,
     workspace: String,
     acknowledged: Mutex<AcknowledgedWrites>,
@@ -68,12 +74,14 @@ struct TestEnv {
 
 impl TestEnv {
     /// Creates the home, the project and its workspace.
-    fn create(tanmi: PathBuf, root: PathBuf) -> TestEnv {
+    fn create(tanmi: PathBuf, other_version: Option<PathBuf>, root: PathBuf) -> TestEnv {
         for dir in ["home", "project"] {
             std::fs::create_dir_all(root.join(dir)).expect("create a folder");
         }
         let mut env = TestEnv {
             tanmi,
+            other_version,
+            started: AtomicU64::new(0),
             root,
             workspace: String::new(),
             acknowledged: Mutex::default(),
@@ -122,7 +130,10 @@ impl TestEnv {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.tanmi);
+        let is_odd = self.started.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+        // The final checks run after the test, with the current version.
+        let other = self.other_version.as_ref().filter(|_| is_odd && !self.stop.load(Ordering::Relaxed));
+        let mut command = Command::new(other.unwrap_or(&self.tanmi));
         command.args(args).current_dir(self.project()).env_clear();
         command.env("HOME", self.home()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -365,7 +376,7 @@ pub fn run(options: &Options) -> ExitCode {
         Some(Ok(disk)) => Some(disk),
         None => None,
     };
-    let env = TestEnv::create(tanmi, root);
+    let env = TestEnv::create(tanmi, options.with.clone(), root);
     let end = Instant::now() + Duration::from_secs(options.seconds);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.workers as u64)
