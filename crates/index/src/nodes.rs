@@ -3,6 +3,7 @@
 //!
 //! Triggers keep the counts per parent and for the workspace, so that no query takes longer in a large workspace.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -176,7 +177,7 @@ impl NodeIndex {
     }
 
     /// Returns all metadata with one query.
-    pub fn metas(&self) -> Result<std::collections::HashMap<String, String>> {
+    pub fn metas(&self) -> Result<HashMap<String, String>> {
         let mut statement = self.db.prepare_cached("SELECT key, value FROM meta")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -284,6 +285,19 @@ impl NodeIndex {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Returns the number of children of each of these nodes, without those that have none.
+    pub fn child_counts(&self, parents: &[&str]) -> Result<HashMap<String, u64>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT parent, sum(n) FROM tally
+             WHERE parent IN (SELECT value FROM json_each(?1)) AND n > 0 GROUP BY parent",
+        )?;
+        // Ids of nodes have no characters that JSON escapes.
+        let parents =
+            format!("[{}]", parents.iter().map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(","));
+        let rows = statement.query_map([parents], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Returns every id with its file signature, for a scan.
     pub fn signatures(&self) -> Result<Vec<(String, FileSig)>> {
         let mut statement = self.db.prepare_cached("SELECT id, mtime_ns, size, inode FROM nodes")?;
@@ -373,6 +387,22 @@ mod tests {
         assert_eq!((status_counts("a"), status_counts("")), (vec![], vec![("pending".into(), 1)]));
         index.put(&row("root", "", "monitoring", 0)).unwrap();
         assert_eq!(status_counts(""), [("pending".into(), 1)], "the root is not counted");
+    }
+
+    #[test]
+    fn child_counts_of_several_parents_are_read_together() {
+        let index = NodeIndex::in_memory().unwrap();
+        for (id, parent, status) in [
+            ("a", "root", "pending"),
+            ("b", "root", "pending"),
+            ("c", "a", "pending"),
+            ("d", "a", "completed"),
+        ] {
+            index.put(&row(id, parent, status, 0)).unwrap();
+        }
+        let counts = index.child_counts(&["root", "a", "b", "unknown"]).unwrap();
+        assert_eq!(counts, HashMap::from([("root".into(), 2), ("a".into(), 2)]));
+        assert!(index.child_counts(&[]).unwrap().is_empty());
     }
 
     #[test]

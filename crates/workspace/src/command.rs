@@ -137,8 +137,8 @@ pub fn apply(
             node(ops::edit_reference(tx, &node_id, &target, edit, op)?)
         }
         Command::AppendLog { target, event } => {
-            let entry = ops::append_log(tx, &target, &event, op)?;
-            Outcome::Log { entry, total: ops::read_activity(tx, &target)?.log.len() }
+            let (entry, total) = ops::append_log(tx, &target, &event, op)?;
+            Outcome::Log { entry, total }
         }
         Command::UpdateProblem { target, change } => {
             let problem = Some(ops::update_problem(tx, &target, change, op)?);

@@ -8,8 +8,7 @@ use serde::Serialize;
 use crate::codec::ParseError;
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::ops;
-use crate::store::Tx;
+use crate::store::{NodeRead, Tx};
 
 mod byte_budget;
 mod render;
@@ -167,20 +166,19 @@ enum ChainEntry {
 /// Returns the node and its ancestors, nearest first, up to the root or the nearest isolated node.
 fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
     let node = tx.node(focus)?.ok_or_else(|| Error::node_not_found("nodeId", focus))?;
-    let mut isolated = node.isolated;
+    let mut ancestors = if node.isolated { Vec::new() } else { tx.ancestors(focus)? };
+    if let Some(isolated) = ancestors.iter().position(|ancestor| ancestor.isolated) {
+        ancestors.truncate(isolated + 1);
+    }
     let mut chain = vec![ChainEntry::Readable(node)];
-    for ancestor in ops::ancestors(tx, focus)? {
-        if isolated {
-            break;
-        }
-        isolated = ancestor.isolated;
-        chain.push(match tx.node(&ancestor.id) {
-            Ok(Some(node)) => ChainEntry::Readable(node),
-            Ok(None) => continue,
+    let ids: Vec<NodeId> = ancestors.iter().map(|ancestor| ancestor.id.clone()).collect();
+    for (ancestor, read) in ancestors.into_iter().zip(tx.nodes(&ids)?) {
+        match read {
+            NodeRead::Node(node) => chain.push(ChainEntry::Readable(*node)),
+            NodeRead::Missing => {}
             // A damaged ancestor must not prevent the context of its descendants.
-            Err(Error::Corrupt { .. }) => ChainEntry::Damaged(Box::new(ancestor)),
-            Err(error) => return Err(error),
-        });
+            NodeRead::Damaged => chain.push(ChainEntry::Damaged(Box::new(ancestor))),
+        }
     }
     Ok(chain)
 }
@@ -223,7 +221,11 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
     let of = node.id.as_str();
     byte_budget.cut_to_shares(of, "references", &mut active, |reference| &mut reference.description);
     let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 40;
-    for reference in byte_budget.take_first(of, "references", active, size) {
+    let shown = byte_budget.take_first(of, "references", active, size);
+    let ids: Vec<NodeId> =
+        shown.iter().filter_map(|reference| NodeId::parse(&reference.target_id).ok()).collect();
+    let mut targets = tx.nodes(&ids)?.into_iter();
+    for reference in shown {
         let mut block = ReferenceBlock {
             target_id: reference.target_id.clone(),
             kind: reference.kind,
@@ -234,15 +236,14 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
             missing: false,
         };
         if let Ok(id) = NodeId::parse(&reference.target_id) {
-            match tx.node(&id) {
-                Ok(Some(target)) => {
+            match targets.next() {
+                Some(NodeRead::Node(target)) => {
                     block.title = Some(target.title);
                     block.status = Some(target.status);
                     block.conclusion =
                         target.conclusion.map(|text| byte_budget.text(id.as_str(), "conclusion", text));
                 }
-                Ok(None) | Err(Error::Corrupt { .. }) => block.missing = true,
-                Err(error) => return Err(error),
+                _ => block.missing = true,
             }
         }
         blocks.push(block);
@@ -263,15 +264,12 @@ fn read_children(
     }
     done.sort_by_key(|child| std::cmp::Reverse(child.status_changed_at));
     done.truncate(limits.child_conclusions);
+    let ids: Vec<NodeId> = done.into_iter().map(|child| child.id).collect();
     let mut conclusions = Vec::new();
-    for child in done {
-        match tx.node(&child.id) {
-            Ok(Some(Node { id, title, status, conclusion: Some(conclusion), .. })) => {
-                conclusions.push(ChildConclusion { id, title, status, conclusion });
-            }
-            Ok(_) | Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(error),
-        }
+    for read in tx.nodes(&ids)? {
+        let NodeRead::Node(node) = read else { continue };
+        let Node { id, title, status, conclusion, .. } = *node;
+        conclusions.extend(conclusion.map(|conclusion| ChildConclusion { id, title, status, conclusion }));
     }
     conclusions.reverse();
     byte_budget

@@ -70,39 +70,9 @@ fn lang_of(workspace: &Workspace) -> Lang {
     Lang::of_text(&format!("{} {}", workspace.name, workspace.goal)).unwrap_or_default()
 }
 
-/// Returns the ancestors of a node, nearest first. Stops at a cycle, which manual edits of files can create.
+/// See [`Tx::ancestors`].
 pub fn ancestors(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
-    let mut chain: Vec<NodeBrief> = Vec::new();
-    let mut next = tx.brief(id)?.and_then(|brief| brief.parent_id);
-    while let Some(parent) = next {
-        if parent == *id || chain.iter().any(|known| known.id == parent) {
-            break;
-        }
-        let Some(brief) = tx.brief(&parent)? else { break };
-        next = brief.parent_id.clone();
-        chain.push(brief);
-    }
-    Ok(chain)
-}
-
-/// Returns every node below `id`, parents before children.
-fn descendants(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
-    let mut found: Vec<NodeBrief> = Vec::new();
-    let mut seen = std::collections::BTreeSet::from([id.clone()]);
-    let mut open = vec![id.clone()];
-    while let Some(parent) = open.pop() {
-        for child in all_children(tx, &parent)? {
-            if seen.insert(child.id.clone()) {
-                open.push(child.id.clone());
-                found.push(child);
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn all_children(tx: &dyn Tx, parent: &NodeId) -> Result<Vec<NodeBrief>> {
-    tx.children(parent, None, usize::MAX)
+    tx.ancestors(id)
 }
 
 /// Checks that an unfinished child may be added to `parent`.
@@ -130,7 +100,7 @@ fn propagate_child_appearance(
 ) -> Result<Vec<StatusChange>> {
     let mut changes = Vec::new();
     let mut chain = vec![existing_brief(tx, "parentId", parent)?];
-    chain.extend(ancestors(tx, parent)?);
+    chain.extend(tx.ancestors(parent)?);
     for (n, brief) in chain.iter().enumerate() {
         let appearance = if n == 0 { appearance } else { Appearance::Returned };
         let Some(to) = state::parent_status_when_child_appears(brief.status, appearance) else { continue };

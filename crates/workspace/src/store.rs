@@ -10,13 +10,14 @@ use crate::codec::ParseError;
 use crate::command::{self, Command, Committed, LiveSessions};
 use crate::error::{Error, Result, UnavailableCause};
 use crate::model::*;
-use crate::ops::OpContext;
+use crate::ops::{OpContext, Target};
 
 mod feed;
 mod file;
 mod in_memory;
 mod maintenance;
 mod snapshot;
+mod walk;
 mod workspaces;
 
 pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription};
@@ -124,12 +125,27 @@ pub trait Store: Send + Sync {
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>>;
 }
 
-/// A transaction on one workspace. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
+/// The result of reading one of several nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeRead {
+    Node(Box<Node>),
+    Missing,
+    /// The stored data cannot be parsed.
+    Damaged,
+}
+
+/// A transaction on one workspace. Each method is one request, wherever the data is. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
 /// are discarded.
 pub trait Tx {
     fn workspace(&self) -> Result<Workspace>;
     fn node(&self, id: &NodeId) -> Result<Option<Node>>;
+    /// Returns one result for each id.
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRead>>;
     fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>>;
+    /// Returns the ancestors of a node, nearest first. Stops at a cycle, which manual edits of files can create.
+    fn ancestors(&self, id: &NodeId) -> Result<Vec<NodeBrief>>;
+    /// Returns every node below `id`, parents before children.
+    fn subtree(&self, id: &NodeId) -> Result<Vec<NodeBrief>>;
     /// Returns up to `limit` children in order, starting after `after`.
     fn children(
         &self,
@@ -137,6 +153,13 @@ pub trait Tx {
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<NodeBrief>>;
+    /// Same as [`Tx::children`], each with the number of its own children.
+    fn children_with_counts(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<(NodeBrief, u64)>>;
     /// Returns up to `limit` children with a status, latest status change first.
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
@@ -146,6 +169,8 @@ pub trait Tx {
     fn total(&self) -> Result<StatusCounts>;
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
+    /// Appends an entry that an agent or a person wrote at this time. Returns the number of all entries.
+    fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize>;
     /// Removes one node. The caller removes its children.
     fn remove_node(&mut self, id: &NodeId) -> Result<()>;
     /// Commits and returns the sequence number, one higher than that of the previous change. Without writes, returns the

@@ -13,6 +13,7 @@ mod equivalence;
 mod examples;
 mod feed;
 mod files;
+mod walks;
 
 const NOW: Millis = 1_765_432_100_000;
 

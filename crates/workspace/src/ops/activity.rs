@@ -74,15 +74,18 @@ fn edit(
     }
 }
 
-pub fn append_log(tx: &mut dyn Tx, target: &Target, event: &str, op: &OpContext) -> Result<LogEntry> {
+/// Appends to a log. Returns the entry and the number of all entries.
+pub fn append_log(
+    tx: &mut dyn Tx,
+    target: &Target,
+    event: &str,
+    op: &OpContext,
+) -> Result<(LogEntry, usize)> {
     limits::check_filled_line("log", event)?;
+    writable_workspace(tx)?;
     let entry = LogEntry::new(op.now, op.operator, event);
-    let line = entry.clone();
-    edit(tx, target, op, |activity| {
-        activity.log.push(line);
-        activity.last_log_at = Some(op.now);
-    })?;
-    Ok(entry)
+    let total = tx.append_log(target, entry.clone(), op.now)?;
+    Ok((entry, total))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

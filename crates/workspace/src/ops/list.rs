@@ -73,7 +73,7 @@ pub struct NodePage {
 struct Level {
     parent: NodeId,
     after: Option<crate::store::SiblingPosition>,
-    ready: std::collections::VecDeque<NodeBrief>,
+    ready: std::collections::VecDeque<(NodeBrief, u64)>,
     is_exhausted: bool,
 }
 
@@ -85,9 +85,9 @@ impl Level {
     fn fill(&mut self, tx: &dyn Tx, page_size: usize) -> Result<()> {
         // One child more than needed, so that the last child can be recognized.
         while self.ready.len() < 2 && !self.is_exhausted {
-            let page = tx.children(&self.parent, self.after.as_ref(), page_size.clamp(2, 256))?;
+            let page = tx.children_with_counts(&self.parent, self.after.as_ref(), page_size.clamp(2, 256))?;
             match page.last() {
-                Some(last) => self.after = Some(last.position.clone()),
+                Some((last, _)) => self.after = Some(last.position.clone()),
                 None => self.is_exhausted = true,
             }
             self.ready.extend(page);
@@ -95,10 +95,11 @@ impl Level {
         Ok(())
     }
 
-    fn next(&mut self, tx: &dyn Tx, page_size: usize) -> Result<Option<(NodeBrief, bool)>> {
+    /// Returns the next child, the number of its own children, and whether it is the last child.
+    fn next(&mut self, tx: &dyn Tx, page_size: usize) -> Result<Option<(NodeBrief, u64, bool)>> {
         self.fill(tx, page_size)?;
         let next = self.ready.pop_front();
-        Ok(next.map(|brief| (brief, self.ready.is_empty())))
+        Ok(next.map(|(brief, children)| (brief, children, self.ready.is_empty())))
     }
 }
 
@@ -123,7 +124,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
         let Some(level) = levels.last_mut() else { break };
         let in_depth = query.depth.is_none_or(|max| depth <= max);
         let next = if in_depth { level.next(tx, query.limit + 2 - rows.len())? } else { None };
-        let Some((brief, is_last)) = next else {
+        let Some((brief, children, is_last)) = next else {
             levels.pop();
             continue;
         };
@@ -131,7 +132,6 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
         if !visited.insert(brief.id.clone()) {
             continue;
         }
-        let children = tx.status_counts(&brief.id)?.total();
         if is_match(&brief) {
             rows.push(ListRow { depth, node: brief.clone(), children, is_last });
         }
@@ -150,7 +150,7 @@ pub fn list(tx: &dyn Tx, query: &ListQuery) -> Result<NodePage> {
 fn levels_after(tx: &dyn Tx, under: &NodeId, after: &NodeId, depth: Option<usize>) -> Result<Vec<Level>> {
     let last = existing_brief(tx, "after", after)?;
     let mut chain = vec![last];
-    chain.extend(ancestors(tx, after)?);
+    chain.extend(tx.ancestors(after)?);
     let Some(top) = chain.iter().position(|brief| brief.id == *under) else {
         return Err(Error::node_not_found("after", after));
     };
@@ -171,7 +171,7 @@ pub fn rows(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<ListRow>> {
     let mut rows = Vec::new();
     for id in ids {
         let Some(node) = tx.brief(id)? else { continue };
-        let (depth, children) = (ancestors(tx, id)?.len(), tx.status_counts(id)?.total());
+        let (depth, children) = (tx.ancestors(id)?.len(), tx.status_counts(id)?.total());
         rows.push(ListRow { depth, node, children, is_last: false });
     }
     Ok(rows)

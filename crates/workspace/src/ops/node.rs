@@ -1,5 +1,7 @@
 //! Operations that create, change, move, delete and reference nodes.
 
+use std::collections::HashMap;
+
 use serde::Deserializer;
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use super::workspace::{ListEdit, check_docs, check_docs_edit};
 use super::*;
 use crate::command::LiveSessions;
 use crate::limits;
+use crate::store::NodeRead;
 
 /// Whether a caller must prove with the rules hash that it read the workspace rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +44,7 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
     check_docs(&new.docs)?;
     check_rules_hash(&workspace, &new.rules_check)?;
     check_parent(tx, &new.parent_id)?;
-    if ancestors(tx, &new.parent_id)?.len() + 1 > limits::DEPTH {
+    if tx.ancestors(&new.parent_id)?.len() + 1 > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
     let mut id = NodeId::fresh(op.now);
@@ -164,7 +167,7 @@ pub fn move_node(
         return Err(Error::RootProtected { action: "move" });
     }
     let mut node = existing_node(tx, "nodeId", id)?;
-    let parent_ancestors = ancestors(tx, parent)?;
+    let parent_ancestors = tx.ancestors(parent)?;
     if parent == id || parent_ancestors.iter().any(|ancestor| ancestor.id == *id) {
         return Err(Error::MoveIntoSelf { node: id.clone(), parent: parent.clone() });
     }
@@ -198,20 +201,12 @@ pub fn move_node(
 
 /// Returns the number of levels below a node.
 fn height(tx: &dyn Tx, id: &NodeId) -> Result<usize> {
-    let mut level = vec![id.clone()];
-    let mut height = 0;
-    while height <= limits::DEPTH {
-        let mut below = Vec::new();
-        for parent in &level {
-            below.extend(all_children(tx, parent)?.into_iter().map(|child| child.id));
-        }
-        if below.is_empty() {
-            break;
-        }
-        height += 1;
-        level = below;
+    let mut levels: HashMap<NodeId, usize> = HashMap::from([(id.clone(), 0)]);
+    for brief in tx.subtree(id)? {
+        let parent_level = brief.parent_id.as_ref().and_then(|parent| levels.get(parent)).copied();
+        levels.insert(brief.id, parent_level.unwrap_or(0) + 1);
     }
-    Ok(height)
+    Ok(levels.into_values().max().unwrap_or(0))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -245,11 +240,13 @@ pub fn delete_node(
         tx.node(id)?;
     }
     let mut briefs = vec![node.clone()];
-    briefs.extend(descendants(tx, id)?);
+    briefs.extend(tx.subtree(id)?);
     // Only nodes in progress have a holder, so the files of the others are not read.
     let is_in_progress = |brief: &&NodeBrief| !brief.status.is_done() && brief.status != NodeStatus::Pending;
-    for brief in briefs.iter().filter(is_in_progress).filter(|brief| brief.damage.is_none()) {
-        if let Some(node) = tx.node(&brief.id)? {
+    let in_progress = briefs.iter().filter(is_in_progress).filter(|brief| brief.damage.is_none());
+    let in_progress: Vec<NodeId> = in_progress.map(|brief| brief.id.clone()).collect();
+    for node in tx.nodes(&in_progress)? {
+        if let NodeRead::Node(node) = node {
             transition::check_claim(&node, claimant, sessions)?;
         }
     }

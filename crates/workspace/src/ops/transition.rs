@@ -6,6 +6,7 @@ use crate::command::LiveSessions;
 use crate::error::UnfinishedChild;
 use crate::limits;
 use crate::state::{Action, Prerequisite, TransitionRule};
+use crate::store::StatusCounts;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -183,11 +184,11 @@ fn legal_transition(
         });
     };
     if rule.needs == Prerequisite::ChildrenDoneAndConclusion {
-        // Reads each child, because the counts in the index can be older than the files.
-        all_children(tx, &node.id)?;
-        let children = tx.status_counts(&node.id)?;
-        if children.done() < children.total() || children.total() == 0 {
-            return Err(unfinished_children(tx, &node.id)?);
+        // Reads each child first, because the counts in the index can be older than the files.
+        let children = tx.children_with_counts(&node.id, None, usize::MAX)?;
+        let counts = tx.status_counts(&node.id)?;
+        if counts.done() < counts.total() || counts.total() == 0 {
+            return Err(unfinished_children(&node.id, children, &counts));
         }
     }
     Ok(rule)
@@ -255,20 +256,19 @@ fn take_over(
 }
 
 /// Returns an error with the first unfinished children. There can be thousands, so not all are listed.
-fn unfinished_children(tx: &dyn Tx, id: &NodeId) -> Result<Error> {
-    let status_counts = tx.status_counts(id)?;
-    let children = all_children(tx, id)?.into_iter().filter(|child| !child.status.is_done());
-    let mut unfinished = Vec::new();
-    for child in children.take(5) {
-        let has_children = tx.status_counts(&child.id)?.total() > 0;
-        let allowed = state::allowed(child.kind, child.status, has_children);
-        unfinished.push(UnfinishedChild { id: child.id, title: child.title, status: child.status, allowed });
-    }
-    Ok(Error::ChildrenUnfinished {
+fn unfinished_children(id: &NodeId, children: Vec<(NodeBrief, u64)>, counts: &StatusCounts) -> Error {
+    let unfinished = children.into_iter().filter(|(child, _)| !child.status.is_done()).take(5);
+    let unfinished = unfinished.map(|(child, grandchildren)| UnfinishedChild {
+        allowed: state::allowed(child.kind, child.status, grandchildren > 0),
+        id: child.id,
+        title: child.title,
+        status: child.status,
+    });
+    Error::ChildrenUnfinished {
         node: id.clone(),
-        unfinished,
-        count: status_counts.total() - status_counts.done(),
-    })
+        unfinished: unfinished.collect(),
+        count: counts.total() - counts.done(),
+    }
 }
 
 fn action_word(action: Action, lang: Lang) -> &'static str {

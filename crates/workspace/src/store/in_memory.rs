@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tanmi_base::Millis;
 
 use super::feed::WORKSPACE;
+use super::walk;
 use super::{
-    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, SiblingPosition,
+    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, SiblingPosition,
     SnapshotDepth, StatusCounts, Store, StoreEvent, Subscription, Tx, WorkspaceEntry,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
+use crate::ops::Target;
 
 #[derive(Clone, Debug)]
 struct WorkspaceData {
@@ -243,6 +245,18 @@ impl Tx for InMemoryTx<'_> {
         Ok(self.draft.nodes.get(id).cloned())
     }
 
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRead>> {
+        walk::nodes(self, ids)
+    }
+
+    fn ancestors(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
+        walk::ancestors(self, id)
+    }
+
+    fn subtree(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
+        walk::subtree(self, id)
+    }
+
     fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>> {
         Ok(self.draft.nodes.get(id).map(NodeBrief::of))
     }
@@ -260,6 +274,20 @@ impl Tx for InMemoryTx<'_> {
             .filter(|child| after.is_none_or(|after| child.position > *after))
             .take(limit)
             .collect())
+    }
+
+    fn children_with_counts(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<(NodeBrief, u64)>> {
+        let children = self.children(parent, after, limit)?;
+        let count = |brief: NodeBrief| {
+            let count = self.children_of(&brief.id).count() as u64;
+            (brief, count)
+        };
+        Ok(children.into_iter().map(count).collect())
     }
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
@@ -294,6 +322,10 @@ impl Tx for InMemoryTx<'_> {
             self.draft.nodes.insert(node.id.clone(), node);
         }
         Ok(())
+    }
+
+    fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize> {
+        walk::append_log(self, target, entry, at)
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {

@@ -102,7 +102,7 @@ impl<S: Store> Workspaces for S {
     fn node_detail(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<NodeDetail> {
         view(self, id, now, |tx| {
             let found = tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node))?;
-            let mut ancestors = ops::ancestors(tx, node)?;
+            let mut ancestors = tx.ancestors(node)?;
             ancestors.reverse();
             Ok(NodeDetail {
                 node: found,

@@ -15,7 +15,8 @@ use super::{FileStore, OpenIndex};
 use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::store::{NodeBrief, SiblingPosition, StatusCounts, Tx};
+use crate::ops::Target;
+use crate::store::{NodeBrief, NodeRead, SiblingPosition, StatusCounts, Tx, walk};
 
 pub struct FileTx<'a> {
     store: &'a FileStore,
@@ -264,6 +265,18 @@ impl Tx for FileTx<'_> {
         }
     }
 
+    fn nodes(&self, ids: &[NodeId]) -> Result<Vec<NodeRead>> {
+        walk::nodes(self, ids)
+    }
+
+    fn ancestors(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
+        walk::ancestors(self, id)
+    }
+
+    fn subtree(&self, id: &NodeId) -> Result<Vec<NodeBrief>> {
+        walk::subtree(self, id)
+    }
+
     fn brief(&self, id: &NodeId) -> Result<Option<NodeBrief>> {
         if let Some(put) = self.put_nodes.get(id) {
             return Ok(put.as_ref().map(NodeBrief::of));
@@ -298,6 +311,22 @@ impl Tx for FileTx<'_> {
         Ok(found)
     }
 
+    fn children_with_counts(
+        &self,
+        parent: &NodeId,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+    ) -> Result<Vec<(NodeBrief, u64)>> {
+        let children = self.children(parent, after, limit)?;
+        let ids: Vec<&str> = children.iter().map(|child| child.id.as_str()).collect();
+        let counts = self.index()?.child_counts(&ids)?;
+        let with_count = |child: NodeBrief| {
+            let count = counts.get(child.id.as_str()).copied().unwrap_or(0);
+            (child, count)
+        };
+        Ok(children.into_iter().map(with_count).collect())
+    }
+
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
         let rows = self.index()?.recent(parent.as_str(), status.as_str(), limit)?;
         self.verify_rows(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
@@ -329,6 +358,10 @@ impl Tx for FileTx<'_> {
             self.put_nodes.insert(node.id.clone(), Some(node));
         }
         Ok(())
+    }
+
+    fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize> {
+        walk::append_log(self, target, entry, at)
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {
