@@ -61,13 +61,15 @@ pub struct SiblingPosition {
     pub id: String,
 }
 
-/// The number of nodes per status.
+/// The number of nodes per status, in the order of the statuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts(Vec<(NodeStatus, u64)>);
 
 impl StatusCounts {
     pub fn of(counts: impl IntoIterator<Item = (NodeStatus, u64)>) -> StatusCounts {
-        StatusCounts(counts.into_iter().filter(|(_, n)| *n > 0).collect())
+        let mut counts: Vec<(NodeStatus, u64)> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
+        counts.sort_by_key(|(status, _)| *status);
+        StatusCounts(counts)
     }
 
     pub fn total(&self) -> u64 {

@@ -1,4 +1,5 @@
-//! Tests of the workspace domain on both stores: examples of the specification, and random operations with equal results.
+//! Tests of the workspace domain: examples of the specification on both stores, and random operations with equal results
+//! on every implementation of [`store::Workspaces`].
 
 use tanmi_base::Millis;
 
@@ -13,6 +14,7 @@ mod equivalence;
 mod examples;
 mod feed;
 mod files;
+mod remote;
 mod walks;
 
 const NOW: Millis = 1_765_432_100_000;
@@ -45,11 +47,7 @@ struct TestWorkspace<'a> {
 
 impl<'a> TestWorkspace<'a> {
     fn new(store: &'a dyn Store, rules: &[&str]) -> TestWorkspace<'a> {
-        let rules = rules.iter().map(|rule| String::from(*rule)).collect();
-        let new = NewWorkspace {
-            name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![]
-        };
-        let workspace = init(store, new, &op(NOW)).unwrap();
+        let workspace = init(store, new_workspace(rules), &op(NOW)).unwrap();
         TestWorkspace { store, id: workspace.id, now: std::cell::Cell::new(NOW) }
     }
 
@@ -101,6 +99,11 @@ impl<'a> TestWorkspace<'a> {
     fn status(&self, id: &NodeId) -> &'static str {
         self.node(id).status.as_str()
     }
+}
+
+fn new_workspace(rules: &[&str]) -> NewWorkspace {
+    let rules = rules.iter().map(|rule| String::from(*rule)).collect();
+    NewWorkspace { name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![] }
 }
 
 fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
