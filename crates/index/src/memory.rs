@@ -120,7 +120,7 @@ impl MemoryIndex {
         {
             return Ok(index);
         }
-        MemoryIndex::discard(path);
+        crate::discard(path);
         let index = MemoryIndex::connect(path)?;
         index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
         Ok(index)
@@ -157,10 +157,6 @@ impl MemoryIndex {
 
     fn version(&self) -> Option<i64> {
         self.db.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()
-    }
-
-    pub fn discard(path: &Path) {
-        crate::discard(path);
     }
 
     /// Runs `work` in a transaction.

@@ -53,7 +53,7 @@ impl FileMemory {
             let Ok(index) = MemoryIndex::open(&self.folder.index()) else { break };
             match sync::sync(&index, &files, None, &mut *progress) {
                 Ok(synced) => return Ok((index, synced)),
-                Err(error) if error.is_lost_index() => MemoryIndex::discard(&self.folder.index()),
+                Err(error) if error.is_lost_index() => tanmi_index::discard(&self.folder.index()),
                 Err(error) => return Err(error),
             }
         }

@@ -70,7 +70,7 @@ pub fn search_with(
         rank_by_terms(index, query, filter, pool_size, now)?.into_iter().collect();
     let query_vector = model.embed(query);
     let mut by_similarity: Vec<(i64, f32)> = Vec::new();
-    index.each_vector(|n, vector| {
+    index.vectors_of(&model.id)?.each(|n, vector| {
         let score = similarity(&query_vector, vector).max(0.0);
         if words.contains_key(&n) || score > 0.0 {
             by_similarity.push((n, score));
@@ -98,15 +98,15 @@ pub fn search_with(
 
 /// Computes the missing vectors.
 pub fn embed_missing(index: &MemoryIndex, model: &Model) -> Result<()> {
-    index.use_model(&model.id)?;
+    let vectors = index.vectors_of(&model.id)?;
     loop {
-        let missing = index.without_vector(2000)?;
+        let missing = vectors.missing(2000)?;
         if missing.is_empty() {
             return Ok(());
         }
-        index.transaction(|index| -> Result<()> {
+        index.transaction(|_| -> Result<()> {
             for (n, content) in &missing {
-                index.put_vector(*n, &model.embed(content))?;
+                vectors.put(*n, &model.embed(content))?;
             }
             Ok(())
         })?;
