@@ -1,6 +1,6 @@
 //! The errors of the use cases: those of workspaces and nodes, and those of lookup, memory and configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
@@ -398,10 +398,6 @@ impl Error {
     }
 }
 
-fn busy(path: &Path) -> tanmi_workspace::Error {
-    tanmi_workspace::Error::unavailable(path, UnavailableCause::Busy)
-}
-
 impl From<tanmi_memory::Error> for Error {
     fn from(error: tanmi_memory::Error) -> Error {
         use tanmi_memory::UnavailableCause as MemoryCause;
@@ -426,8 +422,12 @@ impl From<tanmi_memory::Error> for Error {
 impl From<tanmi_session::Error> for Error {
     fn from(error: tanmi_session::Error) -> Error {
         Error::Domain(match error {
-            tanmi_session::Error::Io { path, source } => tanmi_workspace::Error::io(path)(source),
-            tanmi_session::Error::Busy { path } => busy(&path),
+            tanmi_session::Error::Io { place, source } => {
+                tanmi_workspace::Error::Unavailable { place, cause: UnavailableCause::Io(source) }
+            }
+            tanmi_session::Error::Busy { place } => {
+                tanmi_workspace::Error::Unavailable { place, cause: UnavailableCause::Busy }
+            }
             tanmi_session::Error::BadSession(limit) => tanmi_workspace::Error::invalid(
                 "sessionId",
                 format!("为空或超过 {limit} 字节"),

@@ -4,7 +4,7 @@
 //! All of this is in the home store. This crate does not know what a workspace or a reminder is.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 mod bindings;
 mod ledger;
@@ -19,10 +19,11 @@ pub use state::{HandledEvent, SessionState, States};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{path}: {source}", path = path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{path} is locked by another process", path = path.display())]
-    Busy { path: PathBuf },
+    /// The stored data cannot be read or written. `place` names the file.
+    #[error("{place}: {source}")]
+    Io { place: String, source: io::Error },
+    #[error("{place} is locked by another process")]
+    Busy { place: String },
     /// Clients choose their session ids, so any text is valid unless it is empty or too long.
     #[error("the session id is empty or longer than {0} bytes")]
     BadSession(usize),
@@ -42,17 +43,20 @@ pub fn check_session(session: &str) -> Result<()> {
 }
 
 impl Error {
-    fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        let path = path.into();
-        move |source| Error::Io { path, source }
+    fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { place: path.as_ref().display().to_string(), source }
+    }
+
+    fn busy(path: &Path) -> Error {
+        Error::Busy { place: path.display().to_string() }
     }
 }
 
 impl From<tanmi_base::lock::LockError> for Error {
     fn from(error: tanmi_base::lock::LockError) -> Error {
         match error {
-            tanmi_base::lock::LockError::Busy { path, .. } => Error::Busy { path },
-            tanmi_base::lock::LockError::Io { path, source } => Error::Io { path, source },
+            tanmi_base::lock::LockError::Busy { path, .. } => Error::busy(&path),
+            tanmi_base::lock::LockError::Io { path, source } => Error::io(path)(source),
         }
     }
 }

@@ -113,7 +113,7 @@ impl States {
             }
             other => other?,
         };
-        let Some(mut file) = lock.file() else { return Err(Error::Busy { path }) };
+        let Some(mut file) = lock.file() else { return Err(Error::busy(&path)) };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(Error::io(&path))?;
         let mut state = parse(&bytes, session);

@@ -186,7 +186,7 @@ impl ToyBindings {
         change: impl FnOnce(&mut BTreeMap<String, Binding>) -> T,
     ) -> tanmi_session::Result<T> {
         if self.is_failing.load(Ordering::Relaxed) {
-            return Err(tanmi_session::Error::Busy { path: PathBuf::from("bindings") });
+            return Err(tanmi_session::Error::Busy { place: String::from("bindings") });
         }
         Ok(change(&mut self.entries.lock().unwrap()))
     }
