@@ -3,7 +3,7 @@
 //! [`Stores::local`] keeps all of them in files on this machine. No other module of this crate names a file store, so
 //! another implementation needs no change of a use case.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -140,7 +140,7 @@ struct LocalProjects {
     home: PathBuf,
     registry: Registry,
     /// By folder, so that each store is opened once.
-    open: Mutex<HashMap<PathBuf, Arc<LocalProject>>>,
+    open: Mutex<BTreeMap<PathBuf, Arc<LocalProject>>>,
 }
 
 impl Projects for LocalProjects {
