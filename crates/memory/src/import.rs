@@ -75,8 +75,8 @@ pub fn read(lines: &str, mut is_known: impl FnMut(&str) -> Result<bool>) -> Resu
 }
 
 /// Returns records as lines that can be imported. A hidden record is followed by the mark that hides it.
-pub fn export_lines(rows: &[MemoryRow], now: Millis) -> Vec<String> {
-    let mut lines = Vec::with_capacity(rows.len());
+pub fn export_lines<'a>(rows: impl IntoIterator<Item = &'a MemoryRow>, now: Millis) -> Vec<String> {
+    let mut lines = Vec::new();
     for row in rows {
         lines.push(record_line(row, now));
         if row.hidden {

@@ -18,6 +18,7 @@ pub mod segment;
 pub mod store;
 pub mod sync;
 pub mod transcripts;
+mod vec_memory;
 pub mod vectors;
 
 pub use file::FileMemory;
@@ -25,6 +26,7 @@ pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
 pub use tanmi_index::{MemoryFilter, MemoryRow};
+pub use vec_memory::VecMemory;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

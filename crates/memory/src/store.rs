@@ -14,6 +14,9 @@ use crate::sync::SyncResult;
 use crate::vectors::Model;
 use crate::{Fact, Folder, Result, Summary};
 
+#[cfg(test)]
+mod tests;
+
 /// The memory of one project.
 pub trait MemoryStore: Send + Sync {
     /// Returns where the memory is kept, as shown to people: a folder, or the address of a server.
