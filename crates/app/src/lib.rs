@@ -33,6 +33,9 @@ pub mod trust;
 pub mod watch;
 pub mod workspaces;
 
+#[cfg(test)]
+mod tests;
+
 pub use core::WorkspaceRef;
 pub use error::{Error, Result};
 

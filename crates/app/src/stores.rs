@@ -25,7 +25,7 @@ pub struct ProjectId(String);
 impl ProjectId {
     /// Returns the id of the project in a folder of this machine. It is derived from the resolved path and not read
     /// from a file of the project, so a clone cannot claim the id of another project.
-    fn of_folder(folder: &Path) -> ProjectId {
+    pub(crate) fn of_folder(folder: &Path) -> ProjectId {
         let full = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         ProjectId(hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned())
     }

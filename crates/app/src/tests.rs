@@ -14,6 +14,7 @@ use crate::sessions::SessionFilter;
 use crate::workspaces::WorkspaceFilter;
 use crate::{App, Error};
 
+mod memory;
 mod toy;
 
 use toy::Machine;
@@ -68,15 +69,17 @@ fn services_over_stores_in_ram_write_no_file_of_project() {
     let query = MemoryQuery { limit: 5, ..MemoryQuery::default() };
     assert_eq!(app.memory.search("port", &query).unwrap().results.len(), 1);
     assert_eq!(app.memory.list(&query).unwrap().total, Some(2));
+    assert!(app.rules.explain(&machine.prompt("s1"), None, None, None).text.contains("Ship it"));
     app.events.context_check("s1", "prompt", None).unwrap();
     let filter = LedgerFilter { limit: 10, ..LedgerFilter::default() };
     assert_eq!(app.ledger.list(&filter).unwrap().total.decisions, 1);
-    assert!(app.rules.explain(&machine.prompt("s1"), None, None, None).text.contains("Ship it"));
     let lines = app.workspaces.list(&WorkspaceFilter { limit: 5, ..WorkspaceFilter::default() }).unwrap();
     assert_eq!(lines.workspaces[0].workspace_id, view.workspace_id);
     assert!(app.maintenance.take_notices(tanmi_base::Lang::En).is_empty());
     assert!(!machine.folder().exists(), "a use case wrote to the project folder");
-    assert_eq!(machine.home_files(), ["state"], "a use case wrote a store file past the interface");
+    // Session states and trust always belong to the machine.
+    let local = ["state", "trust.json", "trust.lock"];
+    assert_eq!(machine.home_files(), local, "a use case wrote a store file past the interface");
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn transition_of_node_held_by_live_session_is_refused() {
     app.sessions.bind("s1", None, None).unwrap();
     app.sessions.bind("s2", None, None).unwrap();
     start(&app, "s1", &id).unwrap();
-    assert_eq!(start(&app, "s2", &id).unwrap_err().code(), "INVALID_TRANSITION");
+    assert_eq!(start(&app, "s2", &id).unwrap_err().code(), "NODE_TAKEN");
     let other = app.resolver.scope(&in_session("s2")).unwrap();
     let complete =
         TransitionArgs { action: "complete", conclusion: Some("done".into()), ..TransitionArgs::default() };

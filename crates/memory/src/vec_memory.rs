@@ -240,4 +240,9 @@ impl MemoryStore for VecMemory {
         }
         Ok(())
     }
+
+    fn revision(&self) -> u64 {
+        let data = self.data();
+        (data.rows.len() + data.rows.iter().filter(|row| row.hidden).count()) as u64
+    }
 }

@@ -28,17 +28,12 @@ impl Machine {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("no-such-project");
         let project = ToyProject {
-            id: ProjectId::new("toy"),
+            id: ProjectId::of_folder(Path::new("/toy")),
             folder,
             store: InMemoryStore::new(),
-            memory: VecMemory::default(),
+            memory: Arc::default(),
         };
-        Machine {
-            home,
-            project: Arc::new(project),
-            bindings: Arc::default(),
-            ledger: Arc::default(),
-        }
+        Machine { home, project: Arc::new(project), bindings: Arc::default(), ledger: Arc::default() }
     }
 
     pub fn app(&self) -> App {
@@ -70,6 +65,17 @@ impl Machine {
             ledger: self.ledger.clone(),
         };
         App::with_stores(env, stores)
+    }
+
+    pub fn memory(&self) -> &VecMemory {
+        &self.project.memory
+    }
+
+    /// Writes the settings of the user.
+    pub fn configure(&self, settings: &str) {
+        let dir = self.home.path().join("home");
+        std::fs::create_dir_all(&dir).unwrap();
+        tanmi_base::fs::write_private(&dir.join("config.json"), settings.as_bytes()).unwrap();
     }
 
     pub fn folder(&self) -> PathBuf {
@@ -104,7 +110,7 @@ struct ToyProject {
     id: ProjectId,
     folder: PathBuf,
     store: InMemoryStore,
-    memory: VecMemory,
+    memory: Arc<VecMemory>,
 }
 
 impl Project for ToyProject {
@@ -128,8 +134,8 @@ impl Project for ToyProject {
         &self.store
     }
 
-    fn memory(&self) -> &dyn MemoryStore {
-        &self.memory
+    fn memory(&self, _: bool) -> Arc<dyn MemoryStore> {
+        self.memory.clone()
     }
 
     fn maintenance(&self) -> Option<&dyn LocalMaintenance> {
@@ -181,10 +187,7 @@ impl ToyBindings {
         self.is_failing.store(true, Ordering::Relaxed);
     }
 
-    fn write<T>(
-        &self,
-        change: impl FnOnce(&mut BTreeMap<String, Binding>) -> T,
-    ) -> tanmi_session::Result<T> {
+    fn write<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Binding>) -> T) -> tanmi_session::Result<T> {
         if self.is_failing.load(Ordering::Relaxed) {
             return Err(tanmi_session::Error::Busy { place: String::from("bindings") });
         }
