@@ -346,7 +346,7 @@ impl Doctor<'_> {
                 "run tanmi memory model add DIR to set the model again, or tanmi memory model remove",
             );
         }
-        let store = self.core.project.memory(false);
+        let store = self.core.project.memory();
         if !store.exists() {
             self.report_fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
@@ -389,7 +389,7 @@ impl Doctor<'_> {
 
     fn rules(&mut self) {
         let (project, trust) = (self.core.folder(), self.core.trust());
-        let memory = self.core.project.memory(false);
+        let memory = self.core.project.memory();
         let is_trusted_folder = |folder: &Folder| trust.has_project(folder.dir());
         let has_untrusted_memory = memory.exists() && !memory.local_folder().is_some_and(is_trusted_folder);
         if !trust.has_project(project) && (declared::has_declarations(project) || has_untrusted_memory) {

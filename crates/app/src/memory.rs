@@ -174,7 +174,7 @@ impl MemoryService {
     }
 
     fn store(&self) -> Arc<dyn MemoryStore> {
-        self.core.project.memory(self.core.config.share_memory)
+        self.core.project.memory()
     }
 
     /// Returns the interface of the caller as records name it.
@@ -196,7 +196,7 @@ impl MemoryService {
     fn create(&self) -> Result<()> {
         self.check_enabled()?;
         let store = self.store();
-        if store.create()?
+        if store.create(self.core.config.share_memory)?
             && let Some(folder) = store.local_folder()
         {
             // The folder was created here, so the user need not confirm trust.

@@ -43,8 +43,7 @@ pub trait Project: Send + Sync {
     fn workspaces(&self) -> &dyn Workspaces;
     fn snapshots(&self) -> &dyn ContextSnapshots;
     fn feed(&self) -> &dyn ChangeFeed;
-    /// Returns the memory. `is_shared` decides whether a new memory can be committed to Git.
-    fn memory(&self, is_shared: bool) -> Arc<dyn MemoryStore>;
+    fn memory(&self) -> Arc<dyn MemoryStore>;
     /// Returns the maintenance of local files, or `None` if the workspaces are not kept in files on this machine.
     fn maintenance(&self) -> Option<&dyn LocalMaintenance>;
 }
@@ -126,8 +125,9 @@ impl Project for LocalProject {
         &self.store
     }
 
-    fn memory(&self, is_shared: bool) -> Arc<dyn MemoryStore> {
-        Arc::new(FileMemory::new(&self.folder, &self.home, is_shared))
+    fn memory(&self) -> Arc<dyn MemoryStore> {
+        // Built for each call, because the folder of an older tool is used only until there is one of our own.
+        Arc::new(FileMemory::new(&self.folder, &self.home))
     }
 
     fn maintenance(&self) -> Option<&dyn LocalMaintenance> {

@@ -37,7 +37,7 @@ impl MemoryService {
         for path in paths.iter().filter(|path| is_named || belongs_to(path, self.core.folder())) {
             ingest(self.core.home(), self.core.folder(), path, &mut ingested)?;
         }
-        if ingested.turns > 0 && self.core.project.memory(false).exists() {
+        if ingested.turns > 0 && self.core.project.memory().exists() {
             self.sync(&mut |_, _| {})?;
         }
         Ok(ingested)

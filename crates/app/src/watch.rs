@@ -175,7 +175,7 @@ impl Watcher {
 
     fn read_memory_revisions(&self, projects: &[PathBuf]) -> Revisions {
         let of = |project: &PathBuf| {
-            let revision = self.core.stores.projects.in_folder(project).memory(false).revision();
+            let revision = self.core.stores.projects.in_folder(project).memory().revision();
             (FeedEvent::Memory { project: project.display().to_string() }, revision)
         };
         projects.iter().map(of).collect()

@@ -22,18 +22,11 @@ pub struct FileMemory {
     project: PathBuf,
     /// The home store, which contains the ingested transcripts.
     home: PathBuf,
-    is_shared: bool,
 }
 
 impl FileMemory {
-    /// `is_shared` decides whether a new folder can be committed to Git.
-    pub fn new(project: &Path, home: &Path, is_shared: bool) -> FileMemory {
-        FileMemory {
-            folder: Folder::of(project),
-            project: project.to_owned(),
-            home: home.to_owned(),
-            is_shared,
-        }
+    pub fn new(project: &Path, home: &Path) -> FileMemory {
+        FileMemory { folder: Folder::of(project), project: project.to_owned(), home: home.to_owned() }
     }
 
     /// Returns the files that are indexed: those of the folder, and the ingested transcripts.
@@ -84,10 +77,10 @@ impl MemoryStore for FileMemory {
         self.folder.exists()
     }
 
-    fn create(&self) -> Result<bool> {
+    fn create(&self, is_shared: bool) -> Result<bool> {
         let is_new = !self.folder.exists();
         if is_new {
-            self.folder.create(self.is_shared)?;
+            self.folder.create(is_shared)?;
         }
         Ok(is_new)
     }
@@ -97,7 +90,6 @@ impl MemoryStore for FileMemory {
     }
 
     fn save_summary(&self, summary: &Summary) -> Result<()> {
-        self.create()?;
         let lock = self.folder.lock()?;
         self.folder.append(&lock, &self.folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
         // Makes the summary searchable at once. Errors are ignored: it is saved, and the next search indexes it.

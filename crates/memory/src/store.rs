@@ -29,9 +29,9 @@ pub trait MemoryStore: Send + Sync {
     /// Returns whether the memory was created. A memory that does not exist has no facts and no summaries.
     fn exists(&self) -> bool;
 
-    /// Creates the memory if it does not exist. Returns whether it was created by this call: its content is then the
-    /// user's own. Saving and importing create the memory too; a caller that has to know calls this first.
-    fn create(&self) -> Result<bool>;
+    /// Creates the memory if it does not exist. Returns whether this call created it: its content is then the user's
+    /// own. Call it before the first save or import. `is_shared` decides whether the memory can be committed to Git.
+    fn create(&self, is_shared: bool) -> Result<bool>;
 
     /// Saves a fact. If a current fact has the same content, no fact is added, and that one supersedes the facts in
     /// `supersedes` instead. Fails if one of these is unknown or not current.

@@ -113,7 +113,7 @@ impl MemoryStore for VecMemory {
         self.data().is_created
     }
 
-    fn create(&self) -> Result<bool> {
+    fn create(&self, _: bool) -> Result<bool> {
         Ok(!std::mem::replace(&mut self.data().is_created, true))
     }
 

@@ -23,8 +23,8 @@ use crate::trust::Trust;
 const END_TIME_LIMIT: Duration = Duration::from_millis(700);
 
 /// Returns the store of a project's memory.
-fn store(caller: &Caller<'_>, config: &Config, project: &Path) -> Arc<dyn MemoryStore> {
-    caller.stores.projects.in_folder(project).memory(config.share_memory)
+fn store(caller: &Caller<'_>, project: &Path) -> Arc<dyn MemoryStore> {
+    caller.stores.projects.in_folder(project).memory()
 }
 
 /// Returns the memory for a session start, or why there is none.
@@ -42,7 +42,7 @@ pub fn load(
         return Err(("记忆已关闭", "memory is disabled"));
     }
     let project = project.ok_or(("没有项目", "the event has no project"))?;
-    let store = store(caller, config, project);
+    let store = store(caller, project);
     let store = store.as_ref();
     if !store.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
@@ -114,7 +114,7 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
         _ => return,
     };
     let Some(project) = project.filter(|_| config.memory) else { return };
-    let store = store(caller, config, project);
+    let store = store(caller, project);
     let store = store.as_ref();
     // Untrusted memory is not written, and symbolic links are not followed.
     if !store.exists() || !has_only_regular_files(store) || !is_trusted(caller, project, store) {

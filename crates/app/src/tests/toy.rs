@@ -134,7 +134,7 @@ impl Project for ToyProject {
         &self.store
     }
 
-    fn memory(&self, _: bool) -> Arc<dyn MemoryStore> {
+    fn memory(&self) -> Arc<dyn MemoryStore> {
         self.memory.clone()
     }
 

@@ -15,7 +15,6 @@ const MAX_SIMILAR: usize = 3;
 
 impl FileMemory {
     pub(super) fn write_fact(&self, fact: &Fact) -> Result<SavedFact> {
-        self.create()?;
         let lock = self.folder.lock()?;
         let index = self.index()?;
         for target in &fact.supersedes {
@@ -82,7 +81,6 @@ impl FileMemory {
         now: Millis,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ImportResult> {
-        self.create()?;
         let folder = &self.folder;
         let lock = folder.lock()?;
         let index = self.index()?;

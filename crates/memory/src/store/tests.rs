@@ -17,8 +17,8 @@ const STEPS: &[Step] = &[
     ("a new memory has no entries", |s| list(s, &everything(), 9, 0), "0 of 0:"),
     ("a search in a new memory finds nothing", |s| search(s, "redis"), ""),
     ("an unknown memory cannot be forgotten", |s| mark(s, Mark::Forget, &["f1"]), r#"NotFound { id: "f1" }"#),
-    ("create creates it", |s| Ok(s.create()?.to_string()), "true"),
-    ("create keeps what is there", |s| Ok(s.create()?.to_string()), "false"),
+    ("create creates it", |s| Ok(s.create(false)?.to_string()), "true"),
+    ("create keeps what is there", |s| Ok(s.create(false)?.to_string()), "false"),
     ("it exists", |s| Ok(s.exists().to_string()), "true"),
     ("a fact is saved", |s| save(s, "f1", "The cache is Redis 7 in production", &[]), "f1"),
     ("a fact is found", |s| search(s, "redis"), "f1"),
@@ -96,7 +96,7 @@ const IMPORT: &str = r#"{"id":"i1","content":"Ports start at 9000","type":"B","t
 fn contract_same_steps_on_every_store_have_same_results() {
     let dir = tempfile::tempdir().unwrap();
     let (project, home) = (dir.path().join("project"), dir.path().join("home"));
-    let file = FileMemory::new(&project, &home, false);
+    let file = FileMemory::new(&project, &home);
     let stores: [(&str, &dyn MemoryStore); 2] = [("file", &file), ("vec", &VecMemory::default())];
     for (name, step, want) in STEPS {
         for (store_name, store) in stores {
@@ -118,7 +118,8 @@ fn export_imported_into_the_other_store_is_exported_the_same() {
         let _ = step(&vec);
     }
     let exported = vec.export(true, NOW).unwrap();
-    let file = FileMemory::new(&dir.path().join("project"), &dir.path().join("home"), false);
+    let file = FileMemory::new(&dir.path().join("project"), &dir.path().join("home"));
+    file.create(false).unwrap();
     let imported = file.import(&exported.join("\n"), NOW, &mut |_, _| {}).unwrap();
     assert_eq!((imported.bad_lines, imported.known), (0, 0));
     assert_eq!(file.export(true, NOW).unwrap(), exported);
