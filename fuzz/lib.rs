@@ -11,9 +11,9 @@ use std::cell::RefCell;
 use tanmi_base::Lang;
 use tanmi_engine::{
     BUILTIN_RULES, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
-    check_condition, decide_with_trace, parse_rules,
+    check_condition, decide, parse_rules,
 };
-use tanmi_event::{CLAUDE_CODE, Decision, Event, EventKind, PLATFORMS, Payload, Source};
+use tanmi_event::{CLAUDE_CODE, Event, EventKind, PLATFORMS, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
 use tanmi_memory::{dates, record, search, segment, sync};
 use tanmi_workspace::codec::{self, Document};
@@ -71,7 +71,7 @@ pub fn payload(data: &[u8]) {
     for platform in PLATFORMS {
         for name in [None, Some("SessionStart"), Some("stop"), Some("preToolUse"), Some("BeforeAgent")] {
             if let Some(event) = tanmi_platform::read(platform, name, data) {
-                let _ = tanmi_platform::write(&event, &Decision::default());
+                let _ = tanmi_platform::write(&event, "text");
             }
         }
     }
@@ -84,7 +84,7 @@ pub fn rules(data: &[u8]) {
     for kind in [EventKind::PromptSubmit, EventKind::SessionStart] {
         let (source, platform, session) = (Source::Hook, &CLAUDE_CODE, String::from("s"));
         let event = Event { source, platform, kind, session, payload: payload.clone() };
-        decide_with_trace(&event, &facts(), BUILTIN_RULES, &rules);
+        decide(&event, &facts(), BUILTIN_RULES, &rules, &mut |_, _| {});
     }
 }
 

@@ -102,6 +102,7 @@ impl Core {
             suggests_commands: self.env.source == Source::Api && !self.env.remote,
             context: self.env.context.as_deref(),
             mount: None,
+            uses_tags: false,
         }
     }
 

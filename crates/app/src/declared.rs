@@ -369,6 +369,7 @@ impl crate::rules::RuleService {
         let mounted = folder.map(|folder| folder.join(CONFIG_DIR).join(FILE));
         caller.context = mounted.as_deref().or(caller.context);
         caller.mount = mount;
+        caller.uses_tags = true;
         let declaration = find(&pipeline::lookup(&caller, &event, Some(project)));
         (declaration, pipeline::explain(&caller, &event, None))
     }

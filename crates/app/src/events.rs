@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tanmi_engine::is_already_told;
 use tanmi_event::{
     API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
-    find_platform, render,
+    find_platform,
 };
 use tanmi_workspace::model::NodeId;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
-use crate::pipeline;
+use crate::pipeline::{self, Caller};
 use crate::sessions::SessionService;
 
 /// An event that is reported over HTTP, with the fields of the specification.
@@ -49,10 +49,13 @@ impl EventService {
         EventService { core, sessions }
     }
 
-    /// Returns the status of a session, raises a status event and adds its reminders.
+    /// Returns the status of a session with the texts of the rules for a status event. Writes nothing, as the tool
+    /// promises: the texts are not recorded as told, and are returned at every request.
     pub fn session_status(&self, session: &str) -> Result<Value> {
         let mut status = self.sessions.view(session)?;
-        let reminders = texts(self.handle(&self.event(EventKind::StatusCheck, session)));
+        let event = self.event(EventKind::StatusCheck, session);
+        let preview = pipeline::explain(&self.core.caller(), &event, None);
+        let reminders = if preview.silenced { Vec::new() } else { texts(preview.response.decision) };
         if !reminders.is_empty() {
             status["reminders"] = json!(reminders);
         }
@@ -60,7 +63,7 @@ impl EventService {
     }
 
     fn handle(&self, event: &Event) -> Decision {
-        pipeline::handle(&self.core.caller(), event)
+        pipeline::handle(&self.core.caller(), event).decision
     }
 
     /// Returns the platform whose hooks ran for this session, or else a platform without hooks.
@@ -129,10 +132,10 @@ impl EventService {
         if let Some(node) = &event.payload.node_id {
             NodeId::parse(node)?;
         }
-        let decision = self.handle(&event);
-        let text = render(&decision, platform);
-        let mut answer = serde_json::to_value(&decision).unwrap_or_default();
-        answer["text"] = json!(text);
+        let caller = Caller { uses_tags: true, ..self.core.caller() };
+        let response = pipeline::handle(&caller, &event);
+        let mut answer = serde_json::to_value(&response.decision).unwrap_or_default();
+        answer["text"] = json!(response.text);
         Ok(answer)
     }
 

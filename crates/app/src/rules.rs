@@ -264,11 +264,13 @@ impl RuleService {
     ) -> Explanation {
         let mut caller = self.core.caller();
         caller.client = client;
+        caller.uses_tags = true;
         caller.now = at.unwrap_or(caller.now);
         let explained = pipeline::explain(&caller, event, edited);
         // Reasons are for the person who asks; only the injected text has the language of the agent.
         let lang = self.core.lang(None);
-        let PipelineTrace { traced, facts, files, text, silenced } = explained;
+        let PipelineTrace { response, rules, facts, files, silenced } = explained;
+        let text = response.text;
         Explanation {
             event: event.kind.as_str(),
             platform: event.platform.id,
@@ -276,7 +278,7 @@ impl RuleService {
             workspace_id: facts.workspace.map(|workspace| workspace.id),
             node_id: facts.node.map(|node| node.id),
             silenced,
-            rules: traced.trace.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
+            rules: rules.into_iter().map(|trace| explained_rule(trace, lang)).collect(),
             files: files.iter().map(|file| check_file(file, lang)).collect(),
             bytes: text.len(),
             tokens: text::estimate_tokens(&text),

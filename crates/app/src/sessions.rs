@@ -149,6 +149,12 @@ impl SessionService {
         }
     }
 
+    /// Imports the bindings of this project from the file of an older layout, once.
+    pub fn import_old_bindings(&self) {
+        let bindings = self.core.stores.bindings.as_ref();
+        crate::import::sessions(self.core.home(), bindings, self.core.folder(), self.core.now());
+    }
+
     /// Returns whether a hook of this session has run.
     pub fn has_hooks(&self, session: &str) -> bool {
         !self.core.states().read(session).platform.is_empty()
@@ -223,8 +229,6 @@ impl SessionService {
     /// Returns the status of a session in one of the two shapes of the specification, bound or unbound. Does not
     /// record activity of the session.
     pub fn view(&self, session: &str) -> Result<Value> {
-        let bindings = self.core.stores.bindings.as_ref();
-        crate::import::sessions(self.core.home(), bindings, self.core.folder(), self.core.now());
         let Some(bound) = self.resolver.binding(session)? else { return self.unbound_view(session) };
         let (ws, now) = (&bound.workspace, self.core.now());
         let (workspace, progress) = ws.store().summary(&ws.id, now)?;

@@ -20,6 +20,8 @@ mod smart_reminder;
 mod subagent_context;
 mod task_complete;
 
+pub use binding_hint::needs_workspaces;
+
 pub struct BuiltinRule {
     pub id: &'static str,
     /// What the rule does, in Chinese and English.

@@ -1,12 +1,13 @@
 //! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
-use tanmi_event::{Decision, DecisionAction, Event, EventKind, Source, Throttle, fit_to_max_bytes};
+use tanmi_event::{Decision, DecisionAction, Event, EventKind, Source, Throttle};
 
 use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
 use crate::escape_tags;
 use crate::facts::Facts;
+use crate::render::fit_to_max_bytes;
 
 /// The result of one rule for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +53,6 @@ pub struct RuleTrace {
     pub verdict: Verdict,
 }
 
-#[derive(Clone, Debug)]
-pub struct TracedDecision {
-    pub decision: Decision,
-    /// Every rule, in the order in which the rules ran.
-    pub trace: Vec<RuleTrace>,
-}
-
 /// Returns whether a hook has already injected the text for this event, so that a tool call does not repeat it.
 ///
 /// `seen` tells whether the hook of an event actually ran in this session: a hook that is not installed suppresses
@@ -67,47 +61,15 @@ pub fn is_already_told(event: &Event, seen: impl Fn(EventKind) -> bool) -> bool 
     event.source == Source::Mcp && event.platform.has_hook_for(event.kind) && seen(event.kind)
 }
 
-/// Returns the decision for an event. `observe` is called with the id and the verdict of every rule.
-///
-/// Invariant: pure; the same event, facts and rules always give the same decision.
-pub fn decide(
-    event: &Event,
-    facts: &Facts,
-    builtin: &[BuiltinRule],
-    custom: &[CustomRule],
-    observe: &mut dyn FnMut(&str, &Verdict),
-) -> Decision {
-    run(event, facts, builtin, custom, &mut |rule, verdict| observe(rule.id(), &verdict))
-}
-
-/// Returns the same decision as [`decide`], with a trace of every rule.
-pub fn decide_with_trace(
-    event: &Event,
-    facts: &Facts,
-    builtin: &[BuiltinRule],
-    custom: &[CustomRule],
-) -> TracedDecision {
-    let mut trace = Vec::new();
-    let decision = run(event, facts, builtin, custom, &mut |rule, verdict| {
-        let (source, priority) = rule.source_and_priority();
-        trace.push(RuleTrace { rule: rule.id().to_owned(), name: rule.name(), source, priority, verdict });
-    });
-    let is_over_cap = |trace: &&mut RuleTrace| {
-        matches!(trace.verdict, Verdict::Injected { .. })
-            && !decision.actions.iter().any(|action| action.rule == trace.rule)
-    };
-    trace.iter_mut().filter(is_over_cap).for_each(|trace| trace.verdict = Verdict::OverCap);
-    TracedDecision { decision, trace }
-}
-
+/// A built-in or custom rule.
 #[derive(Clone, Copy)]
-enum Rule<'a> {
+pub enum Rule<'a> {
     Builtin(&'a BuiltinRule),
     Custom(&'a CustomRule),
 }
 
 impl Rule<'_> {
-    fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         match self {
             Rule::Builtin(rule) => rule.id,
             Rule::Custom(rule) => &rule.id,
@@ -121,6 +83,12 @@ impl Rule<'_> {
         }
     }
 
+    /// Returns the trace of this rule.
+    pub fn trace(&self, verdict: Verdict) -> RuleTrace {
+        let (source, priority) = self.source_and_priority();
+        RuleTrace { rule: self.id().to_owned(), name: self.name(), source, priority, verdict }
+    }
+
     fn source_and_priority(&self) -> (RuleSource, i32) {
         match self {
             Rule::Builtin(rule) => (RuleSource::Builtin, rule.priority),
@@ -129,7 +97,11 @@ impl Rule<'_> {
     }
 }
 
-fn run(
+/// Returns the decision for an event. `observe` is called with every rule and its verdict, in the order in which the rules
+/// ran.
+///
+/// Invariant: pure; the same event, facts and rules always give the same decision.
+pub fn decide(
     event: &Event,
     facts: &Facts,
     builtin: &[BuiltinRule],
@@ -147,6 +119,7 @@ fn run(
     let mut scope = ConditionScope::new(event, facts);
     let mut decision = Decision::default();
     let mut stopped_by: Option<&str> = None;
+    let mut verdicts: Vec<Verdict> = Vec::with_capacity(rules.len());
     for rule in &rules {
         let verdict = match *rule {
             _ if is_already_told => Err(Verdict::Suppressed),
@@ -163,13 +136,17 @@ fn run(
                 }
             },
         };
-        let verdict = match verdict {
+        verdicts.push(match verdict {
             Err(verdict) => verdict,
             Ok(output) => add_output(rule, output, &mut decision, &mut scope),
-        };
-        observe(*rule, verdict);
+        });
     }
-    fit_to_max_bytes(&mut decision, event);
+    let dropped = fit_to_max_bytes(&mut decision, event);
+    for (rule, verdict) in rules.into_iter().zip(verdicts) {
+        let is_over_cap =
+            matches!(verdict, Verdict::Injected { .. }) && dropped.iter().any(|id| id == rule.id());
+        observe(rule, if is_over_cap { Verdict::OverCap } else { verdict });
+    }
     decision
 }
 
@@ -286,7 +263,7 @@ const MAX_CLOCK_SKEW: Millis = 10_000;
 ///
 /// An injection further in the future than [`MAX_CLOCK_SKEW`] means that the clock was set back. It is ignored, so
 /// that it does not throttle for long.
-fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
+pub(crate) fn time_left(throttle: &Throttle, facts: &Facts) -> Option<Millis> {
     let injected_at: Millis = *facts.session.last_injected.get(&throttle.key)?;
     let since = facts.now - injected_at;
     (-MAX_CLOCK_SKEW..throttle.ttl).contains(&since).then(|| throttle.ttl - since.max(0))

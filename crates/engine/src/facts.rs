@@ -22,7 +22,8 @@ pub struct Facts {
     pub declared: Result<DeclaredFacts, SkipReason>,
     /// Whether memory is enabled in the settings.
     pub memory_enabled: bool,
-    /// Whether the project has an active workspace that the session could be bound to.
+    /// Whether the project has an active workspace that the session could be bound to. Looked up only if
+    /// [`crate::needs_workspaces`].
     pub has_workspaces: bool,
     /// The number of prompts after which the full context is injected again, on platforms that need it; 0 means
     /// never.

@@ -1,6 +1,7 @@
 //! The decision engine: turns an event, facts and rules into a decision. It has no I/O, no clock and no state.
 //!
-//! [`decide`] runs the rules in order of priority; [`decide_with_trace`] also returns the verdict of each rule.
+//! [`decide`] runs the rules in order of priority and reports the verdict of each rule. [`render`] turns a decision into the
+//! text for a platform.
 //! [`builtin`] has one file per built-in rule, [`custom`] parses and evaluates custom rules, and [`facts`] defines
 //! the data that rules can use.
 
@@ -11,13 +12,15 @@ mod custom;
 mod decide;
 mod escape_tags;
 mod facts;
+mod render;
 
-pub use builtin::{BUILTIN_RULES, BuiltinRule, SkipReason};
+pub use builtin::{BUILTIN_RULES, BuiltinRule, SkipReason, needs_workspaces};
 pub use context_text::{ContextHash, context_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
-pub use decide::{RuleTrace, TracedDecision, Verdict, decide, decide_with_trace, is_already_told};
+pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
     ChildCounts, DeclaredFacts, DeclaredFile, FactLine, Facts, MemoryFacts, NodeFacts, ParentFacts,
     SessionFacts, SummaryFacts, WorkspaceFacts,
 };
+pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

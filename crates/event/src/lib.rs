@@ -4,7 +4,6 @@
 mod decision;
 mod event;
 mod platform;
-mod render;
 
 pub use decision::{ActionKind, Decision, DecisionAction, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
@@ -12,4 +11,3 @@ pub use platform::{
     API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, CompactionRecipient, GEMINI_CLI, PLATFORMS,
     Platform, WEB, find_platform,
 };
-pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

@@ -1,7 +1,7 @@
 //! Reads and writes the JSON of each client; no other crate knows these formats. Unknown events and fields are
 //! ignored.
 
-use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Decision, Event, GEMINI_CLI, Platform, render};
+use tanmi_event::{CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Event, GEMINI_CLI, Platform};
 
 mod claude_code;
 mod codex;
@@ -22,21 +22,17 @@ pub fn read(platform: &'static Platform, name: Option<&str>, bytes: &[u8]) -> Op
     }
 }
 
-/// Returns the response for the client, or `None` if there is no text to inject.
-pub fn write(event: &Event, decision: &Decision) -> Option<String> {
-    if !decision.should_respond {
-        return None;
-    }
-    let text = render(decision, event.platform);
+/// Returns the response that injects this text, or `None` if there is no text to inject.
+pub fn write(event: &Event, text: &str) -> Option<String> {
     if text.is_empty() {
         return None;
     }
     match event.platform {
-        p if *p == CLAUDE_CODE => claude_code::write(event, &text),
-        p if *p == CURSOR => cursor::write(event, &text),
-        p if *p == CODEX => codex::write(event, &text),
-        p if *p == GEMINI_CLI => gemini_cli::write(event, &text),
-        p if *p == COPILOT_CLI => copilot_cli::write(event, &text),
+        p if *p == CLAUDE_CODE => claude_code::write(event, text),
+        p if *p == CURSOR => cursor::write(event, text),
+        p if *p == CODEX => codex::write(event, text),
+        p if *p == GEMINI_CLI => gemini_cli::write(event, text),
+        p if *p == COPILOT_CLI => copilot_cli::write(event, text),
         _ => None,
     }
 }

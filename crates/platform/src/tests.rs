@@ -1,6 +1,6 @@
 //! Tests with recorded payloads of clients, and with malformed ones.
 
-use tanmi_event::{ActionKind, DecisionAction, EventKind, StartSource};
+use tanmi_event::{EventKind, StartSource};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn recorded_payloads_match_snapshot() {
             let bytes = std::fs::read(entry.path()).unwrap();
             let Some(event) = read(platform, name.split('.').next(), &bytes) else { continue };
             assert!(!event.session.is_empty() && event.payload.cwd.is_some(), "{name}");
-            let answer = write(&event, &decision("a\"b\nc")).unwrap_or_else(|| String::from("(nothing)"));
+            let answer = write(&event, "a\"b\nc").unwrap_or_else(|| String::from("(nothing)"));
             let start = event.payload.start.map_or(String::new(), |start| format!(" ({})", start.as_str()));
             let agent =
                 event.payload.agent_type.as_ref().map_or(String::new(), |agent| format!(" [{agent}]"));
@@ -34,19 +34,6 @@ fn recorded_payloads_match_snapshot() {
     }
     results.sort();
     insta::assert_snapshot!(results.join("\n"));
-}
-
-fn decision(text: &str) -> Decision {
-    Decision {
-        should_respond: true,
-        actions: vec![DecisionAction {
-            kind: ActionKind::Reminder,
-            content: text.into(),
-            priority: 1,
-            rule: "r".into(),
-        }],
-        throttle: vec![],
-    }
 }
 
 #[test]
@@ -110,17 +97,14 @@ fn read_malformed_field_is_dropped_alone() {
 fn write_uses_response_format_of_client() {
     let claude = read(&CLAUDE_CODE, None, &fixture("claude-code", "UserPromptSubmit")).unwrap();
     assert_eq!(
-        write(&claude, &decision("a\"b")).unwrap(),
-        concat!(
-            r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"#,
-            r#""<tanmi-smart-reminder>\na\"b\n</tanmi-smart-reminder>"}}"#
-        )
+        write(&claude, "a\"b").unwrap(),
+        r#"{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"a\"b"}}"#
     );
     let cursor = read(&CURSOR, None, &fixture("cursor", "beforeSubmitPrompt")).unwrap();
-    let answer: serde_json::Value = serde_json::from_str(&write(&cursor, &decision("x")).unwrap()).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&write(&cursor, "x").unwrap()).unwrap();
     assert_eq!((&answer["continue"], answer.as_object().unwrap().len()), (&true.into(), 3));
     assert_eq!(answer["additional_context"], answer["agent_message"]);
-    assert_eq!(write(&cursor, &Decision::default()), None);
+    assert_eq!(write(&cursor, ""), None);
 }
 
 /// Copilot also runs the hooks in a project's Claude Code settings, with its own payloads.
@@ -129,7 +113,7 @@ fn read_copilot_payload_from_claude_hook_is_copilot_event() {
     let event =
         read(&CLAUDE_CODE, Some("SessionStart"), &fixture("copilot-cli", "SessionStart.new")).unwrap();
     assert_eq!(event.platform.id, "copilot-cli");
-    assert!(write(&event, &decision("x")).unwrap().starts_with(r#"{"additionalContext":"#));
+    assert!(write(&event, "x").unwrap().starts_with(r#"{"additionalContext":"#));
 }
 
 #[test]
@@ -147,15 +131,15 @@ fn write_subagent_start_keeps_all_tool_arguments() {
         (event.kind, event.payload.agent_type.as_deref()),
         (EventKind::SubagentStart, Some("generalist"))
     );
-    let answer: serde_json::Value = serde_json::from_str(&write(&event, &decision("x")).unwrap()).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&write(&event, "x").unwrap()).unwrap();
     let input = &answer["hookSpecificOutput"]["tool_input"];
     assert_eq!((&input["agent_name"], &input["x"][0]), (&"generalist".into(), &1.into()));
-    assert!(input["prompt"].as_str().unwrap().starts_with("do it\n\n## tanmi-smart-reminder\nx"));
+    assert!(input["prompt"].as_str().unwrap().starts_with("do it\n\nx"));
     for tool in [r#""prompt":7"#, r#""x":1"#] {
         let bytes = format!(
             r#"{{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"invoke_agent","tool_input":{{{tool}}}}}"#
         );
         let event = read(&GEMINI_CLI, None, bytes.as_bytes()).unwrap();
-        assert_eq!(write(&event, &decision("x")), None, "incomplete arguments must not be returned");
+        assert_eq!(write(&event, "x"), None, "incomplete arguments must not be returned");
     }
 }

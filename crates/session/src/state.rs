@@ -87,6 +87,27 @@ pub struct States {
     dir: PathBuf,
 }
 
+/// The state of a session under its lock. Changes are lost unless they are saved.
+pub struct LockedState {
+    pub state: SessionState,
+    path: PathBuf,
+    lock: Lock,
+    /// The length of the file.
+    length: usize,
+}
+
+impl LockedState {
+    /// Writes the state and releases the lock.
+    pub fn save(self) -> Result<()> {
+        let Some(mut file) = self.lock.file() else { return Err(Error::busy(&self.path)) };
+        let mut text = serde_json::to_vec(&self.state).unwrap_or_default();
+        // Write once in place, padded to at least the previous length, so that no reader sees a partial file.
+        text.resize(text.len().max(self.length), b' ');
+        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&text));
+        written.map_err(Error::io(&self.path))
+    }
+}
+
 impl States {
     pub fn new(home: &Path) -> States {
         States { dir: home.join("state") }
@@ -103,6 +124,14 @@ impl States {
 
     /// Changes the state under its lock. Returns the result of `change`.
     pub fn update<T>(&self, session: &str, change: impl FnOnce(&mut SessionState) -> T) -> Result<T> {
+        let mut locked = self.lock(session)?;
+        let outcome = change(&mut locked.state);
+        locked.save()?;
+        Ok(outcome)
+    }
+
+    /// Locks the state of a session and reads it.
+    pub fn lock(&self, session: &str) -> Result<LockedState> {
         check_session(session)?;
         let path = self.path(session);
         let lock = match Lock::exclusive(&path) {
@@ -116,14 +145,7 @@ impl States {
         let Some(mut file) = lock.file() else { return Err(Error::busy(&path)) };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(Error::io(&path))?;
-        let mut state = parse(&bytes, session);
-        let outcome = change(&mut state);
-        let mut text = serde_json::to_vec(&state).unwrap_or_default();
-        // Write once in place, padded to at least the previous length, so that no reader sees a partial file.
-        text.resize(text.len().max(bytes.len()), b' ');
-        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&text));
-        written.map_err(Error::io(&path))?;
-        Ok(outcome)
+        Ok(LockedState { state: parse(&bytes, session), path, lock, length: bytes.len() })
     }
 
     fn client_path(&self, client: &ClientProcess) -> PathBuf {

@@ -90,8 +90,9 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         suggests_commands: false,
         context: context.as_deref(),
         mount: None,
+        uses_tags: true,
     };
-    tanmi_platform::write(&event, &handle(&caller, &event))
+    tanmi_platform::write(&event, &handle(&caller, &event).text)
 }
 
 /// Runs `tanmi statusline`, which a client runs at every redraw. `None` if these are not its arguments.

@@ -28,14 +28,17 @@ pub fn write(home: &Path, now: Millis, line: &str) {
     let _ = fs::append_private(&path, format!("{now} {}\n", text::one_line(line)).as_bytes());
 }
 
-pub fn write_warnings(caller: &Caller<'_>, state: &mut SessionState, warnings: &[String]) {
+/// Returns the warnings that are due, and notes in the session state that they are written.
+pub fn take_due<'a>(caller: &Caller<'_>, state: &mut SessionState, warnings: &'a [String]) -> Vec<&'a str> {
+    let mut due = Vec::new();
     for warning in warnings {
         let key = format!("log:{}", &hash::md5_hex(warning.as_bytes())[..8]);
         let is_due =
             state.last_injected.get(&key).is_none_or(|at| !(0..REPEAT_AFTER).contains(&(caller.now - at)));
         if is_due {
-            log_line(caller, warning);
+            due.push(warning.as_str());
             state.last_injected.insert(key, caller.now);
         }
     }
+    due
 }

@@ -1,8 +1,8 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{ContextHash, Facts};
-use tanmi_event::{ActionKind, CONTEXT_RULES, Decision, Event, EventKind, Source};
+use tanmi_engine::{CONTEXT_RULES, ContextHash, Facts};
+use tanmi_event::{ActionKind, Decision, Event, EventKind, Source};
 use tanmi_session::{HandledEvent, SessionState};
 
 use super::Caller;

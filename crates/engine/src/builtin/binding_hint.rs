@@ -1,8 +1,10 @@
 //! Tells an unbound session how to bind when the prompt mentions workspaces. Ignores prompts that are mostly code.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, Event, EventKind, Throttle};
 
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
+use crate::decide::time_left;
+use crate::facts::Facts;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: "binding-hint",
@@ -12,7 +14,20 @@ pub const RULE: BuiltinRule = BuiltinRule {
     run,
 };
 
-fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
+/// Returns whether the rule is about to inject its text, which depends on whether the project has workspaces. Only then
+/// does the caller have to look for them.
+pub fn needs_workspaces(event: &Event, facts: &Facts) -> bool {
+    RULE.events.contains(&event.kind)
+        && !facts.disabled_rules.contains(&RULE.id)
+        && time_left(&throttle(), facts).is_none()
+        && check(&RuleInput { event, facts, bytes_left: 0 }).is_ok()
+}
+
+fn throttle() -> Throttle {
+    default_throttle("binding_hint", RULE.id)
+}
+
+fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
     let facts = ctx.facts;
     if facts.workspace.is_some() {
         return Err(BOUND);
@@ -25,6 +40,12 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if is_mostly_code(prompt) {
         return Err(("提示词主要是代码", "the prompt is mostly code"));
     }
+    Ok(())
+}
+
+fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
+    check(ctx)?;
+    let facts = ctx.facts;
     let content = if facts.has_workspaces {
         session_info::how_to_bind(facts)
     } else {
@@ -37,11 +58,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         );
         facts.lang.pick(zh, en)
     };
-    Ok(RuleOutput {
-        kind: ActionKind::BindingHint,
-        content,
-        throttle: Some(default_throttle("binding_hint", RULE.id)),
-    })
+    Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
 }
 
 /// Returns whether a prompt mentions workspaces. After an unbind fewer words count, because the user has just

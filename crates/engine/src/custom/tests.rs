@@ -2,11 +2,28 @@
 
 use serde_json::json;
 use tanmi_base::Lang;
-use tanmi_event::{API, CLAUDE_CODE, Event, Payload, Source};
+use tanmi_event::{API, CLAUDE_CODE, Decision, Event, Payload, Source};
 
 use super::*;
 use crate::facts::{Facts, NodeFacts, SessionFacts, WorkspaceFacts};
-use crate::{BUILTIN_RULES, Verdict, decide_with_trace};
+use crate::{BUILTIN_RULES, BuiltinRule, RuleTrace, Verdict, decide};
+
+struct TracedDecision {
+    decision: Decision,
+    trace: Vec<RuleTrace>,
+}
+
+fn decide_with_trace(
+    event: &Event,
+    facts: &Facts,
+    builtin: &[BuiltinRule],
+    custom: &[CustomRule],
+) -> TracedDecision {
+    let mut trace = Vec::new();
+    let decision =
+        decide(event, facts, builtin, custom, &mut |rule, verdict| trace.push(rule.trace(verdict)));
+    TracedDecision { decision, trace }
+}
 
 const SEED: &str = include_str!("seed-rules.json");
 

@@ -21,6 +21,7 @@ pub fn run(env: Env) -> ExitCode {
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));
     }
+    app.sessions.import_old_bindings();
     match tanmi_server::mcp::run(app) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -9,6 +9,7 @@ use crate::show;
 
 pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
     let app = &context.app;
+    app.sessions.import_old_bindings();
     let session_of = |named| app.resolver.session(&CallTarget { session: named, ..CallTarget::default() });
     match command {
         SessionCommand::Bind { session, at, node } => {

@@ -40,26 +40,26 @@ fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str,
 }
 
 fn declared_text(explained: &PipelineTrace) -> String {
-    let actions = explained.traced.decision.actions.iter();
+    let actions = explained.response.decision.actions.iter();
     actions.filter(|action| action.rule == "declared-context").map(|action| action.content.clone()).collect()
 }
 
 pub fn json(declaration: &Declaration, explained: &PipelineTrace, with_text: bool) -> Value {
     let injected = declared_text(explained);
     let file = |file: &DeclaredEntry| json!({"name": file.name, "path": file.path, "whose": file.declared_by.as_str(), "told": matches!(file.inclusion, InclusionStatus::Included(_)), "fate": inclusion(file, &injected, Lang::En).1});
-    let actions = explained.traced.decision.actions.iter();
+    let actions = explained.response.decision.actions.iter();
     let action_sizes: Vec<Value> = actions
         .map(|action| json!({"rule": action.rule, "type": action.kind, "bytes": action.content.len(), "tokens": text::estimate_tokens(&action.content)}))
         .collect();
     let mut value = json!({
-        "bytes": explained.text.len(),
-        "tokens": text::estimate_tokens(&explained.text),
+        "bytes": explained.response.text.len(),
+        "tokens": text::estimate_tokens(&explained.response.text),
         "told": action_sizes,
         "declared": declaration.files.iter().map(file).collect::<Vec<_>>(),
         "flaws": declaration.flaws.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect::<Vec<_>>(),
     });
     if with_text {
-        value["text"] = explained.text.clone().into();
+        value["text"] = explained.response.text.clone().into();
     }
     value
 }
@@ -85,10 +85,10 @@ pub fn tree(
         out,
         "{}  {}",
         paint(out::BOLD, &format!("{} · {what}", platform.id)),
-        paint(out::DIM, &size(&explained.text))
+        paint(out::DIM, &size(&explained.response.text))
     );
     let mut branches: Vec<(String, Vec<String>)> = Vec::new();
-    for action in &explained.traced.decision.actions {
+    for action in &explained.response.decision.actions {
         branches.push((format!("{}  {}", action.rule, paint(out::DIM, &size(&action.content))), Vec::new()));
     }
     let injected = declared_text(explained);
@@ -101,7 +101,8 @@ pub fn tree(
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✘ {}: {reason}", path.display())))
         .collect();
-    let rule = explained.traced.decision.actions.iter().position(|action| action.rule == "declared-context");
+    let rule =
+        explained.response.decision.actions.iter().position(|action| action.rule == "declared-context");
     match rule {
         Some(at) => branches[at].1 = files,
         None if !files.is_empty() => branches.push((lang.pick("未注入", "not injected").to_owned(), files)),
@@ -119,8 +120,8 @@ pub fn tree(
     if branches.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("└─ （无）", "└─ (nothing)"));
     }
-    if with_text && !explained.text.is_empty() {
-        let _ = writeln!(out, "\n{}", text::printable(&explained.text));
+    if with_text && !explained.response.text.is_empty() {
+        let _ = writeln!(out, "\n{}", text::printable(&explained.response.text));
     }
     out
 }

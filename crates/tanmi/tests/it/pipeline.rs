@@ -171,7 +171,7 @@ fn irregular_files_do_not_stop_hook() {
 }
 
 #[test]
-fn locked_session_state_still_answers() {
+fn locked_session_state_still_answers_and_is_in_ledger_once() {
     let env = TestEnv::new();
     let ws = env.init();
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
@@ -181,6 +181,33 @@ fn locked_session_state_still_answers() {
     state.lock().unwrap();
     assert!(agent.start("startup").contains(&ws));
     drop(state);
+    assert_eq!(env.json(&["ledger"])["total"]["decisions"], 2, "one entry per start");
+}
+
+/// The tool is advertised as read-only.
+#[test]
+fn session_status_writes_nothing() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    global_rules(
+        &env,
+        &json!([{"id": "status", "match": {"events": ["status_check"]}, "action": {"content": "mind the gap"}}]),
+    );
+    Agent::claude(&env, "s").prompt("x");
+    let mut client = Client::connect(&env);
+    let files = || {
+        ["state/s.json", "session-bindings.json"]
+            .map(|name| std::fs::read(env.home_store().join(name)).unwrap())
+    };
+    let (before, decisions) = (files(), env.json(&["ledger"])["total"]["decisions"].clone());
+    for _ in 0..2 {
+        let status = client.expect_ok("session_status", json!({"sessionId": "s"}));
+        assert!(status["reminders"].to_string().contains("mind the gap"), "{status}");
+    }
+    assert_eq!(files(), before);
+    assert_eq!(env.json(&["ledger"])["total"]["decisions"], decisions);
+    client.finish();
 }
 
 #[test]

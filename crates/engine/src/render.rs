@@ -1,9 +1,7 @@
 //! Renders a decision as one text for a platform: each action with its tag, within the byte limit of the
 //! platform.
 
-use crate::decision::{ActionKind, Decision, DecisionAction};
-use crate::event::{Event, Source};
-use crate::platform::Platform;
+use tanmi_event::{ActionKind, Decision, DecisionAction, Event, Platform, Source};
 
 /// Removes the actions that exceed the byte limit, together with their throttles, and returns the rules of the
 /// removed actions. Context of the workspace comes before reminders, and reminders before anything else.
@@ -76,10 +74,9 @@ fn with_tags(action: &DecisionAction) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tanmi_event::{CURSOR, EventKind, GEMINI_CLI, Payload, Throttle};
+
     use super::*;
-    use crate::decision::Throttle;
-    use crate::event::{EventKind, Payload};
-    use crate::platform::{CURSOR, GEMINI_CLI};
 
     fn action(rule: &str, kind: ActionKind, content: &str) -> DecisionAction {
         DecisionAction { kind, content: content.into(), priority: 1, rule: rule.into() }

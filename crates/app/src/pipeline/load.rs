@@ -1,0 +1,130 @@
+//! The first step of the pipeline: reads everything that a decision depends on. Writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use tanmi_engine::{ContextHash, CustomRule, Facts, needs_workspaces};
+use tanmi_event::{Event, EventKind, StartSource};
+use tanmi_session::{Binding, SessionState, States};
+use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth};
+
+use super::rules::{self, RuleFile};
+use super::{Caller, declared, facts, memory, state};
+use crate::config::Config;
+use crate::stores::Stores;
+
+/// The input of a decision besides the event.
+pub struct DecisionInput {
+    pub facts: Facts,
+    pub config: Config,
+    pub rules: Vec<CustomRule>,
+    pub files: Vec<RuleFile>,
+    pub project: Option<PathBuf>,
+    /// The binding that the session takes over from the previous session of its client, and has to save.
+    pub taken_over: Option<Binding>,
+    /// Problems in the files that were read, for the log.
+    pub warnings: Vec<String>,
+}
+
+impl DecisionInput {
+    /// Replaces the rules file of the project with the file at `path`, which counts as trusted.
+    pub fn replace_project_rules(&mut self, path: &Path) {
+        rules::replace_project_file(&mut self.files, path);
+        self.rules = rules::flatten(&self.files);
+    }
+}
+
+/// Loads the input of a decision. Advances `state` to the event, but does not save it.
+pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> DecisionInput {
+    let (binding, previous) = find_binding(caller, event);
+    let is_taken_over = previous.is_some();
+    if let Some(previous) = previous {
+        state.last_injected = previous.last_injected;
+    }
+    state::advance(state, event, caller);
+    let node = event.payload.node_id.as_deref();
+    let snapshot =
+        binding.as_ref().and_then(|binding| load_snapshot(caller.stores, event.kind, node, binding));
+    // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
+    let is_lost = binding.is_some() && snapshot.is_none();
+    let bound = binding.as_ref().zip(snapshot.filter(is_active));
+    let project = match &bound {
+        Some((binding, _)) => Some(binding.project.clone()),
+        None => facts::project_of(caller, event),
+    };
+    let config = Config::load(caller.home, project.as_deref());
+    let files = if config.custom_rules {
+        let workspace = bound.as_ref().map(|(_, snapshot)| &snapshot.workspace.id);
+        rules::load(caller, project.as_deref(), workspace)
+    } else {
+        Vec::new()
+    };
+    let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
+    let memory =
+        memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, snapshot)| snapshot));
+    let mut warnings = rules::warnings(&files);
+    warnings.extend(config.warnings.iter().map(ToString::to_string));
+    let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut warnings);
+    let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
+    if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
+        warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
+        facts.session.lost_workspace = Some(binding.workspace_id.clone());
+    }
+    // Looking for workspaces reads more files, so it is done only if a rule needs it.
+    facts.has_workspaces = needs_workspaces(event, &facts) && facts::has_workspaces(caller, event);
+    let taken_over = binding.filter(|_| is_taken_over);
+    DecisionInput { facts, rules: rules::flatten(&files), config, files, project, taken_over, warnings }
+}
+
+/// Returns the binding of the session. After a clear or a fork the client continues under a new session id; then
+/// this is the binding of the previous session, returned together with the state of that session.
+fn find_binding(caller: &Caller<'_>, event: &Event) -> (Option<Binding>, Option<SessionState>) {
+    if let (Some(workspace), Some(project)) = (&event.payload.workspace_id, &event.payload.project) {
+        let binding = Binding {
+            workspace_id: workspace.clone(),
+            focused_node_id: event.payload.node_id.clone(),
+            bound_at: caller.now,
+            project: project.clone(),
+            other: Default::default(),
+        };
+        return (Some(binding), None);
+    }
+    let bindings = caller.stores.bindings.as_ref();
+    if let Some(binding) = bindings.find(&event.session).ok().flatten() {
+        return (Some(binding), None);
+    }
+    let is_continuation = matches!(event.payload.start, Some(StartSource::Clear | StartSource::Fork));
+    let previous = caller.client.as_ref().filter(|_| is_continuation).and_then(|client| {
+        let sessions = States::new(caller.home).sessions_of_client(client);
+        sessions.into_iter().find(|known| known.session != event.session)
+    });
+    let binding = previous.as_ref().and_then(|previous| bindings.find(&previous.session).ok().flatten());
+    let previous = previous.filter(|_| binding.is_some());
+    (binding, previous)
+}
+
+/// Returns the hash of the current context of a bound session, and its focused node.
+pub fn context_now(stores: &Stores, binding: &Binding) -> Option<(ContextHash, Option<String>)> {
+    let snapshot = load_snapshot(stores, EventKind::PromptSubmit, None, binding).filter(is_active)?;
+    Some((facts::hash_of(&snapshot), snapshot.node.map(|node| node.id.to_string())))
+}
+
+fn is_active(snapshot: &ContextSnapshot) -> bool {
+    snapshot.workspace.status == WorkspaceStatus::Active
+}
+
+/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read.
+fn load_snapshot(
+    stores: &Stores,
+    kind: EventKind,
+    node: Option<&str>,
+    binding: &Binding,
+) -> Option<ContextSnapshot> {
+    let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
+    let depth = match kind {
+        EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Progress,
+        _ => SnapshotDepth::Focus,
+    };
+    let node = node.or(binding.focused_node_id.as_deref());
+    stores.projects.in_folder(&binding.project).snapshots().context_snapshot(&id, node, depth)
+}
