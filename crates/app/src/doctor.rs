@@ -2,10 +2,8 @@
 //!
 //! The installation in the files of clients is checked by the command line, not here.
 
-use std::path::{Path, PathBuf};
-
 use serde::Serialize;
-use tanmi_base::{Lang, Millis, fs, paths};
+use tanmi_base::{Lang, Millis, paths};
 use tanmi_memory::Folder;
 use tanmi_session::{Binding, pause};
 use tanmi_workspace::model::WorkspaceId;
@@ -15,6 +13,10 @@ use crate::core::Core;
 use crate::memory::MemoryService;
 use crate::rules::RuleService;
 use crate::{Result, config, declared};
+
+mod files;
+
+use files::{find_leftovers, open_to_others, remove, restrict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -432,71 +434,6 @@ impl Doctor<'_> {
                     "review the file, then run tanmi rules trust",
                 );
             }
-        }
-    }
-}
-
-#[cfg(unix)]
-fn open_to_others(home: &Path) -> Vec<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut found = Vec::new();
-    let mut check = |path: &Path| {
-        let mode = std::fs::symlink_metadata(path).map(|meta| (meta.is_symlink(), meta.permissions().mode()));
-        if mode.is_ok_and(|(is_link, mode)| !is_link && mode & 0o077 != 0) {
-            found.push(path.to_owned());
-        }
-    };
-    if home.is_dir() {
-        // Only the files of the home store are checked: if the home folder is also a project, the folder has other
-        // files.
-        check(home);
-    }
-    for name in
-        ["session-bindings.json", "config.json", "trust.json", "registry.json", "state", "ledger", "install"]
-    {
-        let path = home.join(name);
-        if path.exists() {
-            check(&path);
-        }
-    }
-    found
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_: &Path) -> Vec<PathBuf> {
-    Vec::new()
-}
-
-#[cfg(unix)]
-fn restrict(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = if path.is_dir() { 0o700 } else { 0o600 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn restrict(_: &Path) -> std::io::Result<()> {
-    Ok(())
-}
-
-/// Deletes a file. A file that is already missing is not an error.
-fn remove(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if !fs::is_absent(&error) => Err(crate::Error::io(path)(error)),
-        _ => Ok(()),
-    }
-}
-
-fn find_leftovers(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for entry in entries.filter(|_| depth > 0) {
-        let path = entry.path();
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Ok(kind) = entry.file_type() else { continue };
-        if kind.is_dir() {
-            find_leftovers(&path, depth - 1, found);
-        } else if fs::is_leftover(&name) {
-            found.push(path);
         }
     }
 }

@@ -141,12 +141,16 @@ impl Resolver {
 
     /// Returns the workspace and the session of a call.
     pub fn scope(&self, call: &CallTarget<'_>) -> Result<CallScope> {
+        // A call that names its workspace does not need a session or a binding.
+        let is_needed = call.workspace.is_none();
         let session = match self.caller_session(call) {
-            // A call that names its workspace does not need a session.
-            Err(_) if call.workspace.is_some() => None,
+            Err(_) if !is_needed => None,
             other => other?,
         };
-        let bound = session.as_deref().map(|session| self.binding(session)).transpose()?.flatten();
+        let bound = match session.as_deref().map(|session| self.binding(session)).transpose() {
+            Err(_) if !is_needed => None,
+            other => other?.flatten(),
+        };
         // A command in another project than that of its session is about its own project.
         let is_near = |bound: &SessionBinding| {
             self.core.env.long_running || bound.workspace.project.folder() == self.core.folder()

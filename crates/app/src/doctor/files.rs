@@ -1,0 +1,72 @@
+//! Files of the home store that other users can access, and files that interrupted processes left behind.
+
+use std::path::{Path, PathBuf};
+
+use tanmi_base::fs;
+
+use crate::Result;
+
+#[cfg(unix)]
+pub fn open_to_others(home: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = Vec::new();
+    let mut check = |path: &Path| {
+        let mode = std::fs::symlink_metadata(path).map(|meta| (meta.is_symlink(), meta.permissions().mode()));
+        if mode.is_ok_and(|(is_link, mode)| !is_link && mode & 0o077 != 0) {
+            found.push(path.to_owned());
+        }
+    };
+    if home.is_dir() {
+        // Only the files of the home store are checked: if the home folder is also a project, the folder has other
+        // files.
+        check(home);
+    }
+    for name in
+        ["session-bindings.json", "config.json", "trust.json", "registry.json", "state", "ledger", "install"]
+    {
+        let path = home.join(name);
+        if path.exists() {
+            check(&path);
+        }
+    }
+    found
+}
+
+#[cfg(not(unix))]
+pub fn open_to_others(_: &Path) -> Vec<PathBuf> {
+    Vec::new()
+}
+
+#[cfg(unix)]
+pub fn restrict(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if path.is_dir() { 0o700 } else { 0o600 };
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+pub fn restrict(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Deletes a file. A file that is already missing is not an error.
+pub fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if !fs::is_absent(&error) => Err(crate::Error::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+pub fn find_leftovers(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| depth > 0) {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            find_leftovers(&path, depth - 1, found);
+        } else if fs::is_leftover(&name) {
+            found.push(path);
+        }
+    }
+}
