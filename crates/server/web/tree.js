@@ -140,7 +140,9 @@ export class Tree {
     for (let at = first; at < last; at += 1) {
       const row = this.rows[at];
       if (row.more) this.fetchMore(row);
-      shown.push(row.more ? this.moreRow(row, at) : this.nodeRow(row, at));
+      if (row.more) shown.push(this.moreRow(row, at));
+      // A match may have been deleted since the list was fetched.
+      else if (this.nodes.has(row.id)) shown.push(this.nodeRow(row, at));
     }
     this.spacer.replaceChildren(...shown);
     const active = this.active && this.rows.some((row) => row.id === this.active) ? `row-${this.active}` : '';

@@ -205,6 +205,23 @@ fn change_feed_gap_reloads_page() {
 }
 
 #[test]
+fn filtered_node_deleted_elsewhere_disappears_without_error() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "match one");
+    env.node("root", "execution", "match two");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}"));
+    page.type_into("#search", "match");
+    page.find(".match-count", "2 found");
+    env.ok(&["node", "delete", &node]);
+    page.find(".match-count", "1 found");
+    assert_eq!(page.js("return document.getElementById('toast').textContent", json!([])), "");
+    assert_eq!(page.console_errors(), [""; 0]);
+}
+
+#[test]
 fn workspace_rule_edited_on_page_reaches_agent() {
     let env = TestEnv::new();
     let ws = env.init();
