@@ -1,9 +1,13 @@
 // Requests to the server and the change feed. Paths are relative, because the cookie is valid only below the path of
 // this page.
 
+/** @import { Api, Change, ErrorBody } from './api-types.js' */
+/** @import { Connection, RequestOptions } from './page-types.js' */
+
 import { language, t } from './words.js';
 
 export class ApiError extends Error {
+  /** @param {number} status @param {Partial<ErrorBody>} error */
   constructor(status, error) {
     super(error.message || t('failed'));
     this.status = status;
@@ -13,44 +17,74 @@ export class ApiError extends Error {
   }
 }
 
+/**
+ * Returns whether the server answered with this error code.
+ * @param {unknown} error
+ * @param {string} code
+ * @returns {error is ApiError}
+ */
+export function hasCode(error, code) {
+  return error instanceof ApiError && error.code === code;
+}
+
+/** Returns the message of an error with its hint. @param {unknown} error */
+export function errorText(error) {
+  if (error instanceof ApiError && error.hint) return `${error.message} — ${error.hint}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
 let project = '';
 
-/** Sets the project of the shown workspace. Clones and work trees can hold the same workspace id in several projects. */
+/**
+ * Sets the project of the shown workspace. Clones and work trees can hold the same workspace id in several projects.
+ * @param {string} path
+ */
 export function setProject(path) {
   project = path || '';
 }
 
-async function request(method, path, { query, body, version } = {}) {
+/**
+ * Sends a request. Parameters that are not in the path go to the query, except empty ones.
+ * @template {keyof Api} R
+ * @param {R} route
+ * @param {RequestOptions<R>} options
+ * @returns {Promise<Api[R]['response']>}
+ */
+export async function request(route, options) {
+  const { params, body, version } = /** @type {{ params?: Record<string, any>, body?: object, version?: string }} */ (options);
+  const [method, template] = route.split(' ');
+  const query = { ...params };
+  const path = template.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = query[name];
+    delete query[name];
+    return enc(value);
+  });
   const url = new URL(`api/v1${path}`, document.baseURI);
   if (project && path.startsWith('/workspaces/')) url.searchParams.set('project', project);
-  for (const [key, value] of Object.entries(query || {})) {
+  for (const [key, value] of Object.entries(query)) {
     if (value !== undefined && value !== null && value !== '' && value !== false) url.searchParams.set(key, value);
   }
+  /** @type {Record<string, string>} */
   const headers = { 'Accept-Language': language() };
-  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const sent = body || (method === 'POST' ? {} : undefined);
+  if (sent) headers['Content-Type'] = 'application/json';
   if (version) headers['If-Match'] = `"${version}"`;
-  const response = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const response = await fetch(url, { method, headers, body: sent && JSON.stringify(sent) });
   const answer = await response.json().catch(() => ({}));
   if (response.status === 401) throw new ApiError(401, { code: 'TOKEN_REQUIRED', message: t('closed') });
   if (!response.ok) throw new ApiError(response.status, answer.error || {});
   return answer;
 }
 
-export const get = (path, query) => request('GET', path, { query });
-export const post = (path, body, query) => request('POST', path, { body: body || {}, query });
-export const put = (path, body) => request('PUT', path, { body });
-export const patch = (path, body, version, query) => request('PATCH', path, { body, version, query });
-export const remove = (path, query) => request('DELETE', path, { query });
-
 export const enc = encodeURIComponent;
-export const nodePath = (workspace, node) => `/workspaces/${enc(workspace)}/nodes/${enc(node)}`;
 
 /**
  * Subscribes to the change feed. `onChange` gets each change. `onGap` is called when changes may have been missed.
- * `onConnection` gets 'on', 'off', or 'closed' if the server no longer accepts this page. A hidden page closes its
- * connection, because a browser opens at most six connections to one server.
+ * A hidden page closes its connection, because a browser opens at most six connections to one server.
+ * @param {{ onChange: (change: Change) => void, onGap: () => void, onConnection: (now: Connection) => void }} listener
  */
 export function subscribe({ onChange, onGap, onConnection }) {
+  /** @type {EventSource | null} */
   let source = null;
   let wasConnected = false;
   const open = () => {
@@ -69,7 +103,7 @@ export function subscribe({ onChange, onGap, onConnection }) {
       close();
       // The browser does not reconnect by itself. Either the page is no longer accepted, or the server has too many
       // subscribers.
-      const error = await get('/projects').then(() => null, (reason) => reason);
+      const error = await request('GET /projects', {}).then(() => null, (reason) => reason);
       if (error && error.status === 401) onConnection('closed');
       else setTimeout(() => { if (!source && document.visibilityState !== 'hidden') open(); }, 5000);
     };

@@ -1,11 +1,15 @@
 // Form fields, dialogs, and lists that are edited as text.
 
+/** @import { Doc } from './api-types.js' */
+/** @import { DialogOptions, FieldOptions } from './page-types.js' */
+
+import { errorText } from './api.js';
 import { h, setChildren } from './dom.js';
 import { t } from './words.js';
 
 let count = 0;
 
-/** Builds a labelled field from {name, label, value, rows, choices: [[value, label]], required, help, type, autofocus}. */
+/** Builds a labelled field. @param {FieldOptions} options */
 export function field(options) {
   const id = `field-${count += 1}`;
   const shared = {
@@ -25,18 +29,30 @@ export function field(options) {
     options.help ? h('small', { id: `${id}-help` }, options.help) : null);
 }
 
-export function formValues(form) {
-  return Object.fromEntries(new FormData(form).entries());
+/**
+ * Returns the values of these fields; empty for a field that is missing or not checked.
+ * @template {string} N
+ * @param {HTMLFormElement} form
+ * @param {readonly N[]} names
+ */
+export function formValues(form, names) {
+  const data = new FormData(form);
+  return /** @type {Record<N, string>} */ (Object.fromEntries(names.map((name) => [name, data.get(name) || ''])));
 }
 
-/** Opens a dialog. It closes when `onSubmit` succeeds; after an error it stays open with the typed values. */
-export function openDialog({ title, text, fields, confirmLabel, danger, onSubmit }) {
+/**
+ * Opens a dialog. It closes when `onSubmit` succeeds; after an error it stays open with the typed values.
+ * @template {string} N
+ * @param {DialogOptions<N>} options
+ */
+export function openDialog({ title, text, fields = [], confirmLabel, danger, onSubmit }) {
   const problem = h('p', { class: 'bad', role: 'alert' });
   const form = h('form', { method: 'dialog' },
-    h('h2', {}, title), text ? h('p', { dir: 'auto' }, text) : null, (fields || []).map(field), problem,
+    h('h2', {}, title), text ? h('p', { dir: 'auto' }, text) : null, fields.map(field), problem,
     h('div', { class: 'buttons' },
       h('button', { type: 'button', onclick: () => dialog.close() }, t('cancelEdit')),
       h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, confirmLabel || t('save'))));
+  /** @type {HTMLDialogElement} */
   const dialog = h('dialog', { 'aria-label': title, onclose: () => dialog.remove() }, form);
   let isBusy = false;
   form.addEventListener('submit', async (event) => {
@@ -44,11 +60,11 @@ export function openDialog({ title, text, fields, confirmLabel, danger, onSubmit
     if (isBusy) return;
     isBusy = true;
     try {
-      await onSubmit(formValues(form));
+      await onSubmit(formValues(form, fields.map((options) => options.name)));
       dialog.close();
     } catch (error) {
       // Shown in the dialog, because the dialog covers the toast.
-      problem.textContent = error.hint ? `${error.message} — ${error.hint}` : error.message;
+      problem.textContent = errorText(error);
     } finally {
       isBusy = false;
     }
@@ -58,35 +74,53 @@ export function openDialog({ title, text, fields, confirmLabel, danger, onSubmit
   return dialog;
 }
 
-/** Replaces all line ends with `\n`, as a text area does. */
+/** Replaces all line ends with `\n`, as a text area does. @param {string | null} [text] */
 export const normalizeLineEnds = (text) => (text || '').replace(/\r\n?/g, '\n');
 
 // A list is edited as text with one entry per line. Entries that were not edited keep their exact bytes.
+/** @param {string} text */
 const joinLines = (text) => normalizeLineEnds(text).replace(/\n/g, '⏎');
+/** @param {string} line */
 const splitLines = (line) => line.replace(/⏎/g, '\n');
 
+/**
+ * @template T
+ * @param {string} text
+ * @param {T[]} before
+ * @param {(entry: T) => string} format
+ * @param {(line: string) => T} parse
+ */
 function parseList(text, before, format, parse) {
-  const known = new Map((before || []).map((entry) => [format(entry), entry]));
+  const known = new Map(before.map((entry) => [format(entry), entry]));
   const typed = normalizeLineEnds(text).split('\n').filter((line) => line.trim());
-  return typed.map((line) => (known.has(line) ? known.get(line) : parse(splitLines(line.trim()))));
+  return typed.map((line) => known.get(line) ?? parse(splitLines(line.trim())));
 }
 
-export const formatRules = (rules) => (rules || []).map(joinLines).join('\n');
+/** @param {string[]} rules */
+export const formatRules = (rules) => rules.map(joinLines).join('\n');
+/** @param {string} text @param {string[]} before */
 export const parseRules = (text, before) => parseList(text, before, joinLines, (line) => line);
 
+/** @param {Doc} doc */
 const formatDoc = (doc) => `${doc.status === 'expired' ? '[expired] ' : ''}${joinLines(doc.path)}${doc.description ? `: ${joinLines(doc.description)}` : ''}`;
 
-export const formatDocs = (docs) => (docs || []).map(formatDoc).join('\n');
+/** @param {Doc[]} docs */
+export const formatDocs = (docs) => docs.map(formatDoc).join('\n');
+/** @param {string} text @param {Doc[]} before @returns {Doc[]} */
 export const parseDocs = (text, before) => parseList(text, before, formatDoc, (line) => {
-  const [, expired, rest] = line.match(/^(\[expired\]\s*)?([^]*)$/);
+  const [expired] = line.match(/^\[expired\]\s*/) || [''];
+  const rest = line.slice(expired.length);
   // The separator is a colon followed by a space: `https://…` and `C:\…` contain a colon too.
-  const [, path, description] = rest.match(/^([^]*?)(?::\s+|：)([^]*)$/) || [null, rest, ''];
+  const [, path, description] = rest.match(/^([^]*?)(?::\s+|：)([^]*)$/) || ['', rest, ''];
   return { path: path.trim(), description: description.trim(), status: expired ? 'expired' : 'active' };
 });
 
 /**
  * Shows an edit conflict: the current content beside the typed content, and buttons to resolve it. `pairs` are
  * [label, current, typed] of the fields that differ.
+ * @param {HTMLElement} container
+ * @param {[label: string, current: string, typed: string][]} pairs
+ * @param {{ discard: () => unknown, overwrite: () => unknown }} actions
  */
 export function showConflict(container, pairs, { discard, overwrite }) {
   setChildren(container, h('div', { class: 'conflict', role: 'alert' },

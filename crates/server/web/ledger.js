@@ -1,6 +1,9 @@
 // The ledger: injected texts with their sizes, and tokens and hook durations per day.
 
-import { get, enc } from './api.js';
+/** @import { Ledger, LedgerDay, LedgerEntry, LedgerFilter } from './api-types.js' */
+/** @import { View } from './page-types.js' */
+
+import { request, enc } from './api.js';
 import { h, setChildren, rerender, attempt, debounce } from './dom.js';
 import { field, formValues } from './forms.js';
 import { plot } from './plot.js';
@@ -8,10 +11,15 @@ import { t, formatTime, formatNumber } from './words.js';
 
 const EVENTS = ['session_start', 'prompt_submit', 'task_complete', 'status_check', 'subagent_start', 'pre_tool_use', 'pre_compact', 'stop', 'session_end'];
 const CLIENTS = ['claude-code', 'cursor', 'codex', 'gemini-cli', 'copilot-cli', 'web', 'api'];
+/** @satisfies {readonly (keyof LedgerFilter)[]} */
+const FILTERS = /** @type {const} */ (['event', 'platform', 'sessionId', 'since', 'until']);
 
-/** Adds the days without entries. */
+/** @typedef {Pick<LedgerDay, 'day' | 'tokens' | 'median' | 'p95'>} Plotted */
+
+/** Adds the days without entries. @param {Plotted[]} found */
 function fillDays(found) {
   const known = new Map(found.map((day) => [day.day, day]));
+  /** @type {Plotted[]} */
   const days = [];
   const last = Date.parse(found[found.length - 1].day);
   for (let at = Date.parse(found[0].day); at <= last; at += 86400000) {
@@ -21,10 +29,12 @@ function fillDays(found) {
   return days;
 }
 
+/** @returns {View} */
 export function ledgerView() {
   const plots = h('div', { class: 'plots' });
   const list = h('div', {});
-  const withAll = (words) => [['', t('any')], ...words.map((word) => [word, word])];
+  /** @param {string[]} words @returns {[string, string][]} */
+  const withAll = (words) => [['', t('any')], ...words.map((word) => /** @type {[string, string]} */ ([word, word]))];
   const form = h('form', { class: 'filters wide' },
     field({ name: 'event', label: t('event'), choices: withAll(EVENTS) }),
     field({ name: 'platform', label: t('platform'), choices: withAll(CLIENTS) }),
@@ -39,18 +49,20 @@ export function ledgerView() {
   async function load() {
     const requestId = requestCount += 1;
     const [days, ledger] = await Promise.all([
-      attempt(() => get('/ledger/days', { days: 30 })),
-      attempt(() => get('/ledger', { ...formValues(form), limit })),
+      attempt(() => request('GET /ledger/days', { params: { days: 30 } })),
+      attempt(() => request('GET /ledger', { params: { ...formValues(form, FILTERS), limit } })),
     ]);
     if (requestId !== requestCount) return;
     if (days) renderPlots(days.days);
     if (ledger) rerender(list, () => render(ledger));
   }
 
+  /** @param {LedgerDay[]} found */
   function renderPlots(found) {
     if (!found.length) { setChildren(plots); return; }
     const days = fillDays(found);
     const labels = days.map((day) => day.day);
+    /** @param {'median' | 'p95'} key */
     const ms = (key) => days.map((day) => day[key] / 1000);
     setChildren(plots,
       plot(t('perDay'), labels, [{ key: 'tokens', label: t('tokens'), values: days.map((day) => day.tokens) }], { bars: true }),
@@ -60,6 +72,7 @@ export function ledgerView() {
       ], { digits: 2 }));
   }
 
+  /** @param {Ledger} ledger */
   function render(ledger) {
     const { entries, total } = ledger;
     if (!entries.length) { setChildren(list, h('p', { class: 'empty' }, t('noLedger'))); return; }
@@ -70,6 +83,7 @@ export function ledgerView() {
         ? h('button', { onclick: () => { limit = Math.min(1000, limit * 2); load(); } }, t('more')) : null);
   }
 
+  /** @param {LedgerEntry} entry */
   function entryBox(entry) {
     const text = h('pre', { class: 'injected', dir: 'auto' });
     const key = `${entry.at}-${entry.session}-${entry.event}-${entry.text}`;
@@ -82,7 +96,7 @@ export function ledgerView() {
       text);
     box.addEventListener('toggle', async () => {
       if (!box.open || text.textContent) return;
-      const answer = await get(`/ledger/texts/${enc(entry.text)}`).catch(() => null);
+      const answer = await request('GET /ledger/texts/{digest}', { params: { digest: entry.text } }).catch(() => null);
       text.textContent = answer ? answer.content : t('textMissing');
     });
     return box;

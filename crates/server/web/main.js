@@ -1,7 +1,9 @@
 // Navigation, language and theme. Changes from the change feed are passed to the shown view.
 
+/** @import { Connection, Go, View } from './page-types.js' */
+
 import { subscribe } from './api.js';
-import { h, setChildren } from './dom.js';
+import { byId, h, setChildren } from './dom.js';
 import { ledgerView } from './ledger.js';
 import { memoryView } from './memory.js';
 import { rulesView } from './rules.js';
@@ -10,12 +12,16 @@ import { t, language, setLanguage } from './words.js';
 import { workView } from './work.js';
 
 const VIEWS = { work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView };
-const THEMES = ['auto', 'light', 'dark'];
+const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
+const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS));
 
-let shown = { name: null, view: null };
+/** @type {{ name: keyof typeof VIEWS, view: View } | null} */
+let shown = null;
+/** @type {Connection} */
 let connection = 'off';
 const indicator = h('span', { class: 'connection', role: 'status' });
 
+/** @type {Go} */
 const go = (hash) => { if (location.hash === hash) route(); else location.hash = hash; };
 
 let query = new URLSearchParams();
@@ -31,7 +37,7 @@ function parseHash() {
 let currentHash = location.hash;
 
 function hasUnsaved() {
-  return Boolean(shown.view && shown.view.hasUnsaved && shown.view.hasUnsaved());
+  return Boolean(shown?.view.hasUnsaved?.());
 }
 
 /** Asks whether to discard unsaved changes. Returns whether the user keeps them. */
@@ -49,10 +55,10 @@ function onHashChange() {
 function route() {
   currentHash = location.hash;
   const [name, ...rest] = parseHash();
-  const known = Object.hasOwn(VIEWS, name) ? name : 'work';
-  if (known !== shown.name) {
+  const known = NAMES.find((view) => view === name) || 'work';
+  if (!shown || known !== shown.name) {
     shown = { name: known, view: VIEWS[known](go) };
-    setChildren(document.getElementById('main'), shown.view.element);
+    setChildren(byId('main'), shown.view.element);
     renderHeader();
   }
   document.title = `${t(known)} · Tanmi`;
@@ -61,7 +67,7 @@ function route() {
 
 function theme() {
   const saved = localStorage.getItem('tanmi-theme');
-  return THEMES.includes(saved) ? saved : 'auto';
+  return THEMES.find((name) => name === saved) || 'auto';
 }
 
 function applyTheme() {
@@ -71,11 +77,11 @@ function applyTheme() {
 
 function renderHeader() {
   document.documentElement.lang = language() === 'zh' ? 'zh-CN' : 'en';
-  document.querySelector('.skip').textContent = t('skip');
-  setChildren(document.getElementById('top'),
+  byId('skip').textContent = t('skip');
+  setChildren(byId('top'),
     h('h1', {}, h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
-    h('nav', { 'aria-label': 'Tanmi' }, Object.keys(VIEWS).map((name) =>
-      h('a', { href: `#/${name}`, 'aria-current': name === shown.name ? 'page' : null }, t(name)))),
+    h('nav', { 'aria-label': 'Tanmi' }, NAMES.map((name) =>
+      h('a', { href: `#/${name}`, 'aria-current': name === shown?.name ? 'page' : null }, t(name)))),
     indicator,
     h('button', {
       class: 'small quiet', id: 'theme', title: t('theme'),
@@ -86,7 +92,7 @@ function renderHeader() {
       onclick: () => {
         if (keepsUnsaved()) return;
         setLanguage(language() === 'zh' ? 'en' : 'zh');
-        shown = { name: null, view: null };
+        shown = null;
         route();
       },
     }, t('language')));
@@ -99,8 +105,8 @@ function renderConnection() {
 }
 
 document.addEventListener('keydown', (event) => {
-  const typing = event.target.closest('input, textarea, select, dialog');
-  if (event.key === '/' && !typing && shown.view && shown.view.focusSearch) {
+  const typing = event.target instanceof Element && event.target.closest('input, textarea, select, dialog');
+  if (event.key === '/' && !typing && shown?.view.focusSearch) {
     event.preventDefault();
     shown.view.focusSearch();
   }
@@ -111,7 +117,7 @@ window.addEventListener('beforeunload', (event) => { if (hasUnsaved()) event.pre
 applyTheme();
 route();
 subscribe({
-  onChange: (change) => { if (shown.view) shown.view.onChange(change); },
-  onGap: () => { if (shown.view) shown.view.onGap(); },
+  onChange: (change) => shown?.view.onChange(change),
+  onGap: () => shown?.view.onGap(),
   onConnection: (now) => { if (now !== connection) { connection = now; renderConnection(); } },
 });

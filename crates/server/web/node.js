@@ -1,18 +1,34 @@
 // One node: its texts, actions, problem and log. A change from the feed never replaces an unsaved edit.
 
-import { get, post, put, patch, remove, nodePath, enc } from './api.js';
+/** @import { Action, AllowedAction, NodeDetail, NodeEdit, NodeType, NodeView, OutdatedNode, Problem } from './api-types.js' */
+/** @import { Child, DetailView, Go } from './page-types.js' */
+
+import { errorText, hasCode, request } from './api.js';
 import { h, setChildren, rerender, renderMarkdown, attempt, runExclusive, toast } from './dom.js';
 import { openDialog, field, formValues, showConflict, normalizeLineEnds, parseDocs, formatDocs } from './forms.js';
 import { SYMBOLS } from './tree.js';
 import { t, statusText, typeText, formatTime } from './words.js';
 
-const EDITED = ['title', 'requirement', 'note', 'docs'];
+const EDITED = /** @type {const} */ (['title', 'requirement', 'note', 'docs']);
 
+/** Returns the editable fields as they are typed. @param {NodeDetail} node */
+const asText = (node) => ({
+  title: node.title, requirement: normalizeLineEnds(node.requirement), note: normalizeLineEnds(node.note), docs: formatDocs(node.docs),
+});
+
+/**
+ * @param {string} workspace
+ * @param {string} id
+ * @param {Go} go
+ * @param {{ linkTo: (id: string) => string, project: string, onLoad: (ancestors: string[]) => unknown }} options
+ * @returns {DetailView}
+ */
 export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
-  const path = nodePath(workspace, id);
+  const params = { workspaceId: workspace, nodeId: id };
   // Created once, so that its text is kept when the node is rendered again.
   const logForm = createLogForm();
+  /** Returns the names of the edited fields, while the node is edited. @type {(() => string[]) | null} */
   let editing = null;
   let requestCount = 0;
   let isLoaded = false;
@@ -20,19 +36,20 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
   async function load() {
     const requestId = requestCount += 1;
     try {
-      const view = await get(path, { render: true });
+      const view = await request('GET /workspaces/{workspaceId}/nodes/{nodeId}', { params: { ...params, render: true } });
       if (!editing && requestId === requestCount) rerender(element, () => render(view));
       if (!isLoaded) onLoad(view.ancestors.map((ancestor) => ancestor.id));
       isLoaded = true;
     } catch (error) {
-      if (editing) { toast(error.message, 'bad'); return; }
-      const text = error.code === 'NODE_NOT_FOUND' ? t('deletedNode') : [error.message, error.hint ? ` — ${error.hint}` : ''];
+      if (editing) { toast(errorText(error), 'bad'); return; }
+      const text = hasCode(error, 'NODE_NOT_FOUND') ? t('deletedNode') : errorText(error);
       setChildren(element, h('p', { class: 'empty', role: 'alert' }, text));
     }
   }
 
+  /** @param {NodeView} view */
   function render(view) {
-    const { node } = view;
+    const { node, rendered } = view;
     setChildren(element,
       view.ancestors.length ? h('nav', { class: 'breadcrumbs', 'aria-label': 'breadcrumb' },
         view.ancestors.map((ancestor) => [h('a', { href: linkTo(ancestor.id) }, h('bdi', {}, ancestor.title)), ' › '])) : null,
@@ -48,9 +65,9 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
           node.startedBy && node.status !== 'completed' ? h('span', {}, t('startedBy', node.startedBy)) : null),
         buttons(view)),
       problem(view),
-      section(t('requirement'), node.requirement && renderMarkdown(view.rendered.requirement)),
-      section(t('conclusion'), node.conclusion && renderMarkdown(view.rendered.conclusion), 'conclusion'),
-      section(t('note'), node.note && renderMarkdown(view.rendered.note)),
+      section(t('requirement'), node.requirement && renderMarkdown(rendered?.requirement)),
+      section(t('conclusion'), node.conclusion && renderMarkdown(rendered?.conclusion), 'conclusion'),
+      section(t('note'), node.note && renderMarkdown(rendered?.note)),
       section(t('docs'), node.docs.length > 0 && h('ul', {}, node.docs.map((doc) =>
         h('li', { class: doc.status }, h('code', {}, doc.path), doc.description ? ` — ${doc.description}` : '')))),
       section(t('references'), node.references.length > 0 && h('ul', {}, node.references.map((reference) =>
@@ -62,10 +79,12 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       h('p', { class: 'meta' }, `${node.id} · ${t('created')} ${formatTime(node.createdAt)} · ${t('updated')} ${formatTime(node.updatedAt)}`));
   }
 
+  /** @param {string} title @param {Child} content @param {string} [kind] */
   function section(title, content, kind) {
     return content ? h('section', { class: kind || '' }, h('h3', {}, title), content) : null;
   }
 
+  /** @param {NodeView} view */
   function buttons(view) {
     const { node, actions } = view;
     if (!view.writable) return null;
@@ -80,20 +99,24 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       node.id === 'root' ? null : h('button', { class: 'danger quiet', 'data-action': 'delete', onclick: () => confirmDelete(node) }, t('delete')));
   }
 
+  /** @param {Action} action @param {string} [conclusion] */
   function applyAction(action, conclusion) {
     return confirmTakeOver(async (force) => {
-      const body = conclusion === undefined ? { action } : { action, conclusion };
-      await post(`${path}/transition`, force ? { ...body, force } : body);
+      const body = { action, conclusion, force: force || undefined };
+      await request('POST /workspaces/{workspaceId}/nodes/{nodeId}/transition', { params, body });
       await load();
     });
   }
 
-  // A node that another session holds is changed only if the user takes it over.
+  /**
+   * Runs `change`. A node that another session holds is changed only if the user takes it over.
+   * @param {(force: boolean) => Promise<unknown>} change
+   */
   async function confirmTakeOver(change) {
     try {
       await change(false);
     } catch (error) {
-      if (error.code !== 'NODE_TAKEN') throw error;
+      if (!hasCode(error, 'NODE_TAKEN')) throw error;
       openDialog({
         title: t('takeOver'), text: t('takeOverText', error.message), confirmLabel: t('takeOver'), danger: true,
         onSubmit: () => change(true),
@@ -101,6 +124,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     }
   }
 
+  /** @param {HTMLElement} button @param {AllowedAction} possible */
   function transition(button, possible) {
     if (!possible.needsConclusion) {
       runExclusive(button, () => applyAction(possible.action));
@@ -122,36 +146,45 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
         { name: 'requirement', label: t('requirement'), rows: 4 },
       ],
       onSubmit: async (typed) => {
-        const made = await post(`/workspaces/${enc(workspace)}/nodes`, { ...typed, parentId: id });
+        const body = { ...typed, type: /** @type {NodeType} */ (typed.type), parentId: id };
+        const made = await request('POST /workspaces/{workspaceId}/nodes', { params: { workspaceId: workspace }, body });
         go(linkTo(made.nodeId));
       },
     });
   }
 
+  /** @param {NodeDetail} node */
   function confirmDelete(node) {
     openDialog({
       title: t('delete'), text: t('deleteNode', node.title), confirmLabel: t('delete'), danger: true,
       onSubmit: () => confirmTakeOver(async (force) => {
-        await remove(path, force ? { force } : undefined);
+        await request('DELETE /workspaces/{workspaceId}/nodes/{nodeId}', { params: { ...params, force } });
         go(linkTo(node.parentId || 'root'));
       }),
     });
   }
 
+  /** @param {NodeView} view */
   function problem(view) {
     const found = view.node.problem;
     if (!found) return null;
     return h('section', { class: 'problem', role: 'note' },
-      h('h3', {}, `⚠ ${t('problem')}`), renderMarkdown(view.rendered.problem),
-      found.nextStep ? [h('h4', {}, t('nextStep')), renderMarkdown(view.rendered.nextStep)] : null,
+      h('h3', {}, `⚠ ${t('problem')}`), renderMarkdown(view.rendered?.problem),
+      found.nextStep ? [h('h4', {}, t('nextStep')), renderMarkdown(view.rendered?.nextStep)] : null,
       view.writable ? h('div', { class: 'buttons' },
         h('button', { 'data-action': 'problem-edit', onclick: () => setProblem(found) }, t('edit')),
         h('button', {
           class: 'primary', 'data-action': 'problem-clear',
-          onclick: (event) => runExclusive(event.currentTarget, async () => { await remove(`${path}/problem`); await load(); }),
+          onclick: (event) => runExclusive(event.currentTarget, clearProblem),
         }, t('clearProblem'))) : null);
   }
 
+  async function clearProblem() {
+    await request('DELETE /workspaces/{workspaceId}/nodes/{nodeId}/problem', { params });
+    await load();
+  }
+
+  /** @param {Problem | null} found */
   function setProblem(found) {
     openDialog({
       title: t('problem'),
@@ -160,12 +193,13 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
         { name: 'nextStep', label: t('nextStep'), rows: 2, value: found ? found.nextStep : '' },
       ],
       onSubmit: async (typed) => {
-        await put(`${path}/problem`, typed);
+        await request('PUT /workspaces/{workspaceId}/nodes/{nodeId}/problem', { params, body: typed });
         await load();
       },
     });
   }
 
+  /** @param {NodeView} view */
   function log(view) {
     const { node, logTotal } = view;
     const earlier = logTotal - node.log.length;
@@ -182,7 +216,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       runExclusive(form, async () => {
-        await post(`${path}/log`, { log: formValues(form).log });
+        await request('POST /workspaces/{workspaceId}/nodes/{nodeId}/log', { params, body: formValues(form, ['log']) });
         form.reset();
         await load();
       });
@@ -197,17 +231,18 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       if (!box.open || text.textContent) return;
       attempt(async () => {
         const body = { sessionId: 'page', event: 'session_start', workspaceId: workspace, nodeId: id };
-        const answer = await post('/rules/explain', body, { project });
+        const answer = await request('POST /rules/explain', { params: { project }, body });
         text.textContent = answer.text || t('nothingInjected');
       });
     });
     return box;
   }
 
+  /** @param {NodeView} view */
   function edit(view) {
     const conflictBox = h('div', {});
     const { node } = view;
-    const before = { title: node.title, requirement: normalizeLineEnds(node.requirement), note: normalizeLineEnds(node.note), docs: formatDocs(node.docs) };
+    const before = asText(node);
     const form = h('form', { class: 'edit' },
       field({ name: 'title', label: t('title'), value: node.title, required: true, autofocus: true }),
       field({ name: 'requirement', label: t('requirement'), value: node.requirement, rows: 8 }),
@@ -218,11 +253,11 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
         h('button', { type: 'button', onclick: end }, t('cancelEdit')),
         h('button', { type: 'submit', class: 'primary' }, t('save'))));
     let { version } = view;
-    const changes = () => { const typed = formValues(form); return EDITED.filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
+    const changes = () => { const typed = formValues(form, EDITED); return EDITED.filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
     editing = changes;
     form.addEventListener('submit', (event) => { event.preventDefault(); runExclusive(form, save); });
     setChildren(element, h('h2', {}, t('edit')), form);
-    form.querySelector('input').focus();
+    form.querySelector('input')?.focus();
 
     function end() {
       editing = null;
@@ -230,18 +265,25 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     }
 
     async function save() {
-      const typed = formValues(form);
+      const typed = formValues(form, EDITED);
       // Only edited fields are sent: another session may have changed the others.
       const changed = changes();
       if (!changed.length) { await end(); return; }
-      const body = Object.fromEntries(changed.map((name) => [name, name === 'docs' ? parseDocs(typed.docs, node.docs) : normalizeLineEnds(typed[name])]));
+      /** @type {NodeEdit} */
+      const body = {};
+      for (const name of changed) {
+        if (name === 'docs') body.docs = parseDocs(typed.docs, node.docs);
+        else body[name] = normalizeLineEnds(typed[name]);
+      }
       try {
-        await patch(path, body, version);
+        await request('PATCH /workspaces/{workspaceId}/nodes/{nodeId}', { params, body, version });
       } catch (error) {
-        if (error.code !== 'OUTDATED') throw error;
-        const now = { ...error.details.current, docs: formatDocs(error.details.current.docs) };
+        if (!hasCode(error, 'OUTDATED')) throw error;
+        const outdated = /** @type {OutdatedNode} */ (error.details);
+        const now = asText(outdated.current);
+        /** @type {[string, string, string][]} */
         const pairs = changed.map((name) => [t(name), now[name], typed[name]]);
-        const overwrite = () => { version = error.details.version; conflictBox.replaceChildren(); runExclusive(form, save); };
+        const overwrite = () => { version = outdated.version; conflictBox.replaceChildren(); runExclusive(form, save); };
         showConflict(conflictBox, pairs, { discard: end, overwrite });
         return;
       }
@@ -254,7 +296,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
   return {
     element,
     hasUnsaved() {
-      return Boolean(editing ? editing().length : formValues(logForm).log);
+      return Boolean(editing ? editing().length : formValues(logForm, ['log']).log);
     },
     refresh(ids) {
       // Children and ancestors are shown too, so any change of the workspace may concern this node.

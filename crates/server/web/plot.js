@@ -9,12 +9,21 @@ const LEFT = 52;
 const BOTTOM = 22;
 const TOP = 8;
 
-/** Plots bars of one series, or one line per series. series = [{key, label, values}], days = labels of the x axis. */
+/**
+ * Plots bars of one series, or one line per series.
+ * @param {string} title
+ * @param {string[]} days the labels of the x axis
+ * @param {{ key: string, label: string, values: number[] }[]} series
+ * @param {{ bars?: boolean, digits?: number }} [options]
+ */
 export function plot(title, days, series, { bars, digits } = {}) {
   const highest = Math.max(...series.flatMap((line) => line.values));
   const top = highest > 0 ? roundUp(highest) : 1;
+  /** @param {number} at */
   const x = (at) => LEFT + ((at + 0.5) * (WIDTH - LEFT)) / Math.max(1, days.length);
+  /** @param {number} value */
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top);
+  /** @param {number} value */
   const format = (value) => (digits ? value.toFixed(digits) : formatNumber(value));
   const grid = [0, 0.5, 1].map((share) => [
     h('svg:line', { x1: LEFT, x2: WIDTH, y1: y(top * share), y2: y(top * share), class: 'grid' }),
@@ -43,7 +52,7 @@ export function plot(title, days, series, { bars, digits } = {}) {
         series.map((line) => h('td', { class: 'number' }, format(line.values[at])))))))));
 }
 
-/** Returns the next round number above `value`. */
+/** Returns the next round number above `value`. @param {number} value */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) || value;

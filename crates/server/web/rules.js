@@ -1,12 +1,20 @@
 // The rules, and an explanation of what they would inject for an event.
 
-import { get, post } from './api.js';
+/** @import { CheckedRules, RuleLine } from './api-types.js' */
+/** @import { View } from './page-types.js' */
+/** @import { Word } from './words.js' */
+
+import { request } from './api.js';
 import { h, setChildren, attempt, debounce } from './dom.js';
 import { field, formValues } from './forms.js';
 import { t, formatNumber } from './words.js';
 
 const EVENTS = ['prompt_submit', 'session_start', 'status_check', 'subagent_start', 'pre_compact', 'stop', 'session_end'];
 
+/** @param {Word[]} columns */
+const tableHead = (columns) => h('thead', {}, h('tr', {}, columns.map((key) => h('th', { scope: 'col' }, t(key)))));
+
+/** @returns {View} */
 export function rulesView() {
   const list = h('div', {});
   const explanation = h('div', { 'aria-live': 'polite' });
@@ -19,16 +27,17 @@ export function rulesView() {
     h('section', {}, h('h3', {}, t('explainHelp')), form, explanation), list);
 
   async function load() {
-    const [rules, checks] = await Promise.all([attempt(() => get('/rules')), attempt(() => get('/rules/check'))]);
+    const [rules, checks] = await Promise.all([attempt(() => request('GET /rules', {})), attempt(() => request('GET /rules/check', {}))]);
     if (rules && checks) render(rules.rules, checks.files);
   }
 
+  /** @param {RuleLine[]} rules @param {CheckedRules[]} files */
   function render(rules, files) {
     const flaws = files.flatMap((file) => file.flaws.map((flaw) => `${file.path}:${flaw.line} ${flaw.rule || ''} ${flaw.message}`));
     setChildren(list,
       flaws.length ? h('ul', { class: 'problem' }, flaws.map((flaw) => h('li', {}, flaw))) : null,
       h('div', { class: 'scroll' }, h('table', {},
-        h('thead', {}, h('tr', {}, ['rule', 'source', 'priority', 'event', 'state'].map((key) => h('th', { scope: 'col' }, t(key))))),
+        tableHead(['rule', 'source', 'priority', 'event', 'state']),
         h('tbody', {}, rules.map((rule) => h('tr', {},
           h('td', {}, h('code', {}, rule.id), h('br'), rule.name), h('td', {}, rule.source), h('td', { class: 'number' }, rule.priority),
           h('td', {}, rule.events.join(', ')), h('td', {}, h('span', { class: `badge ${rule.state}` }, rule.state))))))));
@@ -36,14 +45,15 @@ export function rulesView() {
 
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    const typed = Object.fromEntries(Object.entries(formValues(form)).filter(([, value]) => value));
-    const answer = await attempt(() => post('/rules/explain', typed));
+    const { sessionId, event: kind, prompt } = formValues(form, ['sessionId', 'event', 'prompt']);
+    const body = { sessionId, event: kind, prompt: prompt || undefined };
+    const answer = await attempt(() => request('POST /rules/explain', { params: {}, body }));
     if (!answer) return;
     setChildren(explanation,
       h('pre', { class: 'injected', dir: 'auto' }, answer.text || t('nothingInjected')),
       answer.text ? h('p', { class: 'meta' }, `${formatNumber(answer.tokens)} ${t('tokens')} · ${formatNumber(answer.bytes)} B`) : null,
       h('div', { class: 'scroll' }, h('table', {},
-        h('thead', {}, h('tr', {}, ['rule', 'priority', 'why'].map((key) => h('th', { scope: 'col' }, t(key))))),
+        tableHead(['rule', 'priority', 'why']),
         h('tbody', {}, answer.rules.map((rule) => h('tr', { class: rule.matched ? 'matched' : '' },
           h('td', {}, h('code', {}, rule.id)), h('td', { class: 'number' }, rule.priority), h('td', {}, rule.why)))))));
   });

@@ -1,23 +1,31 @@
 // Bound sessions.
 
-import { get, remove, enc } from './api.js';
+/** @import { Binding } from './api-types.js' */
+/** @import { View } from './page-types.js' */
+/** @import { Word } from './words.js' */
+
+import { request, enc } from './api.js';
 import { h, setChildren, rerender, attempt, debounce } from './dom.js';
 import { t, formatTime, formatNumber } from './words.js';
 
+/** @returns {View} */
 export function sessionsView() {
   const element = h('div', { class: 'view' }, h('h2', {}, t('sessions')), h('p', { class: 'empty' }, t('loading')));
+  /** @type {Map<string, string>} */
   let names = new Map();
 
   async function load() {
     const answer = await attempt(async () => {
-      const answer = await get('/workspaces', { all: true, limit: 10000 });
+      const answer = await request('GET /workspaces', { params: { all: true, limit: 10000 } });
       names = new Map(answer.workspaces.map((workspace) => [`${workspace.workspaceId} ${workspace.project}`, workspace.name]));
-      return get('/bindings', { limit: 500 });
+      return request('GET /bindings', { params: { limit: 500 } });
     });
     if (answer) rerender(element, () => render(answer.bindings));
   }
 
+  /** @param {Binding[]} lines */
   function render(lines) {
+    /** @type {Word[]} */
     const columns = ['session', 'platform', 'boundTo', 'focus', 'lastActivity', 'prompts', 'unbind'];
     setChildren(element, h('h2', {}, t('sessions')),
       lines.length === 0 ? h('p', { class: 'empty' }, t('noSessions')) : h('div', { class: 'scroll' }, h('table', {},
@@ -32,7 +40,7 @@ export function sessionsView() {
           h('td', {}, formatTime(line.aliveAt)),
           h('td', { class: 'number' }, formatNumber(line.prompts)),
           h('td', {}, h('button', {
-            class: 'small', onclick: () => attempt(async () => { await remove(`/sessions/${enc(line.sessionId)}/binding`); await load(); }),
+            class: 'small', onclick: () => attempt(async () => { await request('DELETE /sessions/{sessionId}/binding', { params: { sessionId: line.sessionId } }); await load(); }),
           }, t('unbind')))))))));
   }
 

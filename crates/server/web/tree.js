@@ -1,7 +1,16 @@
 // The tree of a workspace. The children of a node are fetched when it is expanded, and only the visible rows are in the
 // document, so that a tree of ten thousand nodes stays fast.
 
-import { get, enc } from './api.js';
+/** @import { NodeFilter, NodeRow, NodeStatus } from './api-types.js' */
+
+/**
+ * A known node. `childIds` is null if its children are not fetched; `next` is the position of the next page of them.
+ * @typedef {{ row: NodeRow, childIds: string[] | null, next: string | null, open: boolean }} TreeNode
+ */
+/** @typedef {{ id: string, level: number, position: number, setSize: number, more?: undefined }} VisibleNode */
+/** The end of a level that has more pages. @typedef {{ id?: undefined, level: number, more: () => Promise<void> }} MoreRow */
+
+import { hasCode, request } from './api.js';
 import { h, attempt } from './dom.js';
 import { t, statusText, typeText } from './words.js';
 
@@ -9,19 +18,32 @@ const ROW = 30;
 const MARGIN = 12;
 const PAGE = 500;
 
+/** @type {Record<NodeStatus, string>} */
 export const SYMBOLS = {
   pending: '○', planning: '◇', monitoring: '◆', implementing: '▶', validating: '◉', completed: '✔', failed: '✘', cancelled: '–',
 };
 
 export class Tree {
+  /** @param {string} workspace @param {(id: string) => void} onOpen */
   constructor(workspace, onOpen) {
     this.workspace = workspace;
     this.onOpen = onOpen;
+    /** @type {Map<string, TreeNode>} */
     this.nodes = new Map();
+    /** @type {(VisibleNode | MoreRow)[]} */
     this.rows = [];
+    /** @type {string | null} */
     this.active = null;
+    /** @type {string | null} */
     this.selected = null;
+    this.activeFilter = { query: '', status: '' };
+    /** The ids of the nodes that match the filter. @type {string[] | null} */
     this.matches = null;
+    /** @type {string | null} */
+    this.nextMatch = null;
+    this.fetching = false;
+    this.hasFailed = false;
+    /** The number of sessions that are focused on a node. @type {Map<string, number>} */
     this.bound = new Map();
     this.spacer = h('div', { class: 'rows', role: 'presentation' });
     this.element = h('div', {
@@ -31,34 +53,39 @@ export class Tree {
     new ResizeObserver(() => this.render()).observe(this.element);
   }
 
-  path() {
-    return `/workspaces/${enc(this.workspace)}/nodes`;
+  /** Fetches a page of nodes. @param {Omit<NodeFilter, 'workspaceId'>} filter */
+  fetchPage(filter) {
+    return request('GET /workspaces/{workspaceId}/nodes', { params: { ...filter, workspaceId: this.workspace } });
   }
 
-  /** Fetches the first levels and expands `ancestors`, the path to the node `target`. */
+  /**
+   * Fetches the first levels and expands `ancestors`, the path to the node `target`.
+   * @param {string[]} ancestors
+   * @param {string | null} target
+   */
   async load(ancestors, target) {
     await this.fetchLevel('root');
     const root = this.nodes.get('root');
     if (root) root.open = true;
-    for (const id of ancestors || []) {
+    for (const id of ancestors) {
       if (id === 'root') continue;
       await this.fetchLevel(id);
       const node = this.nodes.get(id);
       if (node) node.open = true;
     }
     // The target may be on a later page of its siblings.
-    const parent = ancestors && ancestors.length ? this.nodes.get(ancestors[ancestors.length - 1]) : null;
-    while (target && parent && parent.next && !parent.childIds.includes(target)) await this.fetchLevel(parent.row.id);
+    const parent = this.nodes.get(ancestors[ancestors.length - 1]);
+    while (target && parent && parent.next && !parent.childIds?.includes(target)) await this.fetchLevel(parent.row.id);
     this.updateRows();
   }
 
-  /** Fetches the next page of the children of a node. */
+  /** Fetches the next page of the children of a node. @param {string} parent */
   async fetchLevel(parent) {
     const known = this.nodes.get(parent);
     const before = known ? known.childIds : null;
-    const after = before ? known.next : undefined;
+    const after = known && before ? known.next : null;
     if (before && !after) return;
-    const page = await get(this.path(), { parentId: parent, depth: 1, limit: PAGE, after });
+    const page = await this.fetchPage({ parentId: parent, depth: 1, limit: PAGE, after: after || undefined });
     for (const row of page.nodes) this.storeRow(row);
     const node = this.nodes.get(parent);
     // Another request fetched or reset this level in the meantime, so this page is outdated.
@@ -67,12 +94,14 @@ export class Tree {
     node.next = page.nextAfter || null;
   }
 
+  /** @param {NodeRow} row */
   storeRow(row) {
     const known = this.nodes.get(row.id);
     if (known) known.row = row;
     else this.nodes.set(row.id, { row, childIds: null, next: null, open: false });
   }
 
+  /** @param {string} id @param {boolean} [open] */
   async toggle(id, open) {
     const node = this.nodes.get(id);
     if (!node || node.row.children === 0) return;
@@ -81,7 +110,11 @@ export class Tree {
     this.updateRows();
   }
 
-  /** Shows the matching nodes as a flat list. Without a query and a status, shows the tree again. */
+  /**
+   * Shows the matching nodes as a flat list. Without a query and a status, shows the tree again.
+   * @param {string} query
+   * @param {string} status
+   */
   async filter(query, status) {
     this.activeFilter = { query, status };
     if (!query && !status) {
@@ -90,7 +123,7 @@ export class Tree {
       return null;
     }
     const filter = this.activeFilter;
-    const page = await get(this.path(), { query, status, limit: PAGE });
+    const page = await this.fetchPage({ query, status, limit: PAGE });
     if (filter !== this.activeFilter) return undefined;
     for (const row of page.nodes) this.storeRow(row);
     this.matches = page.nodes.map((row) => row.id);
@@ -101,33 +134,37 @@ export class Tree {
 
   async fetchMoreMatches() {
     const filter = this.activeFilter;
-    const page = await get(this.path(), { ...filter, limit: PAGE, after: this.nextMatch });
+    const page = await this.fetchPage({ ...filter, limit: PAGE, after: this.nextMatch || undefined });
     if (filter !== this.activeFilter) return;
     for (const row of page.nodes) this.storeRow(row);
-    this.matches = this.matches.concat(page.nodes.map((row) => row.id));
+    this.matches = (this.matches || []).concat(page.nodes.map((row) => row.id));
     this.nextMatch = page.nextAfter || null;
     this.updateRows();
   }
 
   /** Computes the list of rows, from top to bottom, and renders it. */
   updateRows() {
+    /** @type {(VisibleNode | MoreRow)[]} */
     const rows = [];
-    if (this.matches) {
-      this.matches.forEach((id, at) => rows.push({ id, level: 1, position: at + 1, setSize: this.matches.length }));
+    const { matches } = this;
+    if (matches) {
+      matches.forEach((id, at) => rows.push({ id, level: 1, position: at + 1, setSize: matches.length }));
       if (this.nextMatch) rows.push({ more: () => this.fetchMoreMatches(), level: 1 });
     } else {
+      /** @param {string} id @param {number} level @param {number} position @param {number} setSize */
       const walk = (id, level, position, setSize) => {
         const node = this.nodes.get(id);
         if (!node) return;
         rows.push({ id, level, position, setSize });
-        if (!node.open || !node.childIds) return;
-        node.childIds.forEach((childId, at) => walk(childId, level + 1, at + 1, Math.max(node.row.children, node.childIds.length)));
+        const { childIds } = node;
+        if (!node.open || !childIds) return;
+        childIds.forEach((childId, at) => walk(childId, level + 1, at + 1, Math.max(node.row.children, childIds.length)));
         if (node.next) rows.push({ more: () => this.fetchLevel(id), level: level + 1 });
       };
       walk('root', 1, 1, 1);
     }
     this.rows = rows;
-    if (!rows.some((row) => row.id === this.active)) this.active = rows.length ? rows[0].id : null;
+    if (!rows.some((row) => row.id === this.active)) this.active = rows[0]?.id ?? null;
     this.spacer.style.height = `${rows.length * ROW}px`;
     this.render();
   }
@@ -139,42 +176,48 @@ export class Tree {
     const shown = [];
     for (let at = first; at < last; at += 1) {
       const row = this.rows[at];
-      if (row.more) this.fetchMore(row);
-      if (row.more) shown.push(this.moreRow(row, at));
-      // A match may have been deleted since the list was fetched.
-      else if (this.nodes.has(row.id)) shown.push(this.nodeRow(row, at));
+      if (row.more) {
+        this.fetchMore(row);
+        shown.push(this.moreRow(row, at));
+      } else {
+        // A match may have been deleted since the list was fetched.
+        const node = this.nodes.get(row.id);
+        if (node) shown.push(this.nodeRow(row, node, at));
+      }
     }
     this.spacer.replaceChildren(...shown);
     const active = this.active && this.rows.some((row) => row.id === this.active) ? `row-${this.active}` : '';
     this.element.setAttribute('aria-activedescendant', active);
   }
 
-  /** Fetches the next page of a level when the end of the level becomes visible. */
+  /** Fetches the next page of a level when the end of the level becomes visible. @param {MoreRow} row */
   fetchMore(row) {
     if (this.fetching || this.hasFailed) return;
     this.fetching = true;
     row.more().catch((error) => {
       // The last fetched node was deleted: fetch all levels again. After another error, wait for the user to retry.
-      if (error.code === 'NODE_NOT_FOUND') return this.reload();
+      if (hasCode(error, 'NODE_NOT_FOUND')) return this.reload();
       this.hasFailed = true;
       return undefined;
     }).finally(() => { this.fetching = false; this.updateRows(); });
   }
 
+  /** @param {MoreRow} row @param {number} at */
   moreRow(row, at) {
     const retry = () => { this.hasFailed = false; this.render(); };
     const text = this.hasFailed ? h('button', { class: 'small', onclick: retry }, t('tryAgain')) : t('loading');
     return this.positionRow(h('div', { class: 'row more', role: 'presentation' }, text), row, at);
   }
 
+  /** @param {HTMLElement} element @param {VisibleNode | MoreRow} row @param {number} at */
   positionRow(element, row, at) {
     element.style.top = `${at * ROW}px`;
     element.style.paddingInlineStart = `${8 + (row.level - 1) * 18}px`;
     return element;
   }
 
-  nodeRow(row, at) {
-    const { row: node, open } = this.nodes.get(row.id);
+  /** @param {VisibleNode} row @param {TreeNode} treeNode @param {number} at */
+  nodeRow(row, { row: node, open }, at) {
     const isParent = node.children > 0 && !this.matches;
     const bound = this.bound.get(row.id) || 0;
     const element = h('div', {
@@ -195,13 +238,14 @@ export class Tree {
     return this.positionRow(element, row, at);
   }
 
+  /** @param {string} id */
   open(id) {
     this.selected = id;
     this.render();
     this.onOpen(id);
   }
 
-  /** Expands the ancestors of a node and selects it. */
+  /** Expands the ancestors of a node and selects it. @param {string[]} ancestors @param {string} id */
   async expandTo(ancestors, id) {
     for (const above of ancestors) {
       await this.fetchLevel(above);
@@ -212,7 +256,7 @@ export class Tree {
     this.select(id);
   }
 
-  /** Selects a node and scrolls to it. */
+  /** Selects a node and scrolls to it. @param {string} id */
   select(id) {
     this.selected = id;
     this.active = id;
@@ -228,22 +272,27 @@ export class Tree {
     else if ((at + 1) * ROW > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * ROW - clientHeight;
   }
 
+  /** @param {number} to */
   moveTo(to) {
     const rows = this.rows;
     let at = Math.max(0, Math.min(rows.length - 1, to));
     if (rows[at] && rows[at].more) at -= 1;
-    if (!rows[at]) return;
-    this.active = rows[at].id;
+    const id = rows[at]?.id;
+    if (!id) return;
+    this.active = id;
     this.scrollToActive();
     this.render();
   }
 
+  /** @param {KeyboardEvent} event */
   onKey(event) {
-    const at = this.rows.findIndex((row) => row.id === this.active);
-    const node = this.nodes.get(this.active);
+    const { active } = this;
+    const at = this.rows.findIndex((row) => row.id === active);
+    const node = active && this.nodes.get(active);
     if (at < 0 || !node || event.ctrlKey || event.metaKey || event.altKey) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1);
     const isOpen = node.open && !this.matches;
+    /** @type {Record<string, () => unknown>} */
     const keys = {
       ArrowDown: () => this.moveTo(at + 1),
       ArrowUp: () => this.moveTo(at - 1),
@@ -251,11 +300,11 @@ export class Tree {
       PageUp: () => this.moveTo(at - page),
       Home: () => this.moveTo(0),
       End: () => this.moveTo(this.rows.length - 1),
-      Enter: () => this.open(this.active),
-      ' ': () => this.open(this.active),
-      ArrowRight: () => (isOpen || this.matches ? this.moveTo(at + 1) : this.toggle(this.active, true)),
+      Enter: () => this.open(active),
+      ' ': () => this.open(active),
+      ArrowRight: () => (isOpen || this.matches ? this.moveTo(at + 1) : this.toggle(active, true)),
       ArrowLeft: () => {
-        if (isOpen && node.row.children) return this.toggle(this.active, false);
+        if (isOpen && node.row.children) return this.toggle(active, false);
         const parent = this.rows.findIndex((row) => row.id === node.row.parentId);
         return parent >= 0 ? this.moveTo(parent) : undefined;
       },
@@ -266,10 +315,11 @@ export class Tree {
     }
   }
 
-  /** Fetches changed nodes and their parents again. */
+  /** Fetches changed nodes and their parents again. @param {string[]} ids @returns {Promise<void>} */
   async refresh(ids) {
     const changed = ids.filter((id) => id !== 'workspace');
     if (changed.length > 300) return this.reload();
+    /** @type {Set<string>} */
     const parents = new Set();
     const current = await this.fetchByIds(changed);
     for (const id of changed) this.applyChange(id, current.get(id), parents);
@@ -279,21 +329,27 @@ export class Tree {
     return undefined;
   }
 
-  /** Returns the current rows of these nodes by id, without the deleted ones. */
+  /** Returns the current rows of these nodes by id, without the deleted ones. @param {string[]} ids */
   async fetchByIds(ids) {
+    /** @type {Map<string, NodeRow>} */
     const rows = new Map();
     for (let at = 0; at < ids.length; at += 60) {
-      const page = await get(this.path(), { ids: ids.slice(at, at + 60).join(',') });
+      const page = await this.fetchPage({ ids: ids.slice(at, at + 60).join(',') });
       page.nodes.forEach((row) => rows.set(row.id, row));
     }
     return rows;
   }
 
-  /** Stores the current row of a node and updates the lists of children. `parents` collects the parents to fetch again. */
+  /**
+   * Stores the current row of a node and updates the lists of children. `parents` collects the parents to fetch again.
+   * @param {string} id
+   * @param {NodeRow | undefined} row
+   * @param {Set<string>} parents
+   */
   applyChange(id, row, parents) {
     const known = this.nodes.get(id);
-    const before = known && known.row.parentId;
-    if (known && (!row || before !== row.parentId)) {
+    const before = known ? known.row.parentId : null;
+    if (before && (!row || before !== row.parentId)) {
       const parent = this.nodes.get(before);
       if (parent && parent.childIds) parent.childIds = parent.childIds.filter((childId) => childId !== id);
       parents.add(before);
@@ -303,7 +359,8 @@ export class Tree {
       return;
     }
     this.storeRow(row);
-    if (!known || before !== row.parentId) parents.add(row.parentId);
+    if (!row.parentId) return;
+    if (before !== row.parentId) parents.add(row.parentId);
     // A known node may still be missing from its level: it may have been fetched together with its own children.
     const parent = this.nodes.get(row.parentId);
     // A level with more pages gets the node with a later page; a level that was never expanded is fetched on expansion.
@@ -319,7 +376,7 @@ export class Tree {
       try {
         await this.fetchLevel(id);
       } catch (error) {
-        if (error.code !== 'NODE_NOT_FOUND') throw error;
+        if (!hasCode(error, 'NODE_NOT_FOUND')) throw error;
         this.nodes.delete(id);
       }
     }

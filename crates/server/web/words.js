@@ -1,5 +1,9 @@
 // All texts of the page, as [Chinese, English]. A key without a text is shown as it is.
 
+/** @import { NodeStatus, NodeType } from './api-types.js' */
+/** @typedef {keyof typeof WORDS} Word */
+/** @typedef {'zh' | 'en'} Language */
+
 const WORDS = {
   // Navigation and header
   work: ['工作区', 'Workspaces'], sessions: ['会话', 'Sessions'], ledger: ['账本', 'Ledger'], memory: ['记忆', 'Memory'],
@@ -72,6 +76,7 @@ const WORDS = {
 
 let lang = preferredLanguage();
 
+/** @returns {Language} */
 function preferredLanguage() {
   const saved = localStorage.getItem('tanmi-lang');
   if (saved === 'zh' || saved === 'en') return saved;
@@ -82,36 +87,47 @@ export function language() {
   return lang;
 }
 
+/** @param {Language} next */
 export function setLanguage(next) {
   lang = next;
   localStorage.setItem('tanmi-lang', next);
 }
 
-/** Returns the text of a key, with each `{}` replaced by one of `values`. */
+/**
+ * Returns the text of a key, with each `{}` replaced by one of `values`.
+ * @param {Word} key
+ * @param {(string | number)[]} values
+ */
 export function t(key, ...values) {
   const pair = WORDS[key];
+  /** @type {string} */
   let text = pair ? pair[lang === 'zh' ? 0 : 1] : key;
   // Replaced by a function, because a title may contain `$&`.
-  for (const value of values) text = text.replace('{}', () => value);
+  for (const value of values) text = text.replace('{}', () => String(value));
   return text;
 }
 
+/** @param {NodeStatus} status */
 export function statusText(status) {
   return t(status === 'failed' ? 'failedStatus' : status);
 }
 
+/** @param {NodeType} type */
 export function typeText(type) {
   return t(type === 'execution' ? 'executionType' : 'planningType');
 }
 
 const numberFormat = () => new Intl.NumberFormat(lang === 'zh' ? 'zh-CN' : 'en');
 
+/** @param {number} value */
 export function formatNumber(value) {
   return numberFormat().format(value);
 }
 
+/** @param {number} millis */
 export function formatTime(millis) {
   if (!Number.isFinite(millis) || millis === 0) return '–';
+  /** @type {Intl.DateTimeFormatOptions} */
   const format = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
   return new Intl.DateTimeFormat(lang === 'zh' ? 'zh-CN' : 'en-CA', format).format(new Date(millis));
 }

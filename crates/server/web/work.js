@@ -1,6 +1,24 @@
 // The main view: the list of workspaces, the tree of one workspace, and one node or the workspace itself.
 
-import { get, post, enc, setProject } from './api.js';
+/** @import { NodeStatus, WorkspaceLine } from './api-types.js' */
+/** @import { DetailView, Go, View } from './page-types.js' */
+
+/**
+ * What is shown. `project` is empty for the project of the server; `key` identifies the workspace and its project.
+ * @typedef {object} Shown
+ * @property {string} [key]
+ * @property {string | null} workspace
+ * @property {string} project
+ * @property {string | null} node
+ * @property {string} serverProject
+ * @property {Tree | null} tree
+ * @property {DetailView | null} view
+ * @property {WorkspaceLine[]} list
+ * @property {HTMLElement} [heading]
+ * @property {() => Promise<void>} [filter]
+ */
+
+import { request, enc, setProject } from './api.js';
 import { h, setChildren, rerender, attempt, debounce } from './dom.js';
 import { openDialog, parseRules } from './forms.js';
 import { nodeView } from './node.js';
@@ -8,15 +26,18 @@ import { workspaceView } from './workspace.js';
 import { Tree, SYMBOLS } from './tree.js';
 import { t, statusText, formatNumber } from './words.js';
 
+/** @param {Go} go @returns {View} */
 export function workView(go) {
   const workspacesPane = h('nav', { class: 'pane workspaces', 'aria-label': t('workspaces') });
   const treePane = h('section', { class: 'pane tree-pane', 'aria-label': t('tree') });
   const detailPane = h('article', { class: 'pane detail-pane', 'aria-live': 'off' });
   const element = h('div', { class: 'work' }, workspacesPane, treePane, detailPane);
+  /** @type {Shown} */
   const current = { key: undefined, workspace: null, project: '', node: null, serverProject: '', tree: null, view: null, list: [] };
 
   let requestCount = 0;
 
+  /** @param {string | null} workspace @param {string | null} node @param {string} project */
   async function route(workspace, node, project) {
     const requestId = requestCount += 1;
     const isOutdated = () => requestId !== requestCount;
@@ -30,7 +51,12 @@ export function workView(go) {
     if (node !== current.node || !current.view) openNode(node);
   }
 
-  /** Returns the link to a workspace or a node. It names the project unless it is the project of the server. */
+  /**
+   * Returns the link to a workspace or a node. It names the project unless it is the project of the server.
+   * @param {string} workspace
+   * @param {string} project
+   * @param {string} [node]
+   */
   function linkTo(workspace, project, node) {
     const query = project && project !== current.serverProject ? `?project=${enc(project)}` : '';
     return `#/work/${enc(workspace)}${node ? `/${enc(node)}` : ''}${query}`;
@@ -38,8 +64,8 @@ export function workView(go) {
 
   async function loadWorkspaces() {
     const [answer, projects] = await Promise.all([
-      attempt(() => get('/workspaces', { all: true, limit: 10000 })),
-      current.serverProject ? null : get('/projects').catch(() => null),
+      attempt(() => request('GET /workspaces', { params: { all: true, limit: 10000 } })),
+      current.serverProject ? null : request('GET /projects', {}).catch(() => null),
     ]);
     if (projects) [current.serverProject] = projects.projects;
     if (!answer) return;
@@ -57,6 +83,7 @@ export function workView(go) {
   let showArchived = false;
 
   function renderWorkspaces() {
+    /** @type {Map<string, WorkspaceLine[]>} */
     const groups = new Map();
     for (const item of current.list.filter((item) => showArchived || item.status !== 'archived')) {
       groups.set(item.project, [...(groups.get(item.project) || []), item]);
@@ -80,6 +107,7 @@ export function workView(go) {
     return shown ? shown.project : current.project || current.serverProject;
   }
 
+  /** @param {WorkspaceLine} item */
   function workspaceItem(item) {
     const { done, total } = item.progress;
     const share = total ? Math.round((100 * done) / total) : 0;
@@ -94,7 +122,7 @@ export function workView(go) {
   }
 
   async function createWorkspace() {
-    const answer = await attempt(() => get('/projects'));
+    const answer = await attempt(() => request('GET /projects', {}));
     if (!answer) return;
     openDialog({
       title: t('newWorkspace'), confirmLabel: t('create'),
@@ -105,14 +133,15 @@ export function workView(go) {
         { name: 'project', label: t('project'), choices: answer.projects.map((project) => [project, project]) },
       ],
       onSubmit: async (typed) => {
-        const body = { name: typed.name, goal: typed.goal, rules: parseRules(typed.rules) };
-        const made = await post('/workspaces', body, { project: typed.project });
+        const body = { name: typed.name, goal: typed.goal, rules: parseRules(typed.rules, []) };
+        const made = await request('POST /workspaces', { params: { project: typed.project }, body });
         await loadWorkspaces();
         go(linkTo(made.workspaceId, typed.project));
       },
     });
   }
 
+  /** @param {string | null} workspace @param {string | null} node @param {string} project */
   async function openWorkspace(workspace, node, project) {
     current.key = `${workspace} ${project}`;
     current.workspace = workspace;
@@ -130,19 +159,20 @@ export function workView(go) {
     const tree = new Tree(workspace, (id) => go(linkTo(workspace, project, id)));
     current.tree = tree;
     setChildren(treePane, toolbar(workspace, tree, shownWorkspace()), tree.element);
-    const isNode = node && node !== 'workspace' && node !== 'root';
-    const shown = isNode ? await get(`/workspaces/${enc(workspace)}/nodes/${enc(node)}`).catch(() => null) : null;
+    const shown = node && node !== 'workspace' && node !== 'root'
+      ? await request('GET /workspaces/{workspaceId}/nodes/{nodeId}', { params: { workspaceId: workspace, nodeId: node } }).catch(() => null) : null;
     // The user may have opened another node in the meantime; only another workspace makes this load obsolete.
     if (current.tree !== tree) return;
     await attempt(() => tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node));
     if (current.tree === tree) await loadBindings();
   }
 
+  /** @param {string} workspace @param {Tree} tree @param {WorkspaceLine} [item] */
   function toolbar(workspace, tree, item) {
     const matchCount = h('span', { class: 'match-count', role: 'status' });
     const search = h('input', { type: 'search', id: 'search', placeholder: t('searchNodes'), 'aria-label': t('searchNodes') });
     const status = h('select', { 'aria-label': t('status') }, h('option', { value: '' }, `${t('status')}: ${t('any')}`),
-      Object.keys(SYMBOLS).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusText(word)}`)));
+      /** @type {NodeStatus[]} */ (Object.keys(SYMBOLS)).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusText(word)}`)));
     const applyFilter = current.filter = async () => {
       const outcome = await attempt(() => tree.filter(search.value.trim(), status.value));
       if (outcome === undefined) return;
@@ -158,10 +188,11 @@ export function workView(go) {
       h('div', { class: 'filters' }, search, status, matchCount));
   }
 
+  /** @param {string | null} node */
   function openNode(node) {
     current.node = node;
-    if (!current.workspace) return;
     const { workspace, tree } = current;
+    if (!workspace || !tree) return;
     current.view = null;
     if (!node) {
       setChildren(detailPane, h('p', { class: 'empty' }, t('treeKeys')));
@@ -182,8 +213,8 @@ export function workView(go) {
   }
 
   async function loadBindings() {
-    if (!current.tree) return;
-    const answer = await get('/bindings', { workspaceId: current.workspace, live: true }).catch(() => null);
+    if (!current.tree || !current.workspace) return;
+    const answer = await request('GET /bindings', { params: { workspaceId: current.workspace, live: true } }).catch(() => null);
     if (!answer || !current.tree) return;
     current.tree.bound = new Map();
     for (const line of answer.bindings.filter((line) => line.project === shownProject())) {
@@ -194,6 +225,7 @@ export function workView(go) {
   }
 
   const reloadWorkspaces = debounce(loadWorkspaces, 200);
+  /** @type {Set<string>} */
   let changedIds = new Set();
   let isFiltering = false;
   const applyChanges = debounce(async () => {
@@ -201,13 +233,21 @@ export function workView(go) {
     changedIds = new Set();
     const { tree, view } = current;
     if (tree) await attempt(() => tree.refresh(ids));
-    if (tree && tree.matches && !isFiltering) {
+    if (tree && tree.matches && current.filter && !isFiltering) {
       isFiltering = true;
       await current.filter();
       isFiltering = false;
     }
     if (view && view === current.view) view.refresh(ids);
   }, 60);
+
+  function onGap() {
+    const { tree, view } = current;
+    reloadWorkspaces();
+    if (tree) attempt(() => tree.reload());
+    if (view) view.refresh(null);
+    loadBindings();
+  }
 
   return {
     element, route,
@@ -216,20 +256,16 @@ export function workView(go) {
       if (change.kind === 'bindings') loadBindings();
       if (change.kind !== 'workspace' || change.workspaceId !== current.workspace) return;
       if (change.project !== shownProject()) return;
-      if (change.gap) { this.onGap(); return; }
+      if (change.gap) { onGap(); return; }
       change.nodes.forEach((id) => changedIds.add(id));
       applyChanges();
     },
-    onGap() {
-      reloadWorkspaces();
-      if (current.tree) attempt(() => current.tree.reload());
-      if (current.view) current.view.refresh(null);
-      loadBindings();
-    },
+    onGap,
     hasUnsaved() {
       return Boolean(current.view && current.view.hasUnsaved());
     },
     focusSearch() {
+      /** @type {HTMLElement | null} */
       const search = treePane.querySelector('#search');
       if (search) search.focus();
     },

@@ -1,25 +1,38 @@
 // One workspace: its goal, rules, docs, problem and log. Bound agents get changes of the goal, rules and docs.
 
-import { get, post, patch, remove, enc } from './api.js';
+/** @import { OutdatedWorkspace, StoredWorkspace, WorkspaceDetail, WorkspaceEdit } from './api-types.js' */
+/** @import { DetailView, Go } from './page-types.js' */
+
+import { hasCode, request } from './api.js';
 import { h, setChildren, rerender, attempt, runExclusive, toast } from './dom.js';
 import { openDialog, field, formValues, showConflict, normalizeLineEnds, parseRules, formatRules, parseDocs, formatDocs } from './forms.js';
 import { t, formatTime, formatNumber } from './words.js';
 
-const asText = (view) => ({ name: view.name, goal: normalizeLineEnds(view.goal), rules: formatRules(view.rules), docs: formatDocs(view.docs) });
-const LABELS = { name: 'name', goal: 'goal', rules: 'workspaceRules', docs: 'docs' };
+const EDITED = /** @type {const} */ (['name', 'goal', 'rules', 'docs']);
 
+/** Returns the editable fields as they are typed. @param {WorkspaceDetail | StoredWorkspace} view */
+const asText = (view) => ({ name: view.name, goal: normalizeLineEnds(view.goal), rules: formatRules(view.rules), docs: formatDocs(view.docs) });
+
+/**
+ * @param {string} workspace
+ * @param {Go} go
+ * @param {() => Promise<void>} reloadWorkspaces
+ * @returns {DetailView}
+ */
 export function workspaceView(workspace, go, reloadWorkspaces) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
-  const path = `/workspaces/${enc(workspace)}`;
+  const params = { workspaceId: workspace };
+  /** Returns the names of the edited fields. @type {() => (typeof EDITED)[number][]} */
   let changes = () => [];
   let requestCount = 0;
 
   async function load() {
     const requestId = requestCount += 1;
-    const view = await attempt(() => get(path));
+    const view = await attempt(() => request('GET /workspaces/{workspaceId}', { params }));
     if (view && requestId === requestCount && !changes().length) rerender(element, () => render(view));
   }
 
+  /** @param {WorkspaceDetail} view */
   function render(view) {
     const conflictBox = h('div', {});
     const before = asText(view);
@@ -32,23 +45,30 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
       field({ name: 'docs', label: t('docs'), value: before.docs, rows: 4, help: t('docsHelp') }),
       conflictBox,
       h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary', disabled: !isActive }, t('save'))));
-    changes = () => { const typed = formValues(form); return Object.keys(before).filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
+    changes = () => { const typed = formValues(form, EDITED); return EDITED.filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
     form.addEventListener('submit', (event) => { event.preventDefault(); runExclusive(form, save); });
     const discard = () => { changes = () => []; return load(); };
 
     async function save() {
-      const typed = formValues(form);
+      const typed = formValues(form, EDITED);
       const changed = changes();
       if (!changed.length) return;
-      const read = { rules: () => parseRules(typed.rules, view.rules), docs: () => parseDocs(typed.docs, view.docs) };
-      const body = Object.fromEntries(changed.map((name) => [name, read[name] ? read[name]() : normalizeLineEnds(typed[name])]));
+      /** @type {WorkspaceEdit} */
+      const body = {};
+      for (const name of changed) {
+        if (name === 'rules') body.rules = parseRules(typed.rules, view.rules);
+        else if (name === 'docs') body.docs = parseDocs(typed.docs, view.docs);
+        else body[name] = normalizeLineEnds(typed[name]);
+      }
       try {
-        await patch(path, body, version);
+        await request('PATCH /workspaces/{workspaceId}', { params, body, version });
       } catch (error) {
-        if (error.code !== 'OUTDATED') throw error;
-        const now = asText(error.details.current);
-        const pairs = changed.map((name) => [t(LABELS[name]), now[name], typed[name]]);
-        const overwrite = () => { version = error.details.version; conflictBox.replaceChildren(); runExclusive(form, save); };
+        if (!hasCode(error, 'OUTDATED')) throw error;
+        const outdated = /** @type {OutdatedWorkspace} */ (error.details);
+        const now = asText(outdated.current);
+        /** @type {[string, string, string][]} */
+        const pairs = changed.map((name) => [t(name === 'rules' ? 'workspaceRules' : name), now[name], typed[name]]);
+        const overwrite = () => { version = outdated.version; conflictBox.replaceChildren(); runExclusive(form, save); };
         showConflict(conflictBox, pairs, { discard, overwrite });
         return;
       }
@@ -65,8 +85,8 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
           h('code', { title: 'rulesHash' }, view.rulesHash || '–')),
         h('div', { class: 'buttons' },
           isActive
-            ? h('button', { onclick: () => attempt(async () => { await post(`${path}/archive`); reloadWorkspaces(); await load(); }) }, t('archive'))
-            : h('button', { class: 'primary', onclick: () => attempt(async () => { await post(`${path}/restore`); reloadWorkspaces(); await load(); }) }, t('restore')),
+            ? h('button', { onclick: () => change('archive') }, t('archive'))
+            : h('button', { class: 'primary', onclick: () => change('restore') }, t('restore')),
           h('button', { class: 'danger quiet', onclick: () => confirmDelete(view) }, t('delete')))),
       view.problem ? h('section', { class: 'problem' }, h('h3', {}, `⚠ ${t('problem')}`), h('p', { dir: 'auto' }, view.problem.description)) : null,
       form,
@@ -75,11 +95,19 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
       h('p', { class: 'meta' }, `${view.workspaceId} · ${view.project} · ${t('created')} ${formatTime(view.createdAt)}`));
   }
 
+  /** @param {'archive' | 'restore'} verb */
+  const change = (verb) => attempt(async () => {
+    await request(`POST /workspaces/{workspaceId}/${verb}`, { params });
+    reloadWorkspaces();
+    await load();
+  });
+
+  /** @param {WorkspaceDetail} view */
   function confirmDelete(view) {
     openDialog({
       title: t('delete'), text: t('deleteWorkspace', view.name), confirmLabel: t('delete'), danger: true,
       onSubmit: async () => {
-        await remove(path);
+        await request('DELETE /workspaces/{workspaceId}', { params });
         await reloadWorkspaces();
         go('#/work');
       },

@@ -1,0 +1,390 @@
+// The requests that the page sends and the data that it receives. The files of the page take their types from here.
+// `tests/it/serve/page_types.rs` reads this file too: it compares every request with the OpenAPI description, and every
+// response of a real server with its type. It understands interfaces, unions, literals, arrays and object types.
+
+/** The operations that the page uses. `params` are parameters of the path and of the query. */
+export interface Api {
+  'GET /projects': { response: { projects: string[] } };
+  'GET /workspaces': { params: { all?: boolean; limit?: number }; response: { workspaces: WorkspaceLine[]; total: number } };
+  'POST /workspaces': { params: { project?: string }; body: { name: string; goal: string; rules?: string[] }; response: CreatedWorkspace };
+  'GET /workspaces/{workspaceId}': { params: InWorkspace; response: WorkspaceDetail };
+  'PATCH /workspaces/{workspaceId}': { params: InWorkspace; body: WorkspaceEdit; version: string; response: unknown };
+  'DELETE /workspaces/{workspaceId}': { params: InWorkspace; response: unknown };
+  'POST /workspaces/{workspaceId}/archive': { params: InWorkspace; response: unknown };
+  'POST /workspaces/{workspaceId}/restore': { params: InWorkspace; response: unknown };
+  'GET /workspaces/{workspaceId}/nodes': { params: NodeFilter; response: NodePage };
+  'POST /workspaces/{workspaceId}/nodes': { params: InWorkspace; body: NewNode; response: CreatedNode };
+  'GET /workspaces/{workspaceId}/nodes/{nodeId}': { params: RenderedNode; response: NodeView };
+  'PATCH /workspaces/{workspaceId}/nodes/{nodeId}': { params: OfNode; body: NodeEdit; version: string; response: unknown };
+  'DELETE /workspaces/{workspaceId}/nodes/{nodeId}': { params: DeletedNode; response: unknown };
+  'POST /workspaces/{workspaceId}/nodes/{nodeId}/transition': { params: OfNode; body: TransitionRequest; response: unknown };
+  'POST /workspaces/{workspaceId}/nodes/{nodeId}/log': { params: OfNode; body: { log: string }; response: unknown };
+  'PUT /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; body: ProblemEdit; response: unknown };
+  'DELETE /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; response: unknown };
+  'GET /bindings': { params: { workspaceId?: string; live?: boolean; limit?: number }; response: { bindings: Binding[]; total: number } };
+  'DELETE /sessions/{sessionId}/binding': { params: { sessionId: string }; response: unknown };
+  'GET /rules': { response: { rules: RuleLine[]; total: number } };
+  'GET /rules/check': { response: { files: CheckedRules[] } };
+  'POST /rules/explain': { params: { project?: string }; body: ExplainRequest; response: Explanation };
+  'GET /ledger': { params: LedgerFilter; response: Ledger };
+  'GET /ledger/days': { params: { days: number }; response: { days: LedgerDay[] } };
+  'GET /ledger/texts/{digest}': { params: { digest: string }; response: { digest: string; content: string } };
+  'GET /memory': { params: MemoryFilter; response: MemoryResults };
+  'POST /memory': { params: InProject; body: NewFact; response: unknown };
+  'PATCH /memory/facts/{id}': { params: OfMemory; body: { content: string }; response: unknown };
+  'POST /memory/facts/{id}/forget': { params: OfMemory; response: unknown };
+  'POST /memory/facts/{id}/restore': { params: OfMemory; response: unknown };
+}
+
+/** A change in the change feed. */
+export type Change = WorkspaceChange | MemoryChange | { kind: 'workspaces' | 'bindings' | 'ledger' | 'rules' };
+
+/** The body of a response with an error status. */
+export interface ErrorResponse { error: ErrorBody }
+export interface ErrorBody { code: string; message: string; hint?: string; field?: string; details?: unknown }
+/** `details` of the error `OUTDATED`: the current state that the edit is not based on. */
+export interface OutdatedWorkspace { version: string; current: StoredWorkspace }
+export interface OutdatedNode { version: string; current: NodeDetail }
+
+// Requests
+
+export interface InProject { project?: string }
+export interface InWorkspace { workspaceId: string }
+export interface OfNode { workspaceId: string; nodeId: string }
+export interface OfMemory { id: string; project?: string }
+export interface RenderedNode { workspaceId: string; nodeId: string; render?: boolean }
+export interface DeletedNode { workspaceId: string; nodeId: string; force?: boolean }
+
+export interface NodeFilter {
+  workspaceId: string;
+  parentId?: string;
+  status?: string;
+  query?: string;
+  depth?: number;
+  limit?: number;
+  after?: string;
+  ids?: string;
+}
+
+export interface LedgerFilter {
+  sessionId?: string;
+  event?: string;
+  platform?: string;
+  since?: string;
+  until?: string;
+  limit?: number;
+}
+
+export interface MemoryFilter {
+  query?: string;
+  type?: string;
+  since?: string;
+  until?: string;
+  project?: string;
+  all?: boolean;
+  limit?: number;
+  skip?: number;
+}
+
+export interface WorkspaceEdit { name?: string; goal?: string; rules?: string[]; docs?: Doc[] }
+export interface NodeEdit { title?: string; requirement?: string; note?: string; docs?: Doc[] }
+export interface NewNode { parentId: string; type: NodeType; title: string; requirement: string }
+export interface TransitionRequest { action: Action; conclusion?: string; force?: boolean }
+export interface ProblemEdit { description: string; nextStep: string }
+export interface NewFact { content: string; type: FactType; confidence?: number }
+
+export interface ExplainRequest {
+  sessionId: string;
+  event?: string;
+  prompt?: string;
+  workspaceId?: string;
+  nodeId?: string;
+}
+
+// Workspaces
+
+export type WorkspaceStatus = 'active' | 'archived';
+
+export interface Progress { done: number; total: number }
+
+export interface WorkspaceLine {
+  workspaceId: string;
+  name: string;
+  status: WorkspaceStatus | 'damaged';
+  progress: Progress;
+  activeAt: number;
+  project: string;
+  damage?: string;
+}
+
+export interface WorkspaceDetail {
+  workspaceId: string;
+  name: string;
+  goal: string;
+  status: WorkspaceStatus;
+  rules: string[];
+  rulesHash: string;
+  docs: Doc[];
+  focusedNodeId: string | null;
+  progress: Progress;
+  createdAt: number;
+  updatedAt: number;
+  project: string;
+  version: string;
+  problem: Problem | null;
+  log: LogEntry[];
+}
+
+/** A new workspace, without its empty fields. */
+export interface CreatedWorkspace {
+  workspaceId: string;
+  name: string;
+  goal: string;
+  status: WorkspaceStatus;
+  rules?: string[];
+  rulesHash?: string;
+  progress: Progress;
+  createdAt: number;
+  updatedAt: number;
+  project: string;
+}
+
+export interface StoredWorkspace {
+  id: string;
+  name: string;
+  goal: string;
+  status: WorkspaceStatus;
+  rules: string[];
+  docs: Doc[];
+  focusedNodeId: string | null;
+  createdAt: number;
+  updatedAt: number;
+  log: LogEntry[];
+  lastLogAt: number | null;
+  problem: Problem | null;
+}
+
+export interface WorkspaceChange {
+  kind: 'workspace';
+  workspaceId: string;
+  project: string;
+  change?: number;
+  nodes: string[];
+  gap?: boolean;
+}
+
+export interface Doc { path: string; description: string; status: RefStatus }
+export type RefStatus = 'active' | 'expired';
+export interface LogEntry { timestamp: string; operator: 'AI' | 'Human'; event: string }
+export interface Problem { description: string; nextStep: string | null; updatedAt: number }
+
+// Nodes
+
+export type NodeType = 'planning' | 'execution';
+export type NodeStatus =
+  'pending' | 'planning' | 'monitoring' | 'implementing' | 'validating' | 'completed' | 'failed' | 'cancelled';
+export type NodeRole = 'info_collection' | 'validation' | 'summary';
+export type Action = 'start' | 'submit' | 'complete' | 'fail' | 'retry' | 'reopen' | 'cancel';
+
+export interface NodeBrief {
+  id: string;
+  parentId: string | null;
+  title: string;
+  type: NodeType;
+  status: NodeStatus;
+  role?: NodeRole;
+  isolated?: boolean;
+  hasProblem?: boolean;
+  updatedAt: number;
+  damage?: string;
+}
+
+export interface NodeRow extends NodeBrief { depth: number; children: number }
+export interface NodePage { workspaceId: string; nodes: NodeRow[]; nextAfter?: string }
+
+export interface NodeDetail {
+  id: string;
+  title: string;
+  type: NodeType;
+  status: NodeStatus;
+  role: NodeRole | null;
+  requirement: string;
+  conclusion: string | null;
+  note: string;
+  parentId: string | null;
+  isolated: boolean;
+  order: number | null;
+  docs: Doc[];
+  references: Reference[];
+  createdAt: number;
+  updatedAt: number;
+  statusChangedAt: number | null;
+  startedBy: string | null;
+  agent?: string;
+  log: LogEntry[];
+  lastLogAt: number | null;
+  problem: Problem | null;
+}
+
+export interface Reference { targetId: string; type: 'node' | 'doc'; description: string; status: RefStatus }
+
+export interface NodeView {
+  workspaceId: string;
+  nodeId: string;
+  node: NodeDetail;
+  version: string;
+  ancestors: NodeBrief[];
+  children: Progress;
+  writable: boolean;
+  actions: AllowedAction[];
+  logTotal: number;
+  rendered?: RenderedTexts;
+}
+
+export interface AllowedAction { action: Action; to: NodeStatus; needsConclusion: boolean }
+
+export interface RenderedTexts {
+  requirement: Markdown;
+  note: Markdown;
+  conclusion: Markdown;
+  problem: Markdown;
+  nextStep: Markdown;
+}
+
+/** A text, or an element: its tag, its children, and an object with its attributes. */
+export type MarkdownPart = string | MarkdownAttributes | MarkdownPart[];
+export type Markdown = MarkdownPart[];
+export interface MarkdownAttributes { href?: string; title?: string; start?: number }
+
+export interface CreatedNode {
+  workspaceId: string;
+  nodeId: string;
+  title: string;
+  type: NodeType;
+  status: NodeStatus;
+  parentId: string;
+  change: number;
+  statusChanges?: StatusChange[];
+}
+
+export interface StatusChange { nodeId: string; from: NodeStatus; to: NodeStatus }
+
+// Sessions
+
+export interface Binding {
+  sessionId: string;
+  platform?: string;
+  aliveAt: number;
+  live: boolean;
+  prompts: number;
+  workspaceId: string;
+  focusedNodeId: string | null;
+  project: string;
+  boundAt: number;
+}
+
+// Rules
+
+export interface RuleLine {
+  id: string;
+  name: string;
+  source: string;
+  priority: number;
+  events: string[];
+  platforms?: string[];
+  condition?: string;
+  state: 'active' | 'off' | 'untrusted';
+  path?: string;
+}
+
+export interface CheckedRules { path: string; source: string; trusted: boolean; rules: number; flaws: Flaw[] }
+export interface Flaw { rule?: string; line: number; message: string; fatal: boolean }
+
+export interface Explanation {
+  event: string;
+  platform: string;
+  sessionId: string;
+  workspaceId: string | null;
+  nodeId: string | null;
+  silenced: boolean;
+  rules: ExplainedRule[];
+  files: CheckedRules[];
+  text: string;
+  bytes: number;
+  tokens: number;
+}
+
+export interface ExplainedRule {
+  id: string;
+  name: string;
+  source: string;
+  priority: number;
+  matched: boolean;
+  verdict: string;
+  why: string;
+  content?: string;
+  bytes: number;
+  tokens: number;
+}
+
+// Ledger
+
+export interface Totals { decisions: number; bytes: number; tokens: number }
+
+export interface Ledger {
+  entries: LedgerEntry[];
+  total: Totals;
+  days: { [day: string]: Totals };
+  sessions: { [session: string]: Totals };
+  unreadable: number;
+}
+
+export interface LedgerEntry {
+  at: number;
+  session: string;
+  platform: string;
+  source: string;
+  event: string;
+  workspace?: string;
+  rules: string[];
+  bytes: number;
+  tokens: number;
+  micros: number;
+  text: string;
+}
+
+export interface LedgerDay {
+  day: string;
+  decisions: number;
+  tokens: number;
+  bytes: number;
+  hooks: number;
+  median: number;
+  p95: number;
+  slowest: number;
+}
+
+// Memory
+
+export type FactType = 'W' | 'B' | 'O';
+
+export interface MemoryChange { kind: 'memory'; project: string }
+/** `total` is absent for a search, which ranks and does not count. */
+export interface MemoryResults { results: Memory[]; total?: number }
+
+export interface Memory {
+  id: string;
+  content: string;
+  type: FactType | 'S' | 'T';
+  score?: number;
+  source: string;
+  timestamp: string | null;
+  session?: string;
+  speaker?: string;
+  entities?: string[];
+  confidence?: number;
+  before?: string;
+  after?: string;
+  hidden?: boolean;
+  replacedBy?: string;
+}
