@@ -24,6 +24,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("INSTA_UPDATE=always cargo ", "writes snapshots of these tests"),
     (".ci/run", "runs these tests"),
     ("scripts/install-clients", "fetches from npm; CI runs it"),
+    ("scripts/check-page", "needs the type checker from npm; CI runs it"),
     ("<project>/", "a path, not a command"),
     ("<项目>/", "a path, not a command"),
     ("tanmi serve", "runs until it is stopped; documents/server.rs runs it"),
