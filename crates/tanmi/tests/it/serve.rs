@@ -14,6 +14,7 @@ mod attacks;
 mod feed;
 mod mcp;
 mod openapi;
+mod page_types;
 
 /// A running `tanmi serve`; killed when dropped.
 pub struct Server {

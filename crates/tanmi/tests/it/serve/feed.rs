@@ -10,16 +10,16 @@ use crate::env::TestEnv;
 use crate::mcp::Client;
 
 /// A subscriber of the change feed.
-struct Listener {
+pub struct Listener {
     lines: BufReader<TcpStream>,
     last: String,
 }
 
 /// One event: its name and its data.
-type FeedEvent = (String, Value);
+pub type FeedEvent = (String, Value);
 
 impl Listener {
-    fn open(server: &Server, last: Option<&str>) -> Listener {
+    pub fn open(server: &Server, last: Option<&str>) -> Listener {
         let mut stream = server.connect();
         let resume = last.map_or(String::new(), |last| format!("Last-Event-ID: {last}\r\n"));
         let request = format!(
@@ -53,7 +53,7 @@ impl Listener {
     }
 
     /// Skips events until one matches, and returns it.
-    fn wait_for(&mut self, what: &str, matches: impl Fn(&FeedEvent) -> bool) -> FeedEvent {
+    pub fn wait_for(&mut self, what: &str, matches: impl Fn(&FeedEvent) -> bool) -> FeedEvent {
         loop {
             let received = self.next().unwrap_or_else(|| panic!("{what}: the feed ended"));
             if matches(&received) {

@@ -94,7 +94,7 @@ fn value(random: &mut Random, schema: &Value, known: &[String]) -> Value {
     }
 }
 
-fn percent_encode(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
