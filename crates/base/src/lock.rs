@@ -30,9 +30,18 @@ pub fn set_lock_timeout(timeout: Duration) {
 }
 
 impl Lock {
-    /// Waits for the lock. Creates the lock file but not its folder; `NotFound` means that the folder does not
-    /// exist.
+    /// Waits until no other process or thread holds the lock. Creates the lock file but not its folder; `NotFound`
+    /// means that the folder does not exist.
     pub fn exclusive(path: &Path) -> Result<Lock, LockError> {
+        Lock::wait(path, File::try_lock)
+    }
+
+    /// Same as [`Lock::exclusive`], but other shared holders are allowed.
+    pub fn shared(path: &Path) -> Result<Lock, LockError> {
+        Lock::wait(path, File::try_lock_shared)
+    }
+
+    fn wait(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         let start = Instant::now();
         let timeout = Duration::from_millis(LOCK_TIMEOUT_MS.load(Ordering::Relaxed));
@@ -45,7 +54,7 @@ impl Lock {
                 .truncate(false)
                 .open(path)
                 .map_err(io)?;
-            while let Err(error) = file.try_lock() {
+            while let Err(error) = try_lock(&file) {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
                     TryLockError::WouldBlock if start.elapsed() > timeout => {
@@ -55,7 +64,7 @@ impl Lock {
                     TryLockError::WouldBlock => {
                         let jitter = u64::from(std::process::id()) % 7 * 50;
                         std::thread::sleep(pause + Duration::from_micros(jitter));
-                        pause = (pause * 2).min(Duration::from_millis(3));
+                        pause = (pause * 2).min(Duration::from_millis(1));
                     }
                 }
             }
@@ -125,6 +134,24 @@ mod tests {
                     }
                 });
             }
+        });
+    }
+
+    #[test]
+    fn shared_holders_exclude_only_exclusive_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = Lock::shared(&path).unwrap();
+        let second = Lock::shared(&path).unwrap();
+        drop(first);
+        assert!(Lock::try_exclusive(&path).unwrap().is_none());
+        drop(second);
+        let alone = Lock::try_exclusive(&path).unwrap();
+        assert!(alone.is_some());
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| Lock::shared(&path).unwrap());
+            drop(alone);
+            assert!(waiter.join().unwrap().is_held());
         });
     }
 
