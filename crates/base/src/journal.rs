@@ -152,20 +152,23 @@ impl Journal {
             other => other?,
         };
         let len = file.metadata()?.len();
-        let (head, tail) = read_head_and_tail(&mut file, len)?;
-        let same_boot = first_line(&head)
-            .and_then(parse_header)
-            .is_some_and(|header| header.boot == crate::clock::boot_id());
-        let seq = if same_boot { last_mark(&tail) } else { None };
-        let (seq, needs_recovery) = match (seq, same_boot && head.len() as u64 == len) {
-            (Some(seq), _) => (seq, false),
-            (None, true) => match header_only_base(&head) {
-                Some(base) => (base, false),
-                None => (fallback_base, true),
-            },
-            (None, false) => (fallback_base, true),
-        };
+        let seq = seq_if_clean(&mut file, len)?;
+        let needs_recovery = seq.is_none();
+        let seq = seq.unwrap_or(fallback_base);
         Ok(Journal { file, path: path.to_owned(), paths, seq, len, needs_recovery })
+    }
+
+    /// Returns the sequence number of the last change, or `None` if there is no journal or it needs recovery. Writes
+    /// nothing.
+    pub fn read_seq_if_clean(path: &Path) -> io::Result<Option<u64>> {
+        match File::open(path) {
+            Err(error) if fs::is_absent(&error) => Ok(None),
+            opened => {
+                let mut file = opened?;
+                let len = file.metadata()?.len();
+                seq_if_clean(&mut file, len)
+            }
+        }
     }
 
     /// Returns the sequence number of the last change.
@@ -278,6 +281,17 @@ impl Journal {
         self.len += line.len() as u64;
         Ok(())
     }
+}
+
+/// Returns the sequence number of the last change if the journal is of this boot and the change is finished.
+fn seq_if_clean(file: &mut File, len: u64) -> io::Result<Option<u64>> {
+    let (head, tail) = read_head_and_tail(file, len)?;
+    let header = first_line(&head).and_then(parse_header);
+    if header.is_none_or(|header| header.boot != crate::clock::boot_id()) {
+        return Ok(None);
+    }
+    let base = if head.len() as u64 == len { header_only_base(&head) } else { None };
+    Ok(last_mark(&tail).or(base))
 }
 
 /// Returns the first and the last bytes, which are enough to recognise a clean journal without reading all of it.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tanmi_base::fs::FileSig;
 
 use crate::Result;
@@ -99,22 +99,28 @@ impl NodeIndex {
     /// Opens the index for one boot of the machine. It is written without fsync, so an index from an earlier
     /// boot, of another version or with damage is deleted and returned as [`OpenOutcome::New`].
     pub fn open(path: &Path, boot: &str) -> Result<OpenOutcome> {
-        if let Ok(index) = NodeIndex::connect(path)
+        if let Ok(index) = NodeIndex::connect(path, OpenFlags::default())
             && index.is_from_boot(boot).unwrap_or(false)
         {
             return Ok(OpenOutcome::Kept(index));
         }
         NodeIndex::discard(path);
-        let index = NodeIndex::connect(path)?;
+        let index = NodeIndex::connect(path, OpenFlags::default())?;
         index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
         index.set_meta("boot", boot)?;
         Ok(OpenOutcome::New(index))
     }
 
+    /// Opens the index if it exists and is of this boot and version. Never creates or deletes it.
+    pub fn open_current(path: &Path, boot: &str) -> Result<Option<NodeIndex>> {
+        let flags = OpenFlags::default().difference(OpenFlags::SQLITE_OPEN_CREATE);
+        let index = NodeIndex::connect(path, flags)?;
+        Ok(index.is_from_boot(boot)?.then_some(index))
+    }
+
     /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
     /// boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
-        use rusqlite::OpenFlags;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
         // A hook has no time to wait for a scan.
@@ -134,8 +140,8 @@ impl NodeIndex {
         crate::discard(path);
     }
 
-    fn connect(path: &Path) -> Result<NodeIndex> {
-        let db = Connection::open(path)?;
+    fn connect(path: &Path, flags: OpenFlags) -> Result<NodeIndex> {
+        let db = Connection::open_with_flags(path, flags)?;
         // No fsync: a crash of the program leaves a rollback journal, and after a crash of the machine the boot
         // id differs. Systems without a boot id sync, because a crash must not leave a damaged index behind.
         let sync = if cfg!(target_os = "linux") { "OFF" } else { "FULL" };

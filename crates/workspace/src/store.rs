@@ -104,7 +104,11 @@ pub struct WorkspaceEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
+    /// Reads, together with other readers. Fails with [`Error::Conflict`] if derived data must be updated first.
     Read,
+    /// Reads, and updates derived data where needed. Other readers and writers wait.
+    Refresh,
+    /// Reads and writes. Other readers and writers wait.
     Write,
 }
 
@@ -123,7 +127,7 @@ pub trait Store: Send + Sync {
     fn restore(&self, id: &WorkspaceId) -> Result<bool>;
     /// Deletes the derived data of a workspace. It is rebuilt when needed.
     fn drop_index_cache(&self, _id: &WorkspaceId) {}
-    /// Begins a transaction on a workspace. Other writers wait until it ends.
+    /// Begins a transaction on a workspace. Writers wait until it ends.
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>>;
 }
 
@@ -213,18 +217,22 @@ pub(crate) fn change<T>(
     }
 }
 
-/// Runs `work` in a read transaction.
+/// Runs `work` in a read transaction. If it needs derived data that is outdated, runs it again and updates the data.
 pub fn view<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,
     mut work: impl FnMut(&dyn Tx) -> Result<T>,
 ) -> Result<T> {
+    let mut access = Access::Read;
     let mut attempts = 0;
     loop {
-        let outcome = store.begin(id, Access::Read, now).and_then(|tx| work(tx.as_ref()));
+        let outcome = store.begin(id, access, now).and_then(|tx| work(tx.as_ref()));
         match outcome {
-            Err(error) if attempts < 3 && prepare_retry(store, id, &error) => attempts += 1,
+            Err(error) if attempts < 3 && prepare_retry(store, id, &error) => {
+                attempts += 1;
+                access = Access::Refresh;
+            }
             other => return other,
         }
     }

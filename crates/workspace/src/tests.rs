@@ -10,6 +10,7 @@ use crate::state::Action;
 use crate::store::{self, FileStore, InMemoryStore, Store, Tx};
 use crate::{Error, Result};
 
+mod concurrency;
 mod equivalence;
 mod examples;
 mod feed;

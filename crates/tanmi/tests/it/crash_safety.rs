@@ -83,7 +83,7 @@ impl Fixture {
         let mut names: Vec<_> =
             std::fs::read_dir(dir.join(".local")).unwrap().flatten().map(|entry| entry.file_name()).collect();
         names.retain(|name| {
-            !["index.sqlite", "index.sqlite-journal", "journal", "lock", "tmp"]
+            !["index.sqlite", "index.sqlite-journal", "journal", "lock", "tmp", "turnstile"]
                 .iter()
                 .any(|known| name == *known)
         });

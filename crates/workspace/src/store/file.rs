@@ -1,35 +1,37 @@
 //! The file store. Markdown files in the project are the source of truth, a journal makes changes durable, and an
 //! index makes reads fast.
 //!
-//! Each workspace has one lock that a transaction holds. [`scan`] updates the index, [`tx`] implements transactions,
-//! [`follow`] reports changes, [`check`] finds damage, and [`layout`] defines file names.
+//! Each workspace has one lock: readers share it, a writer holds it alone. [`open`] begins transactions, [`tx`] implements
+//! them, [`scan`] updates the index, [`follow`] reports changes, [`check`] finds damage, and [`layout`] defines file names.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tanmi_base::fs::{self, Durability, FileSig};
+use tanmi_base::fs::{self, Durability};
 use tanmi_base::journal::{Journal, Recovery};
-use tanmi_base::lock::{Lock, LockError};
+use tanmi_base::lock::Lock;
 use tanmi_base::paths::STORE_DIR;
-use tanmi_base::{Bilingual, Millis, clock};
-use tanmi_index::{NodeIndex, OpenOutcome};
+use tanmi_base::{Bilingual, Millis};
+use tanmi_index::NodeIndex;
 
 use super::{Access, Store, Tx, WorkspaceEntry};
 use crate::codec;
-use crate::error::{Error, Result, UnavailableCause};
+use crate::error::{Error, Result};
 use crate::model::*;
 
 mod check;
 mod follow;
 mod layout;
 mod maintenance;
+mod open;
 mod scan;
 mod snapshot;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
 use layout::{Layout, ProjectLayout};
+use open::{OpenIndex, Scan};
 
 /// Maximum size of a workspace or node file.
 const MAX_BYTES: u64 = 16 << 20;
@@ -38,23 +40,10 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Default)]
 pub struct FileStore {
     project: PathBuf,
-    /// Open indexes, so that a server opens each one once. Invariant: only the holder of the lock of a workspace takes
-    /// its index.
-    indexes: Mutex<HashMap<WorkspaceId, OpenIndex>>,
+    /// Open indexes that no transaction uses, so that a server does not open them again and again. Invariant: only a
+    /// holder of the lock of a workspace takes one of its indexes.
+    indexes: Mutex<HashMap<WorkspaceId, Vec<OpenIndex>>>,
     recoveries: Mutex<Vec<(WorkspaceId, Recovery)>>,
-}
-
-struct OpenIndex {
-    index: NodeIndex,
-    /// The inode of the open file. The index is stale if the file was deleted or replaced.
-    inode: u64,
-}
-
-/// Whether to compare all files with the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scan {
-    IfNeeded,
-    Always,
 }
 
 impl FileStore {
@@ -102,120 +91,6 @@ impl FileStore {
         }
         Ok(guard)
     }
-
-    fn open_tx(&self, id: &WorkspaceId, access: Access, now: Millis, scan: Scan) -> Result<tx::FileTx<'_>> {
-        let layout = self.layout(id);
-        if !layout.is_workspace() {
-            return Err(FileStore::not_found(id));
-        }
-        refuse_link(layout.find_link())?;
-        let guard = match self.lock_workspace(id, &layout) {
-            // A read-only folder can be read without a lock, because other processes cannot write there either.
-            Err(Error::Unavailable { cause: UnavailableCause::Io(_), .. }) if access == Access::Read => {
-                Lock::none()
-            }
-            other => other?,
-        };
-        if !guard.is_held() {
-            return self.open_with_temporary_index(id, layout, guard, now);
-        }
-        let opened = match self.open_up_to_date(id, &layout, access, now, scan) {
-            Err(Error::Unavailable { cause: UnavailableCause::Index(error), .. }) if error.is_lost() => {
-                NodeIndex::discard(&layout.index());
-                self.open_up_to_date(id, &layout, access, now, Scan::Always)
-            }
-            other => other,
-        };
-        let (journal, index) = match opened {
-            // The files are readable even if a full disk prevents a new index.
-            Err(Error::Unavailable {
-                cause: UnavailableCause::Io(_) | UnavailableCause::Index(_), ..
-            }) if access == Access::Read => {
-                return self.open_with_temporary_index(id, layout, guard, now);
-            }
-            other => other?,
-        };
-        match access {
-            Access::Write => index.index.begin()?,
-            Access::Read => index.index.begin_read()?,
-        }
-        let mut tx = tx::FileTx::new(self, id.clone(), layout, guard, Some(journal), index, now);
-        tx.commits_index = access == Access::Read;
-        Ok(tx)
-    }
-
-    /// Opens a read transaction with an index in memory, for folders that cannot be written.
-    fn open_with_temporary_index(
-        &self,
-        id: &WorkspaceId,
-        layout: Layout,
-        guard: Lock,
-        now: Millis,
-    ) -> Result<tx::FileTx<'_>> {
-        let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
-        scan::rescan(&index.index, &layout, now)?;
-        Ok(tx::FileTx::new(self, id.clone(), layout, guard, None, index, now))
-    }
-
-    fn lock_workspace(&self, id: &WorkspaceId, layout: &Layout) -> Result<Lock> {
-        match Lock::exclusive(&layout.lock()) {
-            // A fresh clone has no local folder yet.
-            Err(LockError::Io { source, .. }) if fs::is_absent(&source) && layout.exists() => {
-                std::fs::create_dir_all(layout.temp()).map_err(Error::io(layout.temp()))?;
-                Ok(Lock::exclusive(&layout.lock())?)
-            }
-            Err(LockError::Io { source, .. }) if fs::is_absent(&source) => Err(FileStore::not_found(id)),
-            other => Ok(other?),
-        }
-    }
-
-    /// Opens journal and index and updates both to the current files. The caller holds the lock.
-    fn open_up_to_date(
-        &self,
-        id: &WorkspaceId,
-        layout: &Layout,
-        access: Access,
-        now: Millis,
-        scan: Scan,
-    ) -> Result<(Journal, OpenIndex)> {
-        clear_temp(layout).map_err(Error::io(layout.temp()))?;
-        let (index, is_new) = self.open_index(id, layout)?;
-        let known = index.index.metas()?;
-        let indexed_seq = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
-        let path = layout.journal();
-        let mut journal =
-            Journal::open(&path, layout.journal_paths(), indexed_seq).map_err(Error::io(&path))?;
-        let was_recovered = journal.needs_recovery();
-        if was_recovered {
-            let recovery = journal.recover().map_err(Error::io(&path))?;
-            if !recovery.is_empty() {
-                lock(&self.recoveries).push((id.clone(), recovery));
-            }
-        }
-        if is_new || was_recovered || scan == Scan::Always || scan::is_due(&known, layout, access, now)? {
-            scan::rescan(&index.index, layout, now)?;
-        }
-        if was_recovered {
-            journal.checkpoint().map_err(Error::io(&path))?;
-        }
-        Ok((journal, index))
-    }
-
-    fn open_index(&self, id: &WorkspaceId, layout: &Layout) -> Result<(OpenIndex, bool)> {
-        let path = layout.index();
-        let on_disk = FileSig::of(&path).map_err(Error::io(&path))?;
-        if let Some(open) = lock(&self.indexes).remove(id)
-            && on_disk.is_some_and(|sig| sig.inode == open.inode)
-        {
-            return Ok((open, false));
-        }
-        let (index, is_new) = match NodeIndex::open(&path, clock::boot_id())? {
-            OpenOutcome::Kept(index) => (index, false),
-            OpenOutcome::New(index) => (index, true),
-        };
-        let inode = FileSig::of(&path).map_err(Error::io(&path))?.map_or(0, |sig| sig.inode);
-        Ok((OpenIndex { index, inode }, is_new))
-    }
 }
 
 /// Fails if there is a symbolic link. A store has none, but a cloned repository can contain one that points anywhere.
@@ -225,15 +100,6 @@ fn refuse_link(link: Option<PathBuf>) -> Result<()> {
         "a folder of the store is a symbolic link; remove the link",
     );
     link.map_or(Ok(()), |path| Err(Error::corrupt(&path, 1, reason)))
-}
-
-/// Empties the temporary folder. The caller holds the lock, so no other process uses these files.
-fn clear_temp(layout: &Layout) -> std::io::Result<()> {
-    match std::fs::read_dir(layout.temp()) {
-        Ok(left) => left.flatten().try_for_each(|entry| fs::remove_tree(&entry.path())),
-        Err(error) if fs::is_absent(&error) => std::fs::create_dir_all(layout.temp()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Locks a mutex and ignores poisoning: a panic in another thread does not leave the data inconsistent.
@@ -308,7 +174,7 @@ impl Store for FileStore {
         if !layout.exists() {
             return Err(FileStore::not_found(id));
         }
-        let writer = self.lock_workspace(id, &layout)?;
+        let writer = self.lock_workspace(id, &layout, Lock::exclusive)?;
         lock(&self.indexes).remove(id);
         // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
         // nothing changes.

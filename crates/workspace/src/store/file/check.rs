@@ -152,7 +152,7 @@ impl FileStore {
     fn find_flaws(&self, id: &WorkspaceId, now: Millis) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let layout = self.layout(id);
-        let tx = self.open_tx(id, Access::Read, now, Scan::Always)?;
+        let tx = self.open_tx(id, Access::Refresh, now, Scan::Always)?;
         report.nodes = tx.total()?.total();
         for row in tx.index()?.damaged()? {
             let damage = row.damage.unwrap_or_default();

@@ -146,6 +146,10 @@ impl Layout {
     pub fn lock(&self) -> PathBuf {
         self.local().join("lock")
     }
+    /// The lock that a process holds while it waits for [`Layout::lock`].
+    pub fn turnstile(&self) -> PathBuf {
+        self.local().join("turnstile")
+    }
     pub fn journal(&self) -> PathBuf {
         self.local().join("journal")
     }

@@ -24,7 +24,7 @@ impl LocalMaintenance for FileStore {
     }
 
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
-        self.open_tx(id, Access::Read, now, Scan::Always).map(|_| ())
+        self.open_tx(id, Access::Refresh, now, Scan::Always).map(|_| ())
     }
 
     fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {

@@ -1,6 +1,6 @@
 //! Updates the index after changes of the files by people, git or editors.
 //!
-//! Each read of a node compares the index with its file ([`verify`]). A full scan compares all other files. It runs when
+//! Each read of a node compares the index with its file ([`verify`], [`is_current`]). A full scan compares all other files. It runs when
 //! a fingerprint shows that files changed, and before a write if the last scan is older than a minute.
 
 use std::collections::HashMap;
@@ -90,6 +90,11 @@ pub fn node_ids(layout: &Layout) -> Result<Vec<NodeId>> {
 /// as damaged.
 fn sig_of(layout: &Layout, id: &NodeId) -> Option<FileSig> {
     FileSig::of(&layout.node_md(id)).unwrap_or(Some(FileSig::default()))
+}
+
+/// Returns whether the row of a node agrees with its current file.
+pub fn is_current(layout: &Layout, id: &NodeId, row: Option<&NodeRow>) -> bool {
+    sig_of(layout, id) == row.map(|row| row.sig)
 }
 
 /// Returns the row of a node, updated to its current file. `None` if there is no file.

@@ -7,29 +7,52 @@ use std::rc::Rc;
 use tanmi_base::journal::{Change, CommitError, CommitResult, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Bilingual, Millis};
-use tanmi_index::{NodeIndex, RowPosition};
+use tanmi_index::{NodeIndex, NodeRow, RowPosition};
 
+use super::FileStore;
 use super::layout::Layout;
+use super::open::OpenIndex;
 use super::scan::{self, LoadedNode};
-use super::{FileStore, OpenIndex};
 use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::Target;
 use crate::store::{NodeBrief, NodeRead, SiblingPosition, StatusCounts, Tx, walk};
 
+/// How a transaction uses the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexMode {
+    /// In memory and discarded at the end, because the folder cannot be written.
+    Temporary,
+    /// Only read: other readers use the same file.
+    Shared,
+    /// Rows are updated to the current files. This is kept without a commit, because it is valid anyway.
+    Refresh,
+    /// Written, and kept only by a commit.
+    Write,
+}
+
+/// The open files of a transaction.
+pub struct Opened {
+    pub lock: Lock,
+    /// `None` if the transaction cannot write.
+    pub journal: Option<Journal>,
+    pub index: OpenIndex,
+    pub mode: IndexMode,
+    /// The sequence number of the last change, if it is known.
+    pub seq: Option<u64>,
+}
+
 pub struct FileTx<'a> {
     store: &'a FileStore,
     id: WorkspaceId,
     layout: Layout,
-    /// `None` if the folder cannot be written.
     journal: Option<Journal>,
-    /// Returned to the store at the end, so that it is opened only once.
+    /// Returned to the store at the end, so that it need not be opened again.
     index: Option<OpenIndex>,
+    mode: IndexMode,
+    seq: Option<u64>,
     now: Millis,
-    /// Whether index updates are kept without a commit. A reader only records the current state of files, which is valid
-    /// even without a commit.
-    pub(super) commits_index: bool,
     workspace: OnceCell<LoadedWorkspace>,
     loaded: RefCell<HashMap<NodeId, Rc<LoadedNode>>>,
     put_workspace: Option<Workspace>,
@@ -50,19 +73,19 @@ impl<'a> FileTx<'a> {
         store: &'a FileStore,
         id: WorkspaceId,
         layout: Layout,
-        lock: Lock,
-        journal: Option<Journal>,
-        index: OpenIndex,
+        opened: Opened,
         now: Millis,
     ) -> FileTx<'a> {
+        let Opened { lock, journal, index, mode, seq } = opened;
         FileTx {
             store,
             id,
             layout,
             journal,
             index: Some(index),
+            mode,
+            seq,
             now,
-            commits_index: false,
             workspace: OnceCell::new(),
             loaded: RefCell::default(),
             put_workspace: None,
@@ -74,6 +97,28 @@ impl<'a> FileTx<'a> {
     pub(super) fn index(&self) -> Result<&NodeIndex> {
         // Only `commit` takes the index, and it consumes the transaction.
         self.index.as_ref().map(|open| &open.index).ok_or(Error::Conflict { place: self.id.to_string() })
+    }
+
+    /// Returns the index for changes of a row.
+    fn writable_index(&self) -> Result<&NodeIndex> {
+        match self.mode {
+            IndexMode::Shared => Err(self.read_only()),
+            _ => self.index(),
+        }
+    }
+
+    fn read_only(&self) -> Error {
+        Error::io(self.layout.dir())(std::io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    /// Returns the row of a node, which agrees with its current file. Fails with a conflict if the row is outdated and
+    /// the index is shared with other readers.
+    fn verify(&self, id: &NodeId, row: Option<NodeRow>) -> Result<Option<NodeRow>> {
+        match self.mode {
+            IndexMode::Shared if scan::is_current(&self.layout, id, row.as_ref()) => Ok(row),
+            IndexMode::Shared => Err(Error::Conflict { place: id.to_string() }),
+            _ => scan::verify(self.index()?, &self.layout, id, row),
+        }
     }
 
     /// Returns when the workspace or one of its nodes last changed.
@@ -119,6 +164,9 @@ impl<'a> FileTx<'a> {
                 let row = self.index()?.get(id.as_str())?;
                 let row = match row {
                     Some(row) if row.sig == loaded.before.sig => Some(row),
+                    _ if self.mode == IndexMode::Shared => {
+                        return Err(Error::Conflict { place: id.to_string() });
+                    }
                     _ => scan::refresh(self.index()?, &self.layout, id)?,
                 };
                 // Entries written by hand are not in the `lastLogAt` key of the file yet.
@@ -133,19 +181,11 @@ impl<'a> FileTx<'a> {
     }
 
     /// Updates rows to the current files and returns those that still satisfy `belongs`.
-    fn verify_rows(
-        &self,
-        rows: Vec<tanmi_index::NodeRow>,
-        belongs: impl Fn(&tanmi_index::NodeRow) -> bool,
-    ) -> Result<Vec<NodeBrief>> {
+    fn verify_rows(&self, rows: Vec<NodeRow>, belongs: impl Fn(&NodeRow) -> bool) -> Result<Vec<NodeBrief>> {
         let mut briefs = Vec::with_capacity(rows.len());
         for row in rows {
             let Ok(id) = NodeId::parse(&row.id) else { continue };
-            let row = if self.put_nodes.contains_key(&id) {
-                Some(row)
-            } else {
-                scan::verify(self.index()?, &self.layout, &id, Some(row))?
-            };
+            let row = if self.put_nodes.contains_key(&id) { Some(row) } else { self.verify(&id, Some(row))? };
             briefs.extend(row.filter(|row| belongs(row)).and_then(scan::brief_of));
         }
         Ok(briefs)
@@ -240,12 +280,11 @@ fn folders_added(change: &Change) -> i64 {
 
 impl Drop for FileTx<'_> {
     fn drop(&mut self) {
-        if let Some(open) = self.index.take().filter(|_| self.journal.is_some()) {
-            if self.commits_index {
+        if let Some(open) = self.index.take().filter(|_| self.mode != IndexMode::Temporary) {
+            if self.mode == IndexMode::Refresh {
                 let _ = open.index.commit();
             }
-            open.index.rollback();
-            super::lock(&self.store.indexes).insert(self.id.clone(), open);
+            self.store.return_index(&self.id, open);
         }
     }
 }
@@ -282,7 +321,7 @@ impl Tx for FileTx<'_> {
             return Ok(put.as_ref().map(NodeBrief::of));
         }
         let row = self.index()?.get(id.as_str())?;
-        Ok(scan::verify(self.index()?, &self.layout, id, row)?.and_then(scan::brief_of))
+        Ok(self.verify(id, row)?.and_then(scan::brief_of))
     }
 
     fn children(
@@ -302,7 +341,7 @@ impl Tx for FileTx<'_> {
             let want = limit - found.len();
             let rows = self.index()?.children(parent.as_str(), after.as_ref(), want)?;
             let is_last = rows.len() < want;
-            after = rows.last().map(tanmi_index::NodeRow::position).or(after);
+            after = rows.last().map(NodeRow::position).or(after);
             found.extend(self.verify_rows(rows, |row| row.parent == parent.as_str())?);
             if is_last {
                 break;
@@ -354,7 +393,7 @@ impl Tx for FileTx<'_> {
     fn put_node(&mut self, node: Node) -> Result<()> {
         if self.node(&node.id)?.as_ref() != Some(&node) {
             let sig = self.index()?.get(node.id.as_str())?.map(|row| row.sig).unwrap_or_default();
-            self.index()?.put(&scan::row_of(&node, sig))?;
+            self.writable_index()?.put(&scan::row_of(&node, sig))?;
             self.put_nodes.insert(node.id.clone(), Some(node));
         }
         Ok(())
@@ -365,7 +404,7 @@ impl Tx for FileTx<'_> {
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {
-        self.index()?.remove(id.as_str())?;
+        self.writable_index()?.remove(id.as_str())?;
         self.put_nodes.insert(id.clone(), None);
         Ok(())
     }
@@ -373,13 +412,11 @@ impl Tx for FileTx<'_> {
     fn commit(mut self: Box<Self>) -> Result<u64> {
         let (changes, owners) = self.changes()?;
         let added_folders = changes.iter().map(folders_added).sum();
-        let Some(journal) = &mut self.journal else {
-            let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
-            return Err(Error::io(self.layout.dir())(error));
-        };
-        if changes.is_empty() {
-            return Ok(journal.seq());
+        if let Some(seq) = self.seq.filter(|_| changes.is_empty()) {
+            return Ok(seq);
         }
+        let read_only = self.read_only();
+        let Some(journal) = &mut self.journal else { return Err(read_only) };
         let applied = journal.commit(changes, self.now).map_err(|error| match error {
             CommitError::Conflict { path } => Error::Conflict { place: path },
             CommitError::Io { path, source } => Error::io(path)(source),
