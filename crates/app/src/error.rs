@@ -400,7 +400,6 @@ impl Error {
 
 impl From<tanmi_memory::Error> for Error {
     fn from(error: tanmi_memory::Error) -> Error {
-        use tanmi_memory::UnavailableCause as MemoryCause;
         match error {
             tanmi_memory::Error::NotFound { id } => {
                 Error::MemoryNotFound { id: tanmi_base::text::fit(&id, 80) }
@@ -408,11 +407,6 @@ impl From<tanmi_memory::Error> for Error {
             tanmi_memory::Error::NotCurrent { id, by } => Error::NotCurrent { id, by },
             tanmi_memory::Error::Model { dir, reason } => Error::Model { dir, reason },
             tanmi_memory::Error::Unavailable { place, cause } => {
-                let cause = match cause {
-                    MemoryCause::Busy => UnavailableCause::Busy,
-                    MemoryCause::Index(error) => UnavailableCause::Index(error),
-                    MemoryCause::Io(source) => UnavailableCause::Io(source),
-                };
                 Error::Domain(tanmi_workspace::Error::Unavailable { place, cause })
             }
         }

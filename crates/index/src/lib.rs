@@ -9,6 +9,15 @@ mod nodes;
 pub use memory::{IndexedFile, MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
 pub use nodes::{NodeIndex, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
 
+/// Why stored data cannot be used now.
+#[derive(Debug)]
+pub enum UnavailableCause {
+    /// Another process holds the lock.
+    Busy,
+    Index(IndexError),
+    Io(std::io::Error),
+}
+
 /// Deletes an index with the files that SQLite creates beside it. If a file cannot be deleted, the next open
 /// fails and reports it.
 pub fn discard(path: &std::path::Path) {

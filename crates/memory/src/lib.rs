@@ -25,7 +25,7 @@ pub use file::FileMemory;
 pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
-pub use tanmi_index::{MemoryFilter, MemoryRow};
+pub use tanmi_index::{MemoryFilter, MemoryRow, UnavailableCause};
 pub use vec_memory::VecMemory;
 
 #[derive(Debug, thiserror::Error)]
@@ -38,26 +38,15 @@ pub enum Error {
     #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display(), reason = reason.en)]
     Model { dir: PathBuf, reason: tanmi_base::Bilingual },
     /// The memory cannot be read or written now. `place` names the file, folder or server.
-    #[error("{}", cause.describe(place))]
+    #[error("{}", describe(cause, place))]
     Unavailable { place: String, cause: UnavailableCause },
 }
 
-/// Why a memory cannot be read or written.
-#[derive(Debug)]
-pub enum UnavailableCause {
-    /// Another process holds the lock.
-    Busy,
-    Index(tanmi_index::IndexError),
-    Io(io::Error),
-}
-
-impl UnavailableCause {
-    fn describe(&self, place: &str) -> String {
-        match self {
-            UnavailableCause::Busy => format!("{place} is locked by another process"),
-            UnavailableCause::Index(error) => error.to_string(),
-            UnavailableCause::Io(error) => format!("{place}: {error}"),
-        }
+fn describe(cause: &UnavailableCause, place: &str) -> String {
+    match cause {
+        UnavailableCause::Busy => format!("{place} is locked by another process"),
+        UnavailableCause::Index(error) => error.to_string(),
+        UnavailableCause::Io(error) => format!("{place}: {error}"),
     }
 }
 

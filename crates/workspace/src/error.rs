@@ -19,6 +19,7 @@ mod messages;
 mod tests;
 
 pub use messages::{create_workspace_hint, list_nodes_hint, list_workspaces_hint};
+pub use tanmi_index::UnavailableCause;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -148,15 +149,6 @@ pub enum Error {
     },
     /// A store returned the outcome of another command.
     UnexpectedOutcome,
-}
-
-/// Why a store cannot be used.
-#[derive(Debug)]
-pub enum UnavailableCause {
-    /// Another process holds the lock.
-    Busy,
-    Index(IndexError),
-    Io(io::Error),
 }
 
 impl Error {

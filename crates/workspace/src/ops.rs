@@ -70,11 +70,6 @@ fn lang_of(workspace: &Workspace) -> Lang {
     Lang::of_text(&format!("{} {}", workspace.name, workspace.goal)).unwrap_or_default()
 }
 
-/// See [`Tx::ancestors`].
-pub fn ancestors(tx: &dyn Tx, id: &NodeId) -> Result<Vec<NodeBrief>> {
-    tx.ancestors(id)
-}
-
 /// Checks that an unfinished child may be added to `parent`.
 fn check_parent(tx: &dyn Tx, parent: &NodeId) -> Result<()> {
     let brief = existing_brief(tx, "parentId", parent)?;

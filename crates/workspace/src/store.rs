@@ -185,7 +185,7 @@ pub trait Tx {
 }
 
 /// Runs a command in a transaction and commits it.
-pub fn run(
+pub(crate) fn run(
     store: &dyn Store,
     id: &WorkspaceId,
     command: &Command,
@@ -218,7 +218,7 @@ pub(crate) fn change<T>(
 }
 
 /// Runs `work` in a read transaction. If it needs derived data that is outdated, runs it again and updates the data.
-pub fn view<T>(
+pub(crate) fn view<T>(
     store: &dyn Store,
     id: &WorkspaceId,
     now: Millis,

@@ -8,7 +8,7 @@ use tanmi_base::Millis;
 use tanmi_workspace::command::{Command, NoLiveSessions};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{self, NewNode, NewWorkspace, OpContext, RulesHashCheck};
-use tanmi_workspace::store::{self, FileStore};
+use tanmi_workspace::store::{FileStore, Workspaces};
 
 use super::Options;
 use super::measure::{self, medians, process, ratio, run as run_once};
@@ -60,8 +60,7 @@ impl GrowingWorkspace {
     }
 
     pub fn rules_hash(&self) -> String {
-        let hash = store::view(&self.store, &self.id, NOW, |tx| Ok(tx.workspace()?.rules_hash()));
-        hash.expect("read the workspace")
+        self.store.summary(&self.id, NOW).expect("read the workspace").0.rules_hash()
     }
 
     /// Adds one node.
@@ -83,7 +82,7 @@ impl GrowingWorkspace {
             rules_check: RulesHashCheck::IfGiven(None),
         };
         let command = Command::CreateNode { node: new };
-        let committed = store::run(&self.store, &self.id, &command, &op(), &NoLiveSessions);
+        let committed = self.store.run(&self.id, &command, &op(), &NoLiveSessions);
         let (node, _) = committed.and_then(|done| done.outcome.into_node()).expect("create a node");
         self.nodes.push(node.id);
     }
