@@ -13,6 +13,7 @@ use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::context::ContextLimits;
 
 use crate::error::{Error, Result};
+use crate::similar::find_similar;
 
 #[derive(Clone, Copy, Debug)]
 pub enum SettingKind {
@@ -348,8 +349,8 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
 
 pub fn find(name: &str) -> Result<&'static SettingSpec> {
     SETTINGS.iter().find(|key| key.name == name).ok_or_else(|| {
-        let near = SETTINGS.iter().find(|key| key.name.eq_ignore_ascii_case(&name.replace(['-', '_'], "")));
-        Error::UnknownKey { key: name.to_owned(), near: near.map(|key| key.name) }
+        let near = find_similar(name, SETTINGS.iter().map(|key| key.name));
+        Error::UnknownKey { key: name.to_owned(), near }
     })
 }
 

@@ -26,6 +26,7 @@ pub mod registry;
 pub mod resolver;
 pub mod rules;
 pub mod sessions;
+pub mod similar;
 pub mod status_line;
 pub mod stores;
 pub mod transcripts;

@@ -142,7 +142,7 @@ fn describe(spec: &tools::CallSpec) -> Tool {
 }
 
 fn unknown_tool(name: &str) -> ErrorData {
-    let near = tools::nearest(name, tools::TOOLS.iter().map(|tool| tool.spec.name));
+    let near = tanmi_app::similar::find_similar(name, tools::TOOLS.iter().map(|tool| tool.spec.name));
     let hint = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
     let name = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
     let data = json!({"code": "UNKNOWN_TOOL", "tool": name, "near": near});

@@ -12,7 +12,6 @@ mod results;
 mod table;
 
 pub use call::{Call, Result, ToolRequest, perform};
-pub use params::nearest;
 pub use results::value;
 pub use table::TOOLS;
 

@@ -1,6 +1,7 @@
 //! Checks arguments against the table: names, types, allowed words and lengths. Arguments that pass match the schema.
 
 use serde_json::{Map, Value, json};
+use tanmi_app::similar::find_similar;
 use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::limits;
 use tanmi_workspace::model::{DocReference, RefStatus};
@@ -111,7 +112,7 @@ impl<'a> CheckedArguments<'a> {
 fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
     let known = spec.params.iter().map(|param| param.name);
     let shown = tanmi_base::text::fit(&tanmi_base::text::one_line(name), 60);
-    let hint = match nearest(name, known.clone()) {
+    let hint = match find_similar(name, known.clone()) {
         Some(near) => Bilingual::new(format!("你是否想用 {near}？"), format!("did you mean {near}?")),
         None => accepted_names(&known.collect::<Vec<_>>()),
     };
@@ -270,42 +271,6 @@ fn kind_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the known name that was probably meant: equal without case and underscores, or at most two edits away.
-pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-    let wanted = plain(tanmi_base::text::prefix(name, 64));
-    let distance = |candidate: &str| {
-        let candidate = plain(candidate);
-        // A prefix of at least four letters counts as close: `parent` for `parentId`.
-        if candidate.starts_with(&wanted) && wanted.len() >= 4 {
-            1
-        } else {
-            edit_distance(&wanted, &candidate)
-        }
-    };
-    known
-        .map(|candidate| (distance(candidate), candidate))
-        .min()
-        .filter(|(d, _)| *d <= 2)
-        .map(|(_, name)| name)
-}
-
-/// Returns the edit distance of two short words: insertions, deletions and replacements.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,20 +336,5 @@ mod tests {
 
     const fn param(name: &'static str, kind: ParamKind) -> Param {
         Param { name, kind, required: false, about: "" }
-    }
-
-    #[test]
-    fn nearest_misspelled_name_returns_known_name() {
-        let known = || ["workspaceId", "nodeId", "parentId", "rulesHash"].into_iter();
-        for (wrong, right) in [
-            ("workspace_id", Some("workspaceId")),
-            ("NodeID", Some("nodeId")),
-            ("parent", Some("parentId")),
-            ("ruleHash", Some("rulesHash")),
-            ("workspace", Some("workspaceId")),
-            ("colour", None),
-        ] {
-            assert_eq!(nearest(wrong, known()), right, "{wrong}");
-        }
     }
 }
