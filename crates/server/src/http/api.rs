@@ -1,6 +1,7 @@
 //! The routes of the API: collects the arguments of a request from its path, query and body, checks them against the
 //! table, and runs the use case on a blocking thread.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +11,7 @@ use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tanmi_base::{Interface, Lang};
 
@@ -238,21 +240,15 @@ fn parse_value(kind: Option<ParamKind>, name: &str, value: String) -> Result<Val
     }
 }
 
-/// Decodes `%XX` and `+`. `None` if the result is not valid UTF-8.
+/// Decodes `%XX` and `+`. Returns `None` for a malformed escape, which the library would keep as it is, and if the
+/// result is not valid UTF-8.
 fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            byte => byte,
-        });
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    let spaced = text.replace('+', " ");
+    percent_decode_str(&spaced).decode_utf8().ok().map(Cow::into_owned)
 }
 
 fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
@@ -278,6 +274,9 @@ mod tests {
             ("%E4%BB%BB%E5%8A%A1", Some("任务")),
             ("%", None),
             ("%zz", None),
+            ("%+f", None),
+            ("%2%30", None),
+            ("%e4任", None),
             ("%ff", None),
             ("", Some("")),
         ] {
