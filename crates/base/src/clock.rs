@@ -4,10 +4,17 @@
 
 use std::sync::OnceLock;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::fmt::friendly::SpanParser;
+use jiff::{SpanRelativeTo, Timestamp, tz::TimeZone};
 
 /// Milliseconds since the Unix epoch.
 pub type Millis = i64;
+
+/// The length of a UTC day, which is always the same.
+pub const DAY: Millis = 86_400_000;
+
+/// The longest duration that a user can give.
+const MAX_DURATION: Millis = 100_000 * DAY;
 
 /// Returns the current time, or `TANMI_NOW` (milliseconds since the epoch) if that is set to a number.
 pub fn now() -> Millis {
@@ -36,6 +43,14 @@ pub fn utc_day(at: Millis) -> String {
     day.unwrap_or_else(|_| String::from("0000-00-00"))
 }
 
+/// Parses a duration in days or smaller units, such as `30m`, `2h`, `1d` or `1h30m`. Returns `None` for any other unit,
+/// for a negative duration and for one that is too long.
+pub fn parse_duration(text: &str) -> Option<Millis> {
+    let span = SpanParser::new().parse_span(text).ok().filter(|span| span.get_weeks() == 0)?;
+    let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    Millis::try_from(duration.as_millis()).ok().filter(|millis| (0..=MAX_DURATION).contains(millis))
+}
+
 /// Returns an id that changes at every start of the machine. Files written without fsync are trusted only within
 /// one boot.
 ///
@@ -47,4 +62,44 @@ pub fn boot_id() -> &'static str {
             .map(|id| id.trim().to_owned())
             .unwrap_or_else(|_| String::from("unknown"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_duration_units_up_to_days_are_accepted() {
+        for (text, expected) in [
+            ("0d", Some(0)),
+            ("45s", Some(45_000)),
+            ("30m", Some(30 * 60_000)),
+            ("+2h", Some(2 * 3_600_000)),
+            ("07d", Some(7 * DAY)),
+            ("1h30m", Some(90 * 60_000)),
+            ("2 hours", Some(2 * 3_600_000)),
+            ("99999d", Some(99_999 * DAY)),
+        ] {
+            assert_eq!(parse_duration(text), expected, "{text}");
+        }
+        let rejected = [
+            "",
+            "5",
+            "m",
+            "d",
+            "-1h",
+            "1h ago",
+            "2w",
+            "1mo",
+            "1y",
+            " 5m",
+            "5M",
+            "100001d",
+            "时",
+            "8 may 2023",
+        ];
+        for text in rejected {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
 }

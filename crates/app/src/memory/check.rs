@@ -1,5 +1,6 @@
 //! Validates the arguments of memory calls: types, lengths and dates. Nothing is read or written here.
 
+use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, secrets};
 use tanmi_memory::{MemoryFilter, MemoryType, dates};
 
@@ -74,18 +75,15 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
     };
     let day = |key: &'static str, text: &Option<String>| -> Result<Option<Millis>> {
         let Some(text) = text else { return Ok(None) };
-        let relative = text
-            .strip_suffix('d')
-            .and_then(|days| days.parse::<i64>().ok())
-            .filter(|days| (0..100_000).contains(days));
+        let relative = clock::parse_duration(text).map(|back| now - back);
         let named = || dates::day_start(text, now);
-        let at = relative.map(|days| now - days * 86_400_000).or_else(named).or_else(|| dates::parse(text));
+        let at = relative.or_else(named).or_else(|| dates::parse(text));
         let expected = String::from("YYYY-MM-DD | 7d");
         at.map(Some).ok_or_else(|| Error::BadValue { key, value: text.clone(), expected })
     };
     let until = day("until", &wanted.until)?;
     // A day given as the end is included.
-    let until = until.map(|at| if at % 86_400_000 == 0 { at + 86_400_000 } else { at + 1 });
+    let until = until.map(|at| if at % DAY == 0 { at + DAY } else { at + 1 });
     Ok(MemoryFilter {
         letter,
         session: wanted.session.clone(),

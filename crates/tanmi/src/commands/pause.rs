@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use tanmi_app::Error;
-use tanmi_base::clock;
+use tanmi_base::{Millis, clock};
 use tanmi_session::pause as pause_state;
 
 use super::{CommandContext, Result};
 
 pub fn pause(context: &CommandContext, duration: Option<&str>) -> Result {
     let app = &context.app;
-    let until = duration.map(|text| parse_millis(text).map(|millis| app.now() + millis)).transpose()?;
+    let until = duration.map(|text| parse_pause(text).map(|millis| app.now() + millis)).transpose()?;
     pause_state::pause(app.home(), until)?;
     let lang = app.lang(None);
     context.print_result(&json!({"paused": true, "until": until}), |_| match until {
@@ -40,20 +40,8 @@ pub fn resume(context: &CommandContext) -> Result {
     Ok(())
 }
 
-/// Parses a duration such as `30m`, `2h` or `1d`.
-fn parse_millis(text: &str) -> Result<i64> {
+fn parse_pause(text: &str) -> Result<Millis> {
     let bad =
         || Error::BadValue { key: "--for", value: text.to_owned(), expected: String::from("30m | 2h | 1d") };
-    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
-    let unit = match unit {
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return Err(bad()),
-    };
-    match number.parse::<i64>() {
-        Ok(number) if (1..=10_000).contains(&number) => Ok(number * unit),
-        _ => Err(bad()),
-    }
+    clock::parse_duration(text).filter(|millis| *millis > 0).ok_or_else(bad)
 }
