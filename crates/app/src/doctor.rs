@@ -3,6 +3,7 @@
 //! The installation in the files of clients is checked by the command line, not here.
 
 use serde::Serialize;
+use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_memory::Folder;
 use tanmi_session::{Binding, pause};
@@ -55,7 +56,7 @@ impl CheckResult {
 }
 
 /// The state of a session that was inactive for longer can be deleted.
-const INACTIVE_AFTER: Millis = 30 * 86_400_000;
+const INACTIVE_AFTER: Millis = 30 * DAY;
 /// A younger state file is not reported as broken, because it may be just being written.
 const MIN_AGE: Millis = 60_000;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::{Millis, clock, text};
-use tanmi_session::{LedgerEntry, is_day};
+use tanmi_base::clock::{self, DAY};
+use tanmi_base::{Millis, text};
+use tanmi_session::LedgerEntry;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -90,7 +91,7 @@ impl LedgerService {
             crate::rules::parse_event_kind(event)?;
         }
         for (key, day) in [("since", &filter.since), ("until", &filter.until)] {
-            if let Some(day) = day.as_deref().filter(|day| !is_day(day)) {
+            if let Some(day) = day.as_deref().filter(|day| !clock::is_day(day)) {
                 return Err(Error::bad_value(key, day, String::from("YYYY-MM-DD")));
             }
         }
@@ -137,9 +138,8 @@ impl LedgerService {
 
     /// Returns the number and size of injections and the duration of hooks for each of the last days, oldest first.
     pub fn days(&self, days: usize) -> Result<Vec<LedgerDay>> {
-        let from = clock::utc_day(
-            self.core.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * 86_400_000,
-        );
+        let from =
+            clock::utc_day(self.core.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * DAY);
         let mut found: BTreeMap<String, (LedgerDay, Vec<u64>)> = BTreeMap::new();
         let today = clock::utc_day(self.core.now());
         for entry in self.core.stores.ledger.read(Some(&from), Some(&today))?.entries {
@@ -177,6 +177,6 @@ impl LedgerService {
 
 /// Deletes expired days. Errors are ignored: they do not concern the call that triggered it.
 pub(crate) fn prune(core: &Core) {
-    let retained = Millis::from(core.config.log_retain_days) * 86_400_000;
+    let retained = Millis::from(core.config.log_retain_days) * DAY;
     let _ = core.stores.ledger.prune(&clock::utc_day(core.now() - retained));
 }

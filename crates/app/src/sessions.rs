@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis};
 use tanmi_session::{Binding, SessionState, is_running};
 use tanmi_workspace::command::LiveSessions;
@@ -18,7 +19,7 @@ use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
 
 /// Bindings and states of sessions that were inactive for longer are deleted.
-const STALE_AFTER: Millis = 30 * 86_400_000;
+const STALE_AFTER: Millis = 30 * DAY;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use jiff::civil::Date;
 use jiff::fmt::friendly::SpanParser;
 use jiff::{SpanRelativeTo, Timestamp, tz::TimeZone};
 
@@ -43,6 +44,11 @@ pub fn utc_day(at: Millis) -> String {
     day.unwrap_or_else(|_| String::from("0000-00-00"))
 }
 
+/// Returns whether a text is a day of the calendar as [`utc_day`] writes it: `YYYY-MM-DD`.
+pub fn is_day(text: &str) -> bool {
+    text.parse().is_ok_and(|day: Date| day.to_string() == text)
+}
+
 /// Parses a duration in days or smaller units, such as `30m`, `2h`, `1d` or `1h30m`. Returns `None` for any other unit,
 /// for a negative duration and for one that is too long.
 pub fn parse_duration(text: &str) -> Option<Millis> {
@@ -67,6 +73,26 @@ pub fn boot_id() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn is_day_only_days_of_the_calendar_are_days() {
+        for text in ["1970-01-01", "2024-02-29", "9999-12-31"] {
+            assert!(is_day(text), "{text}");
+        }
+        let others = [
+            "",
+            "20240229",
+            "2023-02-29",
+            "2024-13-01",
+            "0000-00-00",
+            "2024-1-1",
+            "2024-01-01T00:00",
+            " 2024-01-01",
+        ];
+        for text in others {
+            assert!(!is_day(text), "{text}");
+        }
+    }
 
     #[test]
     fn parse_duration_units_up_to_days_are_accepted() {

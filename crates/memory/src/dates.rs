@@ -1,8 +1,8 @@
 //! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天. Used for
 //! timestamps written by other tools and for questions that name a day.
 
-use jiff::civil::Date;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::civil::{Date, DateTime};
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use tanmi_base::Millis;
 
 /// A date, or the known parts of one.
@@ -39,6 +39,13 @@ impl DatePattern {
     }
 }
 
+impl From<Date> for DatePattern {
+    fn from(date: Date) -> DatePattern {
+        DatePattern { year: Some(date.year()), month: Some(date.month()), day: Some(date.day()) }
+    }
+}
+
+/// Names of months as single words of a sentence. A parser of jiff needs the position and the form of a date instead.
 const MONTHS: &[(&str, i8)] = &[
     ("january", 1),
     ("february", 2),
@@ -74,30 +81,26 @@ pub fn month_name(month: i8) -> &'static str {
 pub fn find_dates(text: &str, now: Millis) -> Vec<DatePattern> {
     let mut days = find_chinese_dates(text);
     days.extend(find_western_dates(text));
-    days.extend(find_relative_dates(text, now));
+    days.extend(find_relative_dates(text, now).into_iter().map(DatePattern::from));
     days.retain(DatePattern::is_valid);
     days.dedup();
     days
 }
 
-fn find_relative_dates(text: &str, now: Millis) -> Vec<DatePattern> {
+fn find_relative_dates(text: &str, now: Millis) -> Vec<Date> {
     const WORDS: &[(&str, i64)] =
         &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("day before yesterday", 2), ("yesterday", 1)];
+    let Some(today) = DatePattern::utc_date(now) else { return Vec::new() };
     let mut lower = text.to_lowercase();
     let mut days = Vec::new();
     for (word, back) in WORDS {
         if lower.contains(word) {
             // Remove the word, because a longer one contains a shorter one.
             lower = lower.replace(word, ",");
-            days.extend(DatePattern::utc_date(now - back * 86_400_000));
+            days.extend(today.checked_sub(back.days()).ok());
         }
     }
-    let to_pattern = |date: Date| DatePattern {
-        year: Some(date.year()),
-        month: Some(date.month()),
-        day: Some(date.day()),
-    };
-    days.into_iter().map(to_pattern).collect()
+    days
 }
 
 /// Finds `2023年5月8日`, also without the year or the day.
@@ -209,16 +212,19 @@ pub fn parse(text: &str) -> Option<Millis> {
             _ => None,
         };
     }
-    if let Ok(time) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
-        return time.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond());
+    if let Ok(time) = text.replace(' ', "T").parse::<DateTime>() {
+        return utc_millis(time);
     }
     let day = find_dates(text, 0)
         .into_iter()
         .find(|day| day.year.is_some() && day.month.is_some() && day.day.is_some())?;
     let date = Date::new(day.year?, day.month?, day.day?).ok()?;
     let (hour, minute) = parse_clock(text).unwrap_or((0, 0));
-    let time = date.at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).ok()?;
-    Some(time.timestamp().as_millisecond())
+    utc_millis(date.at(hour, minute, 0, 0))
+}
+
+fn utc_millis(time: DateTime) -> Option<Millis> {
+    TimeZone::UTC.to_timestamp(time).ok().map(|stamp| stamp.as_millisecond())
 }
 
 /// Finds a time of day: `1:56 pm`, `13:56`.
@@ -247,9 +253,7 @@ fn parse_clock(text: &str) -> Option<(i8, i8)> {
 
 /// Returns the start of a day that is named by a word, such as yesterday.
 pub fn day_start(text: &str, now: Millis) -> Option<Millis> {
-    let day = find_relative_dates(text, now).into_iter().next()?;
-    let date = Date::new(day.year?, day.month?, day.day?).ok()?;
-    date.at(0, 0, 0, 0).to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_millisecond())
+    utc_millis(find_relative_dates(text, now).into_iter().next()?.at(0, 0, 0, 0))
 }
 
 /// Returns the time as RFC 3339 in UTC, as in records.

@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use tanmi_base::Millis;
+use tanmi_base::clock::DAY;
 use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryRow};
 
 use crate::folder::Folder;
@@ -53,7 +54,6 @@ const HIGH_CONFIDENCE_DAYS: i64 = 30;
 pub(crate) const MAX_FOUND: usize = 5;
 /// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
-const DAY: Millis = 86_400_000;
 /// Maximum number of bytes read of core memory; a longer text is cut anyway.
 const MAX_CORE: u64 = 64 << 10;
 

@@ -82,7 +82,9 @@ impl FileLedger {
         };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut days: Vec<String> = names
-            .filter_map(|name| name.strip_suffix(".jsonl").filter(|day| is_day(day)).map(str::to_owned))
+            .filter_map(|name| {
+                name.strip_suffix(".jsonl").filter(|day| clock::is_day(day)).map(str::to_owned)
+            })
             .collect();
         days.sort();
         Ok(days)
@@ -175,22 +177,11 @@ impl FileLedger {
     }
 }
 
-/// Returns whether a text is a day `YYYY-MM-DD` with a month of 1–12 and a day of 1–31.
-pub fn is_day(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let within = |part: &str, len: usize, max: u32| {
-        part.len() == len
-            && part.bytes().all(|b| b.is_ascii_digit())
-            && part.parse().is_ok_and(|n: u32| n > 0 && n <= max)
-    };
-    matches!(parts[..], [year, month, day] if within(year, 4, 9999) && within(month, 2, 12) && within(day, 2, 31))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tanmi_base::clock::DAY;
 
-    const DAY: Millis = 86_400_000;
+    use super::*;
 
     fn entry(at: Millis, session: &str) -> LedgerEntry {
         LedgerEntry { at, session: session.into(), bytes: 3, ..LedgerEntry::default() }

@@ -13,7 +13,7 @@ mod process;
 mod state;
 
 pub use bindings::{Binding, Bindings, FileBindings};
-pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead, is_day};
+pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead};
 pub use process::{ClientProcess, client_of_hook, client_of_server, is_running};
 pub use state::{HandledEvent, LockedState, SessionState, States};
 

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use tanmi_base::clock::DAY;
+
 use super::*;
 use crate::record::session_line;
 use crate::{FileMemory, MemoryType, VecMemory};
 
 const NOW: Millis = 1_765_432_100_000;
-const DAY: Millis = 86_400_000;
 
 /// A name, a call, and its result as text.
 type Step = (&'static str, fn(&dyn MemoryStore) -> Result<String>, &'static str);

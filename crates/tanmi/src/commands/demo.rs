@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_app::Error;
+use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis, fs, id};
 
 use super::{CommandContext, Result};
@@ -16,7 +17,6 @@ use crate::out::{self, paint};
 use crate::show;
 
 const SESSION: &str = "demo-session";
-const DAY: Millis = 86_400_000;
 
 /// One step of the demo.
 #[derive(Serialize)]

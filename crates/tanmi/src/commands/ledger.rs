@@ -2,7 +2,7 @@
 
 use tanmi_app::Error;
 use tanmi_app::ledger::LedgerFilter;
-use tanmi_session::is_day;
+use tanmi_base::clock::is_day;
 
 use super::{CommandContext, Result};
 use crate::cli::LedgerArgs;

@@ -1,5 +1,6 @@
 //! Maintenance of the files: scans, the trash and the reports of recovery. [`super::check`] finds damage.
 
+use tanmi_base::clock::DAY;
 use tanmi_base::journal::Recovery;
 use tanmi_base::{Millis, fs};
 
@@ -31,7 +32,7 @@ impl LocalMaintenance for FileStore {
         let layout = self.project_layout();
         refuse_link(layout.find_link())?;
         let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
-        let oldest = now - i64::from(days) * 86_400_000;
+        let oldest = now - i64::from(days) * DAY;
         let mut removed = 0;
         for entry in entries.flatten() {
             if layout::trashed_at(&entry.file_name()).is_some_and(|at| at < oldest) {
