@@ -3,6 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(target_os = "linux")]
+use linux::ProcFiles as SystemTable;
+
 /// The process of a client. Pids are reused; together with the start time a pid is unique.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientProcess {
@@ -10,42 +16,75 @@ pub struct ClientProcess {
     pub started: u64,
 }
 
+/// A process, as far as the search for a client needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProcessInfo {
+    name: String,
+    parent_pid: u32,
+    /// When the process started, in the unit of its table. The numbers of one table can be compared.
+    started: u64,
+}
+
+/// The processes of the machine.
+trait ProcessTable {
+    /// Returns this process. Its name is not used.
+    fn current(&self) -> Option<ProcessInfo>;
+
+    /// Returns a running process.
+    fn process(&self, pid: u32) -> Option<ProcessInfo>;
+}
+
 /// Programs that may run between a client and its hook or server.
 const LAUNCHERS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx"];
 /// Start of the process name that npm sets for a package it runs.
 const NPM: &str = "npm exec";
+/// The number of ancestors that are looked at. Also ends the search in a cycle, which reused pids can form.
+const MAX_ANCESTORS: usize = 6;
 
 /// Returns the client that runs this hook: the process in `CLAUDE_PID` if that is set, else the nearest ancestor
 /// that is not a launcher.
 pub fn client_of_hook(named: Option<&str>) -> Option<ClientProcess> {
-    if let Some(pid) = named.and_then(|pid| pid.trim().parse().ok()) {
-        return process_info(pid).map(|info| ClientProcess { pid, started: info.started });
-    }
-    find_client_ancestor()
+    find_client(&SystemTable, named)
 }
 
 /// Returns the client that started this server. Skips launchers.
 pub fn client_of_server() -> Option<ClientProcess> {
-    find_client_ancestor()
+    find_client_ancestor(&SystemTable)
 }
 
 /// Returns whether this process is still running. Returns `false` where the system cannot tell.
 pub fn is_running(client: &ClientProcess) -> bool {
-    process_info(client.pid).is_some_and(|info| info.started == client.started)
+    has_process(&SystemTable, client)
 }
 
-fn find_client_ancestor() -> Option<ClientProcess> {
-    let mut pid = parent_pid()?;
-    for _ in 0..6 {
+fn find_client(table: &impl ProcessTable, named: Option<&str>) -> Option<ClientProcess> {
+    if let Some(pid) = named.and_then(|pid| pid.trim().parse().ok()) {
+        return table.process(pid).map(|info| ClientProcess { pid, started: info.started });
+    }
+    find_client_ancestor(table)
+}
+
+fn has_process(table: &impl ProcessTable, client: &ClientProcess) -> bool {
+    table.process(client.pid).is_some_and(|info| info.started == client.started)
+}
+
+fn find_client_ancestor(table: &impl ProcessTable) -> Option<ClientProcess> {
+    let mut child = table.current()?;
+    for _ in 0..MAX_ANCESTORS {
+        let pid = child.parent_pid;
         // A process whose parent is process 1 was orphaned: its client has ended.
         if pid <= 1 {
             return None;
         }
-        let info = process_info(pid)?;
+        let info = table.process(pid)?;
+        // The parent has ended, and a newer process has its pid.
+        if info.started > child.started {
+            return None;
+        }
         if !is_launcher(&info.name) {
             return Some(ClientProcess { pid, started: info.started });
         }
-        pid = info.parent_pid;
+        child = info;
     }
     None
 }
@@ -54,65 +93,20 @@ fn is_launcher(name: &str) -> bool {
     LAUNCHERS.contains(&name) || name.starts_with(NPM)
 }
 
-struct ProcessInfo {
-    name: String,
-    parent_pid: u32,
-    started: u64,
-}
-
-#[cfg(unix)]
-fn parent_pid() -> Option<u32> {
-    Some(std::os::unix::process::parent_id())
-}
-
-#[cfg(not(unix))]
-fn parent_pid() -> Option<u32> {
-    None
-}
-
-/// Reads `/proc/<pid>/stat`. The name in parentheses may contain any character, so fields are counted from its
-/// end.
-#[cfg(target_os = "linux")]
-fn process_info(pid: u32) -> Option<ProcessInfo> {
-    use std::io::Read;
-    // The kernel creates the line for each reader and returns it in one read: fifty numbers and a short name.
-    let mut line = [0; 2048];
-    let read = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
-    let stat = String::from_utf8_lossy(&line[..read]);
-    let (head, rest) = stat.rsplit_once(')')?;
-    let name = head.split_once('(')?.1.to_owned();
-    let mut fields = rest.split_whitespace();
-    let parent_pid = fields.nth(1)?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some(ProcessInfo { name, parent_pid, started })
-}
-
-/// Other systems have no such file; the session must be given explicitly.
+/// Other systems: the session must be given explicitly.
 #[cfg(not(target_os = "linux"))]
-fn process_info(_: u32) -> Option<ProcessInfo> {
-    None
-}
+struct SystemTable;
 
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn client_of_hook_named_pid_is_resolved() {
-        let me = process_info(std::process::id()).unwrap();
-        assert!(me.parent_pid > 0 && me.started > 0);
-        let named = client_of_hook(Some(&std::process::id().to_string())).unwrap();
-        assert_eq!(named, ClientProcess { pid: std::process::id(), started: me.started });
-        assert_eq!(client_of_hook(Some("999999999")), None);
+#[cfg(not(target_os = "linux"))]
+impl ProcessTable for SystemTable {
+    fn current(&self) -> Option<ProcessInfo> {
+        None
     }
 
-    #[test]
-    fn is_launcher_matches_shells_and_npm_but_not_clients() {
-        for name in ["sh", "bash", "npx", "npm exec", "npm exec tanmi-"] {
-            assert!(is_launcher(name), "{name}");
-        }
-        for name in ["claude", "node", "npm", "shell"] {
-            assert!(!is_launcher(name), "{name}");
-        }
+    fn process(&self, _: u32) -> Option<ProcessInfo> {
+        None
     }
 }
+
+#[cfg(test)]
+mod tests;
