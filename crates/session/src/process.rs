@@ -5,9 +5,13 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(any(not(target_os = "linux"), test))]
+mod portable;
 
 #[cfg(target_os = "linux")]
 use linux::ProcFiles as SystemTable;
+#[cfg(not(target_os = "linux"))]
+use portable::SysinfoTable as SystemTable;
 
 /// The process of a client. Pids are reused; together with the start time a pid is unique.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +39,8 @@ trait ProcessTable {
 }
 
 /// Programs that may run between a client and its hook or server.
-const LAUNCHERS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx"];
+const LAUNCHERS: &[&str] =
+    &["sh", "bash", "dash", "zsh", "fish", "env", "timeout", "npx", "uvx", "cmd", "powershell", "pwsh"];
 /// Start of the process name that npm sets for a package it runs.
 const NPM: &str = "npm exec";
 /// The number of ancestors that are looked at. Also ends the search in a cycle, which reused pids can form.
@@ -91,21 +96,6 @@ fn find_client_ancestor(table: &impl ProcessTable) -> Option<ClientProcess> {
 
 fn is_launcher(name: &str) -> bool {
     LAUNCHERS.contains(&name) || name.starts_with(NPM)
-}
-
-/// Other systems: the session must be given explicitly.
-#[cfg(not(target_os = "linux"))]
-struct SystemTable;
-
-#[cfg(not(target_os = "linux"))]
-impl ProcessTable for SystemTable {
-    fn current(&self) -> Option<ProcessInfo> {
-        None
-    }
-
-    fn process(&self, _: u32) -> Option<ProcessInfo> {
-        None
-    }
 }
 
 #[cfg(test)]

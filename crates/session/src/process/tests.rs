@@ -97,9 +97,31 @@ fn client_of_hook_named_pid_is_resolved() {
     assert_eq!(client_of_hook(Some("999999999")), None);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn portable_table_agrees_with_the_table_of_linux() {
+    let table = portable::SysinfoTable;
+    let mut parent = table.current().unwrap();
+    assert_eq!(parent.parent_pid, SystemTable.current().unwrap().parent_pid);
+    for pid in [std::process::id(), parent.parent_pid] {
+        let (portable, linux) = (table.process(pid).unwrap(), SystemTable.process(pid).unwrap());
+        assert_eq!((&portable.name, portable.parent_pid), (&linux.name, linux.parent_pid));
+        assert!(portable.started <= parent.started);
+        parent = portable;
+    }
+    assert_eq!(table.process(999_999_999), None);
+}
+
+#[test]
+fn program_name_extension_of_windows_is_removed() {
+    for (name, expected) in [("bash.exe", "bash"), ("CMD.EXE", "CMD"), ("node", "node"), ("a.b", "a.b")] {
+        assert_eq!(portable::program_name(name), expected);
+    }
+}
+
 #[test]
 fn is_launcher_matches_shells_and_npm_but_not_clients() {
-    for name in ["sh", "bash", "npx", "npm exec", "npm exec tanmi-"] {
+    for name in ["sh", "bash", "npx", "npm exec", "npm exec tanmi-", "cmd", "pwsh"] {
         assert!(is_launcher(name), "{name}");
     }
     for name in ["claude", "node", "npm", "shell"] {
