@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, Verdict};
-use tanmi_event::{Event, EventKind, Payload, Platform, StartSource};
+use tanmi_event::{Event, EventKind, Payload, Platform, RuleId, StartSource};
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::{NodeId, WorkspaceId};
 
@@ -20,7 +20,7 @@ use crate::sessions::SessionService;
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleLine {
-    pub id: String,
+    pub id: RuleId,
     pub name: String,
     pub source: &'static str,
     pub priority: i32,
@@ -73,7 +73,7 @@ pub struct FlawLine {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedRule {
-    pub id: String,
+    pub id: RuleId,
     pub name: String,
     pub source: &'static str,
     pub priority: i32,
@@ -176,7 +176,7 @@ impl RuleService {
             return Err(Error::BadValue { key: "source", value: source.to_owned(), expected });
         }
         let builtin = BUILTIN_RULES.iter().map(|rule| RuleLine {
-            id: rule.id.to_owned(),
+            id: rule.id.into(),
             name: lang.pick(rule.about.0, rule.about.1).to_owned(),
             source: RuleSource::Builtin.as_str(),
             priority: rule.priority,
@@ -206,7 +206,7 @@ impl RuleService {
 
     fn rule_line(&self, file: &RuleFile, rule: &CustomRule) -> RuleLine {
         RuleLine {
-            id: rule.id.clone(),
+            id: RuleId::Custom(rule.id.clone()),
             name: rule.name.clone(),
             source: rule.source.as_str(),
             priority: rule.priority,

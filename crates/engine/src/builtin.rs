@@ -1,7 +1,7 @@
 //! The built-in rules, one file each. A rule is a function from event and facts to a text, or to the reason why it
 //! has none.
 
-use tanmi_event::{ActionKind, Event, EventKind, Throttle};
+use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 
 use crate::facts::Facts;
 
@@ -23,7 +23,7 @@ mod task_complete;
 pub use binding_hint::needs_workspaces;
 
 pub struct BuiltinRule {
-    pub id: &'static str,
+    pub id: BuiltinRuleId,
     /// What the rule does, in Chinese and English.
     pub about: (&'static str, &'static str),
     /// Rules with lower values run first.
@@ -98,8 +98,8 @@ fn session_flag(id: &str) -> String {
     if is_plain && !id.is_empty() { format!(" --session {id}") } else { String::new() }
 }
 
-fn default_throttle(key: &str, rule: &str) -> Throttle {
-    Throttle { key: key.to_owned(), ttl: DEFAULT_THROTTLE, rule: rule.to_owned() }
+fn default_throttle(key: &str, rule: BuiltinRuleId) -> Throttle {
+    Throttle { key: key.to_owned(), ttl: DEFAULT_THROTTLE, rule: rule.into() }
 }
 
 pub const BUILTIN_RULES: &[BuiltinRule] = &[

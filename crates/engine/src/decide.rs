@@ -1,7 +1,7 @@
 //! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
-use tanmi_event::{Decision, DecisionAction, Event, EventKind, Source, Throttle};
+use tanmi_event::{Decision, DecisionAction, Event, EventKind, RuleId, Source, Throttle};
 
 use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
@@ -36,7 +36,7 @@ pub enum Verdict {
     },
     /// An earlier rule stopped all later rules.
     Stopped {
-        by: String,
+        by: RuleId,
     },
     /// A hook has already injected the text for this event.
     Suppressed,
@@ -46,7 +46,7 @@ pub enum Verdict {
 
 #[derive(Clone, Debug)]
 pub struct RuleTrace {
-    pub rule: String,
+    pub rule: RuleId,
     pub name: (String, String),
     pub source: RuleSource,
     pub priority: i32,
@@ -69,10 +69,10 @@ pub enum Rule<'a> {
 }
 
 impl Rule<'_> {
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> RuleId {
         match self {
-            Rule::Builtin(rule) => rule.id,
-            Rule::Custom(rule) => &rule.id,
+            Rule::Builtin(rule) => RuleId::Builtin(rule.id),
+            Rule::Custom(rule) => RuleId::Custom(rule.id.clone()),
         }
     }
 
@@ -86,7 +86,7 @@ impl Rule<'_> {
     /// Returns the trace of this rule.
     pub fn trace(&self, verdict: Verdict) -> RuleTrace {
         let (source, priority) = self.source_and_priority();
-        RuleTrace { rule: self.id().to_owned(), name: self.name(), source, priority, verdict }
+        RuleTrace { rule: self.id(), name: self.name(), source, priority, verdict }
     }
 
     fn source_and_priority(&self) -> (RuleSource, i32) {
@@ -118,23 +118,23 @@ pub fn decide(
     let is_already_told = is_already_told(event, |kind| facts.session.hooks_seen.contains(&kind));
     let mut scope = ConditionScope::new(event, facts);
     let mut decision = Decision::default();
-    let mut stopped_by: Option<&str> = None;
+    let mut stopped_by: Option<RuleId> = None;
     let mut verdicts: Vec<Verdict> = Vec::with_capacity(rules.len());
     for rule in &rules {
-        let verdict = match *rule {
+        let verdict = match (*rule, &stopped_by) {
             _ if is_already_told => Err(Verdict::Suppressed),
-            _ if stopped_by.is_some() => {
-                Err(Verdict::Stopped { by: stopped_by.unwrap_or_default().to_owned() })
-            }
-            Rule::Builtin(rule) => run_builtin(rule, event, facts, bytes_left(event, &decision)),
-            Rule::Custom(rule) => match check_match(rule, event, facts, builtin, custom, &mut scope) {
-                Err(verdict) => Err(verdict),
-                Ok(()) => {
-                    scope.share(rule);
-                    stopped_by = rule.stops.then_some(&rule.id);
-                    custom_output(rule, event, facts)
+            (_, Some(by)) => Err(Verdict::Stopped { by: by.clone() }),
+            (Rule::Builtin(rule), None) => run_builtin(rule, event, facts, bytes_left(event, &decision)),
+            (Rule::Custom(custom_rule), None) => {
+                match check_match(custom_rule, event, facts, builtin, custom, &mut scope) {
+                    Err(verdict) => Err(verdict),
+                    Ok(()) => {
+                        scope.share(custom_rule);
+                        stopped_by = custom_rule.stops.then(|| rule.id());
+                        custom_output(custom_rule, event, facts)
+                    }
                 }
-            },
+            }
         };
         verdicts.push(match verdict {
             Err(verdict) => verdict,
@@ -143,8 +143,7 @@ pub fn decide(
     }
     let dropped = fit_to_max_bytes(&mut decision, event);
     for (rule, verdict) in rules.into_iter().zip(verdicts) {
-        let is_over_cap =
-            matches!(verdict, Verdict::Injected { .. }) && dropped.iter().any(|id| id == rule.id());
+        let is_over_cap = matches!(verdict, Verdict::Injected { .. }) && dropped.contains(&rule.id());
         observe(rule, if is_over_cap { Verdict::OverCap } else { verdict });
     }
     decision
@@ -161,14 +160,9 @@ fn add_output(
     if decision.actions.iter().any(|action| action.content == content) {
         return Verdict::Repeated;
     }
-    scope.record_injected(rule.id());
+    scope.record_injected(rule.id().as_str());
     let (_, priority) = rule.source_and_priority();
-    decision.actions.push(DecisionAction {
-        kind,
-        content: content.clone(),
-        priority,
-        rule: rule.id().to_owned(),
-    });
+    decision.actions.push(DecisionAction { kind, content: content.clone(), priority, rule: rule.id() });
     Verdict::Injected { content }
 }
 
@@ -215,7 +209,7 @@ fn check_match(
     if !rule.trusted {
         return Err(Verdict::Untrusted);
     }
-    if builtin.iter().any(|known| known.id == rule.id) {
+    if builtin.iter().any(|known| known.id.as_str() == rule.id) {
         return Err(Verdict::Shadowed { by: RuleSource::Builtin });
     }
     let is_shadowing =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tanmi_base::{Lang, Millis};
-use tanmi_event::EventKind;
+use tanmi_event::{BuiltinRuleId, EventKind};
 
 use crate::builtin::SkipReason;
 
@@ -30,8 +30,8 @@ pub struct Facts {
     pub refresh_every: u32,
     /// Whether the text is printed by a command: it then suggests commands instead of tool calls.
     pub suggests_commands: bool,
-    /// Ids of the built-in rules that the settings disable.
-    pub disabled_rules: Vec<&'static str>,
+    /// The built-in rules that the settings disable.
+    pub disabled_rules: Vec<BuiltinRuleId>,
 }
 
 #[derive(Clone, Debug, Default)]

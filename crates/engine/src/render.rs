@@ -1,11 +1,11 @@
 //! Renders a decision as one text for a platform: each action with its tag, within the byte limit of the
 //! platform.
 
-use tanmi_event::{ActionKind, Decision, DecisionAction, Event, Platform, Source};
+use tanmi_event::{ActionKind, BuiltinRuleId, Decision, DecisionAction, Event, Platform, RuleId, Source};
 
 /// Removes the actions that exceed the byte limit, together with their throttles, and returns the rules of the
 /// removed actions. Context of the workspace comes before reminders, and reminders before anything else.
-pub fn fit_to_max_bytes(decision: &mut Decision, event: &Event) -> Vec<String> {
+pub fn fit_to_max_bytes(decision: &mut Decision, event: &Event) -> Vec<RuleId> {
     let mut order: Vec<usize> = (0..decision.actions.len()).collect();
     order.sort_by_key(|at| rank(&decision.actions[*at]));
     let mut remaining = event.platform.max_bytes;
@@ -22,29 +22,30 @@ pub fn fit_to_max_bytes(decision: &mut Decision, event: &Event) -> Vec<String> {
         }
     }
     dropped.sort_unstable();
-    let names: Vec<String> = dropped.iter().map(|at| decision.actions[*at].rule.clone()).collect();
+    let rules: Vec<RuleId> = dropped.iter().map(|at| decision.actions[*at].rule.clone()).collect();
     let mut at = 0;
     decision.actions.retain(|_| {
         at += 1;
         !dropped.contains(&(at - 1))
     });
-    decision.throttle.retain(|throttle| !names.contains(&throttle.rule));
+    decision.throttle.retain(|throttle| !rules.contains(&throttle.rule));
     decision.should_respond = !decision.actions.is_empty();
-    names
+    rules
 }
 
 /// The rules that inject the context of a workspace.
-pub const CONTEXT_RULES: &[&str] = &["context-inject", "context-refresh"];
+pub const CONTEXT_RULES: &[RuleId] =
+    &[RuleId::Builtin(BuiltinRuleId::ContextInject), RuleId::Builtin(BuiltinRuleId::ContextRefresh)];
 
 /// Returns the rank of an action; lower ranks are kept first.
 fn rank(action: &DecisionAction) -> u8 {
     match action.kind {
         ActionKind::SessionInfo => 0,
-        ActionKind::InjectContext if CONTEXT_RULES.contains(&action.rule.as_str()) => 0,
+        ActionKind::InjectContext if CONTEXT_RULES.contains(&action.rule) => 0,
         ActionKind::SmartReminder => 1,
         ActionKind::Reminder | ActionKind::BindingHint => 2,
         ActionKind::Flush | ActionKind::Save => 0,
-        ActionKind::InjectContext if action.rule == "subagent-context" => 0,
+        ActionKind::InjectContext if action.rule == BuiltinRuleId::SubagentContext => 0,
         ActionKind::InjectContext | ActionKind::Declared => 3,
         ActionKind::Memory => 4,
     }
@@ -78,13 +79,19 @@ mod tests {
 
     use super::*;
 
-    fn action(rule: &str, kind: ActionKind, content: &str) -> DecisionAction {
-        DecisionAction { kind, content: content.into(), priority: 1, rule: rule.into() }
+    fn action(rule: RuleId, kind: ActionKind, content: &str) -> DecisionAction {
+        DecisionAction { kind, content: content.into(), priority: 1, rule }
     }
 
-    fn fit(actions: Vec<DecisionAction>) -> (Decision, Vec<String>) {
-        let throttle =
-            actions.iter().map(|a| Throttle { key: a.rule.clone(), ttl: 1, rule: a.rule.clone() }).collect();
+    fn custom_rule() -> RuleId {
+        RuleId::Custom("r".into())
+    }
+
+    fn fit(actions: Vec<DecisionAction>) -> (Decision, Vec<RuleId>) {
+        let throttle = actions
+            .iter()
+            .map(|a| Throttle { key: a.rule.to_string(), ttl: 1, rule: a.rule.clone() })
+            .collect();
         let mut decision = Decision { should_respond: true, actions, throttle };
         let (source, kind) = (Source::Hook, EventKind::PromptSubmit);
         let event =
@@ -95,29 +102,30 @@ mod tests {
 
     #[test]
     fn render_tags_actions_and_fit_to_cap_drops_less_important() {
-        let short = action("r", ActionKind::Reminder, "看");
+        let short = action(custom_rule(), ActionKind::Reminder, "看");
         let text = render(&fit(vec![short.clone()]).0, &CURSOR);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
         let text = render(&fit(vec![short.clone()]).0, &GEMINI_CLI);
         assert_eq!(text, "## tanmi-smart-reminder\n看\n", "the client would escape tags");
         for kind in ActionKind::ALL {
-            assert_eq!(with_tags(&action("r", *kind, "")).len(), kind.overhead());
-            assert!(with_heading(&action("r", *kind, "")).len() <= kind.overhead());
+            assert_eq!(with_tags(&action(custom_rule(), *kind, "")).len(), kind.overhead());
+            assert!(with_heading(&action(custom_rule(), *kind, "")).len() <= kind.overhead());
         }
         let max_len = CURSOR.max_bytes - ActionKind::InjectContext.overhead();
-        let long = action("context-inject", ActionKind::InjectContext, &"x".repeat(max_len));
+        let long =
+            action(BuiltinRuleId::ContextInject.into(), ActionKind::InjectContext, &"x".repeat(max_len));
         let (decision, dropped) = fit(vec![short, long]);
         assert_eq!(render(&decision, &CURSOR).len(), 10_000);
         assert_eq!(
             (dropped, decision.throttle.len()),
-            (vec![String::from("r")], 1),
+            (vec![custom_rule()], 1),
             "the less important action is removed"
         );
     }
 
     #[test]
     fn fit_to_cap_single_action_too_long_leaves_no_action() {
-        let (decision, dropped) = fit(vec![action("r", ActionKind::Reminder, &"x".repeat(10_000))]);
+        let (decision, dropped) = fit(vec![action(custom_rule(), ActionKind::Reminder, &"x".repeat(10_000))]);
         assert!(!decision.should_respond && decision.throttle.is_empty() && dropped.len() == 1);
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::rule::RuleId;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -32,8 +34,8 @@ pub struct DecisionAction {
     /// The text without any tag; the platform decides how to delimit it.
     pub content: String,
     pub priority: i32,
-    /// Id of the rule that produced it.
-    pub rule: String,
+    /// The rule that produced it.
+    pub rule: RuleId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,6 +111,6 @@ pub struct Throttle {
     pub key: String,
     /// Duration in milliseconds.
     pub ttl: i64,
-    /// Id of the rule whose text is throttled.
-    pub rule: String,
+    /// The rule whose text is throttled.
+    pub rule: RuleId,
 }

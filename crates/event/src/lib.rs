@@ -4,6 +4,7 @@
 mod decision;
 mod event;
 mod platform;
+mod rule;
 
 pub use decision::{ActionKind, Decision, DecisionAction, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
@@ -11,3 +12,4 @@ pub use platform::{
     API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, CompactionRecipient, GEMINI_CLI, PLATFORMS,
     Platform, WEB, find_platform,
 };
+pub use rule::{BuiltinRuleId, RuleId};

@@ -7,7 +7,7 @@ use tanmi_engine::{
     ChildCounts, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts,
     SkipReason, WorkspaceFacts,
 };
-use tanmi_event::{Event, EventKind, Source};
+use tanmi_event::{BuiltinRuleId, Event, EventKind, Source};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth, StatusCounts};
@@ -73,17 +73,17 @@ pub fn hash_of(snapshot: &ContextSnapshot) -> ContextHash {
     ContextHash::of(&workspace_facts(snapshot), node.as_ref())
 }
 
-/// Returns the ids of the built-in rules that the settings disable.
-pub fn disabled_rules(config: &Config) -> Vec<&'static str> {
+/// Returns the built-in rules that the settings disable.
+pub fn disabled_rules(config: &Config) -> Vec<BuiltinRuleId> {
     let mut ids = Vec::new();
     if !config.reminders {
-        ids.extend(["smart-reminder", "plan-confirm", "task-complete"]);
+        ids.extend([BuiltinRuleId::SmartReminder, BuiltinRuleId::PlanConfirm, BuiltinRuleId::TaskComplete]);
     }
     if !config.binding_hints {
-        ids.extend(["binding-hint", "binding-lost"]);
+        ids.extend([BuiltinRuleId::BindingHint, BuiltinRuleId::BindingLost]);
     }
     if !config.ask_for_summary {
-        ids.push("session-save");
+        ids.push(BuiltinRuleId::SessionSave);
     }
     ids
 }

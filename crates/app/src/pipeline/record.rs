@@ -77,7 +77,7 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, input: &DecisionInput, respo
         source: event.source.as_str().to_owned(),
         event: event.kind.as_str().to_owned(),
         workspace: input.facts.workspace.as_ref().map(|workspace| workspace.id.clone()),
-        rules: response.decision.actions.iter().map(|action| action.rule.clone()).collect(),
+        rules: response.decision.actions.iter().map(|action| action.rule.to_string()).collect(),
         bytes: response.text.len(),
         tokens: tanmi_base::text::estimate_tokens(&response.text),
         micros: u64::try_from(caller.started.elapsed().as_micros()).unwrap_or(u64::MAX),

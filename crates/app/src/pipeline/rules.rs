@@ -116,7 +116,7 @@ pub fn check(file: &RuleFile) -> Vec<RuleFlaw> {
             let en = format!("condition: {}", error.message(Lang::En));
             flaws.push(RuleFlaw { line: rule.line, rule: Some(rule.id.clone()), zh, en, fatal: true });
         }
-        if tanmi_engine::BUILTIN_RULES.iter().any(|known| known.id == rule.id) {
+        if tanmi_engine::BUILTIN_RULES.iter().any(|known| known.id.as_str() == rule.id) {
             let (zh, en) = (
                 String::from("id 与内置规则相同，不会生效"),
                 String::from("has the ID of a built-in rule and is ignored"),

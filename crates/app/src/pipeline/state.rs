@@ -95,7 +95,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     {
         state.declared = Some(declared.digest.clone());
     }
-    let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule.as_str()));
+    let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule));
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
         mark_seen(
             state,

@@ -1,13 +1,13 @@
 //! Tells an unbound session how to bind when the prompt mentions workspaces. Ignores prompts that are mostly code.
 
-use tanmi_event::{ActionKind, Event, EventKind, Throttle};
+use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 use crate::decide::time_left;
 use crate::facts::Facts;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "binding-hint",
+    id: BuiltinRuleId::BindingHint,
     about: ("未绑定时的绑定提示", "tells an unbound session how to bind when the prompt mentions workspaces"),
     priority: 30,
     events: &[EventKind::PromptSubmit],

@@ -1,12 +1,12 @@
 //! Reports that the bound workspace is missing or cannot be read. Otherwise the agent would continue without goal and
 //! rules, and the user would not notice. A workspace that was archived on purpose is not reported.
 
-use tanmi_event::{ActionKind, EventKind, Throttle};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind, Throttle};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "binding-lost",
+    id: BuiltinRuleId::BindingLost,
     about: (
         "绑定的工作区不存在或无法读取时告知",
         "reports that the bound workspace is missing or unreadable",
@@ -33,7 +33,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let en = format!(
         "Session ID: {session}\nThis session is bound to workspace {id}, which is missing or cannot be read, so its goal and rules are not injected. Please tell the user: tanmi doctor shows the reason; the binding returns with the files, or session_bind binds another workspace."
     );
-    let throttle = Throttle { key: format!("lost:{id}"), ttl: REPEAT_AFTER, rule: RULE.id.to_owned() };
+    let throttle = Throttle { key: format!("lost:{id}"), ttl: REPEAT_AFTER, rule: RULE.id.into() };
     Ok(RuleOutput {
         kind: ActionKind::BindingHint,
         content: ctx.facts.lang.pick(zh, en),

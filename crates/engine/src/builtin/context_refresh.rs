@@ -2,13 +2,13 @@
 //!
 //! On platforms that may not report a session start or a compaction, the context is also injected every few prompts.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::{ContextHash, context_text};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "context-refresh",
+    id: BuiltinRuleId::ContextRefresh,
     about: ("上下文变化后重新注入", "injects the context again after it changed"),
     priority: 11,
     events: &[EventKind::PromptSubmit],

@@ -2,14 +2,14 @@
 //! subagent.
 
 use tanmi_base::text;
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags;
 use crate::facts::DeclaredFile;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "declared-context",
+    id: BuiltinRuleId::DeclaredContext,
     about: ("注入声明的上下文文件", "injects declared context files"),
     priority: 12,
     events: &[EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart],

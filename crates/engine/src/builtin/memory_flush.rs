@@ -3,12 +3,12 @@
 //!
 //! No client lets an agent act before it compacts, so nothing depends on that: facts can be saved at any time.
 
-use tanmi_event::{ActionKind, CompactionRecipient, EventKind, StartSource};
+use tanmi_event::{ActionKind, BuiltinRuleId, CompactionRecipient, EventKind, StartSource};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "memory-flush",
+    id: BuiltinRuleId::MemoryFlush,
     about: ("压缩前后保存关键事实", "asks the agent to save key facts around a compaction"),
     priority: 40,
     events: &[EventKind::PreCompact, EventKind::SessionStart],

@@ -2,14 +2,14 @@
 //! focused node.
 
 use tanmi_base::{Lang, text};
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::capped_text::CappedText;
 use crate::facts::{FactLine, MemoryFacts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "memory-load",
+    id: BuiltinRuleId::MemoryLoad,
     about: ("会话开始时加载记忆", "injects memory when a session starts"),
     priority: 13,
     events: &[EventKind::SessionStart],

@@ -1,12 +1,12 @@
 //! Reminds the agent to show a complete plan to the user before it starts the first task.
 
-use tanmi_event::EventKind;
+use tanmi_event::{BuiltinRuleId, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED};
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, smart_reminder};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "plan-confirm",
+    id: BuiltinRuleId::PlanConfirm,
     about: ("计划确认提醒", "reminds the agent to show a complete plan to the user"),
     priority: 15,
     events: &[EventKind::PromptSubmit],

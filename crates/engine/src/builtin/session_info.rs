@@ -1,12 +1,12 @@
 //! Tells an unbound session its id when it starts, so that it can be bound.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::facts::Facts;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "session-info",
+    id: BuiltinRuleId::SessionInfo,
     about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its ID at session start"),
     priority: 10,
     events: &[EventKind::SessionStart],

@@ -1,12 +1,12 @@
 //! Asks a stopping agent for a summary: once per session, and only if enough happened. The stop that follows the
 //! request is ignored, so that there is no loop.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "session-save",
+    id: BuiltinRuleId::SessionSave,
     about: ("智能体停止时请求一次会话摘要", "asks once for a session summary when the agent stops"),
     priority: 40,
     events: &[EventKind::Stop],

@@ -1,14 +1,14 @@
 //! Injects the first reminder that applies, except the one about the plan, which is the rule `plan-confirm`.
 
 use tanmi_base::text;
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle};
 use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "smart-reminder",
+    id: BuiltinRuleId::SmartReminder,
     about: ("智能提醒", "reminders about the state of the focused node"),
     priority: 20,
     events: &[EventKind::PromptSubmit],
@@ -27,7 +27,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 /// The width of the problem text in a reminder. The full text is in the context.
 const PROBLEM_COLUMNS: usize = 160;
 
-pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: &str) -> RuleOutput {
+pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: BuiltinRuleId) -> RuleOutput {
     let lang = ctx.facts.lang;
     let mut content = lang.pick(reminder.zh, reminder.en).to_owned();
     if let Some(node) = ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {

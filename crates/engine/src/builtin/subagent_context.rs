@@ -1,6 +1,6 @@
 //! Injects the context into a subagent of a bound session, with instructions on how to return its result.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::declared_context::NODE_RESERVE;
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
@@ -8,7 +8,7 @@ use crate::context_text::context_text;
 use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "subagent-context",
+    id: BuiltinRuleId::SubagentContext,
     about: ("子智能体开始时注入工作区上下文", "injects the context of the session into a subagent"),
     priority: 14,
     events: &[EventKind::SubagentStart],

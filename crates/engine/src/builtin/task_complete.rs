@@ -1,12 +1,12 @@
 //! Tells the agent that a parent node can be completed when its last open child is completed.
 
-use tanmi_event::{ActionKind, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags;
 
 pub const RULE: BuiltinRule = BuiltinRule {
-    id: "task-complete",
+    id: BuiltinRuleId::TaskComplete,
     about: ("任务完成提醒", "reports that a parent can be completed after its last child"),
     priority: 25,
     events: &[EventKind::TaskComplete],

@@ -307,7 +307,7 @@ fn task_complete_last_open_child_suggests_completing_parent() {
     assert!(!run(&done, &with("planning", all)).should_respond);
     assert!(!run(&done, &bound(Lang::Zh)).should_respond);
     let mut off = with("monitoring", all);
-    off.disabled_rules.push("task-complete");
+    off.disabled_rules.push(BuiltinRuleId::TaskComplete);
     assert!(!run(&done, &off).should_respond);
 }
 

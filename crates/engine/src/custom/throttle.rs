@@ -1,6 +1,6 @@
 //! The throttle of custom rules.
 
-use tanmi_event::{Event, EventKind, Throttle};
+use tanmi_event::{Event, EventKind, RuleId, Throttle};
 
 use super::CustomRule;
 use crate::builtin::DEFAULT_THROTTLE;
@@ -13,5 +13,6 @@ pub fn throttle_of(rule: &CustomRule, event: &Event) -> Option<Throttle> {
         None => 0,
     };
     // The prefix keeps the key distinct from the keys of built-in reminders.
-    (ttl > 0).then(|| Throttle { key: format!("rule:{}", rule.id), ttl, rule: rule.id.clone() })
+    let id = RuleId::Custom(rule.id.clone());
+    (ttl > 0).then(|| Throttle { key: format!("rule:{id}"), ttl, rule: id })
 }

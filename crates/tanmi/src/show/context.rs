@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tanmi_app::declared::{Declaration, DeclaredEntry, InclusionStatus};
 use tanmi_app::pipeline::PipelineTrace;
 use tanmi_base::{Lang, text};
-use tanmi_event::Platform;
+use tanmi_event::{BuiltinRuleId, Platform};
 use tanmi_install::context::{BuiltContext, Notice, ProvisionReport};
 
 use super::counted;
@@ -41,7 +41,10 @@ fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str,
 
 fn declared_text(explained: &PipelineTrace) -> String {
     let actions = explained.response.decision.actions.iter();
-    actions.filter(|action| action.rule == "declared-context").map(|action| action.content.clone()).collect()
+    actions
+        .filter(|action| action.rule == BuiltinRuleId::DeclaredContext)
+        .map(|action| action.content.clone())
+        .collect()
 }
 
 pub fn json(declaration: &Declaration, explained: &PipelineTrace, with_text: bool) -> Value {
@@ -101,8 +104,12 @@ pub fn tree(
         })
         .chain(declaration.flaws.iter().map(|(path, reason)| format!("✘ {}: {reason}", path.display())))
         .collect();
-    let rule =
-        explained.response.decision.actions.iter().position(|action| action.rule == "declared-context");
+    let rule = explained
+        .response
+        .decision
+        .actions
+        .iter()
+        .position(|action| action.rule == BuiltinRuleId::DeclaredContext);
     match rule {
         Some(at) => branches[at].1 = files,
         None if !files.is_empty() => branches.push((lang.pick("未注入", "not injected").to_owned(), files)),

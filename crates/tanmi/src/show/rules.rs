@@ -15,7 +15,7 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
         let events = if line.events.is_empty() { String::from("*") } else { line.events.join(",") };
         vec![
             cell(format!("{:>4}", line.priority)),
-            styled(out::BOLD, &line.id),
+            styled(out::BOLD, line.id.as_str()),
             cell(line.source),
             styled(style, line.state),
             cell(events),
@@ -95,7 +95,7 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
         vec![
             styled(style, sign),
             cell(format!("{:>4}", rule.priority)),
-            styled(out::BOLD, &rule.id),
+            styled(out::BOLD, rule.id.as_str()),
             cell(rule.source),
             styled(style, &rule.why),
             styled(out::DIM, size),
