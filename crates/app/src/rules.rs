@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::{Lang, Millis, text};
-use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace, Verdict};
+pub use tanmi_engine::Verdict;
+use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace};
 use tanmi_event::{Event, EventKind, Payload, Platform, RuleId, StartSource};
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::{NodeId, WorkspaceId};
@@ -25,15 +26,35 @@ pub struct RuleLine {
     pub source: &'static str,
     pub priority: i32,
     /// Empty means all events.
-    pub events: Vec<&'static str>,
+    pub events: Vec<EventKind>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub platforms: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// `active`, `off` or `untrusted`.
-    pub state: &'static str,
+    pub state: RuleState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+}
+
+/// Whether a rule can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleState {
+    Active,
+    /// Disabled by a setting or by the `enabled` field of the rule.
+    Off,
+    /// The user does not trust its file.
+    Untrusted,
+}
+
+impl RuleState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RuleState::Active => "active",
+            RuleState::Off => "off",
+            RuleState::Untrusted => "untrusted",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -78,8 +99,8 @@ pub struct ExplainedRule {
     pub source: &'static str,
     pub priority: i32,
     pub matched: bool,
-    /// A stable word for programs.
-    pub verdict: &'static str,
+    #[serde(serialize_with = "as_word")]
+    pub verdict: Verdict,
     pub why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
@@ -180,13 +201,12 @@ impl RuleService {
             name: lang.pick(rule.about.0, rule.about.1).to_owned(),
             source: RuleSource::Builtin.as_str(),
             priority: rule.priority,
-            events: rule.events.iter().map(|kind| kind.as_str()).collect(),
+            events: rule.events.to_vec(),
             platforms: Vec::new(),
             condition: None,
-            state: if pipeline::disabled_rules(&self.core.config).contains(&rule.id) {
-                "off"
-            } else {
-                "active"
+            state: match pipeline::disabled_rules(&self.core.config).contains(&rule.id) {
+                true => RuleState::Off,
+                false => RuleState::Active,
             },
             path: None,
         });
@@ -197,7 +217,7 @@ impl RuleService {
         lines.sort_by_key(|line| line.priority);
         lines.retain(|line| {
             filter.source.as_deref().is_none_or(|source| source == line.source)
-                && event.is_none_or(|kind| line.events.is_empty() || line.events.contains(&kind.as_str()))
+                && event.is_none_or(|kind| line.events.is_empty() || line.events.contains(&kind))
         });
         let total = lines.len();
         lines.truncate(filter.limit);
@@ -210,13 +230,13 @@ impl RuleService {
             name: rule.name.clone(),
             source: rule.source.as_str(),
             priority: rule.priority,
-            events: rule.events.iter().map(|kind| kind.as_str()).collect(),
+            events: rule.events.clone(),
             platforms: rule.platforms.iter().map(|platform| platform.id).collect(),
             condition: rule.condition.clone(),
             state: match (rule.trusted, rule.enabled && self.core.config.custom_rules) {
-                (false, _) => "untrusted",
-                (true, true) => "active",
-                (true, false) => "off",
+                (false, _) => RuleState::Untrusted,
+                (true, true) => RuleState::Active,
+                (true, false) => RuleState::Off,
             },
             path: Some(file.path.display().to_string()),
         }
@@ -233,7 +253,7 @@ impl RuleService {
 
     /// Returns the event of a request, as a hook would report it.
     pub fn event_to_explain(&self, request: ExplainRequest) -> Result<Event> {
-        let kind = parse_event_kind(request.event.as_deref().unwrap_or("prompt_submit"))?;
+        let kind = parse_event_kind(request.event.as_deref().unwrap_or(EventKind::PromptSubmit.as_str()))?;
         let start = parse_start_source(kind, request.start.as_deref())?;
         let platform = request.platform.unwrap_or_else(|| self.events.platform_of(&request.session));
         let mut payload = Payload {
@@ -379,9 +399,8 @@ fn check_file(file: &RuleFile, lang: Lang) -> CheckedRules {
 }
 
 fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
-    let (verdict, why) = describe_verdict(&trace.verdict, lang);
-    let content = match trace.verdict {
-        Verdict::Injected { content } => Some(content),
+    let content = match &trace.verdict {
+        Verdict::Injected { content } => Some(content.clone()),
         _ => None,
     };
     ExplainedRule {
@@ -389,64 +408,54 @@ fn explained_rule(trace: RuleTrace, lang: Lang) -> ExplainedRule {
         name: lang.pick(trace.name.0, trace.name.1),
         source: trace.source.as_str(),
         priority: trace.priority,
-        matched: matches!(verdict, "said" | "matched" | "repeated" | "throttled"),
-        verdict,
-        why,
+        matched: trace.verdict.is_match(),
+        why: describe_verdict(&trace.verdict, lang),
+        verdict: trace.verdict,
         bytes: content.as_ref().map_or(0, String::len),
         tokens: content.as_deref().map_or(0, text::estimate_tokens),
         content,
     }
 }
 
-/// Returns a stable word for programs and a sentence for people.
-fn describe_verdict(verdict: &Verdict, lang: Lang) -> (&'static str, String) {
-    let plain = |word, zh: &str, en: &str| (word, lang.pick(zh, en).to_owned());
+fn as_word<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(verdict.as_str())
+}
+
+/// Returns a sentence for people.
+fn describe_verdict(verdict: &Verdict, lang: Lang) -> String {
+    let plain = |zh: &str, en: &str| lang.pick(zh, en).to_owned();
     match verdict {
-        Verdict::Injected { .. } => plain("said", "已匹配，注入其文本", "matched; its text is injected"),
-        Verdict::Matched => plain("matched", "已匹配，没有文本", "matched; it has no text"),
-        Verdict::Repeated => {
-            plain("repeated", "另一条规则已注入相同的文本", "another rule injects the same text")
-        }
+        Verdict::Injected { .. } => plain("已匹配，注入其文本", "matched; its text is injected"),
+        Verdict::Matched => plain("已匹配，没有文本", "matched; it has no text"),
+        Verdict::Repeated => plain("另一条规则已注入相同的文本", "another rule injects the same text"),
         Verdict::Throttled { left } => {
             let seconds = (left + 999) / 1000;
-            let (zh, en) =
-                (format!("节流中，还剩 {seconds} 秒"), format!("throttled for another {seconds} s"));
-            ("throttled", lang.pick(zh, en))
+            lang.pick(format!("节流中，还剩 {seconds} 秒"), format!("throttled for another {seconds} s"))
         }
-        Verdict::Skipped((zh, en)) => plain("silent", zh, en),
-        Verdict::ConditionFalse => plain("condition-false", "条件不成立", "the condition is false"),
+        Verdict::Skipped((zh, en)) => plain(zh, en),
+        Verdict::ConditionFalse => plain("条件不成立", "the condition is false"),
         Verdict::ConditionFailed(reason) => {
-            let (zh, en) =
-                (format!("条件无法求值：{reason}"), format!("the condition cannot be evaluated: {reason}"));
-            ("condition-failed", lang.pick(zh, en))
+            let en = format!("the condition cannot be evaluated: {reason}");
+            lang.pick(format!("条件无法求值：{reason}"), en)
         }
-        Verdict::OtherEvent => plain("other-event", "不适用于此事件", "does not apply to this event"),
-        Verdict::OtherPlatform => {
-            plain("other-platform", "不适用于此平台", "does not apply to this platform")
-        }
-        Verdict::Disabled => plain("off", "已停用", "disabled"),
+        Verdict::OtherEvent => plain("不适用于此事件", "does not apply to this event"),
+        Verdict::OtherPlatform => plain("不适用于此平台", "does not apply to this platform"),
+        Verdict::Disabled => plain("已停用", "disabled"),
         Verdict::Untrusted => plain(
-            "untrusted",
             "规则文件未受信任；在终端运行 `tanmi rules trust`",
             "the rules file is not trusted; run `tanmi rules trust` in a terminal",
         ),
         Verdict::Shadowed { by } => {
             let by = by.as_str();
-            let zh = format!("被 {by} 规则文件中 id 相同的规则覆盖");
-            (
-                "shadowed",
-                lang.pick(zh, format!("overridden by the rule with the same id in the {by} rules file")),
-            )
+            let en = format!("overridden by the rule with the same id in the {by} rules file");
+            lang.pick(format!("被 {by} 规则文件中 id 相同的规则覆盖"), en)
         }
         Verdict::Stopped { by } => {
-            let (zh, en) = (format!("规则 {by} 终止了后续规则"), format!("stopped by rule {by}"));
-            ("stopped", lang.pick(zh, en))
+            lang.pick(format!("规则 {by} 终止了后续规则"), format!("stopped by rule {by}"))
         }
-        Verdict::OverCap => plain(
-            "no-room",
-            "已匹配，但超出平台的字节上限",
-            "matched, but over the byte limit of the platform",
-        ),
-        Verdict::Suppressed => plain("suppressed", "钩子已注入，不再重复", "a hook has already injected it"),
+        Verdict::OverCap => {
+            plain("已匹配，但超出平台的字节上限", "matched, but over the byte limit of the platform")
+        }
+        Verdict::Suppressed => plain("钩子已注入，不再重复", "a hook has already injected it"),
     }
 }

@@ -44,6 +44,37 @@ pub enum Verdict {
     OverCap,
 }
 
+impl Verdict {
+    /// Returns a stable word for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Verdict::Injected { .. } => "said",
+            Verdict::Matched => "matched",
+            Verdict::Repeated => "repeated",
+            Verdict::Throttled { .. } => "throttled",
+            Verdict::Skipped(_) => "silent",
+            Verdict::ConditionFalse => "condition-false",
+            Verdict::ConditionFailed(_) => "condition-failed",
+            Verdict::OtherEvent => "other-event",
+            Verdict::OtherPlatform => "other-platform",
+            Verdict::Disabled => "off",
+            Verdict::Untrusted => "untrusted",
+            Verdict::Shadowed { .. } => "shadowed",
+            Verdict::Stopped { .. } => "stopped",
+            Verdict::Suppressed => "suppressed",
+            Verdict::OverCap => "no-room",
+        }
+    }
+
+    /// Returns whether the rule matched the event, whether or not its text is injected.
+    pub fn is_match(&self) -> bool {
+        matches!(
+            self,
+            Verdict::Injected { .. } | Verdict::Matched | Verdict::Repeated | Verdict::Throttled { .. }
+        )
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct RuleTrace {
     pub rule: RuleId,

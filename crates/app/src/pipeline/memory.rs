@@ -108,11 +108,9 @@ fn summary(row: &MemoryRow) -> SummaryFacts {
 /// transcript and updates the index, within a time limit. If the session completed and time is left, it deletes old
 /// session lines.
 pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
-    let kind = match event.kind {
-        EventKind::SessionStart => "session_start",
-        EventKind::SessionEnd => "session_end",
-        _ => return,
-    };
+    if !matches!(event.kind, EventKind::SessionStart | EventKind::SessionEnd) {
+        return;
+    }
     let Some(project) = project.filter(|_| config.memory) else { return };
     let store = store(caller, project);
     let store = store.as_ref();
@@ -129,7 +127,7 @@ pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, proje
             "error": payload.error,
         }),
     };
-    let line = session_line(kind, &event.session, caller.now, more);
+    let line = session_line(event.kind.as_str(), &event.session, caller.now, more);
     if let Err(error) = store.record_session(&line, caller.now) {
         log_line(caller, &format!("memory: {error}"));
     }

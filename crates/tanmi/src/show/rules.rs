@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, TrustView};
+use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, RuleState, TrustView, Verdict};
 use tanmi_base::{Lang, text};
 
 use super::counted;
@@ -11,13 +11,14 @@ use crate::out::{self, paint};
 
 pub fn list(lines: &RuleLines, lang: Lang) -> String {
     let row = |line: &tanmi_app::rules::RuleLine| {
-        let style = if line.state == "active" { out::GREEN } else { out::YELLOW };
-        let events = if line.events.is_empty() { String::from("*") } else { line.events.join(",") };
+        let style = if line.state == RuleState::Active { out::GREEN } else { out::YELLOW };
+        let events: Vec<&str> = line.events.iter().map(|kind| kind.as_str()).collect();
+        let events = if events.is_empty() { String::from("*") } else { events.join(",") };
         vec![
             cell(format!("{:>4}", line.priority)),
             styled(out::BOLD, line.id.as_str()),
             cell(line.source),
-            styled(style, line.state),
+            styled(style, line.state.as_str()),
             cell(events),
             styled(out::DIM, &line.name),
         ]
@@ -26,7 +27,7 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
     if lines.rules.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("没有匹配的规则", "no matching rules"));
     }
-    let untrusted = lines.rules.iter().filter(|line| line.state == "untrusted").count();
+    let untrusted = lines.rules.iter().filter(|line| line.state == RuleState::Untrusted).count();
     if untrusted > 0 {
         let hint = lang.pick(
             "未信任的规则不会执行；运行 tanmi rules trust 查看并信任",
@@ -82,12 +83,12 @@ pub fn explain(explained: &Explanation, all: bool, lang: Lang) -> String {
         let _ = writeln!(out, "{}", paint(out::YELLOW, text));
     }
     out.push('\n');
-    let shown = explained.rules.iter().filter(|rule| all || rule.verdict != "other-event");
+    let shown = explained.rules.iter().filter(|rule| all || rule.verdict != Verdict::OtherEvent);
     let row = |rule: &tanmi_app::rules::ExplainedRule| {
-        let (sign, style) = match rule.verdict {
-            "said" | "matched" => ("✔", out::GREEN),
-            "condition-failed" => ("✘", out::RED),
-            "throttled" | "untrusted" | "stopped" => ("!", out::YELLOW),
+        let (sign, style) = match &rule.verdict {
+            Verdict::Injected { .. } | Verdict::Matched => ("✔", out::GREEN),
+            Verdict::ConditionFailed(_) => ("✘", out::RED),
+            Verdict::Throttled { .. } | Verdict::Untrusted | Verdict::Stopped { .. } => ("!", out::YELLOW),
             _ => ("·", out::DIM),
         };
         let size =
