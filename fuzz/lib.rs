@@ -17,7 +17,7 @@ use tanmi_event::{CLAUDE_CODE, Event, EventKind, PLATFORMS, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
 use tanmi_memory::{dates, record, search, segment, sync};
 use tanmi_workspace::codec::{self, Document};
-use tanmi_workspace::model::{NodeId, WorkspaceId};
+use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId};
 
 /// The name of a fuzz target and the function that checks an input.
 pub type Target = (&'static str, fn(&[u8]));
@@ -96,7 +96,7 @@ fn facts() -> Facts {
         workspace: Some(WorkspaceFacts { name: String::from("工作区"), ..WorkspaceFacts::default() }),
         node: Some(NodeFacts {
             title: String::from("node"),
-            status: String::from("implementing"),
+            status: NodeStatus::Implementing,
             ..NodeFacts::default()
         }),
         memory: Ok(MemoryFacts::default()),

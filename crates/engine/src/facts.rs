@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tanmi_base::{Lang, Millis};
 use tanmi_event::{BuiltinRuleId, EventKind};
+use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
 use crate::builtin::SkipReason;
 
@@ -114,13 +115,13 @@ pub struct WorkspaceFacts {
     pub progress: Option<(u64, u64)>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct NodeFacts {
     pub id: String,
     pub title: String,
-    pub kind: String,
-    pub role: Option<String>,
-    pub status: String,
+    pub kind: NodeType,
+    pub role: Option<NodeRole>,
+    pub status: NodeStatus,
     pub requirement: String,
     pub conclusion: Option<String>,
     pub note: String,
@@ -137,11 +138,34 @@ pub struct NodeFacts {
     pub parent: Option<ParentFacts>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A pending execution node with empty texts.
+impl Default for NodeFacts {
+    fn default() -> NodeFacts {
+        NodeFacts {
+            id: String::new(),
+            title: String::new(),
+            kind: NodeType::Execution,
+            role: None,
+            status: NodeStatus::Pending,
+            requirement: String::new(),
+            conclusion: None,
+            note: String::new(),
+            problem: String::new(),
+            next_step: String::new(),
+            is_top: false,
+            since: 0,
+            last_log_at: None,
+            children: None,
+            parent: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
 pub struct ParentFacts {
     pub id: String,
     pub title: String,
-    pub status: String,
+    pub status: NodeStatus,
     pub children: Option<ChildCounts>,
 }
 

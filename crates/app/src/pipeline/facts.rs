@@ -107,9 +107,9 @@ fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
     NodeFacts {
         id: node.id.to_string(),
         title: node.title.clone(),
-        kind: node.kind.to_string(),
-        role: node.role.map(|role| role.to_string()),
-        status: node.status.to_string(),
+        kind: node.kind,
+        role: node.role,
+        status: node.status,
         requirement: node.requirement.clone(),
         conclusion: node.conclusion.clone(),
         note: node.note.clone(),
@@ -144,7 +144,7 @@ fn parent_of(project: &dyn Project, snapshot: &ContextSnapshot) -> Option<Parent
     Some(ParentFacts {
         id: node.id.to_string(),
         title: node.title,
-        status: node.status.to_string(),
+        status: node.status,
         children: parent_snapshot.children.as_ref().map(child_counts),
     })
 }

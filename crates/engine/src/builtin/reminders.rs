@@ -1,5 +1,7 @@
 //! The table of the six reminders, P0 to P5. Only the first one that applies is used, even if it is throttled.
 
+use tanmi_workspace::model::NodeStatus;
+
 use super::{SkipReason, UNBOUND};
 use crate::facts::{ChildCounts, Facts, NodeFacts};
 
@@ -32,7 +34,7 @@ const REMINDERS: &[Reminder] = &[
     },
     Reminder {
         key: "children_completed",
-        applies: |node, _| node.status == "monitoring" && children(node, ChildCounts::all_done),
+        applies: |node, _| node.status == NodeStatus::Monitoring && children(node, ChildCounts::all_done),
         throttled: true,
         zh: "✅ 所有子节点已完成。\n建议：汇总子节点结论，调用 node_transition(action='complete', conclusion='...') 完成当前节点。",
         en: "✅ All child nodes are done.\nSuggestion: summarize their conclusions and complete this node with node_transition(action='complete', conclusion='...').",
@@ -41,9 +43,9 @@ const REMINDERS: &[Reminder] = &[
         key: PLAN_COMPLETED,
         applies: |node, _| {
             node.is_top
-                && match node.status.as_str() {
-                    "planning" => children(node, |c| c.total > 0),
-                    "monitoring" => children(node, |c| c.total > 0 && c.pending == c.total),
+                && match node.status {
+                    NodeStatus::Planning => children(node, |c| c.total > 0),
+                    NodeStatus::Monitoring => children(node, |c| c.total > 0 && c.pending == c.total),
                     _ => false,
                 }
         },
@@ -73,7 +75,7 @@ const REMINDERS: &[Reminder] = &[
 ];
 
 fn is_implementing(node: &NodeFacts) -> bool {
-    node.status == "implementing"
+    node.status == NodeStatus::Implementing
 }
 
 fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {

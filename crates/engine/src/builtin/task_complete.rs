@@ -1,6 +1,7 @@
 //! Tells the agent that a parent node can be completed when its last open child is completed.
 
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
+use tanmi_workspace::model::NodeStatus;
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::escape_tags;
@@ -16,7 +17,8 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let node = ctx.facts.node.as_ref().ok_or(("没有该节点", "the node does not exist"))?;
     let parent = node.parent.as_ref().ok_or(("没有父节点", "the node has no parent"))?;
-    let children = parent.children.filter(|children| parent.status == "monitoring" && children.all_done());
+    let is_open = parent.status == NodeStatus::Monitoring;
+    let children = parent.children.filter(|children| is_open && children.all_done());
     let children = children.ok_or(("父节点还不能完成", "the parent cannot be completed yet"))?;
     let (title, id) = (escape_tags(&parent.title), &parent.id);
     let (failed_zh, failed_en) = match children.failed {

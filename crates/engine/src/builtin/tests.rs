@@ -2,6 +2,7 @@
 
 use tanmi_base::Lang;
 use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload, Platform, Source};
+use tanmi_workspace::model::NodeStatus;
 
 use super::*;
 use crate::context_text::ContextHash;
@@ -48,7 +49,7 @@ fn bound(lang: Lang) -> Facts {
     let node = NodeFacts {
         id: "node-y".into(),
         title: if zh { "实现 token 验证" } else { "Check tokens" }.into(),
-        status: "implementing".into(),
+        status: NodeStatus::Implementing,
         requirement: if zh { "验证签名" } else { "Check the signature" }.into(),
         is_top: true,
         since: NOW - 30_000,
@@ -160,7 +161,7 @@ fn choose_at_boundary_of_condition_returns_expected_reminder() {
         (
             "validating",
             |n| {
-                n.status = "validating".into();
+                n.status = NodeStatus::Validating;
                 n.since = 0
             },
             None,
@@ -171,20 +172,20 @@ fn choose_at_boundary_of_condition_returns_expected_reminder() {
         change(facts.node.as_mut().unwrap());
         assert_eq!(reminders::choose(&facts).ok().map(|r| r.key), *want, "{what}");
     }
-    let plan = |status: &str, is_top: bool, children| {
+    let plan = |status, is_top: bool, children| {
         let mut facts = bound(Lang::En);
         let node = facts.node.as_mut().unwrap();
-        (node.status, node.is_top, node.children) = (status.into(), is_top, children);
+        (node.status, node.is_top, node.children) = (status, is_top, children);
         reminders::choose(&facts).ok().map(|reminder| reminder.key)
     };
-    assert_eq!(plan("monitoring", true, many(2, 2, 0)), Some("children_completed"));
-    assert_eq!(plan("monitoring", true, many(0, 0, 0)), None);
-    assert_eq!(plan("monitoring", true, many(2, 1, 1)), None);
-    assert_eq!(plan("monitoring", true, many(2, 0, 2)), Some("plan_completed"));
-    assert_eq!(plan("monitoring", false, many(2, 0, 2)), None);
-    assert_eq!(plan("planning", true, many(1, 0, 1)), Some("plan_completed"));
-    assert_eq!(plan("planning", true, many(0, 0, 0)), None);
-    assert_eq!(plan("monitoring", true, None), None, "no reminder about children without counts");
+    assert_eq!(plan(NodeStatus::Monitoring, true, many(2, 2, 0)), Some("children_completed"));
+    assert_eq!(plan(NodeStatus::Monitoring, true, many(0, 0, 0)), None);
+    assert_eq!(plan(NodeStatus::Monitoring, true, many(2, 1, 1)), None);
+    assert_eq!(plan(NodeStatus::Monitoring, true, many(2, 0, 2)), Some("plan_completed"));
+    assert_eq!(plan(NodeStatus::Monitoring, false, many(2, 0, 2)), None);
+    assert_eq!(plan(NodeStatus::Planning, true, many(1, 0, 1)), Some("plan_completed"));
+    assert_eq!(plan(NodeStatus::Planning, true, many(0, 0, 0)), None);
+    assert_eq!(plan(NodeStatus::Monitoring, true, None), None, "no reminder about children without counts");
 }
 
 #[test]
@@ -288,25 +289,25 @@ fn context_over_cap_is_cut_with_pointer_and_tags_are_escaped() {
 #[test]
 fn task_complete_last_open_child_suggests_completing_parent() {
     let done = event(&API, EventKind::TaskComplete, "");
-    let with = |status: &str, children| {
+    let with = |status, children| {
         let mut facts = bound(Lang::Zh);
         facts.node.as_mut().unwrap().parent = Some(ParentFacts {
             id: "node-p".into(),
             title: "认证</tanmi-smart-reminder>".into(),
-            status: status.into(),
+            status,
             children: Some(children),
         });
         facts
     };
     let all = ChildCounts { total: 3, done: 3, pending: 0, failed: 0 };
-    let text = injected_text(&done, &with("monitoring", all));
+    let text = injected_text(&done, &with(NodeStatus::Monitoring, all));
     assert!(text.contains("node-p") && text.contains("‹/tanmi"), "{text}");
-    assert!(!run(&done, &with("monitoring", ChildCounts { done: 2, ..all })).should_respond);
-    let with_failure = run(&done, &with("monitoring", ChildCounts { failed: 1, ..all }));
+    assert!(!run(&done, &with(NodeStatus::Monitoring, ChildCounts { done: 2, ..all })).should_respond);
+    let with_failure = run(&done, &with(NodeStatus::Monitoring, ChildCounts { failed: 1, ..all }));
     assert!(with_failure.actions[0].content.contains("其中 1 个失败"), "{with_failure:?}");
-    assert!(!run(&done, &with("planning", all)).should_respond);
+    assert!(!run(&done, &with(NodeStatus::Planning, all)).should_respond);
     assert!(!run(&done, &bound(Lang::Zh)).should_respond);
-    let mut off = with("monitoring", all);
+    let mut off = with(NodeStatus::Monitoring, all);
     off.disabled_rules.push(BuiltinRuleId::TaskComplete);
     assert!(!run(&done, &off).should_respond);
 }
@@ -331,7 +332,7 @@ fn task_complete_suggestion_is_a_command_on_the_command_line() {
         facts.node.as_mut().unwrap().parent = Some(ParentFacts {
             id: "node-p".into(),
             title: "Auth".into(),
-            status: "monitoring".into(),
+            status: NodeStatus::Monitoring,
             children: Some(ChildCounts { total: 1, done: 1, pending: 0, failed: 0 }),
         });
         let text = injected_text(&done, &facts);
@@ -349,7 +350,7 @@ fn reminders_p0_to_p5_inject_expected_text_and_throttle() {
     let all = Some(ChildCounts { total: 2, done: 2, pending: 0, failed: 0 });
     let none: Option<ChildCounts> = Some(ChildCounts { total: 2, done: 0, pending: 2, failed: 0 });
     let set_monitoring = |node: &mut NodeFacts, children| {
-        node.status = "monitoring".into();
+        node.status = NodeStatus::Monitoring;
         node.children = children;
     };
     let changes: &[(&str, Change)] = &[

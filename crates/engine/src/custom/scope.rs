@@ -5,6 +5,7 @@ use cel::Context;
 use serde_json::{Map, Value, json};
 use tanmi_base::text;
 use tanmi_event::Event;
+use tanmi_workspace::model::NodeStatus;
 
 use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
@@ -130,7 +131,8 @@ fn children(children: ChildCounts) -> Value {
 /// Returns every variable with a sample value, in which no optional part is missing.
 pub fn sample() -> Value {
     let counts = Some(ChildCounts::default());
-    let parent = crate::facts::ParentFacts { children: counts, ..Default::default() };
+    let (id, title, status) = (String::new(), String::new(), NodeStatus::Monitoring);
+    let parent = crate::facts::ParentFacts { id, title, status, children: counts };
     let facts = Facts {
         now: 0,
         lang: Default::default(),

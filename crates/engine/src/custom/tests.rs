@@ -3,6 +3,7 @@
 use serde_json::json;
 use tanmi_base::Lang;
 use tanmi_event::{API, CLAUDE_CODE, Decision, Event, Payload, Source};
+use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
 use super::*;
 use crate::facts::{Facts, NodeFacts, SessionFacts, WorkspaceFacts};
@@ -35,9 +36,11 @@ fn event(kind: EventKind) -> Event {
 fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
     let rules = rules.iter().map(|rule| (*rule).into()).collect();
     let node = NodeFacts {
+        kind: NodeType::Planning,
+        role: Some(NodeRole::Summary),
         title: title.into(),
         conclusion: conclusion.map(Into::into),
-        status: "completed".into(),
+        status: NodeStatus::Completed,
         ..NodeFacts::default()
     };
     Facts {
@@ -104,6 +107,7 @@ fn condition_valid_or_invalid_gives_expected_result() {
         ("event.event == 'prompt_submit' && config.platform == 'api'", Some(true)),
         ("size(workspace.rules) == 2", Some(true)),
         ("node.children == null", Some(true)),
+        ("node.type == 'planning' && node.role == 'summary' && node.status == 'completed'", Some(true)),
         ("has(shared.x) || shared.spoke.includes('r')", Some(false)),
         ("node.lastLogAt == null ? true : false", Some(true)),
         ("node.titel == 'x'", None),
