@@ -9,7 +9,9 @@ use tanmi_base::{id, secrets, text};
 use tanmi_event::Source;
 use tanmi_memory::search::Hit;
 use tanmi_memory::sync::SyncResult;
-use tanmi_memory::{Fact, Mark, MemoryRow, MemoryStore, SearchQuery, Summary, dates, record};
+use tanmi_memory::{
+    Fact, Mark, MemoryKind, MemoryLetter, MemoryRow, MemoryStore, SearchQuery, Summary, dates, record,
+};
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
 
@@ -64,7 +66,7 @@ pub struct Memory {
     pub content: String,
     /// W, B or O for a fact, S for a summary, T for a turn.
     #[serde(rename = "type")]
-    pub letter: String,
+    pub letter: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The file that contains it.
@@ -97,7 +99,7 @@ impl Memory {
         Memory {
             id: row.id.clone(),
             content: row.content.clone(),
-            letter: row.letter.clone(),
+            letter: row.letter.as_str(),
             score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
             source: row.file.clone(),
             timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
@@ -299,15 +301,15 @@ impl MemoryService {
     /// Saves a new fact that supersedes an old one.
     pub fn edit(&self, id: &str, content: String, session: Option<String>) -> Result<SaveResult> {
         let old = self.store().find(id)?;
-        if old.kind != "fact" {
+        if old.letter.kind() != MemoryKind::Fact {
             return Err(Error::NotAFact { id: id.to_owned() });
         }
-        let default_confidence = (old.letter == "O").then_some(DEFAULT_CONFIDENCE);
+        let default_confidence = (old.letter == MemoryLetter::O).then_some(DEFAULT_CONFIDENCE);
         self.save(NewFact {
             content,
             entities: record::entities(&old),
             confidence: old.confidence.or(default_confidence),
-            memory_type: Some(old.letter),
+            memory_type: Some(old.letter.as_str().to_owned()),
             session,
             supersedes: vec![old.id],
         })

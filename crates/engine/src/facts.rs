@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tanmi_base::{Lang, Millis};
 use tanmi_event::{BuiltinRuleId, EventKind};
+use tanmi_memory::MemoryLetter;
 use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
 use crate::builtin::SkipReason;
@@ -98,7 +99,7 @@ pub struct SummaryFacts {
 pub struct FactLine {
     /// `YYYY-MM-DD`
     pub day: String,
-    pub letter: String,
+    pub letter: MemoryLetter,
     pub content: String,
 }
 

@@ -6,7 +6,9 @@
 mod memory;
 mod nodes;
 
-pub use memory::{IndexedFile, MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
+pub use memory::{
+    IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryOutline, MemoryRow,
+};
 pub use nodes::{NodeIndex, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
 
 /// Why stored data cannot be used now.

@@ -9,8 +9,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::Result;
 
 mod files;
+mod letter;
 mod query;
 mod vectors;
+
+pub use letter::{MemoryKind, MemoryLetter};
 
 /// Version of the tables and of the terms. Raise it with every change of either: an index of another version is
 /// deleted.
@@ -26,10 +29,7 @@ pub struct MemoryRow {
     pub n: i64,
     pub id: String,
     pub file: String,
-    /// `fact`, `summary` or `turn`.
-    pub kind: String,
-    /// The letter that is shown for its type.
-    pub letter: String,
+    pub letter: MemoryLetter,
     pub content: String,
     pub entities: String,
     pub confidence: Option<f64>,
@@ -53,8 +53,7 @@ pub struct MemoryRow {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryOutline {
     pub n: i64,
-    pub kind: String,
-    pub letter: String,
+    pub letter: MemoryLetter,
     pub at: Option<i64>,
     pub session: String,
     pub speaker: String,
@@ -78,7 +77,7 @@ pub struct IndexedFile {
 
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFilter {
-    pub letter: Option<String>,
+    pub letter: Option<MemoryLetter>,
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,
@@ -198,8 +197,8 @@ impl MemoryIndex {
         let added = query.execute(params![
             row.id,
             row.file,
-            row.kind,
-            row.letter,
+            row.letter.kind().as_str(),
+            row.letter.as_str(),
             row.content,
             row.entities,
             row.confidence,
@@ -311,15 +310,7 @@ mod tests {
     use super::*;
 
     fn row(id: &str, at: i64) -> MemoryRow {
-        MemoryRow {
-            id: id.into(),
-            file: "f".into(),
-            kind: "fact".into(),
-            letter: "W".into(),
-            at: Some(at),
-            content_hash: at,
-            ..MemoryRow::default()
-        }
+        MemoryRow { id: id.into(), file: "f".into(), at: Some(at), content_hash: at, ..MemoryRow::default() }
     }
 
     fn terms(text: &str) -> Vec<String> {
@@ -352,6 +343,17 @@ mod tests {
         index.drop_file("f").unwrap();
         assert_eq!(index.collection_stats().unwrap().0, 0);
         assert_eq!(found("缓存"), 0);
+    }
+
+    #[test]
+    fn find_unknown_letter_counts_as_lost_index() {
+        let index = MemoryIndex::in_memory().unwrap();
+        let turn = MemoryRow { letter: MemoryLetter::T, ..row("a", 1) };
+        index.insert(&turn, &terms("x")).unwrap();
+        assert_eq!(index.find("a").unwrap().unwrap().letter, MemoryLetter::T);
+        assert_eq!(index.count(Some(MemoryKind::Turn), &MemoryFilter::default()).unwrap(), 1);
+        index.batch("UPDATE records SET letter = 'X'").unwrap();
+        assert!(index.find("a").unwrap_err().is_lost());
     }
 
     #[test]

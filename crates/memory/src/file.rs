@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tanmi_base::{Millis, fs};
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryRow};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::recent::{self, StartMemory, StartQuery};
 use crate::search::{self, Hit};
@@ -145,13 +145,13 @@ impl MemoryStore for FileMemory {
 
     fn stats(&self) -> Result<StoreStats> {
         let (index, synced) = self.open_index(&mut |_, _| {})?;
-        let count = |kind: Option<&str>, all: bool| {
+        let count = |kind: Option<MemoryKind>, all: bool| {
             index.count(kind, &MemoryFilter { all, ..MemoryFilter::default() })
         };
         Ok(StoreStats {
-            facts: count(Some("fact"), false)?,
-            summaries: count(Some("summary"), false)?,
-            turns: count(Some("turn"), false)?,
+            facts: count(Some(MemoryKind::Fact), false)?,
+            summaries: count(Some(MemoryKind::Summary), false)?,
+            turns: count(Some(MemoryKind::Turn), false)?,
             hidden: count(None, true)? - count(None, false)?,
             files: self.files()?.len(),
             bad_lines: synced.bad_lines,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tanmi_base::{Millis, secrets};
-use tanmi_index::MemoryRow;
+use tanmi_index::{MemoryKind, MemoryRow};
 
 use crate::record::{self, Line};
 use crate::store::ImportResult;
@@ -93,7 +93,7 @@ fn hiding_mark(replacement: &str) -> &'static str {
 
 /// Returns a record as a line. A record without a time gets `now`.
 pub fn record_line(row: &MemoryRow, now: Millis) -> String {
-    if row.kind == "summary" {
+    if row.letter.kind() == MemoryKind::Summary {
         let more: Value = serde_json::from_str(&row.more).unwrap_or_default();
         let mut line = json!({
             "id": row.id, "type": "summary", "timestamp": dates::iso(row.at.unwrap_or(now)),
@@ -104,13 +104,13 @@ pub fn record_line(row: &MemoryRow, now: Millis) -> String {
         }
         return line.to_string();
     }
-    let is_turn = row.kind == "turn";
+    let is_turn = row.letter.kind() == MemoryKind::Turn;
     let mut line = json!({
-        "id": row.id, "type": if is_turn { "turn" } else { "fact" }, "content": row.content,
+        "id": row.id, "type": row.letter.kind().as_str(), "content": row.content,
         "timestamp": dates::iso(row.at.unwrap_or(now)), "source": {"session": row.session, "by": "import"},
     });
     if !is_turn {
-        line["memory_type"] = json!(row.letter);
+        line["memory_type"] = json!(row.letter.as_str());
     }
     let entities = record::entities(row);
     let fields: [(&str, bool, Value); 3] = [

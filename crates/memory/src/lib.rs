@@ -25,7 +25,7 @@ pub use file::FileMemory;
 pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
-pub use tanmi_index::{MemoryFilter, MemoryRow, UnavailableCause};
+pub use tanmi_index::{MemoryFilter, MemoryKind, MemoryLetter, MemoryRow, UnavailableCause};
 pub use vec_memory::VecMemory;
 
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tanmi_base::Millis;
 use tanmi_base::clock::DAY;
-use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryRow};
+use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::folder::Folder;
 use crate::record::{self, Line};
@@ -70,7 +70,7 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
             .recent_facts(from, confident_from, HIGH_CONFIDENCE, query.facts + unindexed.hidden.len())
             .unwrap_or_default();
         recent.summary = index
-            .newest(Some("summary"), &MemoryFilter::default(), 1, 0)
+            .newest(Some(MemoryKind::Summary), &MemoryFilter::default(), 1, 0)
             .unwrap_or_default()
             .into_iter()
             .next();
@@ -90,9 +90,9 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
         }
     }
     for row in unindexed.rows {
-        match row.kind.as_str() {
-            "summary" => recent.summary = Some(row),
-            "fact" if query.is_recent(&row) => recent.facts.push(row),
+        match row.letter.kind() {
+            MemoryKind::Summary => recent.summary = Some(row),
+            MemoryKind::Fact if query.is_recent(&row) => recent.facts.push(row),
             _ => {}
         }
     }
@@ -103,7 +103,9 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
     recent.facts.truncate(query.facts);
     let listed: BTreeSet<&str> = recent.facts.iter().map(|row| row.id.as_str()).collect();
     recent.found.retain(|row| {
-        row.kind == "fact" && !listed.contains(row.id.as_str()) && !unindexed.hidden.contains(&row.id)
+        row.letter.kind() == MemoryKind::Fact
+            && !listed.contains(row.id.as_str())
+            && !unindexed.hidden.contains(&row.id)
     });
     recent.found.truncate(MAX_FOUND);
     recent

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 use tanmi_base::{Millis, hash};
-use tanmi_index::MemoryRow;
+use tanmi_index::{MemoryLetter, MemoryRow};
 
 use crate::dates;
 
@@ -37,6 +37,16 @@ impl MemoryType {
             "B" | "b" => Some(MemoryType::B),
             "O" | "o" => Some(MemoryType::O),
             _ => None,
+        }
+    }
+}
+
+impl From<MemoryType> for MemoryLetter {
+    fn from(memory_type: MemoryType) -> MemoryLetter {
+        match memory_type {
+            MemoryType::W => MemoryLetter::W,
+            MemoryType::B => MemoryLetter::B,
+            MemoryType::O => MemoryLetter::O,
         }
     }
 }
@@ -181,17 +191,16 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
         text("type").is_empty() && text("memory_type").is_empty() && !text("speaker").is_empty();
     let is_turn = is_untyped_speech || text("type") == "turn";
     let letter = match (is_turn, MemoryType::from_word(text("memory_type"))) {
-        (true, _) => "T",
-        (false, Some(kind)) => kind.as_str(),
-        (false, None) => MemoryType::from_word(text("type")).map_or("W", MemoryType::as_str),
+        (true, _) => MemoryLetter::T,
+        (false, Some(kind)) => kind.into(),
+        (false, None) => MemoryType::from_word(text("type")).map(MemoryLetter::from).unwrap_or_default(),
     };
     let confidence =
         fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
     let row = MemoryRow {
         id: id_of(fields, line),
         file: file.to_owned(),
-        kind: if is_turn { "turn" } else { "fact" }.to_owned(),
-        letter: letter.to_owned(),
+        letter,
         content: content.to_owned(),
         entities: strings(fields.get("entities")).join("\n"),
         confidence,
@@ -219,8 +228,7 @@ fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Optio
     let row = MemoryRow {
         id: id_of(fields, line),
         file: file.to_owned(),
-        kind: String::from("summary"),
-        letter: String::from("S"),
+        letter: MemoryLetter::S,
         content: content.join("\n"),
         at,
         stamp: text("timestamp").to_owned(),
@@ -292,8 +300,8 @@ mod tests {
         };
         let read = row(&fact.to_line());
         assert_eq!(
-            (read.letter.as_str(), read.content.as_str(), read.session.as_str()),
-            ("O", "喜欢简短的回答\n真的", "s")
+            (read.letter, read.content.as_str(), read.session.as_str()),
+            (MemoryLetter::O, "喜欢简短的回答\n真的", "s")
         );
         assert_eq!(
             (read.at, read.confidence, read.entities.as_str()),
@@ -302,8 +310,8 @@ mod tests {
         let odd =
             row(r#"{"content":"x","confidence":"high","timestamp":null,"entities":"one","type":"fact"}"#);
         assert_eq!(
-            (odd.letter.as_str(), odd.confidence, odd.at, odd.entities.as_str()),
-            ("W", None, None, "one")
+            (odd.letter, odd.confidence, odd.at, odd.entities.as_str()),
+            (MemoryLetter::W, None, None, "one")
         );
         assert!(odd.id.starts_with("line-"));
         for bad in ["", "{", "[]", "7", "{}", r#"{"content":" "}"#, "{\"content\":\"x\"", "\u{fffd}"] {
@@ -314,7 +322,9 @@ mod tests {
         let start = session_line("session_start", "s", 0, json!({"platform": "cursor"}));
         assert!(matches!(read_line(start.as_bytes(), "f"), Line::Session) && start.contains("cursor"));
         let old = read_line(br#"{"topic":"t","summary":"s"}"#, "sessions.jsonl");
-        assert!(matches!(old, Line::Record { row, .. } if row.letter == "S" && row.content == "t\ns"));
+        assert!(
+            matches!(old, Line::Record { row, .. } if row.letter == MemoryLetter::S && row.content == "t\ns")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tanmi_base::Millis;
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow};
+use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow};
 
 use crate::Result;
 use crate::rank::{self, Collection, DocInContext, MAX_NEIGHBOUR_DISTANCE, SearchQuestion, Terms, WEIGHTS};
@@ -125,13 +125,16 @@ fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> R
 
 /// Adds to each turn the turns before and after it.
 pub fn add_neighbours(index: &MemoryIndex, hits: &mut [Hit]) -> Result<()> {
-    let turns = hits.iter().filter(|hit| hit.row.kind == "turn" && !hit.row.session.is_empty());
+    let turns =
+        hits.iter().filter(|hit| hit.row.letter.kind() == MemoryKind::Turn && !hit.row.session.is_empty());
     let numbers: Vec<i64> = turns.flat_map(|hit| [hit.row.n - 1, hit.row.n + 1]).collect();
     if numbers.is_empty() {
         return Ok(());
     }
     let around = index.rows(&numbers)?;
-    for hit in hits.iter_mut().filter(|hit| hit.row.kind == "turn" && !hit.row.session.is_empty()) {
+    for hit in
+        hits.iter_mut().filter(|hit| hit.row.letter.kind() == MemoryKind::Turn && !hit.row.session.is_empty())
+    {
         let neighbour = |step: i64| {
             let near = around
                 .iter()
@@ -282,7 +285,7 @@ fn rank_outlines(
         .filter(|outline| {
             terms_by_number
                 .get(&outline.n)
-                .is_some_and(|terms| outline.kind == "turn" || has_query_term(terms))
+                .is_some_and(|terms| outline.letter.kind() == MemoryKind::Turn || has_query_term(terms))
         })
         .collect();
     let docs: Vec<DocInContext<'_>> =
@@ -298,7 +301,8 @@ fn rank_outlines(
 /// range is wider.
 fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64> {
     let reach = |n: i64| {
-        let is_turn = outlines.iter().any(|outline| outline.n == n && outline.kind == "turn");
+        let is_turn =
+            outlines.iter().any(|outline| outline.n == n && outline.letter.kind() == MemoryKind::Turn);
         MAX_NEIGHBOUR_DISTANCE as i64 * if is_turn { 2 } else { 1 }
     };
     let numbers: BTreeSet<i64> = order.iter().flat_map(|(n, _)| n - reach(*n)..=n + reach(*n)).collect();
@@ -307,7 +311,7 @@ fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64>
 
 /// Returns whether a memory passes the filter. Neighbours are filtered too.
 fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
-    filter.letter.as_ref().is_none_or(|letter| *letter == outline.letter)
+    filter.letter.is_none_or(|letter| letter == outline.letter)
         && filter.session.as_ref().is_none_or(|session| *session == outline.session)
         && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))

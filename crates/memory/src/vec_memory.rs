@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tanmi_base::{Millis, clock};
-use tanmi_index::{MemoryFilter, MemoryRow};
+use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 
 use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
 use crate::record::{self, Line};
@@ -82,19 +82,22 @@ impl Data {
 
     fn neighbour(&self, row: &MemoryRow, step: i64) -> String {
         let is_near = |near: &&MemoryRow| {
-            row.kind == "turn" && near.n == row.n + step && near.session == row.session && !near.hidden
+            row.letter.kind() == MemoryKind::Turn
+                && near.n == row.n + step
+                && near.session == row.session
+                && !near.hidden
         };
         self.rows.iter().find(is_near).map(|near| near.content.clone()).unwrap_or_default()
     }
 
-    fn count(&self, kind: &str) -> u64 {
-        self.rows.iter().filter(|row| row.kind == kind && !row.hidden).count() as u64
+    fn count(&self, kind: MemoryKind) -> u64 {
+        self.rows.iter().filter(|row| row.letter.kind() == kind && !row.hidden).count() as u64
     }
 }
 
 fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
     (filter.all || !row.hidden)
-        && filter.letter.as_ref().is_none_or(|letter| *letter == row.letter)
+        && filter.letter.is_none_or(|letter| letter == row.letter)
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
@@ -127,7 +130,7 @@ impl MemoryStore for VecMemory {
         }
         let hash = record::content_hash(&fact.content);
         let is_duplicate = |row: &&MemoryRow| {
-            row.kind == "fact"
+            row.letter.kind() == MemoryKind::Fact
                 && !row.hidden
                 && row.content_hash == hash
                 && !fact.supersedes.contains(&row.id)
@@ -140,7 +143,9 @@ impl MemoryStore for VecMemory {
         }
         data.insert(&fact.to_line());
         let mut similar = data.search(&fact.content, &MemoryFilter::default());
-        similar.retain(|hit| hit.score >= SIMILAR_SHARE && hit.row.kind == "fact" && hit.row.id != fact.id);
+        similar.retain(|hit| {
+            hit.score >= SIMILAR_SHARE && hit.row.letter.kind() == MemoryKind::Fact && hit.row.id != fact.id
+        });
         Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
     }
 
@@ -205,9 +210,9 @@ impl MemoryStore for VecMemory {
     fn stats(&self) -> Result<StoreStats> {
         let data = self.data();
         Ok(StoreStats {
-            facts: data.count("fact"),
-            summaries: data.count("summary"),
-            turns: data.count("turn"),
+            facts: data.count(MemoryKind::Fact),
+            summaries: data.count(MemoryKind::Summary),
+            turns: data.count(MemoryKind::Turn),
             hidden: data.rows.iter().filter(|row| row.hidden).count() as u64,
             ..StoreStats::default()
         })
@@ -216,14 +221,19 @@ impl MemoryStore for VecMemory {
     fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory {
         let data = self.data();
         let newest = data.newest(&MemoryFilter::default());
-        let is_recent = |row: &&&MemoryRow| row.kind == "fact" && query.is_recent(row);
+        let is_recent = |row: &&&MemoryRow| row.letter.kind() == MemoryKind::Fact && query.is_recent(row);
         let facts: Vec<MemoryRow> =
             newest.iter().filter(is_recent).take(query.facts).map(|row| (*row).clone()).collect();
         let mut found = data.search(query.topic, &MemoryFilter::default());
-        found.retain(|hit| hit.row.kind == "fact" && !facts.iter().any(|fact| fact.id == hit.row.id));
+        found.retain(|hit| {
+            hit.row.letter.kind() == MemoryKind::Fact && !facts.iter().any(|fact| fact.id == hit.row.id)
+        });
         StartMemory {
             core: String::new(),
-            summary: newest.iter().find(|row| row.kind == "summary").map(|row| (*row).clone()),
+            summary: newest
+                .iter()
+                .find(|row| row.letter.kind() == MemoryKind::Summary)
+                .map(|row| (*row).clone()),
             found: found.into_iter().take(MAX_FOUND).map(|hit| hit.row).collect(),
             facts,
         }

@@ -2,7 +2,7 @@
 
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, secrets};
-use tanmi_memory::{MemoryFilter, MemoryType, dates};
+use tanmi_memory::{MemoryFilter, MemoryLetter, MemoryType, dates};
 
 use super::MemoryQuery;
 use crate::error::{Error, Result};
@@ -69,9 +69,9 @@ pub(super) fn mask_all(list: &[String], masked: &mut Vec<&'static str>) -> Vec<S
 pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> {
     let letter = match wanted.memory_type.as_deref() {
         None => None,
-        Some("S" | "s") => Some(String::from("S")),
-        Some("T" | "t") => Some(String::from("T")),
-        Some(word) => Some(memory_type(word)?.as_str().to_owned()),
+        Some("S" | "s") => Some(MemoryLetter::S),
+        Some("T" | "t") => Some(MemoryLetter::T),
+        Some(word) => Some(memory_type(word)?.into()),
     };
     let day = |key: &'static str, text: &Option<String>| -> Result<Option<Millis>> {
         let Some(text) = text else { return Ok(None) };

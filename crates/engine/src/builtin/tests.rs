@@ -2,6 +2,7 @@
 
 use tanmi_base::Lang;
 use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload, Platform, Source};
+use tanmi_memory::MemoryLetter;
 use tanmi_workspace::model::NodeStatus;
 
 use super::*;
@@ -451,7 +452,9 @@ fn session_save_in_chinese_contains_specified_sentences() {
 #[test]
 fn memory_load_in_chinese_contains_specified_headings() {
     let fact =
-        FactLine { day: "2026-02-16".into(), letter: "W".into(), content: "决定使用 JWT 认证".into() };
+        FactLine {
+            day: "2026-02-16".into(), letter: MemoryLetter::W, content: "决定使用 JWT 认证".into()
+        };
     let memory = MemoryFacts {
         core: "- 数据库：PostgreSQL".into(),
         summary: Some(SummaryFacts {

@@ -3,10 +3,10 @@
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params, params_from_iter};
 
-use super::{MemoryFilter, MemoryIndex, MemoryOutline, MemoryRow, encode};
+use super::{MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow, encode};
 use crate::Result;
 
-const COLUMNS: &str = "n, id, file, kind, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
+const COLUMNS: &str = "n, id, file, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
      asks, hidden, replaced_by";
 
 impl MemoryIndex {
@@ -59,7 +59,7 @@ impl MemoryIndex {
     pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<MemoryOutline>> {
         let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
         let sql = format!(
-            "SELECT n, kind, letter, at, session, speaker, asks, words, hidden FROM records \
+            "SELECT n, letter, at, session, speaker, asks, words, hidden FROM records \
              WHERE n IN ({}) ORDER BY n",
             list.join(",")
         );
@@ -67,14 +67,13 @@ impl MemoryIndex {
         let rows = query.query_map([], |row| {
             Ok(MemoryOutline {
                 n: row.get(0)?,
-                kind: row.get(1)?,
-                letter: row.get(2)?,
-                at: row.get(3)?,
-                session: row.get(4)?,
-                speaker: row.get(5)?,
-                is_question: row.get(6)?,
-                words: row.get(7)?,
-                hidden: row.get(8)?,
+                letter: row.get(1)?,
+                at: row.get(2)?,
+                session: row.get(3)?,
+                speaker: row.get(4)?,
+                is_question: row.get(5)?,
+                words: row.get(6)?,
+                hidden: row.get(7)?,
             })
         })?;
         Ok(rows.collect::<std::result::Result<_, _>>()?)
@@ -116,7 +115,7 @@ impl MemoryIndex {
     /// Returns memories, optionally of one kind, the newest first.
     pub fn newest(
         &self,
-        kind: Option<&str>,
+        kind: Option<MemoryKind>,
         filter: &MemoryFilter,
         limit: usize,
         skip: usize,
@@ -126,7 +125,7 @@ impl MemoryIndex {
         let sql = format!(
             "SELECT {COLUMNS} FROM records WHERE 1 {conditions} {of_kind} ORDER BY at DESC, n DESC LIMIT ? OFFSET ?"
         );
-        values.extend(kind.map(|kind| Value::from(kind.to_owned())));
+        values.extend(kind.map(|kind| Value::from(kind.as_str().to_owned())));
         values.extend([Value::from(limit as i64), Value::from(skip as i64)]);
         let mut query = self.db.prepare_cached(&sql)?;
         let rows = query.query_map(params_from_iter(values), read)?;
@@ -151,10 +150,10 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    pub fn count(&self, kind: Option<&str>, filter: &MemoryFilter) -> Result<u64> {
+    pub fn count(&self, kind: Option<MemoryKind>, filter: &MemoryFilter) -> Result<u64> {
         let (conditions, mut values) = conditions(filter);
         let of_kind = if kind.is_some() { "AND kind = ?" } else { "" };
-        values.extend(kind.map(|kind| Value::from(kind.to_owned())));
+        values.extend(kind.map(|kind| Value::from(kind.as_str().to_owned())));
         let sql = format!("SELECT count(*) FROM records WHERE 1 {conditions} {of_kind}");
         Ok(self.db.query_row(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))? as u64)
     }
@@ -178,7 +177,7 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
             values.push(value);
         }
     };
-    add(" AND letter = ?", filter.letter.clone().map(Value::from));
+    add(" AND letter = ?", filter.letter.map(|letter| Value::from(letter.as_str().to_owned())));
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));
@@ -190,19 +189,18 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
         n: row.get(0)?,
         id: row.get(1)?,
         file: row.get(2)?,
-        kind: row.get(3)?,
-        letter: row.get(4)?,
-        content: row.get(5)?,
-        entities: row.get(6)?,
-        confidence: row.get(7)?,
-        at: row.get(8)?,
-        stamp: row.get(9)?,
-        session: row.get(10)?,
-        speaker: row.get(11)?,
-        more: row.get(12)?,
-        content_hash: row.get(13)?,
-        is_question: row.get(14)?,
-        hidden: row.get(15)?,
-        replaced_by: row.get(16)?,
+        letter: row.get(3)?,
+        content: row.get(4)?,
+        entities: row.get(5)?,
+        confidence: row.get(6)?,
+        at: row.get(7)?,
+        stamp: row.get(8)?,
+        session: row.get(9)?,
+        speaker: row.get(10)?,
+        more: row.get(11)?,
+        content_hash: row.get(12)?,
+        is_question: row.get(13)?,
+        hidden: row.get(14)?,
+        replaced_by: row.get(15)?,
     })
 }

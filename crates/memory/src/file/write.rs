@@ -109,7 +109,7 @@ impl FileMemory {
         };
         let mut paths: BTreeMap<&str, PathBuf> = BTreeMap::new();
         for row in &batch.records {
-            let is_summary = row.kind == "summary";
+            let is_summary = row.letter.kind() == MemoryKind::Summary;
             let path = if is_summary { folder.sessions() } else { folder.daily(row.at.unwrap_or(now)) };
             add(path.clone(), &import::record_line(row, now));
             paths.insert(&row.id, path);
@@ -132,7 +132,7 @@ fn find_similar(index: &MemoryIndex, fact: &Fact) -> Vec<Hit> {
     let hits = search::search(index, &fact.content, &MemoryFilter::default(), 5, fact.at).unwrap_or_default();
     let is_similar = |hit: &Hit| {
         hit.score > SIMILAR_SCORE
-            && hit.row.kind == "fact"
+            && hit.row.letter.kind() == MemoryKind::Fact
             && hit.row.id != fact.id
             && !fact.supersedes.contains(&hit.row.id)
     };

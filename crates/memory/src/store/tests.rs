@@ -6,7 +6,7 @@ use tanmi_base::clock::DAY;
 
 use super::*;
 use crate::record::session_line;
-use crate::{FileMemory, MemoryType, VecMemory};
+use crate::{FileMemory, MemoryLetter, MemoryType, VecMemory};
 
 const NOW: Millis = 1_765_432_100_000;
 
@@ -55,7 +55,7 @@ const STEPS: &[Step] = &[
         "5 of 5: s7 f6- f4 f3-f4 f1",
     ),
     ("lists have pages", |s| list(s, &everything(), 2, 1), "2 of 5: f6- f4"),
-    ("lists filter by type", |s| list(s, &of_type("S"), 9, 0), "1 of 1: s7"),
+    ("lists filter by type", |s| list(s, &of_type(MemoryLetter::S), 9, 0), "1 of 1: s7"),
     ("lists filter by session", |s| list(s, &of_session("session-f4"), 9, 0), "1 of 1: f4"),
     ("lists filter by time", |s| list(s, &between(4, 7), 9, 0), "1 of 1: f4"),
     ("lines are imported", |s| import(s, IMPORT), "added 5, known 1, bad 1 (first 3), masked 1"),
@@ -184,8 +184,8 @@ fn everything() -> MemoryFilter {
     MemoryFilter { all: true, ..MemoryFilter::default() }
 }
 
-fn of_type(letter: &str) -> MemoryFilter {
-    MemoryFilter { letter: Some(letter.to_owned()), ..MemoryFilter::default() }
+fn of_type(letter: MemoryLetter) -> MemoryFilter {
+    MemoryFilter { letter: Some(letter), ..MemoryFilter::default() }
 }
 
 fn of_session(session: &str) -> MemoryFilter {

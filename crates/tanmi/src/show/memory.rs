@@ -78,7 +78,7 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let mut rows = vec![
         vec![label("ID", "id"), cell(&memory.id)],
-        vec![label("类型", "type"), cell(&memory.letter)],
+        vec![label("类型", "type"), cell(memory.letter)],
         vec![label("时间", "time"), cell(memory.timestamp.as_deref().unwrap_or("?"))],
         vec![label("文件", "file"), cell(&memory.source)],
     ];
