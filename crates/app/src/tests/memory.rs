@@ -63,7 +63,7 @@ fn edit_fact_keeps_its_fields_and_supersedes_it() {
     let old = service.save(NewFact { entities: vec!["style".into()], ..new }).unwrap().id;
     let edited = service.edit(&old, "long answers".into(), None).unwrap().id;
     let memory = service.show(&edited).unwrap();
-    assert_eq!((memory.letter.as_str(), memory.confidence), ("O", Some(0.7)));
+    assert_eq!((memory.letter, memory.confidence), ("O", Some(0.7)));
     assert_eq!(memory.entities, ["style"]);
     assert_eq!(service.show(&old).unwrap().replaced_by, edited);
     let listed = service.list(&query()).unwrap();
