@@ -164,7 +164,11 @@ pub const BINDINGS: CallSpec = read_only(
 );
 
 pub fn bindings(c: &Call<'_>, _: &ServerState) -> Result {
-    let list = c.app.sessions.list(&SessionFilter { bound: Some(true), ..session_filter(c) })?;
+    let list = c.app.sessions.list(&SessionFilter {
+        workspace: c.arguments.owned("workspaceId"),
+        bound: Some(true),
+        ..session_filter(c)
+    })?;
     Ok(json!({"bindings": list.sessions, "total": list.total}))
 }
 
@@ -187,7 +191,7 @@ pub fn sessions(c: &Call<'_>, _: &ServerState) -> Result {
 
 fn session_filter(c: &Call<'_>) -> SessionFilter {
     SessionFilter {
-        workspace: c.arguments.owned("workspaceId"),
+        workspace: None,
         live: c.arguments.flag("live"),
         bound: None,
         limit: c.arguments.number("limit").unwrap_or(200),

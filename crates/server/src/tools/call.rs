@@ -59,9 +59,9 @@ pub fn perform(
 impl Call<'_> {
     fn target(&self) -> CallTarget<'_> {
         CallTarget {
-            session: self.arguments.text("sessionId"),
+            session: self.arguments.text_if_accepted("sessionId"),
             meta: self.meta.as_deref(),
-            workspace: self.arguments.text("workspaceId"),
+            workspace: self.arguments.text_if_accepted("workspaceId"),
         }
     }
 

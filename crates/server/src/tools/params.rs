@@ -10,6 +10,7 @@ use super::{CallSpec, Param, ParamKind};
 
 /// Arguments that match their specification.
 pub struct CheckedArguments<'a> {
+    spec: &'a CallSpec,
     arguments: &'a Map<String, Value>,
 }
 
@@ -43,7 +44,7 @@ impl ArgumentError {
 
 impl<'a> CheckedArguments<'a> {
     pub fn new(
-        spec: &CallSpec,
+        spec: &'a CallSpec,
         arguments: &'a Map<String, Value>,
     ) -> Result<CheckedArguments<'a>, ArgumentError> {
         for (name, value) in arguments {
@@ -58,10 +59,28 @@ impl<'a> CheckedArguments<'a> {
                 return Err(ArgumentError::new(name, format!("缺少 {name}"), format!("{name} is required")));
             }
         }
-        Ok(CheckedArguments { arguments })
+        Ok(CheckedArguments { spec, arguments })
+    }
+
+    /// Returns the value of a parameter.
+    ///
+    /// In debug builds, which all tests use, it panics if the call has no such parameter. A misspelt name in a handler
+    /// therefore fails the tests that call every tool and every route, and a release build does not pay for the check.
+    fn get(&self, name: &str, is_expected: impl Fn(&Param) -> bool) -> Option<&'a Value> {
+        debug_assert!(
+            self.spec.params.iter().any(|param| param.name == name && is_expected(param)),
+            "{} has no parameter {name:?} of the kind that its handler reads",
+            self.spec.name
+        );
+        self.arguments.get(name)
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name, is_text).and_then(Value::as_str)
+    }
+
+    /// Returns a text that not every call accepts, for code that all calls share.
+    pub fn text_if_accepted(&self, name: &str) -> Option<&'a str> {
         self.arguments.get(name).and_then(Value::as_str)
     }
 
@@ -71,33 +90,37 @@ impl<'a> CheckedArguments<'a> {
 
     /// Returns a required text. It is present, because the arguments were checked.
     pub fn needed(&self, name: &str) -> String {
-        self.owned(name).unwrap_or_default()
+        let value = self.get(name, |param| is_text(param) && param.required);
+        value.and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
     pub fn flag(&self, name: &str) -> Option<bool> {
-        self.arguments.get(name).and_then(Value::as_bool)
+        self.get(name, |param| matches!(param.kind, ParamKind::Flag)).and_then(Value::as_bool)
     }
 
     pub fn number(&self, name: &str) -> Option<usize> {
-        self.arguments.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
+        let value = self.get(name, |param| matches!(param.kind, ParamKind::Number { .. }));
+        value.and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
     }
 
     pub fn fraction(&self, name: &str) -> Option<f64> {
-        self.arguments.get(name).and_then(Value::as_f64)
+        self.get(name, |param| matches!(param.kind, ParamKind::Share)).and_then(Value::as_f64)
     }
 
     pub fn texts(&self, name: &str) -> Option<Vec<String>> {
-        let list = self.arguments.get(name)?.as_array()?;
+        let is_list = |param: &Param| matches!(param.kind, ParamKind::Texts | ParamKind::Words(_));
+        let list = self.get(name, is_list)?.as_array()?;
         Some(list.iter().filter_map(|item| item.as_str().map(String::from)).collect())
     }
 
     /// Returns a text field of an object.
     pub fn part(&self, name: &str, part: &str) -> Option<String> {
-        self.arguments.get(name)?.get(part)?.as_str().map(String::from)
+        let has_part = |param: &Param| matches!(param.kind, ParamKind::Parts(parts) if parts.contains(&part));
+        self.get(name, has_part)?.get(part)?.as_str().map(String::from)
     }
 
     pub fn docs(&self, name: &str) -> Option<Vec<DocReference>> {
-        let list = self.arguments.get(name)?.as_array()?;
+        let list = self.get(name, |param| matches!(param.kind, ParamKind::Docs))?.as_array()?;
         let text =
             |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let doc = |item: &Value| DocReference {
@@ -107,6 +130,10 @@ impl<'a> CheckedArguments<'a> {
         };
         Some(list.iter().map(doc).collect())
     }
+}
+
+fn is_text(param: &Param) -> bool {
+    matches!(param.kind, ParamKind::Text { .. } | ParamKind::Title | ParamKind::Word(_))
 }
 
 fn unknown(spec: &CallSpec, name: &str) -> ArgumentError {
@@ -332,6 +359,45 @@ mod tests {
             }
         }
         insta::assert_snapshot!(out);
+    }
+
+    /// Each accessor with a name that the call does not have, or with one of another kind.
+    #[test]
+    #[cfg(debug_assertions)]
+    fn accessors_misspelt_name_or_other_kind_panics() {
+        const SPEC: CallSpec = CallSpec {
+            name: "example",
+            about: "",
+            is_read_only: true,
+            params: &[
+                param("text", ParamKind::Title),
+                param("flag", ParamKind::Flag),
+                param("parts", ParamKind::Parts(&["a"])),
+            ],
+        };
+        type Access = fn(&CheckedArguments<'_>) -> bool;
+        let cases: &[(&str, Access, bool)] = &[
+            ("text", |p| p.text("text").is_none(), false),
+            ("text, misspelt", |p| p.text("txet").is_none(), true),
+            ("text, a flag", |p| p.owned("flag").is_none(), true),
+            ("needed, optional", |p| p.needed("text").is_empty(), true),
+            ("flag", |p| p.flag("flag").is_none(), false),
+            ("flag, a text", |p| p.flag("text").is_none(), true),
+            ("number, a text", |p| p.number("text").is_none(), true),
+            ("fraction, a text", |p| p.fraction("text").is_none(), true),
+            ("texts, a text", |p| p.texts("text").is_none(), true),
+            ("docs, a text", |p| p.docs("text").is_none(), true),
+            ("part", |p| p.part("parts", "a").is_none(), false),
+            ("part, misspelt", |p| p.part("parts", "b").is_none(), true),
+            ("text of shared code", |p| p.text_if_accepted("other").is_none(), false),
+        ];
+        for (what, access, expected) in cases {
+            let outcome = std::panic::catch_unwind(|| {
+                let arguments = Map::new();
+                access(&CheckedArguments::new(&SPEC, &arguments).unwrap())
+            });
+            assert_eq!(outcome.is_err(), *expected, "{what}");
+        }
     }
 
     const fn param(name: &'static str, kind: ParamKind) -> Param {
