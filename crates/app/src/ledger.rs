@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, text};
+use tanmi_event::Source;
 use tanmi_session::LedgerEntry;
 
 use crate::core::Core;
@@ -152,7 +153,7 @@ impl LedgerService {
             line.decisions += 1;
             line.tokens = line.tokens.saturating_add(entry.tokens);
             line.bytes = line.bytes.saturating_add(entry.bytes);
-            if entry.source == "hook" {
+            if entry.source == Source::Hook.as_str() {
                 micros.push(entry.micros);
             }
         }

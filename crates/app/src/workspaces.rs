@@ -45,14 +45,44 @@ pub struct WorkspaceView {
 pub struct WorkspaceLine {
     pub workspace_id: WorkspaceId,
     pub name: String,
-    /// `active`, `archived`, or `damaged`.
-    pub status: &'static str,
+    pub status: LineStatus,
     pub progress: Progress,
     pub active_at: Millis,
     #[serde(serialize_with = "as_text")]
     pub project: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
+}
+
+/// The status in a [`WorkspaceLine`], which can also be about a workspace that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineStatus {
+    Active,
+    Archived,
+    Damaged,
+    /// Moved to the trash by this call.
+    Deleted,
+}
+
+impl LineStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LineStatus::Active => "active",
+            LineStatus::Archived => "archived",
+            LineStatus::Damaged => "damaged",
+            LineStatus::Deleted => "deleted",
+        }
+    }
+}
+
+impl From<WorkspaceStatus> for LineStatus {
+    fn from(status: WorkspaceStatus) -> LineStatus {
+        match status {
+            WorkspaceStatus::Active => LineStatus::Active,
+            WorkspaceStatus::Archived => LineStatus::Archived,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -144,7 +174,7 @@ impl WorkspaceService {
         }
         let _ = self.remember(&lines);
         let mut lines: Vec<WorkspaceLine> = lines.into_iter().map(|(_, line)| line).collect();
-        lines.retain(|line| filter.status.is_none_or(|status| status.as_str() == line.status));
+        lines.retain(|line| filter.status.is_none_or(|status| line.status == status.into()));
         lines.sort_by_key(|line| std::cmp::Reverse(line.active_at));
         let total = lines.len();
         lines.truncate(filter.limit);
@@ -158,7 +188,7 @@ impl WorkspaceService {
             let mut line = WorkspaceLine {
                 name: entry.id.to_string(),
                 workspace_id: entry.id,
-                status: "damaged",
+                status: LineStatus::Damaged,
                 progress: Progress::default(),
                 active_at: entry.active_at,
                 project: project.folder().to_owned(),
@@ -167,7 +197,7 @@ impl WorkspaceService {
             match entry.state {
                 Ok((workspace, progress)) => {
                     line.name = workspace.name;
-                    line.status = workspace.status.as_str();
+                    line.status = workspace.status.into();
                     line.progress = progress;
                 }
                 Err(error) => line.damage = Some(error.to_string()),
@@ -254,7 +284,7 @@ impl WorkspaceService {
             Err(_) => (ws.id.to_string(), Progress::default()),
         };
         let project = ws.project.folder().to_owned();
-        let (workspace_id, status) = (ws.id.clone(), "deleted");
+        let (workspace_id, status) = (ws.id.clone(), LineStatus::Deleted);
         Ok(WorkspaceLine { workspace_id, name, status, progress, active_at: now, project, damage: None })
     }
 

@@ -26,7 +26,16 @@ struct FindingLine {
     line: Option<usize>,
     code: &'static str,
     message: String,
-    fix: &'static str,
+    #[serde(serialize_with = "as_word")]
+    fix: Fix,
+}
+
+fn as_word<S: serde::Serializer>(fix: &Fix, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match fix {
+        Fix::Repaired => "repaired",
+        Fix::Repairable => "repairable",
+        Fix::ByHand => "by-hand",
+    })
 }
 
 impl CheckView {
@@ -36,11 +45,7 @@ impl CheckView {
             line: finding.line,
             code: finding.flaw.code(),
             message: finding.flaw.message(lang),
-            fix: match finding.fix {
-                Fix::Repaired => "repaired",
-                Fix::Repairable => "repairable",
-                Fix::ByHand => "by-hand",
-            },
+            fix: finding.fix,
         });
         CheckView { workspace_id: id.clone(), nodes: report.nodes, findings: findings.collect() }
     }
@@ -50,9 +55,9 @@ impl CheckView {
         for finding in &self.findings {
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let (style, fix) = match finding.fix {
-                "repaired" => (out::GREEN, lang.pick("已修复", "fixed")),
-                "repairable" => (out::YELLOW, lang.pick("可用 --fix 修复", "can be fixed with --fix")),
-                _ => (out::RED, lang.pick("需手动处理", "must be fixed by hand")),
+                Fix::Repaired => (out::GREEN, lang.pick("已修复", "fixed")),
+                Fix::Repairable => (out::YELLOW, lang.pick("可用 --fix 修复", "can be fixed with --fix")),
+                Fix::ByHand => (out::RED, lang.pick("需手动处理", "must be fixed by hand")),
             };
             let _ = writeln!(
                 out,

@@ -138,7 +138,7 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
         rows.push(vec![
             cell(line.workspace_id.as_str()),
             styled(out::BOLD, &line.name),
-            styled(style, line.status),
+            styled(style, line.status.as_str()),
             cell(format!("{}/{}", line.progress.completed, line.progress.total)),
             cell(ago(now - line.active_at, lang)),
             cell(place),
