@@ -13,9 +13,10 @@ use tanmi_engine::{
     BUILTIN_RULES, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
     check_condition, decide, parse_rules,
 };
-use tanmi_event::{CLAUDE_CODE, Event, EventKind, PLATFORMS, Payload, Source};
+use tanmi_event::{Event, EventKind, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
 use tanmi_memory::{dates, record, search, segment, sync};
+use tanmi_platform::{CLIENTS, DEFAULT_CLIENT};
 use tanmi_workspace::codec::{self, Document};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId};
 
@@ -68,10 +69,10 @@ pub fn node(data: &[u8]) {
 
 /// Checks that no payload of any client, under any event name, causes a panic.
 pub fn payload(data: &[u8]) {
-    for platform in PLATFORMS {
+    for platform in CLIENTS.platforms() {
         for name in [None, Some("SessionStart"), Some("stop"), Some("preToolUse"), Some("BeforeAgent")] {
-            if let Some(event) = tanmi_platform::read(platform, name, data) {
-                let _ = tanmi_platform::write(&event, "text");
+            if let Some(event) = CLIENTS.read(platform, name, data) {
+                let _ = CLIENTS.write(&event, "text");
             }
         }
     }
@@ -82,7 +83,7 @@ pub fn rules(data: &[u8]) {
     let (rules, _) = parse_rules(data, RuleSource::Project, true);
     let payload = Payload { prompt: Some(String::from("继续 go on")), ..Payload::default() };
     for kind in [EventKind::PromptSubmit, EventKind::SessionStart] {
-        let (source, platform, session) = (Source::Hook, &CLAUDE_CODE, String::from("s"));
+        let (source, platform, session) = (Source::Hook, DEFAULT_CLIENT.platform, String::from("s"));
         let event = Event { source, platform, kind, session, payload: payload.clone() };
         decide(&event, &facts(), BUILTIN_RULES, &rules, &mut |_, _| {});
     }

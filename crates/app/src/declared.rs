@@ -14,6 +14,7 @@ use tanmi_base::hash;
 use tanmi_base::paths::{self, CONFIG_DIR};
 use tanmi_engine::escape_tags;
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
+use tanmi_platform::DEFAULT_CLIENT;
 
 use crate::pipeline::{self, PipelineTrace};
 use crate::trust::Trust;
@@ -338,7 +339,7 @@ pub(crate) fn has_declarations(project: &Path) -> bool {
 impl crate::rules::RuleService {
     /// Returns manifests with problems, and the reasons.
     pub(crate) fn declared_flaws(&self) -> Vec<(PathBuf, String)> {
-        let (declaration, _) = self.declared_context(&tanmi_event::CLAUDE_CODE, None, None, None);
+        let (declaration, _) = self.declared_context(DEFAULT_CLIENT.platform, None, None, None);
         declaration.flaws
     }
 

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tanmi_engine::is_already_told;
-use tanmi_event::{
-    API, ActionKind, Decision, Event, EventKind, PLATFORMS, Payload, Platform, Source, StartSource, WEB,
-    find_platform,
-};
+use tanmi_event::{API, ActionKind, Decision, Event, EventKind, Payload, Platform, Source, StartSource, WEB};
+use tanmi_platform::CLIENTS;
 use tanmi_workspace::model::NodeId;
 
 use crate::core::{Core, WorkspaceRef};
@@ -31,8 +29,8 @@ pub struct EventRequest {
 
 /// Parses the id of a platform. `key` names the parameter in the error.
 pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform> {
-    find_platform(word).ok_or_else(|| {
-        let known: Vec<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
+    CLIENTS.find_platform(word).ok_or_else(|| {
+        let known: Vec<&str> = CLIENTS.platforms().map(|platform| platform.id).collect();
         Error::bad_value(key, word, known.join(" | "))
     })
 }
@@ -69,7 +67,7 @@ impl EventService {
     /// Returns the platform whose hooks ran for this session, or else a platform without hooks.
     pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
         let unknown = if self.core.env.source == Source::Mcp { &WEB } else { &API };
-        find_platform(&self.core.states().read(session).platform).unwrap_or(unknown)
+        CLIENTS.find_platform(&self.core.states().read(session).platform).unwrap_or(unknown)
     }
 
     fn event(&self, kind: EventKind, session: &str) -> Event {

@@ -11,6 +11,7 @@
 use std::sync::{Arc, PoisonError};
 
 use tanmi_base::{Millis, id};
+use tanmi_platform::CLIENTS;
 use tanmi_session::client_of_server;
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::Target;
@@ -108,8 +109,8 @@ impl Resolver {
         let Some(client) = client_of_server() else { return Ok(None) };
         let mut found = self.core.states().sessions_of_client(&client);
         let Some(latest) = found.first() else { return Ok(None) };
-        // A process has one session, except in Cursor, which runs several windows in one process.
-        if latest.platform != tanmi_event::CURSOR.id {
+        let platform = CLIENTS.find_platform(&latest.platform);
+        if !platform.is_some_and(|platform| platform.has_shared_process) {
             return Ok(Some(found.swap_remove(0).session));
         }
         let now = self.core.now();

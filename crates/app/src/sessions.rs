@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis};
+use tanmi_platform::CLIENTS;
 use tanmi_session::{Binding, SessionState, is_running};
 use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
@@ -359,15 +360,15 @@ impl SessionLine {
 
 /// Liveness of holders, for commands that take a node over.
 impl LiveSessions for SessionService {
-    /// Returns whether a session is live: its client process runs and this is its latest session. For Cursor, or if the
-    /// process is unknown: the session was active within [`LIVE_FOR`].
+    /// Returns whether a session is live: its client process runs and this is its latest session. If the process
+    /// is unknown or runs several conversations: the session was active within [`LIVE_FOR`].
     fn is_live(&self, session: &str) -> bool {
         let states = self.core.states();
         let state = states.read(session);
+        let platform = CLIENTS.find_platform(&state.platform);
+        let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
         match &state.client {
-            // Cursor runs several windows in one process, so a running process does not show that this session is
-            // live.
-            Some(client) if state.platform != tanmi_event::CURSOR.id => {
+            Some(client) if !has_shared_process => {
                 let latest = states.sessions_of_client(client).into_iter().next();
                 is_running(client) && latest.is_none_or(|latest| latest.session == session)
             }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{fs, hash, id, secrets, text};
 use tanmi_memory::{dates, transcripts};
+use tanmi_platform::{CLIENTS, TranscriptFolder};
 
 use crate::error::{Error, Result};
 use crate::memory::MemoryService;
@@ -26,15 +27,12 @@ pub struct IngestResult {
 const TURN_BYTES: usize = 4000;
 
 impl MemoryService {
-    /// Ingests new turns from these files and folders. Without any, uses the transcripts of Claude Code for this
+    /// Ingests new turns from these files and folders. Without any, uses the transcripts that clients keep for this
     /// project.
     pub fn ingest(&self, paths: &[PathBuf]) -> Result<IngestResult> {
-        // A transcript that was found, not named, may belong to another project: different paths can have the same
-        // slug.
-        let is_named = !paths.is_empty();
-        let paths = if is_named { expand(paths)? } else { self.claude_transcripts() };
+        let paths = if paths.is_empty() { self.find_transcripts() } else { expand(paths)? };
         let mut ingested = IngestResult::default();
-        for path in paths.iter().filter(|path| is_named || belongs_to(path, self.core.folder())) {
+        for path in &paths {
             ingest(self.core.home(), self.core.folder(), path, &mut ingested)?;
         }
         if ingested.turns > 0 && self.core.project.memory().exists() {
@@ -43,18 +41,17 @@ impl MemoryService {
         Ok(ingested)
     }
 
-    /// Returns the files `~/.claude/projects/<path with dashes>/*.jsonl` of this project.
-    fn claude_transcripts(&self) -> Vec<PathBuf> {
+    /// Returns the transcripts of this project in the folders of clients. A file may belong to another project,
+    /// because two projects can have the same folder.
+    fn find_transcripts(&self) -> Vec<PathBuf> {
         let Some(user) = &self.core.env.user else { return Vec::new() };
-        let slug: String = self
-            .core
-            .folder()
-            .display()
-            .to_string()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect();
-        expand(&[user.join(".claude/projects").join(slug)]).unwrap_or_default()
+        let project = self.core.folder();
+        let folders = CLIENTS.iter().filter_map(|client| client.transcript.as_ref()?.folder.as_ref());
+        let files = |folder: &'static TranscriptFolder| {
+            let found = expand(&[user.join((folder.path)(project))]).unwrap_or_default();
+            found.into_iter().filter(|file| belongs_to(file, project, folder.cwd))
+        };
+        folders.flat_map(files).collect()
     }
 }
 
@@ -78,14 +75,14 @@ fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Returns whether a transcript belongs to this project, judging by the first `cwd` in its beginning. A transcript
-/// without one counts as belonging to it.
-fn belongs_to(path: &Path, project: &Path) -> bool {
+/// Returns whether a transcript belongs to this project, judging by the first working directory in its beginning. A
+/// transcript without one counts as belonging to it.
+fn belongs_to(path: &Path, project: &Path, cwd_of: fn(&Value) -> Option<&str>) -> bool {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(256 << 10).read_to_end(&mut bytes));
     let cwd = bytes.split(|byte| *byte == b'\n').find_map(|line| {
         let value: Value = serde_json::from_slice(line).ok()?;
-        value.get("cwd")?.as_str().map(PathBuf::from)
+        cwd_of(&value).map(PathBuf::from)
     });
     read.is_ok()
         && cwd.is_none_or(|cwd| {
@@ -137,8 +134,7 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestRes
     let (bytes, head) = (rest, head(&bytes));
     let mut lines = String::new();
     for line in bytes[..complete_len].split(|byte| *byte == b'\n') {
-        let Some(turn) = serde_json::from_slice::<Value>(line).ok().and_then(|value| turn(&value, &name))
-        else {
+        let Some(turn) = serde_json::from_slice(line).ok().and_then(|value| CLIENTS.read_turn(&value)) else {
             continue;
         };
         let (content, masked) = secrets::mask(&turn.content);
@@ -148,7 +144,8 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestRes
         let id = turn.id.unwrap_or_else(|| format!("{key}-{position}-{}", &hash::md5_hex(line)[..6]));
         let line = json!({
             "id": format!("turn-{id}"), "type": "turn", "content": content, "speaker": turn.speaker,
-            "timestamp": turn.timestamp.unwrap_or_default(), "source": {"session": turn.session, "by": "transcript"},
+            "timestamp": turn.timestamp.filter(|stamp| dates::parse(stamp).is_some()).unwrap_or_default(),
+            "source": {"session": turn.session.as_ref().unwrap_or(&name), "by": "transcript"},
         });
         lines.push_str(&line.to_string());
         lines.push('\n');
@@ -161,53 +158,4 @@ pub fn ingest(home: &Path, project: &Path, path: &Path, ingested: &mut IngestRes
     fs::write_private(&position_file, &text).map_err(Error::io(&position_file))?;
     ingested.files += 1;
     Ok(())
-}
-
-struct Turn {
-    id: Option<String>,
-    session: String,
-    speaker: String,
-    timestamp: Option<String>,
-    content: String,
-}
-
-/// Reads a message of the user or the model, in the formats of Claude Code, Codex and Cursor. Returns `None` for tool
-/// calls and for messages that a client generated.
-fn turn(value: &Value, name: &str) -> Option<Turn> {
-    let message = value.get("message").or_else(|| value.get("payload")).unwrap_or(value);
-    let role = message.get("role").or_else(|| value.get("role")).or_else(|| value.get("type"))?.as_str()?;
-    if !matches!(role, "user" | "assistant") || value.get("isMeta") == Some(&Value::Bool(true)) {
-        return None;
-    }
-    let content = message_text(message.get("content").or_else(|| message.get("text"))?);
-    let content = content.trim();
-    const CLIENT_TAGS: &[&str] =
-        &["<command-", "<local-command", "<system-reminder", "<task-notification", "<bash-", "<user-memory"];
-    if content.is_empty() || CLIENT_TAGS.iter().any(|tag| content.starts_with(tag)) {
-        return None;
-    }
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(String::from);
-    Some(Turn {
-        id: text("uuid"),
-        session: text("sessionId").or_else(|| text("session_id")).unwrap_or_else(|| name.to_owned()),
-        speaker: role.to_owned(),
-        timestamp: text("timestamp").filter(|stamp| dates::parse(stamp).is_some()),
-        content: content.to_owned(),
-    })
-}
-
-fn message_text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts = parts.iter().filter(|part| {
-                matches!(
-                    part.get("type").and_then(Value::as_str),
-                    Some("text" | "input_text" | "output_text")
-                )
-            });
-            texts.filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
-    }
 }

@@ -75,9 +75,12 @@ fn with_tags(action: &DecisionAction) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tanmi_event::{CURSOR, EventKind, GEMINI_CLI, Payload, Throttle};
+    use tanmi_event::{EventKind, Payload, Throttle};
 
     use super::*;
+
+    static TAGGED: Platform = Platform { id: "tagged", ..Platform::DEFAULTS };
+    static UNTAGGED: Platform = Platform { id: "untagged", tags: false, ..Platform::DEFAULTS };
 
     fn action(rule: RuleId, kind: ActionKind, content: &str) -> DecisionAction {
         DecisionAction { kind, content: content.into(), priority: 1, rule }
@@ -95,7 +98,7 @@ mod tests {
         let mut decision = Decision { should_respond: true, actions, throttle };
         let (source, kind) = (Source::Hook, EventKind::PromptSubmit);
         let event =
-            Event { source, platform: &CURSOR, kind, session: "s".into(), payload: Payload::default() };
+            Event { source, platform: &TAGGED, kind, session: "s".into(), payload: Payload::default() };
         let dropped = fit_to_max_bytes(&mut decision, &event);
         (decision, dropped)
     }
@@ -103,19 +106,19 @@ mod tests {
     #[test]
     fn render_tags_actions_and_fit_to_cap_drops_less_important() {
         let short = action(custom_rule(), ActionKind::Reminder, "看");
-        let text = render(&fit(vec![short.clone()]).0, &CURSOR);
+        let text = render(&fit(vec![short.clone()]).0, &TAGGED);
         assert_eq!(text, "<tanmi-smart-reminder>\n看\n</tanmi-smart-reminder>");
-        let text = render(&fit(vec![short.clone()]).0, &GEMINI_CLI);
+        let text = render(&fit(vec![short.clone()]).0, &UNTAGGED);
         assert_eq!(text, "## tanmi-smart-reminder\n看\n", "the client would escape tags");
         for kind in ActionKind::ALL {
             assert_eq!(with_tags(&action(custom_rule(), *kind, "")).len(), kind.overhead());
             assert!(with_heading(&action(custom_rule(), *kind, "")).len() <= kind.overhead());
         }
-        let max_len = CURSOR.max_bytes - ActionKind::InjectContext.overhead();
+        let max_len = TAGGED.max_bytes - ActionKind::InjectContext.overhead();
         let long =
             action(BuiltinRuleId::ContextInject.into(), ActionKind::InjectContext, &"x".repeat(max_len));
         let (decision, dropped) = fit(vec![short, long]);
-        assert_eq!(render(&decision, &CURSOR).len(), 10_000);
+        assert_eq!(render(&decision, &TAGGED).len(), 10_000);
         assert_eq!(
             (dropped, decision.throttle.len()),
             (vec![custom_rule()], 1),

@@ -8,8 +8,5 @@ mod rule;
 
 pub use decision::{ActionKind, Decision, DecisionAction, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
-pub use platform::{
-    API, CLAUDE_CODE, CODEX, COPILOT_CLI, CURSOR, Capabilities, CompactionRecipient, GEMINI_CLI, PLATFORMS,
-    Platform, WEB, find_platform,
-};
+pub use platform::{API, Capabilities, CompactionRecipient, Platform, WEB};
 pub use rule::{BuiltinRuleId, RuleId};

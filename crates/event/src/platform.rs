@@ -1,4 +1,5 @@
-//! Descriptions of the clients. A new client needs one more constant here and one file in the `platform` crate.
+//! The part of a client's description that rules and the pipeline need. The clients are in the `platform` crate; the two
+//! platforms without hooks are here.
 
 use crate::event::EventKind;
 
@@ -18,6 +19,8 @@ pub struct Platform {
     pub needs_refresh: bool,
     /// Whether the hook of the first prompt may run before the hook of the session start.
     pub start_may_follow_prompt: bool,
+    /// Whether one process runs several conversations at the same time, for example one per window.
+    pub has_shared_process: bool,
     pub compaction: CompactionRecipient,
     /// Files that the client passes to its model by itself: in the working directory and its ancestors, or below
     /// `~/`.
@@ -51,13 +54,33 @@ impl PartialEq for Platform {
 }
 
 impl Platform {
+    /// The properties that most clients share; a description overrides what differs.
+    pub const DEFAULTS: Platform = Platform {
+        id: "",
+        aliases: &[],
+        hook_events: LIFECYCLE_EVENTS,
+        capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
+        max_bytes: MAX_BYTES,
+        tags: true,
+        needs_refresh: false,
+        start_may_follow_prompt: false,
+        has_shared_process: false,
+        compaction: CompactionRecipient::None,
+        loaded_files: &[],
+    };
+
+    /// Returns whether `name` is the id or an alias.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.id == name || self.aliases.contains(&name)
+    }
+
     pub fn has_hook_for(&self, kind: EventKind) -> bool {
         self.hook_events.contains(&kind)
     }
 }
 
-/// Safe for every client: Codex counts bytes, Claude Code and Cursor count UTF-16 units.
-const CAP: usize = 10_000;
+/// Safe for every client: some count bytes, others count UTF-16 units.
+const MAX_BYTES: usize = 10_000;
 
 const LIFECYCLE_EVENTS: &[EventKind] = &[
     EventKind::SessionStart,
@@ -68,74 +91,12 @@ const LIFECYCLE_EVENTS: &[EventKind] = &[
     EventKind::SessionEnd,
 ];
 
-/// Defaults shared by most agents; each constant overrides what differs.
-const AGENT_DEFAULTS: Platform = Platform {
-    id: "",
-    aliases: &[],
-    hook_events: LIFECYCLE_EVENTS,
-    capabilities: Capabilities { agent_message: true, user_message: true, system_prompt: false },
-    max_bytes: CAP,
-    tags: true,
-    needs_refresh: false,
-    start_may_follow_prompt: false,
-    compaction: CompactionRecipient::None,
-    loaded_files: &[],
-};
-
-pub static CLAUDE_CODE: Platform = Platform {
-    id: "claude-code",
-    aliases: &["claude"],
-    compaction: CompactionRecipient::Summariser,
-    loaded_files: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
-    ..AGENT_DEFAULTS
-};
-
-pub static CURSOR: Platform = Platform {
-    id: "cursor",
-    needs_refresh: true,
-    compaction: CompactionRecipient::User,
-    loaded_files: &["AGENTS.md"],
-    ..AGENT_DEFAULTS
-};
-
-pub static CODEX: Platform = Platform {
-    id: "codex",
-    aliases: &["codex-cli"],
-    loaded_files: &["AGENTS.md", "AGENTS.override.md", "~/.codex/AGENTS.md"],
-    ..AGENT_DEFAULTS
-};
-
-/// It reports a compaction before every turn, even if nothing is compacted, so that event is not used.
-pub static GEMINI_CLI: Platform = Platform {
-    id: "gemini-cli",
-    aliases: &["gemini"],
-    hook_events: &[
-        EventKind::SessionStart,
-        EventKind::PromptSubmit,
-        EventKind::SubagentStart,
-        EventKind::Stop,
-        EventKind::SessionEnd,
-    ],
-    tags: false,
-    needs_refresh: true,
-    loaded_files: &["GEMINI.md", "~/.gemini/GEMINI.md"],
-    ..AGENT_DEFAULTS
-};
-
-pub static COPILOT_CLI: Platform = Platform {
-    id: "copilot-cli",
-    aliases: &["copilot"],
-    start_may_follow_prompt: true,
-    loaded_files: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
-    ..AGENT_DEFAULTS
-};
-
 pub static WEB: Platform = Platform {
     id: "web",
     aliases: &["web-chat"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: false, user_message: false, system_prompt: true },
-    ..AGENT_DEFAULTS
+    ..Platform::DEFAULTS
 };
 
 pub static API: Platform = Platform {
@@ -143,12 +104,5 @@ pub static API: Platform = Platform {
     aliases: &["cli"],
     hook_events: &[],
     capabilities: Capabilities { agent_message: true, user_message: false, system_prompt: false },
-    ..AGENT_DEFAULTS
+    ..Platform::DEFAULTS
 };
-
-pub static PLATFORMS: &[&Platform] = &[&CLAUDE_CODE, &CURSOR, &CODEX, &GEMINI_CLI, &COPILOT_CLI, &WEB, &API];
-
-/// Finds a platform by its id or an alias.
-pub fn find_platform(name: &str) -> Option<&'static Platform> {
-    PLATFORMS.iter().copied().find(|platform| platform.id == name || platform.aliases.contains(&name))
-}

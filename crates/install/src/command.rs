@@ -25,7 +25,7 @@ pub fn parse_tanmi_command(command: &str) -> Option<TanmiCommand> {
     let [program, verb, platform] = words.get(..3)? else { return None };
     let is_ours = is_tanmi(program) && verb == "hook" && words.len() <= 4;
     let is_event = words.get(3).is_none_or(|event| event.chars().all(|c| c.is_ascii_alphanumeric()));
-    (is_ours && is_event && tanmi_event::find_platform(platform).is_some())
+    (is_ours && is_event && tanmi_platform::CLIENTS.find_platform(platform).is_some())
         .then(|| TanmiCommand { program: program.clone(), platform: platform.clone() })
 }
 

@@ -2,7 +2,7 @@
 
 use tanmi_base::Lang;
 
-use crate::agent::GuideFile;
+use crate::folders::GuideFile;
 
 /// The marks before and after our block, each on its own line. The first one contains a digest of the text, so that an
 /// edited block is recognized.

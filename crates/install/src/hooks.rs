@@ -2,9 +2,9 @@
 
 use jsonc_parser::cst::{CstArray, CstNode, CstObject};
 use serde_json::{Value, json};
+use tanmi_platform::{ClientSpec, Hook, HookFormat};
 
-use crate::agent::{Agent, Hook, HookFormat};
-use crate::command::{is_tanmi, parse_tanmi_command};
+use crate::command::{is_tanmi, parse_tanmi_command, quote};
 use crate::json::{Json, is_empty_container, set_keys, to_input};
 use crate::{Refusal, TanmiCommand};
 
@@ -51,20 +51,53 @@ fn command_of(object: &CstObject, hook_format: HookFormat) -> Option<String> {
     object.get(command_key(hook_format))?.value()?.as_string_lit()?.decoded_value().ok()
 }
 
-pub fn add(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
-    if agent.hook_format != HookFormat::Groups {
+/// Returns the shell command of a hook.
+fn hook_command(client: &ClientSpec, program: &str, hook: &Hook) -> String {
+    format!("{} hook {} {}", quote(program), client.id(), hook.event)
+}
+
+/// Returns the JSON of a hook in the format of a client.
+pub fn hook_json(client: &ClientSpec, command: &str, hook: &Hook) -> Value {
+    let recipe = &client.recipe;
+    let timeout = hook.seconds * recipe.timeout_units_per_second;
+    let mut handler = match recipe.hook_format {
+        HookFormat::Groups => json!({"type": "command", "command": command, "timeout": timeout}),
+        HookFormat::Flat => json!({"command": command, "timeout": timeout}),
+        HookFormat::Shells => {
+            json!({"type": "command", "bash": command, "powershell": powershell_command(command), "timeoutSec": timeout})
+        }
+    };
+    for (key, value) in recipe.hook_keys {
+        handler[*key] = (*value).into();
+    }
+    if hook.once {
+        handler["loop_limit"] = 1.into();
+    }
+    if let Some(matcher) = hook.matcher.filter(|_| recipe.hook_format == HookFormat::Flat) {
+        handler["matcher"] = matcher.into();
+    }
+    handler
+}
+
+/// Returns the command for PowerShell, which needs `&` before a quoted program.
+fn powershell_command(command: &str) -> String {
+    if command.starts_with(['\'', '"']) { format!("& {command}") } else { command.to_owned() }
+}
+
+pub fn add(json: &Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
+    if client.recipe.hook_format != HookFormat::Groups {
         let root = json.object(&[])?;
         if root.get("version").is_none() {
             root.insert(0, "version", to_input(&json!(1)));
         }
     }
-    for hook in agent.hooks {
-        let wanted = agent.handler(&agent.command(program, hook), hook);
+    for hook in client.recipe.hooks {
+        let wanted = hook_json(client, &hook_command(client, program, hook), hook);
         let array = json.array(&["hooks", hook.event])?;
-        let mut known = handlers(&array, agent.hook_format).into_iter();
+        let mut known = handlers(&array, client.recipe.hook_format).into_iter();
         match known.next() {
             None => {
-                array.append(to_input(&grouped(agent, hook, &wanted)));
+                array.append(to_input(&grouped(client, hook, &wanted)));
             }
             Some(handler) => {
                 set_keys(&handler.object, &wanted);
@@ -78,8 +111,8 @@ pub fn add(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn grouped(agent: &Agent, hook: &Hook, handler: &Value) -> Value {
-    match (agent.hook_format, hook.matcher) {
+fn grouped(client: &ClientSpec, hook: &Hook, handler: &Value) -> Value {
+    match (client.recipe.hook_format, hook.matcher) {
         (HookFormat::Groups, Some(matcher)) => json!({"matcher": matcher, "hooks": [handler]}),
         (HookFormat::Groups, None) => json!({"hooks": [handler]}),
         _ => handler.clone(),
@@ -110,12 +143,12 @@ fn remove_handler(handler: HookHandler) {
 }
 
 /// Removes our hooks, and containers that become empty unless they existed in `before`.
-pub fn remove(json: &Json, agent: &Agent, before: &Value) {
+pub fn remove(json: &Json, client: &ClientSpec, before: &Value) {
     let Some(hooks) = json.find(&["hooks"]) else { return };
     let mut is_touched = false;
     for property in hooks.properties() {
         let (Some(name), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
-        let found = handlers(&array, agent.hook_format);
+        let found = handlers(&array, client.recipe.hook_format);
         if found.is_empty() {
             continue;
         }
@@ -129,15 +162,18 @@ pub fn remove(json: &Json, agent: &Agent, before: &Value) {
     if is_touched && is_empty_container(&hooks.to_string()) && before.get("hooks").is_none() {
         root.as_ref().and_then(|root| root.get("hooks")).into_iter().for_each(|hooks| hooks.remove());
         // The version describes the format of hooks and is useless without them.
-        if agent.hook_format != HookFormat::Groups && before.is_object() && before.get("version").is_none() {
+        if client.recipe.hook_format != HookFormat::Groups
+            && before.is_object()
+            && before.get("version").is_none()
+        {
             root.and_then(|root| root.get("version")).into_iter().for_each(|version| version.remove());
         }
     }
 }
 
-pub fn add_server(json: &Json, agent: &Agent, program: &str) -> Result<(), Refusal> {
+pub fn add_server(json: &Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
     let servers = json.object(&[SERVERS])?;
-    let wanted = agent.server(program);
+    let wanted = (client.recipe.server)(program);
     let path = [SERVERS, NAME];
     match servers.get(NAME).map(|property| property.object_value()) {
         None => {
@@ -172,13 +208,13 @@ pub fn remove_server(json: &Json, before: &Value) {
 }
 
 /// Returns our hooks in a file: event, command line and parsed command.
-pub fn find_hooks(json: &Json, agent: &Agent) -> Vec<(String, String, TanmiCommand)> {
+pub fn find_hooks(json: &Json, client: &ClientSpec) -> Vec<(String, String, TanmiCommand)> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut all = Vec::new();
     for property in hooks.properties() {
         let (Some(event), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
-        for handler in handlers(&array, agent.hook_format) {
-            let command = command_of(&handler.object, agent.hook_format).unwrap_or_default();
+        for handler in handlers(&array, client.recipe.hook_format) {
+            let command = command_of(&handler.object, client.recipe.hook_format).unwrap_or_default();
             all.extend(parse_tanmi_command(&command).map(|parsed| (event.clone(), command.clone(), parsed)));
         }
     }
@@ -186,40 +222,36 @@ pub fn find_hooks(json: &Json, agent: &Agent) -> Vec<(String, String, TanmiComma
 }
 
 /// Returns the settings that disable our hooks or server.
-pub fn disabling_keys(json: &Json) -> Vec<String> {
+pub fn disabling_keys(json: &Json, client: &ClientSpec) -> Vec<String> {
     let value = json.value();
     let at = |path: &[&str]| path.iter().try_fold(&value, |value, key| value.get(key)).cloned();
-    let mut off = Vec::new();
-    for (path, is_off) in [
-        (&["disableAllHooks"][..], true),
-        (&["hooksConfig", "enabled"], false),
-        (&[SERVERS, NAME, "disabled"], true),
-        (&[SERVERS, NAME, "enabled"], false),
-    ] {
-        if at(path) == Some(Value::Bool(is_off)) {
-            off.push(format!("{} = {is_off}", path.join(".")));
-        }
-    }
-    off
+    let server_switches: [(&[&str], bool); 2] =
+        [(&[SERVERS, NAME, "disabled"], true), (&[SERVERS, NAME, "enabled"], false)];
+    let hook_switches = client.recipe.off_switches.iter().map(|switch| (switch.path, switch.value));
+    hook_switches
+        .chain(server_switches)
+        .filter(|(path, value)| at(path) == Some(Value::Bool(*value)))
+        .map(|(path, value)| format!("{} = {value}", path.join(".")))
+        .collect()
 }
 
 /// Returns the events whose hook was altered so that it runs for another event or does not run. Keys that a person added
 /// to a hook are ignored.
-pub fn altered_events(json: &Json, agent: &Agent) -> Vec<String> {
+pub fn altered_events(json: &Json, client: &ClientSpec) -> Vec<String> {
     let Some(hooks) = json.find(&["hooks"]) else { return Vec::new() };
     let mut out = Vec::new();
-    for hook in agent.hooks {
+    for hook in client.recipe.hooks {
         let Some(array) = hooks.array_value(hook.event) else { continue };
-        for handler in handlers(&array, agent.hook_format) {
-            let command = command_of(&handler.object, agent.hook_format).unwrap_or_default();
+        for handler in handlers(&array, client.recipe.hook_format) {
+            let command = command_of(&handler.object, client.recipe.hook_format).unwrap_or_default();
             let program = parse_tanmi_command(&command).map(|parsed| parsed.program).unwrap_or_default();
-            let wanted = agent.command(&program, hook);
+            let wanted = hook_command(client, &program, hook);
             // The event name is optional if the payload contains it.
-            let is_short =
-                agent.hook_format != HookFormat::Shells && wanted == format!("{command} {}", hook.event);
+            let is_short = client.recipe.hook_format != HookFormat::Shells
+                && wanted == format!("{command} {}", hook.event);
             let now = handler.object.to_serde_value().unwrap_or_default();
             let is_same = |key: &str, wanted: &Value| now.get(key).is_none_or(|now| now == wanted);
-            let full = agent.handler(&wanted, hook);
+            let full = hook_json(client, &wanted, hook);
             let runs =
                 ["type", "matcher"].iter().all(|key| full.get(key).is_none_or(|wanted| is_same(key, wanted)));
             let has_time = ["timeout", "timeoutSec"]

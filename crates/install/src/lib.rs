@@ -1,18 +1,18 @@
 //! Installs hooks, the MCP server and the guide into the files of clients, and uninstalls them.
 //!
 //! The files belong to the user: all other content stays unchanged byte for byte. A change that is not safe is refused,
-//! with the line that prevents it. [`agent`] describes the files of each client as data. Workspaces and memory are out
+//! with the line that prevents it. The recipes of the clients come from `tanmi_platform`. Workspaces and memory are out
 //! of scope.
 
 use std::path::PathBuf;
 
 use tanmi_base::Lang;
 
-pub mod agent;
 mod apply;
 mod command;
 pub mod context;
 mod doc;
+mod folders;
 pub mod guide;
 mod hooks;
 mod json;
@@ -25,9 +25,9 @@ mod status_line;
 mod tests;
 mod toml;
 
-pub use agent::{AGENTS, Agent, Scope};
 pub use apply::{AppliedChange, apply, remove};
 pub use command::{TanmiCommand, find_self, parse_tanmi_command, quote};
+pub use folders::{Folders, GuideFile};
 pub use plan::{
     ChangeOutcome, ConfigPart, InstallOptions, InstalledState, PlannedChange, TargetFile, inspect, plan,
     plan_removal, snippet, target_files,

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tanmi_base::Lang;
 use tanmi_base::fs::{self, FileSig};
+use tanmi_platform::{ClientSpec, Scope};
 
-use crate::agent::{Agent, Folders, GuideFile, Scope};
 use crate::doc::TextFile;
+use crate::folders::{Folders, GuideFile};
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
 use crate::{Refusal, TanmiCommand, guide, hooks, status_line, toml};
@@ -25,7 +26,7 @@ pub enum ConfigPart {
 /// A file of a client, with the parts that belong in it.
 #[derive(Clone, Debug)]
 pub struct TargetFile {
-    pub agent: &'static Agent,
+    pub client: &'static ClientSpec,
     pub scope: Scope,
     pub path: PathBuf,
     /// The project; `None` in the user scope.
@@ -94,7 +95,7 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// Returns the files of a client, each once. `None` for `options` includes all parts.
 pub fn target_files(
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     scope: Scope,
     folders: &Folders,
     options: Option<&InstallOptions>,
@@ -107,23 +108,26 @@ pub fn target_files(
     {
         Some(target) => target.parts.push(part),
         None => {
-            target_files.push(TargetFile { agent, scope, path, project: project.clone(), parts: vec![part] })
+            target_files.push(TargetFile { client, scope, path, project: project.clone(), parts: vec![part] })
         }
     };
     if options.is_none_or(|options| options.hooks) {
-        add(agent.hooks_file(scope, folders), ConfigPart::Hooks);
+        add(folders.hook_file(client, scope), ConfigPart::Hooks);
     }
     // A status line in a project would replace that of every user of the project.
-    if agent.has_status_line && scope == Scope::User && options.is_none_or(|options| options.status_line) {
-        add(agent.hooks_file(scope, folders), ConfigPart::StatusLine);
+    if client.wire.status_line.is_some()
+        && scope == Scope::User
+        && options.is_none_or(|options| options.status_line)
+    {
+        add(folders.hook_file(client, scope), ConfigPart::StatusLine);
     }
     if let Some(path) =
-        agent.mcp_file(scope, folders).filter(|_| options.is_none_or(|options| options.server))
+        folders.server_file(client, scope).filter(|_| options.is_none_or(|options| options.server))
     {
         add(path, ConfigPart::Server);
     }
     if let Some(file) =
-        agent.guide_file(scope, folders).filter(|_| options.is_none_or(|options| options.guide))
+        folders.guide_file(client, scope).filter(|_| options.is_none_or(|options| options.guide))
     {
         let (GuideFile::OwnFile(path) | GuideFile::Block(path)) = &file;
         add(path.clone(), ConfigPart::Guide(file.clone()));
@@ -214,10 +218,10 @@ pub(crate) fn add_parts(
     match format(target) {
         Format::Json => json::edit_bytes(bytes, |json| {
             if target.parts.contains(&ConfigPart::Hooks) {
-                hooks::add(json, target.agent, &options.program)?;
+                hooks::add(json, target.client, &options.program)?;
             }
             if target.parts.contains(&ConfigPart::Server) {
-                hooks::add_server(json, target.agent, &options.program)?;
+                hooks::add_server(json, target.client, &options.program)?;
             }
             if target.parts.contains(&ConfigPart::StatusLine) {
                 status_line::add(json, &options.program)?;
@@ -353,7 +357,7 @@ pub(crate) fn remove_parts(
                     .map(|json| json.value())
                     .unwrap_or_default(),
             };
-            hooks::remove(&json, target.agent, &old);
+            hooks::remove(&json, target.client, &old);
             hooks::remove_server(&json, &old);
             status_line::remove(&json);
             json.text()
@@ -374,7 +378,7 @@ pub(crate) fn remove_parts(
 /// Our parts that are installed in a file of a client.
 #[derive(Clone, Debug)]
 pub struct InstalledState {
-    pub agent: &'static Agent,
+    pub client: &'static ClientSpec,
     pub scope: Scope,
     pub path: PathBuf,
     /// Event, command line and parsed command.
@@ -392,10 +396,10 @@ pub struct InstalledState {
 }
 
 /// Inspects all existing files of a client.
-pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<InstalledState> {
+pub fn inspect(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> Vec<InstalledState> {
     let inspect_file = |target: TargetFile| -> Option<InstalledState> {
         let mut found = InstalledState {
-            agent,
+            client,
             scope,
             path: target.path.clone(),
             hooks: Vec::new(),
@@ -416,7 +420,7 @@ pub fn inspect(agent: &'static Agent, scope: Scope, folders: &Folders) -> Vec<In
         found.refusal = inspect_content(&mut found, &target, &bytes).err();
         Some(found)
     };
-    target_files(agent, scope, folders, None).into_iter().filter_map(inspect_file).collect()
+    target_files(client, scope, folders, None).into_iter().filter_map(inspect_file).collect()
 }
 
 fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]) -> Result<(), Refusal> {
@@ -427,13 +431,13 @@ fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]
         }
         Format::Toml => {
             found.server = toml::server_program(&text)?;
-            found.disabling_keys = toml::disabling_keys(&text);
+            found.disabling_keys = toml::disabling_keys(&text, target.client);
         }
         Format::Json => {
             let json = Json::parse(&text.body)?;
-            found.hooks = hooks::find_hooks(&json, target.agent);
-            found.disabling_keys = hooks::disabling_keys(&json);
-            found.altered = hooks::altered_events(&json, target.agent);
+            found.hooks = hooks::find_hooks(&json, target.client);
+            found.disabling_keys = hooks::disabling_keys(&json, target.client);
+            found.altered = hooks::altered_events(&json, target.client);
             found.status_line = status_line::program(&json.value());
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }

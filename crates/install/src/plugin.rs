@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use tanmi_event::CLAUDE_CODE;
+use tanmi_platform::{CLAUDE_CODE, CLIENTS, ClientSpec};
 
-use crate::agent::{self, Agent};
+use crate::hooks::hook_json;
 
 /// The alias of the platform.
 const ALIAS: &str = "claude";
@@ -28,7 +28,7 @@ Use the tools of the MCP server `tanmi`. The user's request: $ARGUMENTS
 
 /// Returns the files of the plugin: path and text.
 pub fn files(version: &str) -> Vec<(&'static str, String)> {
-    let hooks = agent::find(&CLAUDE_CODE).map(hooks).unwrap_or_default();
+    let hooks = CLIENTS.find(&CLAUDE_CODE).map(hooks).unwrap_or_default();
     let about = "Keeps Claude Code on course with planned work, memory and automatically injected context";
     let plugin = json!({"name": "tanmi", "version": version, "description": about});
     let market = json!({
@@ -48,10 +48,10 @@ pub fn files(version: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn hooks(agent: &Agent) -> Value {
-    let entries = agent.hooks.iter().map(|hook| {
+fn hooks(client: &ClientSpec) -> Value {
+    let entries = client.recipe.hooks.iter().map(|hook| {
         let command = format!("tanmi hook {ALIAS} {}", hook.event);
-        (hook.event.to_owned(), json!([{"hooks": [agent.handler(&command, hook)]}]))
+        (hook.event.to_owned(), json!([{"hooks": [hook_json(client, &command, hook)]}]))
     });
     Value::Object(entries.collect::<Map<_, _>>())
 }

@@ -139,7 +139,7 @@ impl Receipts {
             before_digest: before.map(hash::sha256_hex),
             after: hash::sha256_hex(after),
             folders,
-            agent: target.agent.id().to_owned(),
+            agent: target.client.id().to_owned(),
             hooks: target.parts.contains(&ConfigPart::Hooks),
             project: target.project.clone(),
             tanmi: String::from(env!("CARGO_PKG_VERSION")),

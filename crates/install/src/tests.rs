@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_base::Lang;
+use tanmi_platform::{CLIENTS, ClientSpec, HookFormat, Scope};
 use tempfile::TempDir;
 
-use crate::agent::{Folders, HookFormat};
 use crate::plan::{TargetFile, target_files};
 use crate::*;
 
@@ -31,20 +31,20 @@ impl TestEnv {
         self.dir.path().join("store")
     }
 
-    fn target_files(&self, agent: &'static Agent, scope: Scope) -> Vec<TargetFile> {
-        target_files(agent, scope, &self.folders, Some(&options("/opt/tanmi")))
+    fn target_files(&self, client: &'static ClientSpec, scope: Scope) -> Vec<TargetFile> {
+        target_files(client, scope, &self.folders, Some(&options("/opt/tanmi")))
     }
 
-    fn install(&self, agent: &'static Agent, scope: Scope, program: &str) -> Vec<AppliedChange> {
+    fn install(&self, client: &'static ClientSpec, scope: Scope, program: &str) -> Vec<AppliedChange> {
         let options = options(program);
         let plans =
-            self.target_files(agent, scope).into_iter().map(|target| plan(target, &options)).collect();
+            self.target_files(client, scope).into_iter().map(|target| plan(target, &options)).collect();
         apply(&self.home(), plans, &options, 1).unwrap()
     }
 
-    fn uninstall(&self, agent: &'static Agent, scope: Scope) -> Vec<AppliedChange> {
+    fn uninstall(&self, client: &'static ClientSpec, scope: Scope) -> Vec<AppliedChange> {
         let receipts = Receipts::load(&self.home());
-        let target_files = target_files(agent, scope, &self.folders, None).into_iter();
+        let target_files = target_files(client, scope, &self.folders, None).into_iter();
         let plans = target_files.filter_map(|target| plan_removal(target, &receipts)).collect();
         remove(&self.home(), plans).unwrap()
     }
@@ -91,13 +91,17 @@ fn parsed(path: &Path) -> Value {
     crate::json::Json::parse(text.trim_start_matches('\u{feff}')).unwrap().value()
 }
 
-fn event(agent: &Agent) -> &'static str {
-    agent.hooks[0].event
+fn find(id: &str) -> &'static ClientSpec {
+    CLIENTS.iter().find(|client| client.id() == id).unwrap()
+}
+
+fn event(client: &ClientSpec) -> &'static str {
+    client.recipe.hooks[0].event
 }
 
 /// Returns a hook handler of another program in the format of this client.
-fn foreign_handler(agent: &Agent, command: &str) -> Value {
-    match agent.hook_format {
+fn foreign_handler(client: &ClientSpec, command: &str) -> Value {
+    match client.recipe.hook_format {
         HookFormat::Groups => {
             json!({"matcher": "startup", "hooks": [{"type": "command", "command": command}]})
         }
@@ -107,9 +111,9 @@ fn foreign_handler(agent: &Agent, command: &str) -> Value {
 }
 
 /// Returns unusual settings files: description, content, and whether an installation is possible.
-fn unusual_files(agent: &Agent) -> Vec<(&'static str, String, bool)> {
-    let event = event(agent);
-    let other = foreign_handler(agent, "/opt/other/tanmi-like hook claude-code SessionStart");
+fn unusual_files(client: &ClientSpec) -> Vec<(&'static str, String, bool)> {
+    let event = event(client);
+    let other = foreign_handler(client, "/opt/other/tanmi-like hook claude-code SessionStart");
     let with_other = json!({"version": 1, "model": "x", "hooks": {event: [other], "Else": []}});
     let pretty = serde_json::to_string_pretty(&with_other).unwrap();
     vec![
@@ -148,32 +152,32 @@ fn unusual_files(agent: &Agent) -> Vec<(&'static str, String, bool)> {
 
 #[test]
 fn install_unusual_files_round_trip_byte_by_byte() {
-    for agent in AGENTS {
+    for client in CLIENTS.iter() {
         for scope in Scope::ALL {
-            for (description, text, is_accepted) in unusual_files(agent) {
+            for (description, text, is_accepted) in unusual_files(client) {
                 let env = TestEnv::new();
-                let file = agent.hooks_file(scope, &env.folders);
+                let file = env.folders.hook_file(client, scope);
                 write(&file, &text);
                 let before = env.files();
-                let context = format!("{} {}: {description}", agent.id(), scope.as_str());
-                let done = env.install(agent, scope, "/opt/my tools/tanmi");
+                let context = format!("{} {}: {description}", client.id(), scope.as_str());
+                let done = env.install(client, scope, "/opt/my tools/tanmi");
                 let outcome =
                     &done.iter().find(|done| done.planned.target.path == file).unwrap().planned.outcome;
                 if !is_accepted {
                     assert!(matches!(outcome, ChangeOutcome::Refused(_)), "{context}: {outcome:?}");
                     assert_eq!(std::fs::read(&file).unwrap(), text.as_bytes(), "{context}");
-                    env.uninstall(agent, scope);
+                    env.uninstall(client, scope);
                     assert_eq!(env.files(), before, "{context}");
                     continue;
                 }
                 assert_eq!(*outcome, ChangeOutcome::Change, "{context}");
-                check_installed(agent, &file, &context);
-                let again = env.install(agent, scope, "/opt/my tools/tanmi");
+                check_installed(client, &file, &context);
+                let again = env.install(client, scope, "/opt/my tools/tanmi");
                 assert!(
                     again.iter().all(|done| done.planned.outcome == ChangeOutcome::Unchanged),
                     "{context}: second installation"
                 );
-                env.uninstall(agent, scope);
+                env.uninstall(client, scope);
                 assert_eq!(env.files(), before, "{context}");
                 assert!(!env.home().join("install").exists(), "{context}: nothing is left");
             }
@@ -182,28 +186,28 @@ fn install_unusual_files_round_trip_byte_by_byte() {
 }
 
 /// Checks that every event has our hook once and that other content is still there.
-fn check_installed(agent: &Agent, file: &Path, context: &str) {
+fn check_installed(client: &ClientSpec, file: &Path, context: &str) {
     let now = parsed(file);
-    for hook in agent.hooks {
+    for hook in client.recipe.hooks {
         let list = now["hooks"][hook.event].as_array().unwrap_or_else(|| panic!("{context}: {now}"));
         let text = Value::from(list.clone()).to_string();
         assert_eq!(
             text.matches("/opt/my tools/tanmi").count(),
-            if agent.hook_format == HookFormat::Shells { 2 } else { 1 }
+            if client.recipe.hook_format == HookFormat::Shells { 2 } else { 1 }
         );
     }
     if now.get("model").is_some() {
         assert_eq!((&now["model"], &now["hooks"]["Else"]), (&json!("x"), &json!([])), "{context}");
-        assert_eq!(now["hooks"][event(agent)].as_array().unwrap().len(), 2, "{context}: theirs and ours");
+        assert_eq!(now["hooks"][event(client)].as_array().unwrap().len(), 2, "{context}: theirs and ours");
     }
 }
 
 #[test]
 fn server_install_and_uninstall_keep_other_servers() {
-    for agent in AGENTS {
+    for client in CLIENTS.iter() {
         let env = TestEnv::new();
-        let Some(file) = agent.mcp_file(Scope::User, &env.folders) else { continue };
-        let is_toml = agent.id() == "codex";
+        let Some(file) = env.folders.server_file(client, Scope::User) else { continue };
+        let is_toml = client.id() == "codex";
         let theirs = match is_toml {
             true => "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"other\" # keep\n",
             false => {
@@ -214,25 +218,25 @@ fn server_install_and_uninstall_keep_other_servers() {
             [theirs.to_owned(), theirs.replace('\n', "\r\n"), format!("\u{feff}{theirs}"), String::new()]
         {
             write(&file, &text);
-            env.install(agent, Scope::User, "/a/tanmi");
+            env.install(client, Scope::User, "/a/tanmi");
             let now = std::fs::read_to_string(&file).unwrap();
             assert!(
                 now.contains("/a/tanmi") && now.contains("other") | text.is_empty(),
                 "{}: {now}",
-                agent.id()
+                client.id()
             );
-            assert_eq!(text.contains('\r'), now.contains('\r'), "{}: {now:?}", agent.id());
+            assert_eq!(text.contains('\r'), now.contains('\r'), "{}: {now:?}", client.id());
             assert!(
                 !text.contains('\r') || !now.replace("\r\n", "").contains('\n'),
                 "{}: {now:?}",
-                agent.id()
+                client.id()
             );
             // The program moved: the entry is updated in place and keeps edits of the user.
             write(&file, now.replace("\"mcp\"", "\"mcp\" "));
-            env.install(agent, Scope::User, "/b/tanmi");
+            env.install(client, Scope::User, "/b/tanmi");
             let now = std::fs::read_to_string(&file).unwrap();
             assert!(now.contains("/b/tanmi") && !now.contains("/a/tanmi"), "{now}");
-            env.uninstall(agent, Scope::User);
+            env.uninstall(client, Scope::User);
             let left = std::fs::read_to_string(&file).unwrap_or_default();
             assert!(!left.contains("tanmi"), "{left}");
             assert_eq!(left.contains("# keep") || left.contains("// mine"), !text.is_empty(), "{left}");
@@ -243,12 +247,12 @@ fn server_install_and_uninstall_keep_other_servers() {
             false => "{\"mcpServers\": {\n\"tanmi\": {\"command\": \"other\"}}}",
         };
         write(&file, foreign_server);
-        let done = env.install(agent, Scope::User, "/a/tanmi");
+        let done = env.install(client, Scope::User, "/a/tanmi");
         let refused = done.iter().find(|done| done.planned.target.path == file).unwrap();
         let ChangeOutcome::Refused(Refusal::NameTaken { line, .. }) = &refused.planned.outcome else {
-            panic!("{}: {:?}", agent.id(), refused.planned.outcome)
+            panic!("{}: {:?}", client.id(), refused.planned.outcome)
         };
-        assert_eq!(*line, if is_toml { 1 } else { 2 }, "{}", agent.id());
+        assert_eq!(*line, if is_toml { 1 } else { 2 }, "{}", client.id());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), foreign_server);
     }
 }
@@ -256,8 +260,8 @@ fn server_install_and_uninstall_keep_other_servers() {
 #[test]
 fn plan_invalid_file_refusal_names_line() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     for (text, line) in [
         ("{\n  \"a\": 1\n  \"b\": 2\n}", 2),
         ("{\n\n  \"hooks\": []\n}", 3),
@@ -265,7 +269,7 @@ fn plan_invalid_file_refusal_names_line() {
         ("{\"hooks\": {},\n\"hooks\": {}}", 2),
     ] {
         write(&file, text);
-        let planned = plan(env.target_files(agent, Scope::User).remove(0), &options("/t/tanmi"));
+        let planned = plan(env.target_files(client, Scope::User).remove(0), &options("/t/tanmi"));
         let ChangeOutcome::Refused(refusal) = &planned.outcome else { panic!("{text}") };
         assert_eq!(refusal.line(), Some(line), "{text}: {refusal:?}");
     }
@@ -275,8 +279,8 @@ fn plan_invalid_file_refusal_names_line() {
 #[test]
 fn install_older_entries_are_updated_in_place() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     let old = json!({"hooks": {"SessionStart": [
         {"matcher": "startup|clear|compact", "hooks": [
             {"type": "command", "command": "/old/tanmi hook claude-code SessionStart", "timeout": 10000}]},
@@ -285,7 +289,7 @@ fn install_older_entries_are_updated_in_place() {
             {"type": "command", "command": "also theirs"},
             {"type": "command", "command": "tanmi hook claude-code"}]}]}});
     write(&file, serde_json::to_string_pretty(&old).unwrap());
-    env.install(agent, Scope::User, "/new/tanmi");
+    env.install(client, Scope::User, "/new/tanmi");
     assert_eq!(
         parsed(&file)["hooks"]["SessionStart"],
         json!([
@@ -293,38 +297,38 @@ fn install_older_entries_are_updated_in_place() {
             {"hooks": [{"type": "command", "command": "theirs"}]},
             {"hooks": [{"type": "command", "command": "also theirs"}]}])
     );
-    env.uninstall(agent, Scope::User);
+    env.uninstall(client, Scope::User);
     let left = json!([{"hooks": [{"type": "command", "command": "theirs"}]}, {"hooks": [{"type": "command", "command": "also theirs"}]}]);
     assert_eq!(parsed(&file)["hooks"]["SessionStart"], left, "only our handlers are removed");
 }
 
 #[test]
 fn uninstall_edited_file_keeps_user_changes() {
-    for agent in AGENTS {
+    for client in CLIENTS.iter() {
         let env = TestEnv::new();
-        let file = agent.hooks_file(Scope::Project, &env.folders);
+        let file = env.folders.hook_file(client, Scope::Project);
         write(&file, "{\n  \"keep\": true\n}\n");
-        env.install(agent, Scope::Project, "/t/tanmi");
+        env.install(client, Scope::Project, "/t/tanmi");
         let edited = std::fs::read_to_string(&file)
             .unwrap()
             .replace("\"keep\": true", "\"keep\": false, \"more\": [1]");
         write(&file, &edited);
         // A second installation must not restore the state before the edit later.
-        env.install(agent, Scope::Project, "/u/tanmi");
-        env.uninstall(agent, Scope::Project);
-        assert_eq!(parsed(&file), json!({"keep": false, "more": [1]}), "{}", agent.id());
+        env.install(client, Scope::Project, "/u/tanmi");
+        env.uninstall(client, Scope::Project);
+        assert_eq!(parsed(&file), json!({"keep": false, "more": [1]}), "{}", client.id());
         assert!(!std::fs::read_to_string(&file).unwrap().contains("tanmi"));
     }
 }
 
 #[test]
 fn uninstall_without_receipts_removes_own_entries() {
-    for agent in AGENTS {
+    for client in CLIENTS.iter() {
         let env = TestEnv::new();
-        env.install(agent, Scope::User, "/t/tanmi");
+        env.install(client, Scope::User, "/t/tanmi");
         assert!(!env.files().is_empty());
         tanmi_base::fs::remove_tree(&env.home()).unwrap();
-        env.uninstall(agent, Scope::User);
+        env.uninstall(client, Scope::User);
         for (path, bytes) in env.files() {
             assert!(!String::from_utf8_lossy(&bytes).contains("tanmi"), "{}", path.display());
         }
@@ -335,16 +339,16 @@ fn uninstall_without_receipts_removes_own_entries() {
 #[test]
 fn uninstall_damaged_copy_is_not_restored() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     write(&file, "{ \"a\" : 1 }");
-    env.install(agent, Scope::User, "/t/tanmi");
+    env.install(client, Scope::User, "/t/tanmi");
     for entry in std::fs::read_dir(env.home().join("install")).unwrap().flatten() {
         if entry.path().extension().is_some_and(|end| end == "before") {
             write(&entry.path(), "GARBAGE");
         }
     }
-    env.uninstall(agent, Scope::User);
+    env.uninstall(client, Scope::User);
     assert_eq!(parsed(&file), json!({"a": 1}));
 }
 
@@ -352,17 +356,17 @@ fn uninstall_damaged_copy_is_not_restored() {
 #[test]
 fn uninstall_comments_in_empty_containers_are_kept() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     let text = "{\"a\":1,\"hooks\":{\n// keep me\n}}";
     write(&file, text);
-    env.install(agent, Scope::User, "/t/tanmi");
+    env.install(client, Scope::User, "/t/tanmi");
     tanmi_base::fs::remove_tree(&env.home()).unwrap();
-    env.uninstall(agent, Scope::User);
+    env.uninstall(client, Scope::User);
     let left = std::fs::read_to_string(&file).unwrap();
     assert!(left.contains("// keep me") && !left.contains("tanmi"), "{left}");
-    let codex = AGENTS.iter().find(|agent| agent.id() == "codex").unwrap();
-    let file = codex.mcp_file(Scope::User, &env.folders).unwrap();
+    let codex = find("codex");
+    let file = env.folders.server_file(codex, Scope::User).unwrap();
     write(&file, "a = 1\r\nb = \"\"\"x\ny\"\"\"\n# c\n[mcp_servers] # d\n# inside\n");
     let before = std::fs::read_to_string(&file).unwrap();
     env.install(codex, Scope::User, "/t/tanmi");
@@ -388,10 +392,10 @@ fn uninstall_created_folders_are_removed_with_last_file() {
         Some(new.join(if name == "CODEX_HOME" { "b" } else { "a" }))
     });
     let env = TestEnv { folders, ..env };
-    let agents = ["claude-code", "codex"].map(|id| AGENTS.iter().find(|agent| agent.id() == id).unwrap());
-    agents.iter().for_each(|agent| drop(env.install(agent, Scope::User, "/t/tanmi")));
+    let clients = ["claude-code", "codex"].map(find);
+    clients.iter().for_each(|client| drop(env.install(client, Scope::User, "/t/tanmi")));
     assert!(new.join("a/settings.json").exists() && new.join("b/config.toml").exists());
-    agents.iter().for_each(|agent| drop(env.uninstall(agent, Scope::User)));
+    clients.iter().for_each(|client| drop(env.uninstall(client, Scope::User)));
     assert!(!new.exists());
 }
 
@@ -399,13 +403,13 @@ fn uninstall_created_folders_are_removed_with_last_file() {
 #[test]
 fn install_leftover_temporary_files_are_removed() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     let left = file.with_file_name("tmp-4194304-0-abcdef");
     let theirs = file.with_file_name("tmp-notes");
     write(&left, "secret");
     write(&theirs, "mine");
-    env.install(agent, Scope::User, "/t/tanmi");
+    env.install(client, Scope::User, "/t/tanmi");
     assert!(!left.exists() && theirs.exists());
 }
 
@@ -414,21 +418,21 @@ fn install_leftover_temporary_files_are_removed() {
 fn install_links_modes_and_read_only_files_are_respected() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
+    let client = CLIENTS.0[0];
     let (file, real) =
-        (agent.hooks_file(Scope::User, &env.folders), env.dir.path().join("dotfiles/settings.json"));
+        (env.folders.hook_file(client, Scope::User), env.dir.path().join("dotfiles/settings.json"));
     write(&real, "{}\n");
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o640)).unwrap();
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     symlink(&real, &file).unwrap();
-    env.install(agent, Scope::User, "/t/tanmi");
+    env.install(client, Scope::User, "/t/tanmi");
     assert!(tanmi_base::fs::is_link(&file), "the path is still a link");
     assert!(parsed(&real)["hooks"]["Stop"].is_array());
     assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    env.uninstall(agent, Scope::User);
+    env.uninstall(client, Scope::User);
     assert_eq!(std::fs::read_to_string(&real).unwrap(), "{}\n");
     std::fs::set_permissions(&real, PermissionsExt::from_mode(0o440)).unwrap();
-    let outcome = |env: &TestEnv| env.install(agent, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
+    let outcome = |env: &TestEnv| env.install(client, Scope::User, "/t/tanmi")[0].planned.outcome.clone();
     assert_eq!(outcome(&env), ChangeOutcome::Refused(Refusal::ReadOnly));
     std::fs::remove_file(&real).unwrap();
     assert!(matches!(outcome(&env), ChangeOutcome::Refused(Refusal::BrokenLink)), "a broken link");
@@ -441,8 +445,8 @@ fn install_links_modes_and_read_only_files_are_respected() {
 #[test]
 fn install_concurrent_rewrites_by_client_are_kept() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.mcp_file(Scope::User, &env.folders).unwrap();
+    let client = CLIENTS.0[0];
+    let file = env.folders.server_file(client, Scope::User).unwrap();
     write(&file, "{\"n\": 0}");
     let stop = std::sync::atomic::AtomicBool::new(false);
     let rest = || std::thread::sleep(std::time::Duration::from_millis(3));
@@ -466,7 +470,7 @@ fn install_concurrent_rewrites_by_client_are_kept() {
             n
         });
         for round in 0..40 {
-            env.install(agent, Scope::User, &format!("/{round}/tanmi"));
+            env.install(client, Scope::User, &format!("/{round}/tanmi"));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap()
@@ -479,11 +483,11 @@ fn install_concurrent_rewrites_by_client_are_kept() {
 #[test]
 fn uninstall_last_handler_removes_its_group() {
     let env = TestEnv::new();
-    let agent = &AGENTS[0];
-    let file = agent.hooks_file(Scope::User, &env.folders);
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
     let handler = json!({"type": "command", "command": "/old/tanmi hook claude-code Stop"});
     write(&file, json!({"a": 1, "hooks": {"Stop": [{"hooks": [handler, handler]}]}}).to_string());
-    env.uninstall(agent, Scope::User);
+    env.uninstall(client, Scope::User);
     assert_eq!(parsed(&file), json!({"a": 1}));
 }
 
@@ -492,21 +496,19 @@ fn uninstall_last_handler_removes_its_group() {
 #[test]
 fn uninstall_two_clients_with_one_linked_file_removes_both() {
     let env = TestEnv::new();
-    let [claude, gemini] =
-        ["claude-code", "gemini-cli"].map(|id| AGENTS.iter().find(|agent| agent.id() == id).unwrap());
-    let (one, two) =
-        (claude.hooks_file(Scope::User, &env.folders), gemini.hooks_file(Scope::User, &env.folders));
+    let [claude, gemini] = ["claude-code", "gemini-cli"].map(find);
+    let (one, two) = (env.folders.hook_file(claude, Scope::User), env.folders.hook_file(gemini, Scope::User));
     write(&one, "{\"a\": 1}");
     std::fs::create_dir_all(two.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&one, &two).unwrap();
-    for agent in [claude, gemini] {
-        env.install(agent, Scope::User, "/t/tanmi");
+    for client in [claude, gemini] {
+        env.install(client, Scope::User, "/t/tanmi");
     }
     let text = std::fs::read_to_string(&one).unwrap();
     assert!(text.contains("hook claude-code") && text.contains("hook gemini-cli"));
     write(&one, text.replace("\"a\": 1", "\"a\": 2"));
-    for agent in [claude, gemini] {
-        env.uninstall(agent, Scope::User);
+    for client in [claude, gemini] {
+        env.uninstall(client, Scope::User);
     }
     assert_eq!(parsed(&one), json!({"a": 2}));
 }

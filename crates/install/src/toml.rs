@@ -1,6 +1,7 @@
-//! Our MCP server in the TOML settings of Codex. Our table is appended as text, so that the rest of the file stays
+//! Our MCP server in the TOML settings of a client. Our table is appended as text, so that the rest of the file stays
 //! unchanged. Only where TOML does not allow this, the parsed document is edited.
 
+use tanmi_platform::ClientSpec;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use crate::Refusal;
@@ -161,12 +162,18 @@ pub fn server_program(text: &TextFile) -> Result<Option<String>, Refusal> {
 }
 
 /// Returns the settings that disable our hooks or server.
-pub fn disabling_keys(text: &TextFile) -> Vec<String> {
+pub fn disabling_keys(text: &TextFile, client: &ClientSpec) -> Vec<String> {
     let Ok(document) = parse(&text.body) else { return Vec::new() };
-    let is_false = |path: &[&str]| {
+    let at = |path: &[&str]| {
         let item = path.iter().try_fold(document.as_item(), |item, key| item.get(key));
-        item.and_then(Item::as_bool) == Some(false)
+        item.and_then(Item::as_bool)
     };
-    let keys: [&[&str]; 2] = [&[SERVERS, NAME, "enabled"], &["features", "hooks"]];
-    keys.iter().filter(|path| is_false(path)).map(|path| format!("{} = false", path.join("."))).collect()
+    let server_switch: (&[&str], bool) = (&[SERVERS, NAME, "enabled"], false);
+    let hook_switches = client.recipe.off_switches.iter().map(|switch| (switch.path, switch.value));
+    [server_switch]
+        .into_iter()
+        .chain(hook_switches)
+        .filter(|(path, value)| at(path) == Some(*value))
+        .map(|(path, value)| format!("{} = {value}", path.join(".")))
+        .collect()
 }

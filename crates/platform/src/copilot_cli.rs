@@ -2,15 +2,69 @@
 //! the field and event names of Claude Code; there too it accepts only the flat field.
 
 use serde_json::json;
-use tanmi_event::{COPILOT_CLI, Event, EventKind, Payload, Source, StartSource};
+use tanmi_event::{Event, EventKind, Payload, Platform, Source, StartSource};
 
-use crate::Fields;
+use crate::{
+    BorrowedHooks, ClientSpec, Environment, Fields, GuideLocation, Hook, HookFormat, Location, OffSwitch,
+    PerScope, Recipe, Wire, claude_code,
+};
 
-pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
-    event(name, &Fields::parse(bytes)?)
-}
+static PLATFORM: Platform = Platform {
+    id: "copilot-cli",
+    aliases: &["copilot"],
+    start_may_follow_prompt: true,
+    loaded_files: &["AGENTS.md", ".github/copilot-instructions.md", "~/.copilot/copilot-instructions.md"],
+    ..Platform::DEFAULTS
+};
 
-pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
+pub static CLIENT: ClientSpec = ClientSpec {
+    platform: &PLATFORM,
+    name: "Copilot CLI",
+    wire: Wire {
+        read,
+        write,
+        sample: ("sessionStart", include_str!("../fixtures/copilot-cli/sessionStart.new.json")),
+        borrowed_hooks: Some(BorrowedHooks { owner: &claude_code::PLATFORM, own_fields: &["timestamp"] }),
+        call_session_keys: &[],
+        status_line: None,
+    },
+    environment: Environment {
+        agent: &["COPILOT_AGENT_SESSION_ID"],
+        session: &["COPILOT_AGENT_SESSION_ID"],
+        process: None,
+    },
+    transcript: None,
+    recipe: Recipe {
+        program: "copilot",
+        folder: ".copilot",
+        folder_variable: None,
+        hook_file: PerScope {
+            user: Location::Folder("hooks/tanmi.json"),
+            project: Location::Project(".github/hooks/tanmi.json"),
+        },
+        server_file: PerScope { user: Some(Location::Folder("mcp-config.json")), project: None },
+        guide: PerScope {
+            user: Some(GuideLocation::Block(Location::Folder("copilot-instructions.md"))),
+            project: Some(GuideLocation::Block(Location::Project(".github/copilot-instructions.md"))),
+        },
+        hook_format: HookFormat::Shells,
+        hooks: &[
+            Hook::new("sessionStart", 10),
+            Hook::new("userPromptSubmitted", 5),
+            Hook::new("subagentStart", 5),
+            Hook::new("preCompact", 5),
+            Hook::new("agentStop", 10),
+            Hook::new("sessionEnd", 30),
+        ],
+        hook_keys: &[],
+        timeout_units_per_second: 1,
+        off_switches: &[OffSwitch { path: &["disableAllHooks"], value: true }],
+        server: |program| json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
+        notes: &[],
+    },
+};
+
+fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
     let kind = match fields.text("hook_event_name").as_deref().or(name)? {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "userPromptSubmitted" | "UserPromptSubmit" => EventKind::PromptSubmit,
@@ -40,10 +94,10 @@ pub fn event(name: Option<&str>, fields: &Fields) -> Option<Event> {
         ..Payload::default()
     };
     let session = id_of("sessionId", "session_id")?;
-    Some(Event { source: Source::Hook, platform: &COPILOT_CLI, kind, session, payload })
+    Some(Event { source: Source::Hook, platform: &PLATFORM, kind, session, payload })
 }
 
-pub fn write(event: &Event, text: &str) -> Option<String> {
+fn write(event: &Event, text: &str) -> Option<String> {
     match event.kind {
         EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart => {
             Some(json!({"additionalContext": text}).to_string())

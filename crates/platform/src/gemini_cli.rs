@@ -3,19 +3,77 @@
 //! starts one.
 
 use serde_json::json;
-use tanmi_event::{Event, EventKind, GEMINI_CLI, Payload, Source, StartSource};
+use tanmi_event::{Event, EventKind, Payload, Platform, Source, StartSource};
 
-use crate::{Fields, extend_prompt};
+use crate::{
+    ClientSpec, Environment, Fields, GuideLocation, Hook, HookFormat, Location, OffSwitch, PerScope, Recipe,
+    Wire, extend_prompt, plain_server,
+};
+
+/// It reports a compaction before every turn, even if nothing is compacted, so that event is not used.
+pub static PLATFORM: Platform = Platform {
+    id: "gemini-cli",
+    aliases: &["gemini"],
+    hook_events: &[
+        EventKind::SessionStart,
+        EventKind::PromptSubmit,
+        EventKind::SubagentStart,
+        EventKind::Stop,
+        EventKind::SessionEnd,
+    ],
+    tags: false,
+    needs_refresh: true,
+    loaded_files: &["GEMINI.md", "~/.gemini/GEMINI.md"],
+    ..Platform::DEFAULTS
+};
+
+pub static CLIENT: ClientSpec = ClientSpec {
+    platform: &PLATFORM,
+    name: "Gemini CLI",
+    wire: Wire {
+        read,
+        write,
+        sample: ("SessionStart", include_str!("../fixtures/gemini-cli/SessionStart.startup.json")),
+        borrowed_hooks: None,
+        call_session_keys: &[],
+        status_line: None,
+    },
+    environment: Environment { agent: &["GEMINI_CLI"], session: &[], process: None },
+    transcript: None,
+    recipe: Recipe {
+        program: "gemini",
+        folder: ".gemini",
+        folder_variable: None,
+        hook_file: PerScope::both(Location::Folder("settings.json")),
+        server_file: PerScope::both(Some(Location::Folder("settings.json"))),
+        guide: PerScope {
+            user: Some(GuideLocation::Block(Location::Folder("GEMINI.md"))),
+            project: Some(GuideLocation::Block(Location::Project("GEMINI.md"))),
+        },
+        hook_format: HookFormat::Groups,
+        hooks: &[
+            Hook::new("SessionStart", 10),
+            Hook::new("BeforeAgent", 5),
+            Hook { matcher: Some("invoke_agent|generalist"), ..Hook::new("BeforeTool", 5) },
+            Hook::new("AfterAgent", 10),
+            Hook::new("SessionEnd", 30),
+        ],
+        hook_keys: &[("name", "tanmi")],
+        timeout_units_per_second: 1000,
+        off_switches: &[OffSwitch { path: &["hooksConfig", "enabled"], value: false }],
+        server: plain_server,
+        notes: &[],
+    },
+};
 
 /// Tools that start a subagent, and the argument that contains the prompt.
 const AGENT_TOOLS: &[(&str, &str)] = &[("invoke_agent", "prompt"), ("generalist", "request")];
 
-pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
-    let fields = Fields::parse(bytes)?;
+fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
     let kind = match fields.text("hook_event_name").as_deref().or(name)? {
         "SessionStart" => EventKind::SessionStart,
         "BeforeAgent" => EventKind::PromptSubmit,
-        "BeforeTool" if prompt_field(&fields).is_some() => EventKind::SubagentStart,
+        "BeforeTool" if prompt_field(fields).is_some() => EventKind::SubagentStart,
         "AfterAgent" => EventKind::Stop,
         "SessionEnd" => EventKind::SessionEnd,
         _ => return None,
@@ -35,7 +93,7 @@ pub fn read(name: Option<&str>, bytes: &[u8]) -> Option<Event> {
         ..Payload::default()
     };
     let session = fields.id("session_id")?;
-    Some(Event { source: Source::Hook, platform: &GEMINI_CLI, kind, session, payload })
+    Some(Event { source: Source::Hook, platform: &PLATFORM, kind, session, payload })
 }
 
 fn prompt_field(fields: &Fields) -> Option<&'static str> {
@@ -49,7 +107,7 @@ fn strip_hook_context(prompt: &str) -> &str {
     rest.map_or(prompt, |(_, typed)| typed.trim_start())
 }
 
-pub fn write(event: &Event, text: &str) -> Option<String> {
+fn write(event: &Event, text: &str) -> Option<String> {
     let name = match event.kind {
         EventKind::SessionStart => "SessionStart",
         EventKind::PromptSubmit => "BeforeAgent",

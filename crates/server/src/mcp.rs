@@ -17,6 +17,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
 use tanmi_base::Interface;
+use tanmi_platform::CLIENTS;
 
 use crate::tools::{self, ToolRequest};
 
@@ -100,7 +101,7 @@ impl ServerHandler for Server {
         };
         let arguments = request.arguments.unwrap_or_default();
         let app = Arc::clone(&self.app);
-        let meta = session_from_meta(&serde_json::to_value(&context.meta).unwrap_or_default());
+        let meta = CLIENTS.session_of_call(&serde_json::to_value(&context.meta).unwrap_or_default());
         let meta = meta.or_else(|| session_from_http(&context));
         let cancelled = context.ct.clone();
         let work = tokio::task::spawn_blocking(move || {
@@ -115,11 +116,6 @@ impl ServerHandler for Server {
             Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
-}
-
-/// Returns the session id in the metadata of a call. Codex sends it with every call.
-fn session_from_meta(meta: &Value) -> Option<String> {
-    ["sessionId", "threadId"].iter().find_map(|key| meta.get(key)?.as_str().map(String::from))
 }
 
 /// Returns a session id made from the MCP session of an HTTP connection.

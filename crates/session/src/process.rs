@@ -46,7 +46,7 @@ const NPM: &str = "npm exec";
 /// The number of ancestors that are looked at. Also ends the search in a cycle, which reused pids can form.
 const MAX_ANCESTORS: usize = 6;
 
-/// Returns the client that runs this hook: the process in `CLAUDE_PID` if that is set, else the nearest ancestor
+/// Returns the client that runs this hook: the process that an environment variable names, else the nearest ancestor
 /// that is not a launcher.
 pub fn client_of_hook(named: Option<&str>) -> Option<ClientProcess> {
     find_client(&SystemTable, named)

@@ -1,64 +1,61 @@
 //! The environment variables that the program reads, and the [`Env`] made from them.
 //!
-//! Variables that name the folder of an agent are in `tanmi_install::agent`.
+//! The variables of a client are part of its description in `tanmi_platform`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock, paths};
+use tanmi_platform::CLIENTS;
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::Operator;
 
 /// Variables with the same meaning.
 pub struct Variable {
-    pub names: &'static [&'static str],
-    pub about: &'static str,
+    pub names: Vec<&'static str>,
+    pub about: String,
 }
 
-const fn variable(names: &'static [&'static str], about: &'static str) -> Variable {
-    Variable { names, about }
-}
-
-/// The variables that `tanmi reference` lists.
-pub const VARIABLES: &[Variable] = &[
-    variable(&["TANMI_HOME"], "home store, instead of `~/.tanmi-workspace`"),
-    variable(&["TANMI_CONTEXT"], "`context.json` of the machine or container"),
-    variable(&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
-    variable(&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
-    variable(&["HOME", "USERPROFILE"], "home folder of the user"),
-    variable(
+/// Variables of this program and of the system, and their meaning.
+const OWN_VARIABLES: &[(&[&str], &str)] = &[
+    (&["TANMI_HOME"], "home store, instead of `~/.tanmi-workspace`"),
+    (&["TANMI_CONTEXT"], "`context.json` of the machine or container"),
+    (&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
+    (&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
+    (&["HOME", "USERPROFILE"], "home folder of the user"),
+    (
         &["LC_ALL", "LC_MESSAGES", "LANG"],
         "language of messages, unless the setting `language` or the text at hand decides it",
     ),
-    variable(&["TZ"], "time zone of times in logs and on the screen"),
-    variable(&["NO_COLOR", "CLICOLOR_FORCE"], "turn colors off or on"),
-    variable(&["COLUMNS"], "width of help pages if the output is not a terminal"),
-    variable(&["PATH"], "where `install` searches for agents"),
-    variable(&["TMPDIR"], "where `demo` and `doctor` create temporary folders"),
-    variable(AGENT_VARIABLES, "the caller is an agent: its log entries are marked AI"),
-    variable(SESSION_VARIABLES, "session of the caller"),
-    variable(&["CLAUDE_PID"], "client process that runs a hook"),
+    (&["TZ"], "time zone of times in logs and on the screen"),
+    (&["NO_COLOR", "CLICOLOR_FORCE"], "turn colors off or on"),
+    (&["COLUMNS"], "width of help pages if the output is not a terminal"),
+    (&["PATH"], "where `install` searches for agents"),
+    (&["TMPDIR"], "where `demo` and `doctor` create temporary folders"),
 ];
 
-/// Variables that agents set in the shells they start.
-const AGENT_VARIABLES: &[&str] = &[
-    "CLAUDECODE",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "GEMINI_CLI",
-    "COPILOT_AGENT_SESSION_ID",
-    "CURSOR_AGENT",
-    "CURSOR_TRACE_ID",
-    "OPENCODE",
-];
-
-/// Variables in which agents pass the session id to the shells and servers they start.
-const SESSION_VARIABLES: &[&str] =
-    &["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID"];
+/// Returns the variables that `tanmi reference` lists.
+pub fn variables() -> Vec<Variable> {
+    let own = OWN_VARIABLES.iter().map(|(names, about)| (names.to_vec(), (*about).to_owned()));
+    let shared = [
+        (
+            CLIENTS.agent_variables().collect(),
+            String::from("the caller is an agent: its log entries are marked AI"),
+        ),
+        (CLIENTS.session_variables().collect(), String::from("session of the caller")),
+        (CLIENTS.process_variables().collect(), String::from("client process that runs a hook")),
+    ];
+    let folders = CLIENTS.iter().filter_map(|client| {
+        let recipe = &client.recipe;
+        let about = format!("configuration folder of {}, instead of `~/{}`", client.name, recipe.folder);
+        Some((vec![recipe.folder_variable?], about))
+    });
+    own.chain(shared).chain(folders).map(|(names, about)| Variable { names, about }).collect()
+}
 
 fn session() -> Option<String> {
-    SESSION_VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
+    CLIENTS.session_variables().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
 }
 
 pub fn is_disabled() -> bool {
@@ -67,7 +64,8 @@ pub fn is_disabled() -> bool {
 
 /// Returns the client process that runs this program as a hook.
 pub fn client() -> Option<ClientProcess> {
-    tanmi_session::client_of_hook(std::env::var("CLAUDE_PID").ok().as_deref())
+    let process = CLIENTS.process_variables().find_map(|name| std::env::var(name).ok());
+    tanmi_session::client_of_hook(process.as_deref())
 }
 
 /// Returns the search path for programs.
@@ -118,7 +116,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         }
     };
     let is_agent =
-        AGENT_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+        CLIENTS.agent_variables().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     let operator = if is_agent { Operator::Ai } else { Operator::Human };
     Ok(Env {
         home,

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 #[cfg(not(unix))]
 use std::io::Read;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,8 @@ use tanmi_app::pipeline::{Caller, handle, write_log};
 use tanmi_app::status_line::StatusLineInput;
 use tanmi_app::stores::Stores;
 use tanmi_base::{Lang, clock, lock, paths};
-use tanmi_event::{EventKind, find_platform};
+use tanmi_event::EventKind;
+use tanmi_platform::CLIENTS;
 
 const MAX_INPUT: usize = 16 << 20;
 const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -56,14 +57,14 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
     let started = Instant::now();
     let home = paths::home_store()?;
     lock::set_lock_timeout(Duration::from_secs(1));
-    let Some(platform) = find_platform(via) else {
+    let Some(platform) = CLIENTS.find_platform(via) else {
         return log(&home, &format!("hook: unknown platform {via:?}"));
     };
     let input = match read_input() {
         Ok(input) => input,
         Err(reason) => return log(&home, &format!("hook {}: {reason}", platform.id)),
     };
-    let Some(event) = tanmi_platform::read(platform, name, &input) else {
+    let Some(event) = CLIENTS.read(platform, name, &input) else {
         if serde_json::from_slice::<serde::de::IgnoredAny>(&input).is_err() {
             return log(&home, &format!("hook {}: the payload is not JSON", platform.id));
         }
@@ -92,7 +93,7 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         mount: None,
         uses_tags: true,
     };
-    tanmi_platform::write(&event, &handle(&caller, &event).text)
+    CLIENTS.write(&event, &handle(&caller, &event).text)
 }
 
 /// Runs `tanmi statusline`, which a client runs at every redraw. `None` if these are not its arguments.
@@ -116,11 +117,9 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
 pub fn read_status_line_input() -> StatusLineInput {
     use std::io::IsTerminal;
     let input = if std::io::stdin().is_terminal() { None } else { read_input().ok() };
-    let payload: serde_json::Value =
-        input.and_then(|input| serde_json::from_slice(&input).ok()).unwrap_or_default();
-    let text = |key: &str| payload.get(key).and_then(|value| value.as_str()).map(String::from);
-    let cwd = text("cwd").map(PathBuf::from).or_else(|| std::env::current_dir().ok());
-    StatusLineInput { session: text("session_id"), cwd }
+    let payload = input.map(|input| CLIENTS.read_status_line(&input)).unwrap_or_default();
+    let cwd = payload.cwd.or_else(|| std::env::current_dir().ok());
+    StatusLineInput { session: payload.session, cwd }
 }
 
 /// Writes the payload on stdin to stdout, with the declared context inserted before its prompt. Invariant: if there is

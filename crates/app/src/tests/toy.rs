@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tanmi_base::{Lang, Millis};
-use tanmi_event::{CLAUDE_CODE, Event, EventKind, Payload, Source};
+use tanmi_event::{Event, EventKind, Payload, Source};
 use tanmi_memory::{MemoryStore, VecMemory};
+use tanmi_platform::CLAUDE_CODE;
 use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead};
 use tanmi_workspace::model::{Operator, WorkspaceId};
 use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, InMemoryStore, LocalMaintenance, Workspaces};

@@ -1,8 +1,9 @@
 //! Tests of the built-in rules: event and facts in, injected text out.
 
 use tanmi_base::Lang;
-use tanmi_event::{API, CLAUDE_CODE, CURSOR, Decision, Event, EventKind, Payload, Platform, Source};
+use tanmi_event::{API, Decision, Event, EventKind, Payload, Platform, Source};
 use tanmi_memory::MemoryLetter;
+use tanmi_platform::{CLAUDE_CODE, CURSOR};
 use tanmi_workspace::model::NodeStatus;
 
 use super::*;

@@ -1,7 +1,8 @@
 //! Reads one entry of a rules file into a rule and collects its flaws.
 
 use serde_json::{Map, Value};
-use tanmi_event::{ActionKind, EventKind, find_platform};
+use tanmi_event::{ActionKind, EventKind};
+use tanmi_platform::CLIENTS;
 
 use super::{CustomRule, RuleFlaw, RuleSource};
 
@@ -84,9 +85,13 @@ impl Reader {
             events: self.known_words(id, &matching, "events", EventKind::from_word, || {
                 EventKind::ALL.iter().map(|kind| kind.as_str()).collect()
             }),
-            platforms: self.known_words(id, &matching, "platforms", find_platform, || {
-                tanmi_event::PLATFORMS.iter().map(|platform| platform.id).collect()
-            }),
+            platforms: self.known_words(
+                id,
+                &matching,
+                "platforms",
+                |name| CLIENTS.find_platform(name),
+                || CLIENTS.platforms().map(|platform| platform.id).collect(),
+            ),
             condition: self.text(id, &matching, "condition").filter(|text| !text.trim().is_empty()),
             priority: self.number(id, entry, "priority", -1000, 1000).map_or(DEFAULT_PRIORITY, |n| n as i32),
             kind: self.kind(id, &action),

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use tanmi_base::Lang;
-use tanmi_event::{API, CLAUDE_CODE, Decision, Event, Payload, Source};
+use tanmi_event::{API, Decision, Event, Payload, Source};
+use tanmi_platform::CLAUDE_CODE;
 use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
 use super::*;

@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::{Lang, hash};
-use tanmi_event::CLAUDE_CODE;
+use tanmi_platform::{CLAUDE_CODE, CLIENTS};
 
 use super::{BuildManifest, Notice, SYMLINK, TextPair, build, inside};
-use crate::agent;
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
 
@@ -334,11 +333,11 @@ impl Provisioner<'_> {
 
     /// Merges our hooks into `settings.json` and our server into `.mcp.json`.
     fn merge_settings(&mut self) {
-        let Some(agent) = agent::find(&CLAUDE_CODE) else { return };
+        let Some(client) = CLIENTS.find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
         let program = self.options.program.clone();
-        self.merge(settings, |json| hooks::add(json, agent, &program));
-        self.merge(mcp, |json| hooks::add_server(json, agent, &program));
+        self.merge(settings, |json| hooks::add(json, client, &program));
+        self.merge(mcp, |json| hooks::add_server(json, client, &program));
     }
 
     fn merge(&mut self, rel: &str, change: impl FnOnce(&Json) -> Result<(), crate::Refusal>) {

@@ -43,19 +43,19 @@ proptest! {
         which in 0usize..5,
         is_without_receipts in any::<bool>(),
     ) {
-        let agent = &AGENTS[which];
+        let client = CLIENTS.0[which];
         let mut value = Value::Object(fields.into_iter().collect());
         if !events.is_empty() {
             value["hooks"] = json!({});
             for (at, entry) in events {
-                value["hooks"][agent.hooks[at % agent.hooks.len()].event] = json!([entry]);
+                value["hooks"][client.recipe.hooks[at % client.recipe.hooks.len()].event] = json!([entry]);
             }
         }
         let env = TestEnv::new();
-        let file = agent.hooks_file(Scope::User, &env.folders);
+        let file = env.folders.hook_file(client, Scope::User);
         write(&file, styled(&value, style));
         let before = env.files();
-        let done = env.install(agent, Scope::User, "/t/tanmi");
+        let done = env.install(client, Scope::User, "/t/tanmi");
         if matches!(done[0].planned.outcome, ChangeOutcome::Refused(_)) {
             prop_assert_eq!(std::fs::read(&file).unwrap(), styled(&value, style).into_bytes());
         }
@@ -63,7 +63,7 @@ proptest! {
             // Without receipts: our entries are found and removed one by one.
             tanmi_base::fs::remove_tree(&env.home()).unwrap();
         }
-        env.uninstall(agent, Scope::User);
+        env.uninstall(client, Scope::User);
         if is_without_receipts {
             let mut left = parsed(&file);
             let mut wanted = value.clone();

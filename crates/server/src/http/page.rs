@@ -78,7 +78,8 @@ const CLOSED: &str = "<!doctype html><meta charset=utf-8><title>Tanmi</title><li
 mod tests {
     use std::collections::BTreeSet;
 
-    use tanmi_event::{EventKind, PLATFORMS};
+    use tanmi_event::EventKind;
+    use tanmi_platform::CLIENTS;
 
     use super::FILES;
 
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn page_choices_match_the_values_of_the_program() {
         let events: BTreeSet<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-        let platforms: BTreeSet<&str> = PLATFORMS.iter().map(|platform| platform.id).collect();
+        let platforms: BTreeSet<&str> = CLIENTS.platforms().map(|platform| platform.id).collect();
         assert_eq!(list("/ledger.js", "EVENTS"), events);
         assert_eq!(list("/ledger.js", "CLIENTS"), platforms);
         // The page does not offer to explain the events that come from tool calls.

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tanmi_app::Error;
 use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis, fs, id};
+use tanmi_platform::DEFAULT_CLIENT;
 
 use super::{CommandContext, Result};
 use crate::out::{self, paint};
@@ -285,7 +286,7 @@ impl Demo<'_> {
                 "The next day, another session starts: the fact is injected.",
             ),
             "another-session",
-            json!({"hook_event_name": "SessionStart", "source": "startup"}),
+            None,
         )?;
         self.cli(
             pick(
@@ -297,29 +298,26 @@ impl Demo<'_> {
     }
 
     fn start(&mut self, description: &str) -> Result {
-        self.hook(description, SESSION, json!({"hook_event_name": "SessionStart", "source": "startup"}))
+        self.hook(description, SESSION, None)
     }
 
     fn prompt(&mut self, description: &str, prompt: &str) -> Result {
         self.now += 1000;
-        self.hook(description, SESSION, json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}))
+        self.hook(description, SESSION, Some(prompt))
     }
 
-    fn hook(&mut self, description: &str, session: &str, mut payload: Value) -> Result {
-        payload["session_id"] = json!(session);
-        payload["cwd"] = json!(self.folder.dir.join("project"));
-        let shown =
-            payload["prompt"].as_str().map_or(String::from("SessionStart"), |prompt| format!("“{prompt}”"));
-        let mut command = self.folder.command(self.now, &["hook", "claude-code"])?;
+    /// Runs the hook of a prompt, or of a session start without one.
+    fn hook(&mut self, description: &str, session: &str, prompt: Option<&str>) -> Result {
+        let payload = tanmi_platform::demo_payload(session, &self.folder.dir.join("project"), prompt);
+        let shown = prompt.map_or(String::from("SessionStart"), |prompt| format!("“{prompt}”"));
+        let mut command = self.folder.command(self.now, &["hook", DEFAULT_CLIENT.id()])?;
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::io("tanmi"))?;
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(payload.to_string().as_bytes()).map_err(Error::io("tanmi hook"))?;
         }
         let output = child.wait_with_output().map_err(Error::io("tanmi hook"))?;
-        let response: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let injected = response["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
-        let injected = Some(injected.to_owned());
+        let injected = Some(tanmi_platform::injected_text(&output.stdout).unwrap_or_default());
         self.show(Scene { description: description.to_owned(), command: shown, injected }, "");
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::json;
 use tanmi_app::doctor::{CheckResult, Health};
 use tanmi_base::Lang;
-use tanmi_install::agent::Folders;
 use tanmi_install::probe::{self, ProbeError};
-use tanmi_install::{AGENTS, Agent, ChangeOutcome, InstallOptions, InstalledState, Scope};
+use tanmi_install::{ChangeOutcome, Folders, InstallOptions, InstalledState};
+use tanmi_platform::{CLIENTS, ClientSpec, Scope};
 
 use super::install::{folders, program_path, to_app_error};
 use super::{CommandContext, Result};
@@ -17,8 +17,8 @@ use crate::show;
 pub fn run(context: &CommandContext, args: &DoctorArgs) -> Result {
     let folders = folders(context)?;
     let mut checks = vec![version()?];
-    for agent in AGENTS {
-        checks.extend(agent_checks(context, agent, &folders, args.fix)?);
+    for client in CLIENTS.iter() {
+        checks.extend(agent_checks(context, client, &folders, args.fix)?);
     }
     checks.extend(context.app.maintenance.run_checks(args.fix));
     let is_ok = checks.iter().all(|check| !matches!(check.health, Health::Fixable | Health::ByHand));
@@ -56,7 +56,7 @@ enum InstallIssue {
 /// The checks of one agent in all scopes.
 struct AgentChecks<'a> {
     context: &'a CommandContext,
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     folders: &'a Folders,
     fix: bool,
     lang: Lang,
@@ -65,30 +65,30 @@ struct AgentChecks<'a> {
 
 fn agent_checks(
     context: &CommandContext,
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     folders: &Folders,
     fix: bool,
 ) -> Result<Vec<CheckResult>> {
     let mut checks =
-        AgentChecks { context, agent, folders, fix, lang: context.app.lang(None), results: Vec::new() };
+        AgentChecks { context, client, folders, fix, lang: context.app.lang(None), results: Vec::new() };
     let (mut installed, mut with_hooks) = (0, 0);
     for scope in folders.scopes() {
-        let found = tanmi_install::inspect(agent, *scope, folders);
+        let found = tanmi_install::inspect(client, *scope, folders);
         let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
         checks.check_files(&found);
         installed += usize::from(checks.check_scope(*scope, &found)?);
         with_hooks += usize::from(has_hooks);
     }
     if with_hooks > 1 {
-        checks.results.push(check_both_scopes(context, agent, folders, fix)?);
+        checks.results.push(check_both_scopes(context, client, folders, fix)?);
     }
-    let is_detected = agent.is_detected(folders, crate::env::search_path().as_deref());
+    let is_detected = folders.has_client(client, crate::env::search_path().as_deref());
     if installed == 0 && is_detected && checks.results.is_empty() {
         let (zh, en) = (
-            format!("{}：未安装钩子和 MCP 服务器", agent.name),
-            format!("{}: hooks and MCP server are not installed", agent.name),
+            format!("{}：未安装钩子和 MCP 服务器", client.name),
+            format!("{}: hooks and MCP server are not installed", client.name),
         );
-        let advice = format!("tanmi install --platform {}", agent.id());
+        let advice = format!("tanmi install --platform {}", client.id());
         checks.add(Health::Note, checks.lang.pick(zh, en), advice);
     }
     Ok(checks.results)
@@ -102,7 +102,7 @@ impl AgentChecks<'_> {
     /// Reports files that cannot be edited and settings that disable Tanmi.
     fn check_files(&mut self, found: &[InstalledState]) {
         for file in found {
-            let path = format!("{}{} {}", self.agent.name, self.lang.pick("：", ":"), file.path.display());
+            let path = format!("{}{} {}", self.client.name, self.lang.pick("：", ":"), file.path.display());
             if let Some(refusal) = &file.refusal {
                 let line = refusal.line().map_or(String::new(), |line| format!(":{line}"));
                 let advice = self.lang.pick(
@@ -124,32 +124,32 @@ impl AgentChecks<'_> {
 
     /// Checks, and with `fix` repairs, what is installed in one scope. Returns whether anything is installed there.
     fn check_scope(&mut self, scope: Scope, found: &[InstalledState]) -> Result<bool> {
-        let (agent, folders) = (self.agent, self.folders);
+        let (client, folders) = (self.client, self.folders);
         // Hooks that were installed and have disappeared are a problem; hooks that were never installed are not.
         let receipts = tanmi_install::Receipts::load(self.context.app.home());
-        let file = agent.hooks_file(scope, folders);
+        let file = folders.hook_file(client, scope);
         let was_installed = receipts.has_hooks(&file.canonicalize().unwrap_or(file));
         let has_hooks = was_installed || found.iter().any(|file| !file.hooks.is_empty());
         if !has_hooks && !found.iter().any(|file| file.server.is_some()) {
             return Ok(false);
         }
-        let supports_server = agent.mcp_file(scope, folders).is_some();
+        let supports_server = folders.server_file(client, scope).is_some();
         let find_issues = || -> Result<Vec<InstallIssue>> {
-            let found = tanmi_install::inspect(agent, scope, folders);
-            diagnose(agent, &found, has_hooks, !supports_server || server_of(agent, folders).is_some())
+            let found = tanmi_install::inspect(client, scope, folders);
+            diagnose(client, &found, has_hooks, !supports_server || server_of(client, folders).is_some())
         };
         let issues = find_issues()?;
         let was_tried = self.fix && !issues.is_empty();
         let was_fixed = was_tried
-            && reinstall(self.context, agent, scope, folders, has_hooks)?
+            && reinstall(self.context, client, scope, folders, has_hooks)?
             && find_issues()?.is_empty();
         let name = match (self.lang, scope) {
-            (Lang::Zh, Scope::User) => format!("{}（用户级）：", agent.name),
-            (Lang::Zh, Scope::Project) => format!("{}（项目级）：", agent.name),
-            (Lang::En, _) => format!("{} ({}): ", agent.name, scope.as_str()),
+            (Lang::Zh, Scope::User) => format!("{}（用户级）：", client.name),
+            (Lang::Zh, Scope::Project) => format!("{}（项目级）：", client.name),
+            (Lang::En, _) => format!("{} ({}): ", client.name, scope.as_str()),
         };
         for issue in &issues {
-            let advice = format!("tanmi install --platform {} --scope {}", agent.id(), scope.as_str());
+            let advice = format!("tanmi install --platform {} --scope {}", client.id(), scope.as_str());
             let (health, advice) = match (was_tried, was_fixed) {
                 (_, true) => (Health::Fixed, String::new()),
                 (true, false) => (Health::ByHand, advice),
@@ -173,22 +173,22 @@ impl AgentChecks<'_> {
 }
 
 /// Returns the program of the MCP server in any scope: a server that is configured in one scope works in both.
-fn server_of(agent: &'static Agent, folders: &Folders) -> Option<String> {
+fn server_of(client: &'static ClientSpec, folders: &Folders) -> Option<String> {
     let scopes = folders.scopes().iter();
-    scopes.flat_map(|scope| tanmi_install::inspect(agent, *scope, folders)).find_map(|file| file.server)
+    scopes.flat_map(|scope| tanmi_install::inspect(client, *scope, folders)).find_map(|file| file.server)
 }
 
 /// Reports hooks that are installed in both scopes and would run twice. With `fix`, removes those of the project.
 fn check_both_scopes(
     context: &CommandContext,
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     folders: &Folders,
     fix: bool,
 ) -> Result<CheckResult> {
     let lang = context.app.lang(None);
     let (zh, en) = (
-        format!("{}：用户级和项目级都安装了钩子，会运行两次", agent.name),
-        format!("{}: hooks are installed for both the user and the project, so they run twice", agent.name),
+        format!("{}：用户级和项目级都安装了钩子，会运行两次", client.name),
+        format!("{}: hooks are installed for both the user and the project, so they run twice", client.name),
     );
     let mut health = Health::Fixable;
     if fix {
@@ -202,20 +202,20 @@ fn check_both_scopes(
             lang,
         };
         let target_files =
-            tanmi_install::target_files(agent, Scope::Project, folders, Some(&hooks)).into_iter();
+            tanmi_install::target_files(client, Scope::Project, folders, Some(&hooks)).into_iter();
         let plans =
             target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
         tanmi_install::remove(context.app.home(), plans).map_err(to_app_error)?;
         health = Health::Fixed;
     }
-    let advice = format!("tanmi uninstall --platform {} --scope project", agent.id());
+    let advice = format!("tanmi uninstall --platform {} --scope project", client.id());
     let advice = if fix { String::new() } else { advice };
     Ok(CheckResult::new("install", health, lang.pick(zh, en)).with(advice))
 }
 
 fn reinstall(
     context: &CommandContext,
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     scope: Scope,
     folders: &Folders,
     has_hooks: bool,
@@ -223,7 +223,7 @@ fn reinstall(
     let lang = context.app.lang(None);
     // A status line that is not installed, perhaps on purpose, is not added by a repair.
     let status_line =
-        tanmi_install::inspect(agent, scope, folders).iter().any(|file| file.status_line.is_some());
+        tanmi_install::inspect(client, scope, folders).iter().any(|file| file.status_line.is_some());
     let options = InstallOptions {
         program: program_path()?,
         lang,
@@ -232,7 +232,7 @@ fn reinstall(
         guide: false,
         status_line,
     };
-    let target_files = tanmi_install::target_files(agent, scope, folders, Some(&options)).into_iter();
+    let target_files = tanmi_install::target_files(client, scope, folders, Some(&options)).into_iter();
     let plans = target_files.map(|target| tanmi_install::plan(target, &options)).collect();
     let done =
         tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(to_app_error)?;
@@ -240,7 +240,7 @@ fn reinstall(
 }
 
 fn diagnose(
-    agent: &'static Agent,
+    client: &'static ClientSpec,
     found: &[InstalledState],
     has_hooks: bool,
     has_server: bool,
@@ -265,7 +265,7 @@ fn diagnose(
     }
     if has_hooks {
         let count = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
-        let events = || agent.hooks.iter().map(|hook| hook.event);
+        let events = || client.recipe.hooks.iter().map(|hook| hook.event);
         let missing: Vec<&'static str> = events().filter(|event| count(event) == 0).collect();
         if !missing.is_empty() {
             issues.push(InstallIssue::MissingHooks(missing));
@@ -283,22 +283,22 @@ fn diagnose(
         }
     }
     if issues.is_empty() {
-        issues.extend(probe_hooks(agent, &hooks).map(InstallIssue::ProbeFailed));
+        issues.extend(probe_hooks(client, &hooks).map(InstallIssue::ProbeFailed));
     }
     Ok(issues)
 }
 
 /// Runs the session start hook as the client would. Its output must be JSON and contain the session id.
 fn probe_hooks(
-    agent: &Agent,
+    client: &ClientSpec,
     hooks: &[&(String, String, tanmi_install::TanmiCommand)],
 ) -> Option<ProbeError> {
-    let (event, payload) = tanmi_platform::sample(agent.platform)?;
+    let (event, payload) = client.wire.sample;
     let (_, command, _) = hooks.iter().find(|(known, _, _)| known == event)?;
     let scratch = std::env::temp_dir().join(format!("tanmi-doctor-{}", std::process::id()));
     let answer = probe::run_hook(command, payload, &scratch);
     let _ = tanmi_base::fs::remove_tree(&scratch);
-    let id = tanmi_platform::read(agent.platform, Some(event), payload.as_bytes())?.session;
+    let id = CLIENTS.read(client.platform, Some(event), payload.as_bytes())?.session;
     match answer {
         Err(error) => Some(error),
         Ok(answer) => {

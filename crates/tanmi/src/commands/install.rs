@@ -7,11 +7,8 @@ use tanmi_app::Error;
 use tanmi_app::registry::Registry;
 use tanmi_base::paths::{self, CONFIG_DIR, STORE_DIR};
 use tanmi_base::{Lang, fs};
-use tanmi_event::find_platform;
-use tanmi_install::agent::Folders;
-use tanmi_install::{
-    AGENTS, Agent, AppliedChange, ChangeOutcome, InstallOptions, PlannedChange, Receipts, Scope,
-};
+use tanmi_install::{AppliedChange, ChangeOutcome, Folders, InstallOptions, PlannedChange, Receipts};
+use tanmi_platform::{CLIENTS, ClientSpec, Scope};
 
 use super::{CommandContext, Result, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
@@ -41,25 +38,25 @@ pub fn program_path() -> Result<String> {
 }
 
 /// Returns the agents with these names, or the detected agents if there are no names.
-fn selected_agents(names: &[String], folders: &Folders) -> Result<Vec<&'static Agent>> {
+fn selected_agents(names: &[String], folders: &Folders) -> Result<Vec<&'static ClientSpec>> {
     if names.is_empty() {
         let path = crate::env::search_path();
-        return Ok(AGENTS.iter().filter(|agent| agent.is_detected(folders, path.as_deref())).collect());
+        return Ok(CLIENTS.iter().filter(|client| folders.has_client(client, path.as_deref())).collect());
     }
     if names.iter().any(|name| name == "all") {
-        return Ok(AGENTS.iter().collect());
+        return Ok(CLIENTS.iter().collect());
     }
     let named = names.iter().map(|name| {
-        let agent = find_platform(name).and_then(tanmi_install::agent::find);
-        let ids: Vec<&str> = AGENTS.iter().map(Agent::id).chain(["all"]).collect();
+        let client = CLIENTS.find_platform(name).and_then(|platform| CLIENTS.find(platform));
+        let ids: Vec<&str> = CLIENTS.iter().map(ClientSpec::id).chain(["all"]).collect();
         let expected = ids.join(" | ");
-        agent.ok_or_else(|| Error::BadValue { key: "--platform", value: name.clone(), expected })
+        client.ok_or_else(|| Error::BadValue { key: "--platform", value: name.clone(), expected })
     });
-    let mut agents: Vec<&'static Agent> = Vec::new();
-    for agent in named {
-        let agent = agent?;
-        if !agents.iter().any(|known| known.id() == agent.id()) {
-            agents.push(agent);
+    let mut agents: Vec<&'static ClientSpec> = Vec::new();
+    for client in named {
+        let client = client?;
+        if !agents.iter().any(|known| known.id() == client.id()) {
+            agents.push(client);
         }
     }
     Ok(agents)
@@ -89,26 +86,26 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
     };
     if args.print {
         let agents = match args.agents.platform.is_empty() {
-            true => AGENTS.iter().collect(),
+            true => CLIENTS.iter().collect(),
             false => selected_agents(&args.agents.platform, &folders)?,
         };
         return print_snippets(context, &agents, scope, &folders, &options);
     }
     let agents = selected_agents(&args.agents.platform, &folders)?;
     if agents.is_empty() {
-        return Err(Error::NoAgents { known: AGENTS.iter().map(Agent::id).collect() });
+        return Err(Error::NoAgents { known: CLIENTS.iter().map(ClientSpec::id).collect() });
     }
     let mut notes = Vec::new();
     let mut plans = Vec::new();
-    for agent in &agents {
+    for client in &agents {
         let mut options = options.clone();
-        if scope == Scope::Project && has_hooks(agent, Scope::User, &folders) {
+        if scope == Scope::Project && has_hooks(client, Scope::User, &folders) {
             // The client would run the hooks of both scopes, and some agents would get every text twice.
             options.hooks = false;
-            notes.push(show::install::Note::AlreadyForUser(agent));
+            notes.push(show::install::Note::AlreadyForUser(client));
         }
         plans.extend(
-            tanmi_install::target_files(agent, scope, &folders, Some(&options))
+            tanmi_install::target_files(client, scope, &folders, Some(&options))
                 .into_iter()
                 .map(|target| tanmi_install::plan(target, &options)),
         );
@@ -123,8 +120,8 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
     Ok(())
 }
 
-fn has_hooks(agent: &'static Agent, scope: Scope, folders: &Folders) -> bool {
-    tanmi_install::inspect(agent, scope, folders).iter().any(|found| !found.hooks.is_empty())
+fn has_hooks(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> bool {
+    tanmi_install::inspect(client, scope, folders).iter().any(|found| !found.hooks.is_empty())
 }
 
 pub fn to_app_error(error: tanmi_install::Error) -> Error {
@@ -147,21 +144,21 @@ fn report(context: &CommandContext, done: &[AppliedChange], notes: &[show::insta
 
 fn print_snippets(
     context: &CommandContext,
-    agents: &[&'static Agent],
+    agents: &[&'static ClientSpec],
     scope: Scope,
     folders: &Folders,
     options: &InstallOptions,
 ) -> Result {
     let mut out = Vec::new();
-    for agent in agents {
-        for target in tanmi_install::target_files(agent, scope, folders, Some(options)) {
+    for client in agents {
+        for target in tanmi_install::target_files(client, scope, folders, Some(options)) {
             let text = tanmi_install::snippet(&target, options);
-            out.push((agent.name, target.path, text));
+            out.push((client.name, target.path, text));
         }
     }
     let guide = tanmi_install::guide::text(options.lang);
     let files: Vec<Value> =
-        out.iter().map(|(agent, path, text)| json!({"agent": agent, "path": path, "text": text})).collect();
+        out.iter().map(|(name, path, text)| json!({"agent": name, "path": path, "text": text})).collect();
     context.print_result(&json!({"files": files, "guide": guide}), |_| {
         show::install::snippets(&out, guide, options.lang)
     });
@@ -174,8 +171,8 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
     let receipts = Receipts::load(home);
     // All agents, because a removed client may have left its files. A purge also deletes the install receipts, so it
     // must uninstall everything first.
-    let agents: Vec<&'static Agent> = match args.agents.platform.is_empty() || args.purge {
-        true => AGENTS.iter().collect(),
+    let agents: Vec<&'static ClientSpec> = match args.agents.platform.is_empty() || args.purge {
+        true => CLIENTS.iter().collect(),
         false => selected_agents(&args.agents.platform, &folders)?,
     };
     let scopes = match args.scope.filter(|_| !args.purge) {
@@ -188,9 +185,9 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
         places.extend(others.map(|project| (Folders { project, ..folders.clone() }, Scope::Project)));
     }
     let mut plans: Vec<PlannedChange> = Vec::new();
-    for agent in &agents {
+    for client in &agents {
         for (folders, scope) in &places {
-            let target_files = tanmi_install::target_files(agent, *scope, folders, None).into_iter();
+            let target_files = tanmi_install::target_files(client, *scope, folders, None).into_iter();
             plans.extend(target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)));
         }
     }

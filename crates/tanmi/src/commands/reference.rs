@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use clap::{Arg, ArgAction, CommandFactory};
 use serde_json::Value;
 use tanmi_app::config::SETTINGS;
-use tanmi_install::agent::AGENTS;
 use tanmi_server::tools::{TOOLS, schema};
 
 use super::Result;
@@ -172,12 +171,8 @@ fn settings(out: &mut String) {
 fn variables(out: &mut String) {
     out.push_str("\n## Environment\n\nThe program reads these environment variables.\n");
     let names = |names: &[&str]| names.iter().map(|name| code(name)).collect::<Vec<_>>().join(", ");
-    let ours = env::VARIABLES.iter().map(|variable| [names(variable.names), variable.about.to_owned()]);
-    let theirs = AGENTS.iter().filter_map(|agent| {
-        let about = format!("configuration folder of {}, instead of `~/{}`", agent.name, agent.folder);
-        Some([code(agent.folder_variable?), about])
-    });
-    table(out, ["variable", "meaning"], ours.chain(theirs).collect());
+    let rows = env::variables().into_iter().map(|variable| [names(&variable.names), variable.about]);
+    table(out, ["variable", "meaning"], rows.collect());
 }
 
 fn code(text: &str) -> String {

@@ -5,6 +5,7 @@ use tanmi_app::events::parse_platform;
 use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
 use tanmi_base::Lang;
 use tanmi_event::{Event, Platform};
+use tanmi_platform::{CLIENTS, DEFAULT_CLIENT};
 
 use super::{CommandContext, Result, confirm, file_or_stdin};
 use crate::cli::{ExplainArgs, RulesCommand, TrustArgs};
@@ -65,7 +66,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
 /// Reads an event from the payload of a client. Without `--platform`, the payload itself identifies the client.
 fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lang: Lang) -> Result<Event> {
     let bytes = file_or_stdin(path)?;
-    let event = tanmi_platform::read(platform.unwrap_or(&tanmi_event::CLAUDE_CODE), None, &bytes);
+    let event = CLIENTS.read(platform.unwrap_or(DEFAULT_CLIENT.platform), None, &bytes);
     event.ok_or_else(|| {
         let expected = lang.pick(
             "受支持事件的载荷（请检查 --platform）",

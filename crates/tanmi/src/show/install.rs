@@ -5,22 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tanmi_base::Lang;
-use tanmi_install::agent::Folders;
-use tanmi_install::{Agent, AppliedChange, ChangeOutcome, ConfigPart, Scope};
+use tanmi_install::{AppliedChange, ChangeOutcome, ConfigPart, Folders};
+use tanmi_platform::{CLIENTS, ClientSpec, InstallNote, NoteCondition, Scope};
 
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
 /// A hint for the user.
 pub enum Note {
-    AlreadyForUser(&'static Agent),
-    TrustInCodex,
-    ApproveServer,
-    EnableServer,
-    NoProjectServer(&'static Agent),
-    NoGuide(&'static Agent),
-    /// Cursor also runs the hooks of Claude Code.
-    BothRun,
+    AlreadyForUser(&'static ClientSpec),
+    NoProjectServer(&'static ClientSpec),
+    NoGuide(&'static ClientSpec),
+    OfClient(&'static InstallNote),
     Doctor,
     Kept(PathBuf),
     Purged(PathBuf),
@@ -30,52 +26,31 @@ pub enum Note {
 impl Note {
     pub fn text(&self, lang: Lang) -> String {
         let (zh, en) = match self {
-            Note::AlreadyForUser(agent) => (
-                format!("{}：用户级已安装钩子，项目级不再安装", agent.name),
+            Note::AlreadyForUser(client) => (
+                format!("{}：用户级已安装钩子，项目级不再安装", client.name),
                 format!(
                     "{}: hooks are already installed for the user, so none are added to the project",
-                    agent.name
+                    client.name
                 ),
             ),
-            Note::TrustInCodex => (
-                String::from(
-                    "Codex：新增或修改过的钩子需要信任后才会运行：启动 codex，输入 /hooks，信任 tanmi 的钩子",
-                ),
-                String::from(
-                    "Codex: new or changed hooks run only after you trust them: start codex, enter /hooks, and trust the tanmi hooks",
-                ),
-            ),
-            Note::ApproveServer => (
-                String::from("Claude Code：启动时会询问是否启用 .mcp.json 中的 tanmi 服务器，请同意"),
-                String::from("Claude Code: at startup, approve the tanmi server from .mcp.json when asked"),
-            ),
-            Note::EnableServer => (
-                String::from("Cursor：在 Settings → MCP 中确认 tanmi 已启用"),
-                String::from("Cursor: make sure that tanmi is enabled in Settings → MCP"),
-            ),
-            Note::NoProjectServer(agent) => (
-                format!("{}：不支持项目级 MCP 配置；请用 --scope user 安装 MCP 服务器", agent.name),
+            Note::NoProjectServer(client) => (
+                format!("{}：不支持项目级 MCP 配置；请用 --scope user 安装 MCP 服务器", client.name),
                 format!(
                     "{}: no project-level MCP configuration; install the server with --scope user",
-                    agent.name
+                    client.name
                 ),
             ),
-            Note::NoGuide(agent) => (
+            Note::NoGuide(client) => (
                 format!(
                     "{}：此范围没有使用指南文件；请将 `tanmi install --print` 输出的使用指南复制到其设置中",
-                    agent.name
+                    client.name
                 ),
                 format!(
                     "{}: no guide file in this scope; copy the guide from `tanmi install --print` into its settings",
-                    agent.name
+                    client.name
                 ),
             ),
-            Note::BothRun => (
-                String::from("Cursor 也会运行 Claude Code 的钩子；每个事件只由其中一个注入文本"),
-                String::from(
-                    "Cursor also runs the hooks of Claude Code; only one of the two injects text per event",
-                ),
-            ),
+            Note::OfClient(note) => return lang.pick(note.zh, note.en).to_owned(),
             Note::Doctor => (
                 String::from("请重启正在运行的智能体；运行 `tanmi doctor` 检查安装"),
                 String::from("restart running agents; run `tanmi doctor` to check the installation"),
@@ -97,47 +72,54 @@ impl Note {
 
 /// Returns hints on what is left to do after an install.
 pub fn next(
-    agents: &[&'static Agent],
+    clients: &[&'static ClientSpec],
     scope: Scope,
     done: &[AppliedChange],
     folders: &Folders,
     is_dry: bool,
 ) -> Vec<Note> {
-    let changed = |id: &str, what: ConfigPart| {
-        done.iter().any(|done| {
-            let target = &done.planned.target;
-            done.planned.is_change() && target.agent.id() == id && target.parts.contains(&what)
-        })
-    };
-    let has = |id: &str| agents.iter().any(|agent| agent.id() == id);
     let wants_guide = done
         .iter()
         .any(|done| done.planned.target.parts.iter().any(|part| matches!(part, ConfigPart::Guide(_))));
     let mut notes = Vec::new();
-    for agent in agents {
-        if scope == Scope::Project && agent.mcp_file(scope, folders).is_none() {
-            notes.push(Note::NoProjectServer(agent));
+    for client in clients {
+        if scope == Scope::Project && folders.server_file(client, scope).is_none() {
+            notes.push(Note::NoProjectServer(client));
         }
-        if wants_guide && agent.guide_file(scope, folders).is_none() {
-            notes.push(Note::NoGuide(agent));
+        if wants_guide && folders.guide_file(client, scope).is_none() {
+            notes.push(Note::NoGuide(client));
         }
     }
-    if changed("codex", ConfigPart::Hooks) {
-        notes.push(Note::TrustInCodex);
-    }
-    if changed("claude-code", ConfigPart::Server) && scope == Scope::Project {
-        notes.push(Note::ApproveServer);
-    }
-    if changed("cursor", ConfigPart::Server) {
-        notes.push(Note::EnableServer);
-    }
-    if has("cursor") && has("claude-code") {
-        notes.push(Note::BothRun);
+    for client in clients {
+        let due = client.recipe.notes.iter().filter(|note| is_due(note, client, clients, scope, done));
+        notes.extend(due.map(Note::OfClient));
     }
     if !is_dry && done.iter().any(|done| done.planned.is_change()) {
         notes.push(Note::Doctor);
     }
     notes
+}
+
+/// Returns whether a note of a client applies after this installation.
+fn is_due(
+    note: &InstallNote,
+    client: &ClientSpec,
+    installed: &[&'static ClientSpec],
+    scope: Scope,
+    done: &[AppliedChange],
+) -> bool {
+    let has_changed = |part: ConfigPart| {
+        done.iter().any(|done| {
+            let target = &done.planned.target;
+            done.planned.is_change() && target.client.id() == client.id() && target.parts.contains(&part)
+        })
+    };
+    match note.condition {
+        NoteCondition::HooksChanged => has_changed(ConfigPart::Hooks),
+        NoteCondition::ServerChanged => has_changed(ConfigPart::Server),
+        NoteCondition::ProjectServerChanged => scope == Scope::Project && has_changed(ConfigPart::Server),
+        NoteCondition::InstalledWith(id) => installed.iter().any(|other| other.id() == id),
+    }
 }
 
 fn parts(done: &AppliedChange, lang: Lang) -> String {
@@ -166,7 +148,7 @@ fn outcome(outcome: &ChangeOutcome, is_dry: bool) -> (&'static str, &'static str
 pub fn json(done: &AppliedChange, is_dry: bool, lang: Lang) -> Value {
     let planned = &done.planned;
     let mut value = json!({
-        "platform": planned.target.agent.id(),
+        "platform": planned.target.client.id(),
         "scope": planned.target.scope.as_str(),
         "path": planned.target.path,
         "outcome": outcome(&planned.outcome, is_dry).0,
@@ -197,7 +179,7 @@ pub fn text(done: &[AppliedChange], notes: &[String], is_dry: bool, lang: Lang) 
             _ => out::GREEN,
         };
         vec![
-            styled(out::BOLD, planned.target.agent.name),
+            styled(out::BOLD, planned.target.client.name),
             cell(parts(done, lang)),
             styled(style, lang.pick(zh, en)),
             cell(short(&planned.target.path)),
@@ -253,12 +235,18 @@ fn coloured(diff: &str) -> String {
 
 pub fn snippets(files: &[(&str, PathBuf, String)], guide: &str, lang: Lang) -> String {
     let mut out = String::new();
-    for (agent, path, text) in files {
-        let _ = writeln!(out, "# {agent}: {}\n{}\n", short(path), text.trim_end());
+    for (name, path, text) in files {
+        let _ = writeln!(out, "# {name}: {}\n{}\n", short(path), text.trim_end());
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in CLIENTS.iter().filter_map(|client| client.platform.loaded_files.first()) {
+        if !names.contains(name) {
+            names.push(name);
+        }
     }
     let label = lang.pick(
-        "# 使用指南：复制到 CLAUDE.md、AGENTS.md、GEMINI.md 或规则文件",
-        "# Guide: copy it into CLAUDE.md, AGENTS.md, GEMINI.md or a rules file",
+        format!("# 使用指南：复制到 {} 或规则文件", names.join("、")),
+        format!("# Guide: copy it into {} or a rules file", names.join(", ")),
     );
     let _ = writeln!(out, "{label}\n{guide}");
     out

@@ -39,7 +39,7 @@ fn crate_dependencies_match_the_layers() {
     only("cel", &["tanmi-engine"]);
     only("tanmi-app", &["tanmi", "tanmi-server"]);
     only("tanmi-engine", &["tanmi-app"]);
-    only("tanmi-platform", &["tanmi"]);
+    only("tanmi-platform", &["tanmi", "tanmi-app", "tanmi-engine", "tanmi-install", "tanmi-server"]);
     only("clap", &["tanmi", "xtask"]);
     only("tokio", &["tanmi-server"]);
     only("rmcp", &["tanmi-server"]);
