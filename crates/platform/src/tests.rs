@@ -4,6 +4,9 @@ use tanmi_event::{EventKind, StartSource};
 
 use super::*;
 
+mod contracts;
+mod schema;
+
 fn fixture(platform: &str, name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/{platform}/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
@@ -136,7 +139,9 @@ fn write_subagent_start_keeps_all_tool_arguments() {
         (event.kind, event.payload.agent_type.as_deref()),
         (EventKind::SubagentStart, Some("generalist"))
     );
-    let answer: serde_json::Value = serde_json::from_str(&CLIENTS.write(&event, "x").unwrap()).unwrap();
+    let answer = CLIENTS.write(&event, "x").unwrap();
+    schema::check_response("gemini-cli", "BeforeTool", &answer).unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
     let input = &answer["hookSpecificOutput"]["tool_input"];
     assert_eq!((&input["agent_name"], &input["x"][0]), (&"generalist".into(), &1.into()));
     assert_eq!(input["prompt"], "do it\n\nx");
