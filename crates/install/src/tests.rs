@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use crate::plan::{TargetFile, target_files};
 use crate::*;
 
+mod acme;
 mod any;
+mod new_client;
 
 struct TestEnv {
     dir: TempDir,
