@@ -9,7 +9,7 @@ pub enum ContextCommand {
     /// Show the text that a session receives at its start, with its source files and size
     Show {
         /// Platform of the session: claude-code, cursor, codex, gemini-cli or copilot-cli
-        #[arg(long, default_value = "claude-code")]
+        #[arg(long, default_value = tanmi_platform::DEFAULT_CLIENT.id())]
         platform: String,
         /// Type of a subagent, such as Explore [default: the main agent of the session]
         #[arg(long, value_name = "TYPE")]

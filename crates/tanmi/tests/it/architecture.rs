@@ -99,6 +99,63 @@ fn file_stores_are_named_only_where_they_are_opened() {
     assert_eq!(named, BTreeSet::from([String::from("stores.rs")]));
 }
 
+/// Files outside of `platform` and `install` that name clients, and why.
+const FILES_WITH_CLIENT_NAMES: &[&str] = &[
+    // Descriptions of settings.
+    "app/src/config.rs",
+    // The folder of an older tool, which is used in place.
+    "memory/src/folder.rs",
+    // Help texts.
+    "tanmi/src/cli.rs",
+    "tanmi/src/cli/context.rs",
+    "tanmi/src/cli/examples.rs",
+    "tanmi/src/cli/install.rs",
+    "tanmi/src/cli/memory.rs",
+    "tanmi/src/cli/rules.rs",
+    "tanmi/src/cli/zh/control.rs",
+    "tanmi/src/cli/zh/setup.rs",
+    "tanmi/src/cli/zh/work.rs",
+];
+
+/// Returns the code of a source in lower case, without tests. Comments are omitted, except those that clap shows as
+/// help.
+fn code(text: &str, is_help: bool) -> String {
+    let text = text.split("\nmod tests {").next().unwrap();
+    let lines = text.lines().filter(|line| {
+        let line = line.trim_start();
+        !line.starts_with("//") || is_help && line.starts_with("///")
+    });
+    lines.collect::<Vec<_>>().join("\n").to_lowercase()
+}
+
+#[test]
+fn clients_are_named_only_in_platform_and_install() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for client in tanmi_platform::CLIENTS.iter() {
+        let environment = &client.environment;
+        let variables = environment.agent.iter().chain(environment.session).chain(&environment.process);
+        let words = client.platform.aliases.iter().chain(variables).chain(&client.recipe.folder_variable);
+        names.extend(words.map(|name| name.to_lowercase()));
+        names.extend([client.id(), client.recipe.program, client.recipe.folder].map(str::to_lowercase));
+        names.extend(client.name.split(' ').next().map(str::to_lowercase));
+    }
+    let mut found = BTreeSet::new();
+    for source in sources(&root) {
+        let path = source.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
+        let is_theirs = path.starts_with("platform/") || path.starts_with("install/");
+        if is_theirs || path.ends_with("/tests.rs") {
+            continue;
+        }
+        let code = code(&std::fs::read_to_string(&source).unwrap(), path.starts_with("tanmi/src/cli"));
+        if names.iter().any(|name| code.contains(name.as_str())) {
+            found.insert(path);
+        }
+    }
+    let allowed: BTreeSet<String> = FILES_WITH_CLIENT_NAMES.iter().map(|file| (*file).to_owned()).collect();
+    assert_eq!(found, allowed, "files that name a client");
+}
+
 /// A type with more public methods has more than one subject.
 #[test]
 fn public_types_have_at_most_25_public_methods() {
