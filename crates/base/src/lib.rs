@@ -1,5 +1,5 @@
 //! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths, text
-//! budgets, masking of secrets, and the two languages.
+//! budgets, removal of invisible characters, masking of secrets, and the two languages.
 //!
 //! Nothing in this crate knows about workspaces, memory or agents.
 
@@ -8,6 +8,7 @@ pub mod fs;
 pub mod hash;
 pub mod id;
 pub mod interface;
+pub mod invisible;
 pub mod journal;
 pub mod lang;
 pub mod lock;

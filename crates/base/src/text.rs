@@ -14,6 +14,20 @@ pub fn prefix(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
+/// Returns the position of the first byte that `is_wanted` accepts. It looks at whole chunks, which the compiler turns
+/// into vector instructions.
+pub fn find_byte(bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
+    const CHUNK: usize = 32;
+    let (mut at, mut rest) = (0, bytes);
+    while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
+        if chunk.iter().fold(false, |found, byte| found | is_wanted(*byte)) {
+            break;
+        }
+        (at, rest) = (at + CHUNK, after);
+    }
+    rest.iter().position(|byte| is_wanted(*byte)).map(|found| at + found)
+}
+
 /// Cuts text to at most `max` bytes and marks the cut. Cuts at the end of a line or sentence if one lies in the
 /// last half.
 pub fn cut(text: &str, max: usize) -> String {
@@ -109,6 +123,10 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn find_byte_equals_position(bytes in prop::collection::vec(0u8..60, 0..150)) {
+            prop_assert_eq!(find_byte(&bytes, |byte| byte == 7), bytes.iter().position(|byte| *byte == 7));
+        }
         #[test]
         fn cut_never_exceeds_byte_budget(text in "\\PC{0,200}", max in 4usize..120) {
             prop_assert!(cut(&text, max).len() <= max);
