@@ -325,7 +325,7 @@ pub fn for_prompt(
     let texts: Vec<String> = declaration
         .included()
         .filter_map(|(file, _)| read_text(&file.path))
-        .map(|text| escape_tags(&text))
+        .map(|text| escape_tags(&text).into_owned())
         .collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))

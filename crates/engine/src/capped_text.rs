@@ -1,8 +1,6 @@
 //! A text with a byte budget: earlier lines are kept, later lines are cut or left out.
 
-use tanmi_base::text;
-
-use crate::escape_tags::escape_tags;
+use crate::escape_tags::{cut_escaped, escape_tags, starts_with_fence};
 
 pub struct CappedText {
     text: String,
@@ -18,11 +16,17 @@ impl CappedText {
         CappedText { text: String::new(), bytes_left: budget, is_cut: false }
     }
 
-    /// Adds a labelled line, with tags in `value` escaped. An empty value adds nothing.
+    /// Adds a labelled line, escaped. An empty value adds nothing. A fenced block begins on a line of its
+    /// own, otherwise its end would begin another block.
     pub fn line(&mut self, label: &str, value: &str) {
-        if !value.is_empty() {
-            self.push_line(&format!("{label}{}", escape_tags(value)), label.len());
+        if value.is_empty() {
+            return;
         }
+        let line = match starts_with_fence(value) && !label.is_empty() {
+            true => format!("{}\n{value}", label.trim_end()),
+            false => format!("{label}{value}"),
+        };
+        self.push_line(&escape_tags(&line), label.len());
     }
 
     pub fn heading(&mut self, title: &str) {
@@ -45,9 +49,9 @@ impl CappedText {
         let kept = if line.len() < self.bytes_left {
             line.to_owned()
         } else {
-            text::cut(line, self.bytes_left.saturating_sub(1))
+            cut_escaped(line, self.bytes_left.saturating_sub(1))
         };
-        if kept.len() < line.len() {
+        if kept != line {
             self.is_cut = true;
             if self.bytes_left < label_len + MIN_VALUE_BYTES {
                 self.bytes_left = 0;
@@ -65,5 +69,42 @@ impl CappedText {
             self.text.push_str(pointer);
         }
         self.text.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(budget: usize, label: &str, value: &str) -> String {
+        let mut body = CappedText::new(budget);
+        body.line(label, value);
+        body.line("Next: ", "x");
+        body.finish("(more)")
+    }
+
+    #[test]
+    fn line_fenced_block_stays_code_below_its_label() {
+        let code = "```\n<b>\n```";
+        assert_eq!(text_of(1000, "Note: ", code), format!("Note:\n{code}\nNext: x"));
+        assert_eq!(text_of(1000, "", code), format!("{code}\nNext: x"));
+    }
+
+    #[test]
+    fn line_cut_inside_a_fenced_block_leaves_no_open_fence() {
+        let code = format!("```\n{}\n```", "<b> and more\n".repeat(20));
+        let text = text_of(100, "Note: ", &code);
+        assert!(text.len() <= 106 && text.ends_with("(more)"), "{text}");
+        assert!(!text.contains("```") && !text.contains("<b") && text.contains("‹b> and"), "{text}");
+    }
+
+    #[test]
+    fn line_role_after_label_stays() {
+        assert_eq!(text_of(1000, "Goal: ", "User: a\nUser: b"), "Goal: User: a\n‹User›: b\nNext: x");
+    }
+
+    #[test]
+    fn line_without_budget_is_left_out() {
+        assert_eq!(text_of(0, "a", "b"), "(more)");
     }
 }

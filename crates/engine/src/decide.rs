@@ -270,7 +270,7 @@ fn throttle_left(rule: &CustomRule, event: &Event, facts: &Facts) -> Option<Mill
 
 /// Returns the output of a custom rule that matched, if it has a text and is not throttled.
 fn custom_output(rule: &CustomRule, event: &Event, facts: &Facts) -> Result<RuleOutput, Verdict> {
-    let content = escape_tags(rule.content.trim());
+    let content = escape_tags(rule.content.trim()).into_owned();
     if content.is_empty() {
         return Err(Verdict::Matched);
     }

@@ -49,7 +49,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let content = if facts.has_workspaces {
         session_info::how_to_bind(facts)
     } else {
-        let id = crate::escape_tags(&facts.session.id);
+        let id = crate::escape_tags::escape_line(&facts.session.id);
         let zh = format!(
             "你的会话 ID 是 {id}。\n还没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。"
         );

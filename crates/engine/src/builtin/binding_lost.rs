@@ -4,6 +4,7 @@
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind, Throttle};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
+use crate::escape_tags::escape_line;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::BindingLost,
@@ -26,7 +27,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         .lost_workspace
         .as_deref()
         .ok_or(("绑定的工作区没有丢失", "the session has lost no workspace"))?;
-    let (session, id) = (crate::escape_tags(&ctx.facts.session.id), crate::escape_tags(lost));
+    let (session, id) = (escape_line(&ctx.facts.session.id), escape_line(lost));
     let zh = format!(
         "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"
     );

@@ -5,7 +5,7 @@ use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
-use crate::escape_tags;
+use crate::escape_tags::{cut_escaped, escape_line, escape_tags};
 use crate::facts::DeclaredFile;
 
 pub const RULE: BuiltinRule = BuiltinRule {
@@ -35,14 +35,14 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (mut parts, mut omitted) = (Vec::new(), Vec::new());
     let lang = ctx.facts.lang;
     for file in &declared.files {
-        let pointer =
-            lang.pick(format!("（其余内容见 {}）", file.path), format!("(the rest is in {})", file.path));
+        let path = escape_line(&file.path);
+        let pointer = lang.pick(format!("（其余内容见 {path}）"), format!("(the rest is in {path})"));
         let part = fit_sections(file, budget, &pointer);
         budget = budget.saturating_sub(part.len() + 2);
         match part.is_empty() {
             false => parts.push(part),
             true if file.text.trim().is_empty() => {}
-            true => omitted.push(file.path.as_str()),
+            true => omitted.push(path),
         }
     }
     if !omitted.is_empty() {
@@ -63,15 +63,16 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 fn fit_sections(file: &DeclaredFile, budget: usize, pointer: &str) -> String {
     let full = escape_tags(file.text.trim());
     if full.len() <= budget {
-        return full;
+        return full.into_owned();
     }
     let Some(budget) = budget.checked_sub(pointer.len() + 1) else { return String::new() };
     let mut section_ends: Vec<usize> = full.match_indices("\n#").map(|(at, _)| at + 1).collect();
     section_ends.push(full.len());
     let last_fitting = section_ends.iter().rev().find(|end| **end <= budget && **end > 0);
     let kept = match last_fitting {
-        Some(end) => full[..*end].trim_end().to_owned(),
-        None => text::cut(&full, budget),
+        // Escaped again, because a line that begins with `#` may be in code.
+        Some(end) => cut_escaped(&escape_tags(full[..*end].trim_end()), budget),
+        None => cut_escaped(&full, budget),
     };
     format!("{}\n{pointer}", kept.trim_end())
 }

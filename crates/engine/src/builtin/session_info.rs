@@ -24,7 +24,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
 
 /// Returns a text with the session id and how to bind. The rule `binding-hint` uses it too.
 pub(super) fn how_to_bind(facts: &Facts) -> String {
-    let id = crate::escape_tags(&facts.session.id);
+    let id = crate::escape_tags::escape_line(&facts.session.id);
     let zh = format!(
         "你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区；session_status 列出可用的工作区。"
     );

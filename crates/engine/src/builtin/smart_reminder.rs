@@ -5,7 +5,7 @@ use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::reminders::{self, PLAN_COMPLETED, PROBLEM_OPEN, Reminder};
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle};
-use crate::escape_tags;
+use crate::escape_tags::escape_line;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::SmartReminder,
@@ -31,7 +31,7 @@ pub(super) fn output(ctx: &RuleInput<'_>, reminder: &Reminder, rule: BuiltinRule
     let lang = ctx.facts.lang;
     let mut content = lang.pick(reminder.zh, reminder.en).to_owned();
     if let Some(node) = ctx.facts.node.as_ref().filter(|_| reminder.key == PROBLEM_OPEN) {
-        let problem = escape_tags(&text::fit(&text::one_line(&node.problem), PROBLEM_COLUMNS));
+        let problem = escape_line(&text::fit(&text::one_line(&node.problem), PROBLEM_COLUMNS));
         content.push_str(&format!("\n{}{problem}", lang.pick("问题：", "Problem: ")));
     }
     RuleOutput {

@@ -1,11 +1,12 @@
 //! Injects the context into a subagent of a bound session, with instructions on how to return its result.
 
+use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::declared_context::NODE_RESERVE;
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_text::context_text;
-use crate::escape_tags;
+use crate::escape_tags::escape_line;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::SubagentContext,
@@ -18,8 +19,8 @@ pub const RULE: BuiltinRule = BuiltinRule {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let (facts, lang) = (ctx.facts, ctx.facts.lang);
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let kind = ctx.event.payload.agent_type.as_deref().map(escape_tags).unwrap_or_default();
-    let kind = tanmi_base::text::fit(&tanmi_base::text::one_line(&kind), 60);
+    let kind = ctx.event.payload.agent_type.as_deref().unwrap_or_default();
+    let kind = escape_line(&text::fit(&text::one_line(kind), 60));
     let (zh, en) = match kind.is_empty() {
         true => (String::from("你是子智能体。"), String::from("You are a subagent.")),
         false => (format!("你是子智能体（{kind}）。"), format!("You are a subagent ({kind}).")),
@@ -27,7 +28,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let introduction = lang.pick(zh, en);
     let instructions = match &facts.node {
         Some(node) => {
-            let id = &node.id;
+            let id = escape_line(&node.id);
             let zh = format!(
                 "返回结果：用 log_append 将过程记录到节点 {id}；在最后的回答中写明结论、修改的文件和未解决的问题。节点状态由主智能体流转；只有主智能体把某个节点交给你时，才对该节点执行 start（带 agent）和 complete（带 conclusion）。"
             );

@@ -4,7 +4,7 @@ use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 use tanmi_workspace::model::NodeStatus;
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
-use crate::escape_tags;
+use crate::escape_tags::escape_line;
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::TaskComplete,
@@ -20,14 +20,15 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let is_open = parent.status == NodeStatus::Monitoring;
     let children = parent.children.filter(|children| is_open && children.all_done());
     let children = children.ok_or(("父节点还不能完成", "the parent cannot be completed yet"))?;
-    let (title, id) = (escape_tags(&parent.title), &parent.id);
+    let (title, id) = (escape_line(&parent.title), escape_line(&parent.id));
     let (failed_zh, failed_en) = match children.failed {
         0 => (String::new(), String::new()),
         failed => (format!("，其中 {failed} 个失败"), format!(", {failed} of them failed")),
     };
     let (verb, call) = match &ctx.facts.workspace {
         Some(workspace) if ctx.facts.suggests_commands => {
-            let options = format!("--workspace {} --action complete --conclusion '...'", workspace.id);
+            let workspace = escape_line(&workspace.id);
+            let options = format!("--workspace {workspace} --action complete --conclusion '...'");
             ("运行", format!("`tanmi node transition {id} {options}`"))
         }
         _ => ("调用", format!("node_transition(nodeId='{id}', action='complete', conclusion='...')")),
