@@ -1,5 +1,6 @@
 //! The context text of a bound session, and the hash that detects changes of it.
 
+use tanmi_base::text::one_line;
 use tanmi_base::{Lang, hash};
 use tanmi_event::ActionKind;
 
@@ -47,9 +48,12 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     let budget = max_bytes - ActionKind::InjectContext.overhead() - pointer.len() - REMINDER_RESERVE;
     let mut body = CappedText::new(budget);
 
-    body.line(&label("当前工作区", "Workspace"), &format!("{} ({})", workspace.name, workspace.id));
+    body.line(
+        &label("当前工作区", "Workspace"),
+        &one_line(&format!("{} ({})", workspace.name, workspace.id)),
+    );
     body.line(&label("目标", "Goal"), &workspace.goal);
-    body.line(&label("会话", "Session"), &facts.session.id);
+    body.line(&label("会话", "Session"), &one_line(&facts.session.id));
     if !workspace.rules.is_empty() {
         body.line(&label("规则", "Rules"), &format!("rulesHash {}", workspace.rules_hash));
         workspace.rules.iter().for_each(|rule| body.line("- ", rule));
@@ -62,7 +66,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         Some(node) => {
             body.line(
                 &label("聚焦节点", "Focused node"),
-                &format!("{} ({}) {}", node.title, node.status, node.id),
+                &one_line(&format!("{} ({}) {}", node.title, node.status, node.id)),
             );
             body.line(&label("需求", "Requirement"), &node.requirement);
             body.line(&label("问题", "Problem"), &node.problem);
@@ -75,7 +79,7 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
     }
     if !workspace.docs.is_empty() {
         body.line(&label("文档", "Docs"), " ");
-        workspace.docs.iter().for_each(|doc| body.line("- ", doc));
+        workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
     }
     body.finish(pointer)
 }

@@ -63,5 +63,6 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
 
 /// Adds a fact as one line, so that newlines or headings in it cannot change the structure of the text.
 fn fact_line(body: &mut CappedText, fact: &FactLine) {
-    body.line(&format!("- [{}][{}] ", fact.day, fact.letter.as_str()), &text::one_line(&fact.content));
+    let label = format!("- [{}][{}] ", fact.day, fact.letter.as_str());
+    body.line(&text::one_line(&label), &text::one_line(&fact.content));
 }
