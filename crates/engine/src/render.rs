@@ -60,10 +60,29 @@ pub fn render(decision: &Decision, platform: &Platform) -> String {
 /// Renders an action below a heading. Invariant: never longer than [`with_tags`].
 fn with_heading(action: &DecisionAction) -> String {
     match action.kind.tag() {
-        // A heading has no end mark, so a heading of ours inside the text must be changed.
-        Some(tag) => format!("## {tag}\n{}\n", action.content.replace("## tanmi-", "## tanmi_")),
+        Some(tag) => format!("## {tag}\n{}\n", change_headings(&action.content)),
         None => action.content.clone(),
     }
+}
+
+/// Changes headings of ours inside a text to `tanmi_`. A heading has no end mark, so they would end the text.
+fn change_headings(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let name = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '#' | '>' | '*' | '-'));
+        let is_ours = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tanmi-"));
+        let (before, after) = line.split_at(line.len() - name.len());
+        if is_ours && before.contains('#') {
+            out.push_str(before);
+            out.push_str(&name[..5]);
+            out.push('_');
+            out.push_str(&name[6..]);
+        } else {
+            out.push_str(before);
+            out.push_str(after);
+        }
+    }
+    out
 }
 
 fn with_tags(action: &DecisionAction) -> String {
@@ -124,6 +143,17 @@ mod tests {
             (vec![custom_rule()], 1),
             "the less important action is removed"
         );
+    }
+
+    #[test]
+    fn change_headings_heading_of_ours_is_changed() {
+        for (text, expected) in [
+            ("a\n## tanmi-memory\nb", "a\n## tanmi_memory\nb"),
+            ("#\u{a0}Tanmi-x\n > ###  tanmi-y", "#\u{a0}Tanmi_x\n > ###  tanmi_y"),
+            ("tanmi-x ## tanmi-y\n- tanmi-z\n## 中文", "tanmi-x ## tanmi-y\n- tanmi-z\n## 中文"),
+        ] {
+            assert_eq!(change_headings(text), expected);
+        }
     }
 
     #[test]
