@@ -13,6 +13,8 @@ use crate::facts::{
 };
 use crate::{BUILTIN_RULES, decide};
 
+mod hostile;
+
 const NOW: i64 = 1_765_432_100_000;
 
 fn event(platform: &'static Platform, kind: EventKind, prompt: &str) -> Event {
