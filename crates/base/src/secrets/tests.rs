@@ -137,3 +137,269 @@ fn mask_ordinary_text_is_unchanged() {
         assert_eq!(mask(text).0, text);
     }
 }
+
+/// Texts with a secret, by class. The secret stands in `«»`, which the test removes.
+const SECRETS: &[(&str, &[&str])] = &[
+    (
+        "assignment",
+        &[
+            "DB_PASS=«hunter2x»",
+            "SECRET_KEY_BASE=«{hex}{hex}»",
+            "AccountName=x;AccountKey=«{key}==»;EndpointSuffix=x",
+            "APP_KEY=«base64:{key}»",
+            "JWT_SECRET=«mysecret123»",
+            "spring.datasource.password=«Sommer2024»",
+            "password = \"«corr3ct horse»\"",
+            "docker run -e POSTGRES_PASSWORD=«letmein» postgres",
+            "API_KEY=\\\n«{key}»",
+            "password: |\n  «q1w2e3r4!»\nuser: x",
+            "PASSWORD_SALT=«{key}»",
+            "\"auth\": \"«{key}»\"",
+            "\"private_key_id\": \"«{hex}»\"",
+            "host=db password=«19840215» dbname=x",
+            "Server=x;Password=«Sup3r»;Database=d",
+        ],
+    ),
+    (
+        "code and markup",
+        &[
+            "define('DB_PASSWORD', '«q1w2e3r4»');",
+            "ds.setPassword(\"«q1w2e3r4»\");",
+            "const password: string = \"«q1w2e3r4»\"",
+            "BasicAuth(\"bob\", \"«q1w2e3r4»\")",
+            "<password>«q1w2e3r4»</password>",
+            "<add key=\"Password\" value=\"«q1w2e3r4»\"/>",
+            "- name: DB_PASSWORD\n  value: «q1w2e3r4»",
+            "{\"name\":\"API_TOKEN\",\"value\":\"«{key}»\"}",
+            "{\\\"password\\\":\\\"«hunter2x!»\\\"}",
+            "| password | «hunter2x!» |",
+            "- **password**: `«q1w2e3r4»`",
+            "variable \"db_password\" {\n  default = \"«q1w2e3r4»\"\n}",
+        ],
+    ),
+    (
+        "command",
+        &[
+            "curl -u bob:«q1w2e3r4» https://x",
+            "curl --user 'bob:«letmein!»' https://x",
+            "curl -b 'session=«0a1b2c3d4e5f6a7b8c9d»' https://x",
+            "sshpass -p «letmein» ssh root@h",
+            "docker login -u bob -p «q1w2e3r4» r.io",
+            "redis-cli -a «q1w2e3r4» ping",
+            "tool --token «{key}» --verbose",
+            "keytool -storepass «q1w2e3r4»",
+            "ENV API_TOKEN «{key}»",
+            "machine x login bob password «q1w2e3r4»",
+            "CREATE USER bob IDENTIFIED BY '«q1w2e3r4»';",
+        ],
+    ),
+    (
+        "header",
+        &[
+            "X-Api-Key: «{key}»",
+            "Authorization: token «{hex}»",
+            "Authorization: Bearer «abc123def456»",
+            "curl -H 'Authorization: Bearer «{key}»' https://x",
+            "basic «Ym9iOmh1bnRlcjJwYXNz»",
+            "Cookie: JSESSIONID=«0A1B2C3D4E5F6A7B»; theme=dark",
+        ],
+    ),
+    (
+        "address",
+        &[
+            "https://«{key}»@github.com/o/r.git",
+            "postgres://app:«ab/cd3ef»@db:5432/x",
+            "redis://:«q1w2e3r4»@r:6379/0",
+            "https://x.io/c?sv=2022-11-02&sig=«{key}%3D»&se=1",
+            "https://x.io/send?key=«{uuid}»",
+            "https://x.io/v1?api_key=«{key}»&x=1",
+            "https://discord.com/api/webhooks/123456789012345678/«{key}{key}»",
+            "https://open.feishu.cn/open-apis/bot/v2/hook/«{uuid}»",
+            "otpauth://totp/X?secret=«JBSWY3DPEHPK3PXP»&issuer=X",
+        ],
+    ),
+    (
+        "English prose",
+        &[
+            "The root password for the staging box is «q1w2e3r4».",
+            "my password was «hunter2x!»",
+            "the secret access key is «{key}»",
+            "I changed the password to «q1w2e3r4» today",
+            "log in with password «q1w2e3r4» please",
+            "login with admin / «hunter2x!»",
+            "«hunter2x!» is the password",
+            "the verification code is «482913»",
+            "the wifi password is \"«sunshine»\"",
+            "Password (prod): «q1w2e3r4»",
+            "seed phrase: «abandon ability able about above absent absorb abstract absurd abuse access accident»",
+        ],
+    ),
+    (
+        "Chinese prose",
+        &[
+            "密码改成了«q1w2e3r4»，别忘了",
+            "账号admin/密码«Hunter2x!»",
+            "密码是 «88888888»",
+            "数据库密码设置为 «q1w2e3r4»。",
+            "token是«abcdef123456789»",
+            "凭证：«ab12cd34ef56gh78»",
+            "验证码是 «482913»",
+            "密码「«q1w2e3r4»」",
+            "访问令牌：«{key}»",
+            "提取码：«ab3d»",
+            "用户名 bob 密码 «q1w2e3r4»",
+            "«q1w2e3r4!» 是密码",
+        ],
+    ),
+    (
+        "hidden",
+        &[
+            "pass\u{200b}word: «hunter2x!» ok",
+            "ｐａｓｓｗｏｒｄ：«q1w2e3r4» ok",
+            "password%3D«hunter2x9»",
+            "to\u{ad}ken = «{key}» ok",
+        ],
+    ),
+];
+
+#[test]
+fn mask_secret_of_every_class_is_masked_and_rest_is_kept() {
+    for (class, texts) in SECRETS {
+        for example in *texts {
+            let example = fill(example);
+            let (before, rest) = example.split_once('«').unwrap();
+            let (secret, after) = rest.split_once('»').unwrap();
+            let text = format!("{before}{secret}{after}");
+            let (masked, _) = mask(&text);
+            let is_kept =
+                masked.starts_with(&format!("{before}{MARK}")) && masked.ends_with(&format!("]{after}"));
+            assert!(is_kept && masked.matches(MARK).count() == 1, "{class}: {text} → {masked}");
+            assert_eq!(mask(&masked).0, masked, "{class}");
+        }
+    }
+}
+
+/// Texts without a secret, by class.
+const ORDINARY: &[(&str, &[&str])] = &[
+    (
+        "placeholder",
+        &[
+            "token: YOUR_TOKEN_123",
+            "api_key=<API_KEY_1>",
+            "password: changeme123",
+            "password=********",
+            "secret: ${{ secrets.TOKEN_1 }}",
+            "password: $db_password1",
+            "Authorization: Bearer ${TOKEN1}",
+            "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "postgres://user:password@localhost/db",
+            "curl -u $USER:$PASS https://x",
+            "password: REDACTED",
+            "password=true1",
+        ],
+    ),
+    (
+        "code",
+        &[
+            "password: string;",
+            "token: str = Field(default=None)",
+            "if token == \"abc12345\":",
+            "assert password == 'Test1234!'",
+            "password: process.env.DB_PASSWORD!",
+            "access_key = row.access_key1",
+            "access_key: AccessKey2",
+            "private_key: path/to/key1.pem",
+            "tests/test_password=reset1.py",
+            "let key1 = map.get(\"key2\");",
+            "passphrase=passphrase, password=password)",
+            "\"AWS::IAM::AccessKey\": \"62d91b17309e76c8\"",
+            "const ROOT_KEY: X509_USAGE_FLAGS = 2;",
+            "LOCAL_CREDENTIALS = 0x80041064,",
+            "<input type=\"password\" name=\"password2\">",
+        ],
+    ),
+    (
+        "identifier",
+        &[
+            "commit 3f786850e387550fdab836ed7e6dc881de23001b fixes it",
+            "session_id: {uuid}",
+            "cache_key: {hex}",
+            "nextPageToken: {key}",
+            "sha256:{hex}{hex}",
+            "integrity: sha512-{key}{key}==",
+            "key: sha256-{key}=",
+            "data:image/png;base64,{key}{key}",
+            "https://github.com/o/webhook/commit/3f786850e387550fdab836ed7e6dc881de23001b",
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5{key} bob@h",
+            "cookie: consent=accepted-2024-01-01",
+            "version 1.2.3-beta.4+build5",
+        ],
+    ),
+    (
+        "command",
+        &[
+            "docker run -p 8080:80 nginx1",
+            "docker run -u 1000:1000 x",
+            "ssh -p 2222 root@10.0.0.1",
+            "mysql -u root -p shop1",
+            "--password-stdin",
+            "--token-file=/run/t1",
+            "root:x:0:0:root:/root:/bin/bash",
+        ],
+    ),
+    (
+        "English prose",
+        &[
+            "the token is RS256 signed",
+            "the api key is v2-only",
+            "the password is wrong!",
+            "the password is stored in 1Password",
+            "basic understanding123 of the flow is needed",
+            "The file starts with -----BEGIN RSA PRIVATE\u{20}KEY----- and then 3 lines follow",
+            "error code: 50012345",
+            "the passphrase: at least 4 words",
+            "passphrase: \"words with spaces here\"",
+            "pass: 120, fail: 3",
+        ],
+    ),
+    (
+        "Chinese prose",
+        &[
+            "密码为空时返回400",
+            "密码为null1时",
+            "密码长度为8-20位",
+            "密码用SHA256哈希",
+            "令牌有效期为24h",
+            "验证码有效期为300秒",
+            "密码字段是password2",
+            "密钥长度为2048位",
+            "token过期时间为7200s",
+            "密码重置接口 /api/v1/reset",
+        ],
+    ),
+];
+
+#[test]
+fn mask_ordinary_text_of_every_class_is_unchanged() {
+    for (class, texts) in ORDINARY {
+        for text in *texts {
+            let text = fill(text);
+            assert_eq!(mask(&text).0, text, "{class}");
+        }
+    }
+}
+
+/// Prints the time to mask ordinary prose: `cargo test -p tanmi-base --release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn mask_prose_time_is_printed() {
+    let line = "| transition | 流转 | One status change through an action of the node. |\n";
+    for (size, times) in [(1 << 10, 1000), (1 << 20, 10)] {
+        let text = line.repeat(size / line.len());
+        let start = std::time::Instant::now();
+        for _ in 0..times {
+            assert!(mask(std::hint::black_box(&text)).1.is_empty());
+        }
+        println!("{size} bytes: {:?}", start.elapsed() / times);
+    }
+}
