@@ -21,6 +21,8 @@ use tanmi_event::EventKind;
 use tanmi_platform::CLIENTS;
 
 const MAX_INPUT: usize = 16 << 20;
+/// A read with less free memory would return the input in small pieces.
+const MIN_SPARE: usize = 4 << 10;
 const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs `tanmi hook`. `None` if these are not the arguments of a hook.
@@ -165,8 +167,11 @@ fn read_input() -> Result<Vec<u8>, String> {
     let stdin = std::io::stdin();
     let mut input = Vec::new();
     loop {
-        // Most payloads are short. Reserved memory that is never written to costs nothing.
-        input.reserve(64 << 10);
+        // Growing the buffer copies it, so it is reserved once. Memory that is never written to costs nothing, and a
+        // block of this size is mapped separately: freeing it leaves no hole in the heap.
+        if input.capacity() - input.len() < MIN_SPARE {
+            input.reserve(256 << 10);
+        }
         let left =
             INPUT_TIMEOUT.checked_sub(start.elapsed()).ok_or("the input did not end in two seconds")?;
         let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };

@@ -388,18 +388,3 @@ fn mask_ordinary_text_of_every_class_is_unchanged() {
         }
     }
 }
-
-/// Prints the time to mask ordinary prose: `cargo test -p tanmi-base --release -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn mask_prose_time_is_printed() {
-    let line = "| transition | 流转 | One status change through an action of the node. |\n";
-    for (size, times) in [(1 << 10, 1000), (1 << 20, 10)] {
-        let text = line.repeat(size / line.len());
-        let start = std::time::Instant::now();
-        for _ in 0..times {
-            assert!(mask(std::hint::black_box(&text)).1.is_empty());
-        }
-        println!("{size} bytes: {:?}", start.elapsed() / times);
-    }
-}
