@@ -22,6 +22,7 @@ use tanmi_platform::CLIENTS;
 
 const MAX_INPUT: usize = 16 << 20;
 /// A read with less free memory would return the input in small pieces.
+#[cfg(unix)]
 const MIN_SPARE: usize = 4 << 10;
 const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
