@@ -1,7 +1,7 @@
 //! What all services share: the environment, the settings and the stores.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -111,15 +111,5 @@ impl Core {
         if let Some(local) = project.maintenance() {
             let _ = local.prune_trash(self.now(), self.config.trash_retain_days);
         }
-    }
-
-    /// Returns this project, followed by all other known projects.
-    pub fn known_projects(&self) -> Vec<PathBuf> {
-        let others = self.stores.projects.all().unwrap_or_default();
-        let others = others.iter().filter(|project| project.folder() != self.folder());
-        std::iter::once(self.folder())
-            .chain(others.map(|project| project.folder()))
-            .map(Path::to_owned)
-            .collect()
     }
 }

@@ -368,7 +368,7 @@ impl Doctor<'_> {
         let stats = self.memory.stats()?;
         if stats.bad_lines > 0 {
             let count = stats.bad_lines;
-            let shown = &stats.folder;
+            let shown = &stats.place;
             self.report(
                 "memory",
                 Health::ByHand,

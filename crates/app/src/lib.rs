@@ -119,7 +119,7 @@ impl App {
         });
         let sessions = SessionService::new(core.clone());
         let events = EventService::new(core.clone(), sessions.clone());
-        let rules = RuleService::new(core.clone(), sessions.clone(), events.clone());
+        let rules = RuleService::new(core.clone(), events.clone());
         let memory = MemoryService::new(core.clone());
         App {
             resolver: Resolver::new(core.clone()),

@@ -1,6 +1,6 @@
 //! Maintenance: health checks, repairs, and messages about recoveries. Only stores in files on this machine need it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tanmi_base::Lang;
@@ -44,7 +44,9 @@ impl MaintenanceService {
 
     /// Returns the folders of this project and of all other known projects.
     pub fn known_projects(&self) -> Vec<PathBuf> {
-        self.core.known_projects()
+        let others = self.core.stores.projects.all().unwrap_or_default();
+        let others = others.iter().map(|project| project.folder()).filter(|dir| *dir != self.core.folder());
+        std::iter::once(self.core.folder()).chain(others).map(Path::to_owned).collect()
     }
 
     /// Starts watching these projects. The current state is the baseline, so existing data is not reported as changed.

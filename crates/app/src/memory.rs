@@ -22,7 +22,7 @@ mod check;
 mod model;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
-pub use tanmi_memory::ImportResult;
+pub use tanmi_memory::{ImportResult, MemoryStats};
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -145,20 +145,6 @@ pub struct MemoryQuery {
     pub all: bool,
     pub limit: usize,
     pub skip: usize,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryStats {
-    /// Where the memory is kept.
-    pub folder: String,
-    pub facts: u64,
-    pub summaries: u64,
-    pub turns: u64,
-    pub hidden: u64,
-    pub files: usize,
-    pub bad_lines: u64,
-    pub index_bytes: u64,
 }
 
 /// The use cases for memory.
@@ -348,16 +334,6 @@ impl MemoryService {
     }
 
     pub fn stats(&self) -> Result<MemoryStats> {
-        let stats = self.store().stats()?;
-        Ok(MemoryStats {
-            folder: self.store().place(),
-            facts: stats.facts,
-            summaries: stats.summaries,
-            turns: stats.turns,
-            hidden: stats.hidden,
-            files: stats.files,
-            bad_lines: stats.bad_lines,
-            index_bytes: stats.index_bytes,
-        })
+        Ok(self.store().stats()?)
     }
 }

@@ -138,6 +138,11 @@ impl Session {
         }
     }
 
+    /// Returns whether the home store keeps the state.
+    fn is_kept(&self) -> bool {
+        matches!(self, Session::Locked(_))
+    }
+
     /// Saves the state and releases the lock.
     fn save(self, caller: &Caller<'_>, event: &Event) {
         if let Session::Locked(locked) = self

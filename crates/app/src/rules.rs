@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::events::EventService;
 use crate::pipeline::rules::{self, RuleFile};
 use crate::pipeline::{self, PipelineTrace};
-use crate::sessions::SessionService;
+use crate::resolver::Resolver;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -164,13 +164,13 @@ pub struct TrustView {
 #[derive(Clone)]
 pub struct RuleService {
     pub(crate) core: Arc<Core>,
-    sessions: SessionService,
+    resolver: Resolver,
     events: EventService,
 }
 
 impl RuleService {
-    pub(crate) fn new(core: Arc<Core>, sessions: SessionService, events: EventService) -> RuleService {
-        RuleService { core, sessions, events }
+    pub(crate) fn new(core: Arc<Core>, events: EventService) -> RuleService {
+        RuleService { resolver: Resolver::new(core.clone()), core, events }
     }
 
     fn files(&self) -> Vec<RuleFile> {
@@ -264,7 +264,7 @@ impl RuleService {
             ..Payload::default()
         };
         if let Some(workspace) = &request.workspace {
-            let ws = self.sessions.resolver().workspace(workspace)?;
+            let ws = self.resolver.workspace(workspace)?;
             if let Some(node) = &payload.node_id {
                 ws.project.workspaces().node(&ws.id, &NodeId::parse(node)?, self.core.now())?;
             }

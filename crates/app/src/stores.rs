@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
-use tanmi_base::hash;
+use tanmi_base::paths::project_key;
 use tanmi_memory::{FileMemory, MemoryStore};
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
 use tanmi_workspace::model::WorkspaceId;
@@ -26,8 +26,7 @@ impl ProjectId {
     /// Returns the id of the project in a folder of this machine. It is derived from the resolved path and not read
     /// from a file of the project, so a clone cannot claim the id of another project.
     pub(crate) fn of_folder(folder: &Path) -> ProjectId {
-        let full = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        ProjectId(hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned())
+        ProjectId(project_key(folder))
     }
 
     pub fn as_str(&self) -> &str {

@@ -33,6 +33,12 @@ pub fn workspace_folder(project: &Path, workspace: &str) -> PathBuf {
     project.join(STORE_DIR).join(workspace)
 }
 
+/// Returns a short name of a project that is the same for every path to it.
+pub fn project_key(project: &Path) -> String {
+    let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
+    crate::hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16].to_owned()
+}
+
 /// Returns whether a project has a store or configuration of this program.
 pub fn has_project_files(project: &Path) -> bool {
     project.join(STORE_DIR).exists() || project.join(CONFIG_DIR).exists()

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tanmi_base::{Lang, Millis};
 use tanmi_event::{BuiltinRuleId, EventKind};
-use tanmi_memory::MemoryLetter;
 use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
 use crate::builtin::SkipReason;
@@ -99,7 +98,8 @@ pub struct SummaryFacts {
 pub struct FactLine {
     /// `YYYY-MM-DD`
     pub day: String,
-    pub letter: MemoryLetter,
+    /// The letter of its type.
+    pub letter: &'static str,
     pub content: String,
 }
 

@@ -8,7 +8,7 @@ use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::recent::{self, StartMemory, StartQuery};
 use crate::search::{self, Hit};
-use crate::store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
+use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::{self, SyncResult};
 use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, record, transcripts};
 
@@ -65,10 +65,6 @@ fn find(index: &MemoryIndex, id: &str) -> Result<MemoryRow> {
 }
 
 impl MemoryStore for FileMemory {
-    fn place(&self) -> String {
-        self.folder.dir().display().to_string()
-    }
-
     fn local_folder(&self) -> Option<&Folder> {
         Some(&self.folder)
     }
@@ -143,12 +139,13 @@ impl MemoryStore for FileMemory {
         Ok(self.open_index(progress)?.1)
     }
 
-    fn stats(&self) -> Result<StoreStats> {
+    fn stats(&self) -> Result<MemoryStats> {
         let (index, synced) = self.open_index(&mut |_, _| {})?;
         let count = |kind: Option<MemoryKind>, all: bool| {
             index.count(kind, &MemoryFilter { all, ..MemoryFilter::default() })
         };
-        Ok(StoreStats {
+        Ok(MemoryStats {
+            place: self.folder.dir().display().to_string(),
             facts: count(Some(MemoryKind::Fact), false)?,
             summaries: count(Some(MemoryKind::Summary), false)?,
             turns: count(Some(MemoryKind::Turn), false)?,

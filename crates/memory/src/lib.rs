@@ -24,7 +24,7 @@ pub mod vectors;
 pub use file::FileMemory;
 pub use folder::{AppendSync, Folder};
 pub use record::{Fact, MemoryType, Summary};
-pub use store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
+pub use store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 pub use tanmi_index::{MemoryFilter, MemoryKind, MemoryLetter, MemoryRow, UnavailableCause};
 pub use vec_memory::VecMemory;
 

@@ -19,9 +19,6 @@ mod tests;
 
 /// The memory of one project.
 pub trait MemoryStore: Send + Sync {
-    /// Returns where the memory is kept, as shown to people: a folder, or the address of a server.
-    fn place(&self) -> String;
-
     /// Returns the folder of the memory. `None` if the memory is not kept in a folder of this machine. Trust and the
     /// repair of an index use it.
     fn local_folder(&self) -> Option<&Folder>;
@@ -63,7 +60,7 @@ pub trait MemoryStore: Send + Sync {
     /// the number of bytes done and of all bytes, as in [`MemoryStore::import`].
     fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult>;
 
-    fn stats(&self) -> Result<StoreStats>;
+    fn stats(&self) -> Result<MemoryStats>;
 
     /// Returns the memory for a session start. Parts that cannot be read are missing.
     fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory;
@@ -137,8 +134,12 @@ pub struct ImportResult {
     pub masked: usize,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreStats {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryStats {
+    /// Where the memory is kept, as shown to people: a folder, or the address of a server.
+    #[serde(rename = "folder")]
+    pub place: String,
     pub facts: u64,
     pub summaries: u64,
     pub turns: u64,

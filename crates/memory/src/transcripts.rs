@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::hash;
+use tanmi_base::paths::project_key;
 
 /// Returns the folder of a project's ingested transcripts. Resolves links in the path of the project.
 pub fn folder(home: &Path, project: &Path) -> PathBuf {
-    let full = project.canonicalize().unwrap_or_else(|_| project.to_owned());
-    let key = &hash::md5_hex(full.as_os_str().as_encoded_bytes())[..16];
-    home.join("transcripts").join(key)
+    home.join("transcripts").join(project_key(project))
 }
 
 /// Returns the names and paths of the files in such a folder, for the index.

@@ -11,7 +11,7 @@ use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
 use crate::record::{self, Line};
 use crate::search::Hit;
-use crate::store::{ImportResult, Mark, MemoryPage, MemoryStore, SavedFact, SearchQuery, StoreStats};
+use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::SyncResult;
 use crate::{Error, Fact, Folder, Result, Summary, import, segment};
 
@@ -104,10 +104,6 @@ fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
 }
 
 impl MemoryStore for VecMemory {
-    fn place(&self) -> String {
-        String::from("RAM")
-    }
-
     fn local_folder(&self) -> Option<&Folder> {
         None
     }
@@ -207,14 +203,15 @@ impl MemoryStore for VecMemory {
         Ok(SyncResult::default())
     }
 
-    fn stats(&self) -> Result<StoreStats> {
+    fn stats(&self) -> Result<MemoryStats> {
         let data = self.data();
-        Ok(StoreStats {
+        Ok(MemoryStats {
+            place: String::from("RAM"),
             facts: data.count(MemoryKind::Fact),
             summaries: data.count(MemoryKind::Summary),
             turns: data.count(MemoryKind::Turn),
             hidden: data.rows.iter().filter(|row| row.hidden).count() as u64,
-            ..StoreStats::default()
+            ..MemoryStats::default()
         })
     }
 

@@ -86,7 +86,7 @@ fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
 
 fn fact(row: &MemoryRow) -> FactLine {
     let day = row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?"));
-    FactLine { day, letter: row.letter, content: row.content.clone() }
+    FactLine { day, letter: row.letter.as_str(), content: row.content.clone() }
 }
 
 fn summary(row: &MemoryRow) -> SummaryFacts {

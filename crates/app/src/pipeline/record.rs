@@ -19,8 +19,11 @@ pub fn record(
     state::record(session.state(), event, &response.decision, &input.facts);
     let due_warnings = log::take_due(caller, session.state(), &input.warnings);
     // The state is saved and unlocked before the slower parts. It contains what prevents a repetition.
+    let is_kept = session.is_kept();
     session.save(caller, event);
-    register_client(caller, event);
+    if is_kept {
+        register_client(caller, event);
+    }
     if event.source == Source::Hook {
         memory::record_session(caller, event, &input.config, input.project.as_deref());
     }
@@ -60,10 +63,7 @@ fn take_over_binding(caller: &Caller<'_>, event: &Event, input: &DecisionInput) 
 /// Registers the session of the client process. A subagent runs in the client process of its session, so its events must
 /// not change the session of that process.
 fn register_client(caller: &Caller<'_>, event: &Event) {
-    let can_register = event.source == Source::Hook
-        && event.kind != EventKind::SubagentStart
-        && !event.session.is_empty()
-        && caller.home.is_dir();
+    let can_register = event.source == Source::Hook && event.kind != EventKind::SubagentStart;
     if let Some(client) = caller.client.as_ref().filter(|_| can_register) {
         let _ = States::new(caller.home).register(client, &event.session);
     }

@@ -111,5 +111,5 @@ fn stats_store_without_folder_names_its_place() {
     let app = machine.app();
     app.memory.save(fact("a")).unwrap();
     let stats = app.memory.stats().unwrap();
-    assert_eq!((stats.folder.as_str(), stats.facts, stats.files), ("RAM", 1, 0));
+    assert_eq!((stats.place.as_str(), stats.facts, stats.files), ("RAM", 1, 0));
 }

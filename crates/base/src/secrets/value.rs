@@ -278,7 +278,8 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     value.starts_with(['<', '{', '%', '[', '*'])
         || value.strip_prefix('!').is_some_and(is_tag)
         || value.strip_prefix('$').is_some_and(is_variable)
-        || ["${", "$(", "{{", "...", "xxxx", "XXXX"].iter().any(|part| value.contains(part))
+        || ["${", "$(", "{{", "..."].iter().any(|part| value.contains(part))
+        || value.as_bytes().windows(4).any(|part| part.eq_ignore_ascii_case(b"xxxx"))
         || PLACEHOLDERS.iter().any(|start| lower.starts_with(start))
         || (value.len() - word.len() <= 1 && EMPTY_WORDS.contains(&word))
         || is_repeated

@@ -63,6 +63,6 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
 
 /// Adds a fact as one line, so that newlines or headings in it cannot change the structure of the text.
 fn fact_line(body: &mut CappedText, fact: &FactLine) {
-    let label = format!("- [{}][{}] ", fact.day, fact.letter.as_str());
+    let label = format!("- [{}][{}] ", fact.day, fact.letter);
     body.line(&text::one_line(&label), &text::one_line(&fact.content));
 }

@@ -2,7 +2,6 @@
 
 use tanmi_base::Lang;
 use tanmi_event::{API, Decision, Event, EventKind, Payload, Platform, Source};
-use tanmi_memory::MemoryLetter;
 use tanmi_platform::{CLAUDE_CODE, CURSOR};
 use tanmi_workspace::model::NodeStatus;
 
@@ -454,10 +453,7 @@ fn session_save_in_chinese_contains_specified_sentences() {
 
 #[test]
 fn memory_load_in_chinese_contains_specified_headings() {
-    let fact =
-        FactLine {
-            day: "2026-02-16".into(), letter: MemoryLetter::W, content: "决定使用 JWT 认证".into()
-        };
+    let fact = FactLine { day: "2026-02-16".into(), letter: "W", content: "决定使用 JWT 认证".into() };
     let memory = MemoryFacts {
         core: "- 数据库：PostgreSQL".into(),
         summary: Some(SummaryFacts {

@@ -219,7 +219,7 @@ fn import(store: &dyn MemoryStore, lines: &str) -> Result<String> {
 }
 
 fn stats(store: &dyn MemoryStore) -> Result<String> {
-    let StoreStats { facts, summaries, turns, hidden, .. } = store.stats()?;
+    let MemoryStats { facts, summaries, turns, hidden, .. } = store.stats()?;
     Ok(format!("facts {facts}, summaries {summaries}, turns {turns}, hidden {hidden}"))
 }
 

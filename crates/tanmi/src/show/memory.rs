@@ -150,7 +150,7 @@ pub fn synced(synced: &SyncResult, lang: Lang) -> String {
 pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
     let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
     let rows = vec![
-        vec![label("文件夹", "folder"), cell(&stats.folder)],
+        vec![label("文件夹", "folder"), cell(&stats.place)],
         vec![label("事实", "facts"), cell(stats.facts.to_string())],
         vec![label("摘要", "summaries"), cell(stats.summaries.to_string())],
         vec![label("对话轮次", "turns"), cell(stats.turns.to_string())],
