@@ -354,11 +354,10 @@ impl Doctor<'_> {
             self.report_fine("memory", "记忆：此项目中没有".into(), "memory: none in this project".into());
             return Ok(());
         }
-        let index = store.local_folder().map(Folder::index);
-        if let Some(index) = index.filter(|index| index.exists() && !tanmi_index::is_sound(index)) {
+        if let Some(folder) = store.local_folder().filter(|folder| !folder.is_index_sound()) {
             let (zh, en) = ("记忆：索引已损坏", "memory: the index is damaged");
             self.repair("memory", zh.into(), en.into(), || {
-                tanmi_index::discard(&index);
+                folder.discard_index();
                 Ok(())
             });
             if !self.fix {

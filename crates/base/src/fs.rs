@@ -10,6 +10,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+mod open;
+
+pub use open::{
+    check_folder, check_private_folder, check_unopened, create_private, open_own, open_private, open_regular,
+    read_regular, refusal,
+};
+
 /// Identity of a file's content on disk: modification time, size and inode. Tells whether a file changed since it
 /// was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,20 +260,17 @@ fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     create_private_dir(dir)?;
-    let temp = temp_path(dir);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    // Set the mode at creation: an existing folder may be open to other users.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(&temp)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_data()))
-        .and_then(|()| std::fs::rename(&temp, path));
+    replace_private(path, bytes, dir, Durability::Synced)
+}
+
+/// Like [`write_atomic`], but the file is readable only by its owner, also if the old file was not.
+pub fn replace_private(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Durability) -> io::Result<()> {
+    let temp = temp_path(temp_dir);
+    let written = write_new_private(&temp, bytes, durability).and_then(|_| std::fs::rename(&temp, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&temp);
     }
-    sync_dir(dir);
+    sync_parent(path, durability);
     written
 }
 
@@ -289,7 +293,17 @@ fn copy_mode(_: &Path, _: &Path) -> io::Result<()> {
 
 /// Writes a file that must not exist yet.
 pub fn write_new(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<FileSig> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    write_created(OpenOptions::new().write(true).create_new(true).open(path)?, bytes, durability)
+}
+
+/// Like [`write_new`]; the file is readable only by its owner. The mode is set at creation, because the folder may be
+/// open to other users.
+pub fn write_new_private(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<FileSig> {
+    let (file, _) = open_private(path, OpenOptions::new().write(true).create_new(true))?;
+    write_created(file, bytes, durability)
+}
+
+fn write_created(mut file: File, bytes: &[u8], durability: Durability) -> io::Result<FileSig> {
     file.write_all(bytes)?;
     if durability == Durability::Synced {
         file.sync_data()?;
@@ -297,18 +311,9 @@ pub fn write_new(path: &Path, bytes: &[u8], durability: Durability) -> io::Resul
     Ok(FileSig::from_metadata(&file.metadata()?))
 }
 
-/// Appends in one write, so that lines of several processes are not mixed. A new file is readable only by its
-/// owner.
+/// Appends in one write, so that lines of several processes are not mixed. The file is readable only by its owner.
 pub fn append_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // Opening a pipe would block until a reader opens it.
-    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let mut file = options.open(path)?;
+    let (mut file, _) = open_private(path, OpenOptions::new().append(true).create(true))?;
     let written = file.write_all(bytes);
     if written.is_err() {
         // End the partial line, so that it does not spoil the next one.

@@ -138,35 +138,36 @@ impl Journal {
     pub fn create(path: &Path, temp: &Path, base: u64) -> io::Result<()> {
         let header = Header { version: 1, base, boot: crate::clock::boot_id().to_owned() };
         let line = format!("H {}\n", serde_json::to_string(&header)?);
-        fs::write_atomic(path, line.as_bytes(), temp, Durability::Synced).map(|_| ())
+        fs::replace_private(path, line.as_bytes(), temp, Durability::Synced)
     }
 
-    /// Opens the journal, creating it if it is missing. `fallback_base` is the last known sequence number.
-    pub fn open(path: &Path, paths: JournalPaths, fallback_base: u64) -> io::Result<Journal> {
-        let options = || OpenOptions::new().read(true).append(true).open(path);
-        let mut file = match options() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Journal::create(path, &paths.temp, fallback_base)?;
-                options()?
-            }
+    /// Creates a journal where there is none and opens it. `base` is the last known sequence number.
+    pub fn create_new(path: &Path, paths: JournalPaths, base: u64) -> io::Result<Journal> {
+        Journal::create(path, &paths.temp, base)?;
+        Journal::open_existing(path, paths)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Opens the journal if there is one. Writes nothing. Refuses a journal that is not a file of this user alone, because
+    /// recovery copies what it cannot read.
+    pub fn open_existing(path: &Path, paths: JournalPaths) -> io::Result<Option<Journal>> {
+        let mut file = match open_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
         let len = file.metadata()?.len();
         let seq = seq_if_clean(&mut file, len)?;
-        let needs_recovery = seq.is_none();
-        let seq = seq.unwrap_or(fallback_base);
-        Ok(Journal { file, path: path.to_owned(), paths, seq, len, needs_recovery })
+        let (needs_recovery, seq) = (seq.is_none(), seq.unwrap_or(0));
+        Ok(Some(Journal { file, path: path.to_owned(), paths, seq, len, needs_recovery }))
     }
 
     /// Returns the sequence number of the last change, or `None` if there is no journal or it needs recovery. Writes
     /// nothing.
     pub fn read_seq_if_clean(path: &Path) -> io::Result<Option<u64>> {
-        match File::open(path) {
+        match fs::open_regular(path, OpenOptions::new().read(true)) {
             Err(error) if fs::is_absent(&error) => Ok(None),
             opened => {
-                let mut file = opened?;
-                let len = file.metadata()?.len();
-                seq_if_clean(&mut file, len)
+                let (mut file, meta) = opened?;
+                seq_if_clean(&mut file, meta.len())
             }
         }
     }
@@ -220,8 +221,9 @@ impl Journal {
     }
 
     /// Finishes the changes that a killed process or a crashed machine left behind. The caller then refreshes its
-    /// index and calls [`Journal::checkpoint`].
-    pub fn recover(&mut self) -> io::Result<Recovery> {
+    /// index and calls [`Journal::checkpoint`]. `known_seq` is the sequence number in the index, for a journal that lost
+    /// its own.
+    pub fn recover(&mut self, known_seq: u64) -> io::Result<Recovery> {
         let mut recovery = Recovery::default();
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
@@ -229,8 +231,8 @@ impl Journal {
         let journal = parse(&bytes, self.paths.allows);
         if let Some(from) = journal.damaged_at {
             let copy = self.paths.kept.join(format!("journal-{}", crate::id::random(6)));
-            std::fs::create_dir_all(&self.paths.kept)?;
-            fs::write_new(&copy, &bytes[from..], Durability::Synced)?;
+            fs::create_private_dir(&self.paths.kept)?;
+            fs::write_new_private(&copy, &bytes[from..], Durability::Synced)?;
             recovery.damaged = Some(copy);
         }
         let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
@@ -246,7 +248,7 @@ impl Journal {
             .map(|(record, mark)| (record, mark.is_some()))
             .collect();
         apply::redo_targets(&self.paths, &fold_records(&open), &mut recovery)?;
-        self.seq = self.seq.max(journal.last_seq);
+        self.seq = known_seq.max(journal.last_seq);
         Ok(recovery)
     }
 
@@ -254,7 +256,7 @@ impl Journal {
     pub fn checkpoint(&mut self) -> io::Result<()> {
         fs::sync_file_system(&self.file)?;
         Journal::create(&self.path, &self.paths.temp, self.seq)?;
-        self.file = OpenOptions::new().read(true).append(true).open(&self.path)?;
+        self.file = open_file(&self.path)?;
         self.len = self.file.metadata()?.len();
         self.needs_recovery = false;
         Ok(())
@@ -281,6 +283,10 @@ impl Journal {
         self.len += line.len() as u64;
         Ok(())
     }
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    fs::open_own(path, OpenOptions::new().read(true).append(true))
 }
 
 /// Returns the sequence number of the last change if the journal is of this boot and the change is finished.

@@ -1,7 +1,7 @@
 //! Advisory file locks. The kernel releases a lock when its process ends, so `kill -9` leaves no stale lock
 //! behind.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,13 +47,7 @@ impl Lock {
         let timeout = Duration::from_millis(LOCK_TIMEOUT_MS.load(Ordering::Relaxed));
         let mut pause = Duration::from_micros(100);
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)
-                .map_err(io)?;
+            let (file, meta) = open(path).map_err(io)?;
             while let Err(error) = try_lock(&file) {
                 match error {
                     TryLockError::Error(source) => return Err(io(source)),
@@ -69,7 +63,7 @@ impl Lock {
                 }
             }
             // The folder may have been moved to the trash while we waited. Then we hold the lock of another file.
-            if same_file(&file, path) {
+            if is_at(&meta, path) {
                 return Ok(Lock { file: Some(file) });
             }
         }
@@ -77,7 +71,7 @@ impl Lock {
 
     /// Returns the lock, or `None` if another process holds it.
     pub fn try_exclusive(path: &Path) -> io::Result<Option<Lock>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let (file, _) = open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { file: Some(file) })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -100,18 +94,21 @@ impl Lock {
     }
 }
 
+/// Opens or creates a lock file. Only its owner may open it: another user who could open it could hold the lock.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    crate::fs::open_private(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+/// Returns whether a path still names the file that was opened.
 #[cfg(unix)]
-fn same_file(file: &File, path: &Path) -> bool {
+fn is_at(held: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(held), Ok(named)) => held.ino() == named.ino() && held.dev() == named.dev(),
-        _ => false,
-    }
+    std::fs::symlink_metadata(path).is_ok_and(|named| held.ino() == named.ino() && held.dev() == named.dev())
 }
 
 /// Windows refuses to move a folder that contains an open file, so the path still names the file we hold.
 #[cfg(not(unix))]
-fn same_file(_: &File, path: &Path) -> bool {
+fn is_at(_: &Metadata, path: &Path) -> bool {
     path.exists()
 }
 

@@ -3,6 +3,11 @@
 //!
 //! This crate does not know what a status means, and no other crate contains SQL.
 
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tanmi_base::fs;
+
 mod memory;
 mod nodes;
 
@@ -20,26 +25,53 @@ pub enum UnavailableCause {
     Io(std::io::Error),
 }
 
+/// The name endings of an index and of the files that SQLite creates beside it.
+const ENDINGS: [&str; 4] = ["", "-journal", "-wal", "-shm"];
+
+fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ENDINGS.iter().map(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    })
+}
+
 /// Deletes an index with the files that SQLite creates beside it. If a file cannot be deleted, the next open
 /// fails and reports it.
-pub fn discard(path: &std::path::Path) {
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = tanmi_base::fs::remove_tree(std::path::Path::new(&name));
+pub fn discard(path: &Path) {
+    for file in files(path) {
+        let _ = fs::remove_tree(&file);
     }
 }
 
-/// Returns whether SQLite finds no error in an index. An index that another process is writing to counts as
-/// sound.
-pub fn is_sound(path: &std::path::Path) -> bool {
-    use rusqlite::{Connection, ErrorCode, OpenFlags};
+/// Opens the file of an index, and creates it if the flags allow that. Only its owner can open the files: another user
+/// who could open them could lock them. A link, a file with a second name or a special file is not an index; the error
+/// says that it is lost, so that the caller deletes the name and creates a new index.
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    if !files(path).all(|file| fs::check_unopened(&file)) {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        return Err(rusqlite::Error::SqliteFailure(code, Some(String::from("not a regular file"))));
+    }
+    if flags.contains(OpenFlags::SQLITE_OPEN_CREATE) && !path.exists() {
+        // Without hard links SQLite creates the file, with the mode that the user's settings give it.
+        let _ = fs::create_private(path);
+    }
+    Connection::open_with_flags(path, flags)
+}
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// Returns whether SQLite finds no error in an index. A missing index and one that another process is writing to count
+/// as sound.
+pub fn is_sound(path: &Path) -> bool {
+    if std::fs::symlink_metadata(path).is_err_and(|error| fs::is_absent(&error)) {
+        return true;
+    }
     // Open only a regular file: a pipe would block until a writer opens it.
-    if !path.is_file() {
+    if !fs::check_unopened(path) {
         return false;
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let checked = Connection::open_with_flags(path, flags)
+    let checked = connect(path, READ_ONLY)
         .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
     match checked {
         Ok(answer) => answer == "ok",
@@ -61,7 +93,6 @@ impl IndexError {
     /// Returns whether the file is damaged, missing or not an index of this program. Deleting it solves the
     /// problem.
     pub fn is_lost(&self) -> bool {
-        use rusqlite::ErrorCode;
         match &self.0 {
             rusqlite::Error::SqliteFailure(error, message) => {
                 matches!(

@@ -127,9 +127,7 @@ impl MemoryIndex {
 
     /// Opens an existing index read-only. Returns `None` if there is no usable one.
     pub fn open_existing(path: &Path) -> Option<MemoryIndex> {
-        use rusqlite::OpenFlags;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let index = MemoryIndex { db: Connection::open_with_flags(path, flags).ok()? };
+        let index = MemoryIndex { db: crate::connect(path, crate::READ_ONLY).ok()? };
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
         (index.version() == Some(VERSION)).then_some(index)
     }
@@ -146,7 +144,7 @@ impl MemoryIndex {
     }
 
     fn connect(path: &Path) -> Result<MemoryIndex> {
-        let db = Connection::open(path)?;
+        let db = crate::connect(path, rusqlite::OpenFlags::default())?;
         db.busy_timeout(std::time::Duration::from_secs(10))?;
         // The index is derived data: after a crash the files are read again. WAL lets hooks read while another
         // process writes.

@@ -121,8 +121,7 @@ impl NodeIndex {
     /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
     /// boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let index = NodeIndex { db: Connection::open_with_flags(path, flags).ok()? };
+        let index = NodeIndex { db: crate::connect(path, crate::READ_ONLY).ok()? };
         // A hook has no time to wait for a scan.
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
         index.is_from_boot(boot).unwrap_or(false).then_some(index)
@@ -141,7 +140,7 @@ impl NodeIndex {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<NodeIndex> {
-        let db = Connection::open_with_flags(path, flags)?;
+        let db = crate::connect(path, flags)?;
         // No fsync: a crash of the program leaves a rollback journal, and after a crash of the machine the boot
         // id differs. Systems without a boot id sync, because a crash must not leave a damaged index behind.
         let sync = if cfg!(target_os = "linux") { "OFF" } else { "FULL" };

@@ -46,7 +46,7 @@ impl FileMemory {
             let Ok(index) = MemoryIndex::open(&self.folder.index()) else { break };
             match sync::sync(&index, &files, None, &mut *progress) {
                 Ok(synced) => return Ok((index, synced)),
-                Err(error) if error.is_lost_index() => tanmi_index::discard(&self.folder.index()),
+                Err(error) if error.is_lost_index() => self.folder.discard_index(),
                 Err(error) => return Err(error),
             }
         }

@@ -14,9 +14,14 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Folder {
     dir: PathBuf,
+    /// The folders between the project and this folder.
+    above: Vec<PathBuf>,
     /// Whether this is the folder of an older tool, which is used in place.
     is_legacy: bool,
 }
+
+/// Far above the size of a file of one day, and still small enough to hold in memory.
+const MAX_FILE: u64 = 256 << 20;
 
 const LEGACY_DIR: &str = ".cursor/skills/memory-data";
 
@@ -32,10 +37,11 @@ impl Folder {
     /// Returns the memory folder of a project, which need not exist.
     pub fn of(project: &Path) -> Folder {
         let (dir, old) = (project.join(STORE_DIR).join("memory"), project.join(LEGACY_DIR));
-        if !dir.is_dir() && old.is_dir() {
-            return Folder { dir: old, is_legacy: true };
-        }
-        Folder { dir, is_legacy: false }
+        let is_legacy = !dir.is_dir() && old.is_dir();
+        let dir = if is_legacy { old } else { dir };
+        let above =
+            dir.ancestors().skip(1).take_while(|above| *above != project).map(Path::to_owned).collect();
+        Folder { dir, above, is_legacy }
     }
 
     pub fn dir(&self) -> &Path {
@@ -64,8 +70,21 @@ impl Folder {
         self.dir.join(if self.is_legacy { "tanmi-index.sqlite" } else { "index.sqlite" })
     }
 
+    /// Returns whether the index has no damage. A folder that is a link is reported by every use of the memory.
+    pub fn is_index_sound(&self) -> bool {
+        self.check_folders().is_err() || tanmi_index::is_sound(&self.index())
+    }
+
+    /// Deletes the index; the next use creates it again.
+    pub fn discard_index(&self) {
+        if self.check_folders().is_ok() {
+            tanmi_index::discard(&self.index());
+        }
+    }
+
     /// Creates the folder. With `shared`, memories may be committed to Git; otherwise they are ignored.
     pub fn create(&self, shared: bool) -> Result<()> {
+        self.check_folders()?;
         let daily = self.dir.join("daily");
         std::fs::create_dir_all(&daily).map_err(Error::io(&daily))?;
         let ignore = self.dir.join(".gitignore");
@@ -78,26 +97,23 @@ impl Folder {
     }
 
     pub fn lock(&self) -> Result<Lock> {
+        self.check_folders()?;
         Ok(Lock::exclusive(&self.dir.join(".lock"))?)
     }
 
-    /// Returns an error for a symbolic link, which could lead anywhere, and for a pipe or device, which could
-    /// block.
-    fn check(&self, path: &Path) -> Result<()> {
-        let refuse = |what: &str| Err(Error::io(path)(std::io::Error::other(what.to_owned())));
-        match std::fs::symlink_metadata(path) {
-            Ok(meta) if meta.file_type().is_symlink() => refuse("a symbolic link, which is not followed"),
-            Ok(meta) if !meta.is_file() && !meta.is_dir() => refuse("not a regular file"),
-            _ => Ok(()),
-        }
+    /// Fails if a folder is a symbolic link, which could lead anywhere.
+    fn check_folders(&self) -> Result<()> {
+        let folders = self.above.iter().chain([&self.dir]).cloned().chain([self.dir.join("daily")]);
+        folders.into_iter().try_for_each(|folder| fs::check_folder(&folder).map_err(Error::io(&folder)))
     }
 
-    /// Returns whether every path that is written to passes the check for links and special files.
+    /// Returns whether the memory can be read and written without following a link or waiting for a pipe.
     pub fn has_only_regular_files(&self) -> bool {
-        [self.dir.clone(), self.dir.join("daily"), self.index(), self.sessions(), self.memory_md()]
-            .iter()
-            .all(|path| self.check(path).is_ok())
-            && self.dir.parent().is_none_or(|above| !fs::is_link(above))
+        let is_regular = |path: &PathBuf| {
+            std::fs::symlink_metadata(path).map_or_else(|error| fs::is_absent(&error), |meta| meta.is_file())
+        };
+        self.check_folders().is_ok()
+            && [self.index(), self.sessions(), self.memory_md()].iter().all(is_regular)
     }
 
     /// Returns today's file, or a later one if that already exists. The last record stays last even if the clock
@@ -117,16 +133,13 @@ impl Folder {
     /// Appends complete lines. If the file ends in a torn line, only that line is lost. The caller holds the
     /// lock.
     pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, sync: AppendSync) -> Result<()> {
-        self.check(&self.dir)?;
+        self.check_folders()?;
         if let Some(dir) = path.parent() {
-            self.check(dir)?;
             std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
         }
-        self.check(path)?;
         let write = || -> std::io::Result<()> {
             let mut options = std::fs::OpenOptions::new();
-            options.read(true).append(true).create(true);
-            let mut file = options.open(path)?;
+            let (mut file, _) = fs::open_regular(path, options.read(true).append(true).create(true))?;
             let end = file.seek(SeekFrom::End(0))?;
             let mut text = String::with_capacity(lines.len() + 2);
             if end > 0 {
@@ -160,7 +173,8 @@ impl Folder {
             if day.is_none_or(|day| day >= last.as_str()) {
                 continue;
             }
-            let Some(bytes) = fs::read_optional(&path).map_err(Error::io(&path))? else { continue };
+            let read = fs::read_regular(&path, MAX_FILE).map_err(Error::io(&path))?;
+            let Some((bytes, _)) = read else { continue };
             let is_session_line = |line: &[u8]| {
                 contains(line, b"\"session_")
                     && matches!(crate::record::read_line(line, &name), crate::record::Line::Session)
@@ -188,6 +202,7 @@ impl Folder {
 
     /// Returns the files that contain records, in the order of reading: the oldest day first.
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        self.check_folders()?;
         let mut files = Vec::new();
         let old = self.dir.join("facts.jsonl");
         if old.is_file() && !fs::is_link(&old) {

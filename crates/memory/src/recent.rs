@@ -2,11 +2,12 @@
 //! related to the current work. Reads the index as it is, and newer lines from the ends of the files.
 
 use std::collections::BTreeSet;
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use tanmi_base::Millis;
 use tanmi_base::clock::DAY;
+use tanmi_base::{Millis, fs};
 use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::folder::Folder;
@@ -59,7 +60,7 @@ const MAX_CORE: u64 = 64 << 10;
 
 /// Returns the memory for a session start from the files and the index of a folder.
 pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
-    let index = folder.index().is_file().then(|| MemoryIndex::open_existing(&folder.index())).flatten();
+    let index = MemoryIndex::open_existing(&folder.index());
     let core = read_core(&folder.memory_md());
     let mut recent =
         StartMemory { core: String::from_utf8_lossy(&core).trim().to_owned(), ..StartMemory::default() };
@@ -159,9 +160,8 @@ impl UnindexedLines {
 
 /// Returns the start of a file, at most [`MAX_CORE`] bytes.
 fn read_core(path: &Path) -> Vec<u8> {
-    let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     let mut bytes = Vec::new();
-    if let Some(file) = is_file.then(|| std::fs::File::open(path).ok()).flatten() {
+    if let Ok((file, _)) = fs::open_regular(path, OpenOptions::new().read(true)) {
         let _ = file.take(MAX_CORE).read_to_end(&mut bytes);
     }
     bytes
@@ -170,11 +170,10 @@ fn read_core(path: &Path) -> Vec<u8> {
 /// Returns complete lines from `from` on, at most the last [`TAIL`] bytes.
 fn tail(path: &Path, from: u64) -> Vec<u8> {
     let read = || -> std::io::Result<Vec<u8>> {
-        let meta = std::fs::symlink_metadata(path)?;
-        if !meta.is_file() || meta.len() <= from {
+        let (mut file, meta) = fs::open_regular(path, OpenOptions::new().read(true))?;
+        if meta.len() <= from {
             return Ok(Vec::new());
         }
-        let mut file = std::fs::File::open(path)?;
         let start = from.max(meta.len().saturating_sub(TAIL));
         file.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();

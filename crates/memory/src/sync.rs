@@ -1,11 +1,12 @@
 //! Brings the index up to date with the files. A grown file is read from where reading ended, a new or rewritten
 //! file is read in full, and a missing file is removed from the index.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use tanmi_base::fs::FileSig;
+use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_index::{IndexedFile, MemoryIndex, MemoryRow};
 
@@ -100,7 +101,7 @@ fn has_grown(known: &IndexedFile, path: &Path, sig: &FileSig) -> bool {
 }
 
 fn tail_digest(path: &Path, size: u64) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
+    let (mut file, _) = fs::open_regular(path, OpenOptions::new().read(true))?;
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();
     file.take(size.min(TAIL)).read_to_end(&mut bytes)?;
@@ -171,7 +172,7 @@ fn complete_lines_len(bytes: &[u8], is_last: bool) -> usize {
 }
 
 fn read_chunk(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = std::fs::File::open(path)?;
+    let (mut file, _) = fs::open_regular(path, OpenOptions::new().read(true))?;
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.take(CHUNK).read_to_end(&mut bytes)?;

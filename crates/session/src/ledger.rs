@@ -99,7 +99,7 @@ impl Ledger for FileLedger {
         let path = texts.join(&digest);
         if !path.exists() {
             fs::create_private_dir(&texts).map_err(Error::io(&texts))?;
-            fs::write_atomic(&path, text.as_bytes(), &texts, Durability::Journaled)
+            fs::replace_private(&path, text.as_bytes(), &texts, Durability::Journaled)
                 .map_err(Error::io(&path))?;
         }
         let file = self.file(entry.at);

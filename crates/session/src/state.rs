@@ -166,7 +166,7 @@ impl States {
         known.retain(|other| other != session);
         known.push(session.to_owned());
         let text = serde_json::to_vec(&known).unwrap_or_default();
-        fs::write_atomic(&path, &text, &self.dir, Durability::Journaled).map(|_| ()).map_err(Error::io(&path))
+        fs::replace_private(&path, &text, &self.dir, Durability::Journaled).map_err(Error::io(&path))
     }
 
     fn session_ids_of_client(&self, client: &ClientProcess) -> Vec<String> {

@@ -168,9 +168,13 @@ impl Error {
         Error::NodeNotFound { field, id: id.to_string() }
     }
 
+    /// Returns the error for a file. A file that was refused counts as damaged: no retry helps, and it is not overwritten.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
-        move |error| Error::unavailable(&path, UnavailableCause::Io(error))
+        move |error| match tanmi_base::fs::refusal(&error) {
+            Some(reason) => Error::corrupt(&path, 1, reason.clone()),
+            None => Error::unavailable(&path, UnavailableCause::Io(error)),
+        }
     }
 
     pub fn unavailable(path: &Path, cause: UnavailableCause) -> Error {

@@ -64,7 +64,7 @@ fn write_unless_changed(
     text: &str,
     before: Option<&ExpectedFile>,
 ) -> io::Result<WriteOutcome> {
-    let full = paths.root.join(path);
+    let full = resolve(paths, path)?;
     let expected = before.map(|before| before.sig);
     if FileSig::of(&full)? == expected {
         let Some(expected) = expected else { return write(paths, path, text).map(WriteOutcome::File) };
@@ -76,9 +76,9 @@ fn write_unless_changed(
 }
 
 fn keep_copy(paths: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf> {
-    std::fs::create_dir_all(&paths.kept)?;
+    fs::create_private_dir(&paths.kept)?;
     let copy = paths.kept.join(format!("{}-{}", path.replace('/', "-"), crate::id::random(6)));
-    fs::write_new(&copy, text.as_bytes(), Durability::Synced)?;
+    fs::write_new_private(&copy, text.as_bytes(), Durability::Synced)?;
     Ok(copy)
 }
 
@@ -98,15 +98,16 @@ pub(super) fn redo_targets(
     recovery: &mut Recovery,
 ) -> io::Result<()> {
     for (path, target) in &targets.writes {
-        let full = paths.root.join(path);
-        let replace = match fs::read_optional(&full)? {
-            None => must_be_repeated(paths, path, target.trace),
-            Some(bytes) if bytes.is_empty() => true,
-            Some(bytes) if bytes == target.text.as_bytes() => continue,
-            Some(bytes) => {
-                let sig = FileSig::of(&full)?;
+        let replace = match fs::read_regular(&resolve(paths, path)?, MAX_FILE) {
+            // Not a file that this program wrote.
+            Err(error) if fs::refusal(&error).is_some() => false,
+            Err(error) => return Err(error),
+            Ok(None) => must_be_repeated(paths, path, target.trace),
+            Ok(Some((bytes, _))) if bytes.is_empty() => true,
+            Ok(Some((bytes, _))) if bytes == target.text.as_bytes() => continue,
+            Ok(Some((bytes, sig))) => {
                 let md5 = crate::hash::md5_hex(&bytes);
-                target.befores.iter().flatten().any(|before| Some(before.sig) == sig && before.md5 == md5)
+                target.befores.iter().flatten().any(|before| before.sig == sig && before.md5 == md5)
             }
         };
         if replace {
@@ -132,6 +133,22 @@ pub(super) fn redo_targets(
 fn must_be_repeated(paths: &JournalPaths, path: &str, trace: Trace) -> bool {
     let change = Change::Move { from: path.to_owned(), to: String::new() };
     !trace.was_applied || top_folder_mtime(paths, &change) <= trace.folder
+}
+
+/// Far above the size of any file of a store, and still small enough to hold in memory.
+const MAX_FILE: u64 = 256 << 20;
+
+/// Returns the full path of a change. Fails if a folder below the root is a symbolic link, which could lead anywhere.
+fn resolve(paths: &JournalPaths, path: &str) -> io::Result<PathBuf> {
+    let mut full = paths.root.clone();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        full.push(part);
+        if parts.peek().is_some() {
+            fs::check_folder(&full)?;
+        }
+    }
+    Ok(full)
 }
 
 /// On Linux one call at a checkpoint makes all data durable; elsewhere each file is synced when it is written.
@@ -174,11 +191,11 @@ fn write_with_folder(
 }
 
 fn move_path(paths: &JournalPaths, from: &str, to: &str) -> io::Result<()> {
-    let to = paths.root.join(to);
+    let (from, to) = (resolve(paths, from)?, resolve(paths, to)?);
     if let Some(parent) = to.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    match std::fs::rename(paths.root.join(from), to) {
+    match std::fs::rename(from, to) {
         Err(error) if fs::is_absent(&error) => Ok(()),
         other => other,
     }

@@ -1,7 +1,7 @@
 //! Follows a journal without its lock. Reports every finished change with its sequence number and its files, also
 //! across a checkpoint that starts a new journal file. Never writes and never waits for a lock.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -115,11 +115,10 @@ impl JournalTail {
 
     /// Opens the file at the path if it is not the file that is already open.
     fn open_if_replaced(&self) -> io::Result<Option<OpenFile>> {
-        let mut file = match File::open(&self.path) {
+        let (mut file, meta) = match fs::open_regular(&self.path, OpenOptions::new().read(true)) {
             Err(error) if fs::is_absent(&error) => return Ok(None),
             other => other?,
         };
-        let meta = file.metadata()?;
         let is_same = match &self.open {
             Some(open) => {
                 let known = FileSig::from_metadata(&open.file.metadata()?);
@@ -132,7 +131,8 @@ impl JournalTail {
         }
         let mut head = Vec::with_capacity(256);
         Read::take(&mut file, 256).read_to_end(&mut head)?;
-        let Some(header) = super::first_line(&head).and_then(parse_header) else { return Ok(None) };
+        let line = super::first_line(&head).unwrap_or_default();
+        let Some(header) = parse_header(line) else { return Ok(None) };
         Ok(Some(OpenFile { file, base: header.base, last: header.base, offset: 0, unfinished: None }))
     }
 

@@ -26,7 +26,9 @@ impl Fixture {
         self.dir.path().join(name)
     }
     fn open(&self) -> Journal {
-        Journal::open(&self.path("journal"), self.paths(), 0).unwrap()
+        let path = self.path("journal");
+        let existing = Journal::open_existing(&path, self.paths()).unwrap();
+        existing.unwrap_or_else(|| Journal::create_new(&path, self.paths(), 0).unwrap())
     }
     fn write_file(&self, name: &str, text: &str) {
         fs::write_atomic(&self.path(name), text.as_bytes(), self.dir.path(), Durability::Journaled).unwrap();
@@ -50,7 +52,7 @@ impl Fixture {
     fn recover(&self) -> Recovery {
         let mut journal = self.open();
         assert!(journal.needs_recovery());
-        let recovery = journal.recover().unwrap();
+        let recovery = journal.recover(0).unwrap();
         journal.checkpoint().unwrap();
         assert!(!self.open().needs_recovery());
         recovery

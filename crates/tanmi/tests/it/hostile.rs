@@ -5,6 +5,11 @@ use crate::agent::Agent;
 use crate::env::TestEnv;
 
 #[cfg(unix)]
+mod links;
+#[cfg(unix)]
+mod modes;
+
+#[cfg(unix)]
 #[test]
 fn symlink_in_store_is_refused() {
     use std::os::unix::fs::symlink;

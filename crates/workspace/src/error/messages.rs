@@ -148,7 +148,10 @@ impl Error {
                     let cause = error.source().map_or_else(String::new, ToString::to_string);
                     (format!("无法使用索引：{cause}"), error.to_string())
                 }
-                UnavailableCause::Io(error) => (format!("{place}：{error}"), format!("{place}: {error}")),
+                UnavailableCause::Io(error) => match tanmi_base::fs::refusal(error) {
+                    Some(reason) => (format!("{place}：{}", reason.zh), format!("{place}: {}", reason.en)),
+                    None => (format!("{place}：{error}"), format!("{place}: {error}")),
+                },
             },
         }
     }

@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tanmi_base::Millis;
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::STORE_DIR;
-use tanmi_base::{Bilingual, Millis};
-use tanmi_index::NodeIndex;
 
 use super::{Access, Store, Tx, WorkspaceEntry};
 use crate::codec;
@@ -81,8 +80,9 @@ impl FileStore {
     /// Locks the project for the creation or deletion of a workspace. Creates the store folder if needed.
     fn lock_project(&self) -> Result<Lock> {
         let layout = self.project_layout();
-        refuse_link(layout.find_link())?;
-        std::fs::create_dir_all(layout.local()).map_err(Error::io(layout.local()))?;
+        layout.check_folders()?;
+        std::fs::create_dir_all(layout.dir()).map_err(Error::io(layout.dir()))?;
+        fs::create_private_dir(&layout.local()).map_err(Error::io(layout.local()))?;
         let guard = Lock::exclusive(&layout.lock())?;
         let ignore = layout.gitignore();
         if !ignore.exists() {
@@ -91,15 +91,6 @@ impl FileStore {
         }
         Ok(guard)
     }
-}
-
-/// Fails if there is a symbolic link. A store has none, but a cloned repository can contain one that points anywhere.
-fn refuse_link(link: Option<PathBuf>) -> Result<()> {
-    let reason = Bilingual::new(
-        "存储的文件夹是一个符号链接；请删除该链接",
-        "a folder of the store is a symbolic link; remove the link",
-    );
-    link.map_or(Ok(()), |path| Err(Error::corrupt(&path, 1, reason)))
 }
 
 /// Locks a mutex and ignores poisoning: a panic in another thread does not leave the data inconsistent.
@@ -118,9 +109,8 @@ impl Store for FileStore {
             fs::write_new(&path, text.as_bytes(), Durability::Synced).map(|_| ()).map_err(Error::io(path))
         };
         let node_md = draft.node_md(&root.id);
-        for dir in [draft.node_dir(&root.id), draft.temp()] {
-            std::fs::create_dir_all(&dir).map_err(Error::io(dir))?;
-        }
+        std::fs::create_dir_all(draft.node_dir(&root.id)).map_err(Error::io(draft.dir()))?;
+        fs::create_private_dir(&draft.temp()).map_err(Error::io(draft.temp()))?;
         write(draft.workspace_md(), codec::write_workspace(None, workspace))?;
         write(node_md, codec::write_node(None, root))?;
         Journal::create(&draft.journal(), &draft.temp(), 0).map_err(Error::io(draft.journal()))?;
@@ -152,9 +142,7 @@ impl Store for FileStore {
 
     fn read_headers(&self) -> Result<Vec<(WorkspaceId, Option<Workspace>)>> {
         let read_header = |id: WorkspaceId| {
-            let read = scan::read_with_sig(&self.layout(&id).workspace_md()).ok().flatten();
-            let doc = read.and_then(|(bytes, _)| codec::Document::parse(&bytes).ok());
-            let workspace = doc.and_then(|doc| codec::read_workspace(&doc, &id).ok());
+            let workspace = scan::read_workspace(&self.layout(&id), &id);
             (id, workspace)
         };
         Ok(self.workspace_ids()?.into_iter().map(read_header).collect())
@@ -174,6 +162,7 @@ impl Store for FileStore {
         if !layout.exists() {
             return Err(FileStore::not_found(id));
         }
+        layout.check_folders()?;
         let writer = self.lock_workspace(id, &layout, Lock::exclusive)?;
         lock(&self.indexes).remove(id);
         // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
@@ -203,7 +192,10 @@ impl Store for FileStore {
 
     fn drop_index_cache(&self, id: &WorkspaceId) {
         lock(&self.indexes).remove(id);
-        NodeIndex::discard(&self.layout(id).index());
+        let layout = self.layout(id);
+        if layout.check_folders().is_ok() {
+            tanmi_index::discard(&layout.index());
+        }
     }
 
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>> {

@@ -8,6 +8,7 @@ use tanmi_base::Millis;
 use tanmi_base::fs;
 use tanmi_base::journal::{Change, JournalPaths};
 
+use crate::error::{Error, Result};
 use crate::model::{NodeId, WorkspaceId};
 
 /// The content of `.gitignore`: excludes derived files, journals, locks, the trash and memory.
@@ -65,9 +66,10 @@ impl ProjectLayout {
         self.trash().join(trash_name(at, name))
     }
 
-    /// See [`Layout::find_link`].
-    pub fn find_link(&self) -> Option<PathBuf> {
-        [self.dir.clone(), self.local(), self.trash()].into_iter().find(|path| fs::is_link(path))
+    /// See [`Layout::check_folders`].
+    pub fn check_folders(&self) -> Result<()> {
+        check_links(&[self.dir.clone(), self.trash()])?;
+        check_local(&self.local())
     }
 
     /// Returns the latest trash entry with this name.
@@ -80,6 +82,14 @@ impl ProjectLayout {
         });
         matching.max().map(|(_, path)| path)
     }
+}
+
+fn check_links(folders: &[PathBuf]) -> Result<()> {
+    folders.iter().try_for_each(|folder| fs::check_folder(folder).map_err(Error::io(folder)))
+}
+
+fn check_local(folder: &Path) -> Result<()> {
+    fs::check_private_folder(folder).map_err(Error::io(folder))
 }
 
 fn trash_name(now: Millis, name: &str) -> String {
@@ -173,12 +183,22 @@ impl Layout {
         }
     }
 
-    /// Returns a folder of the store that is a symbolic link, if any. It could redirect writes and deletions to another
-    /// place.
-    pub fn find_link(&self) -> Option<PathBuf> {
-        let store = self.dir.parent().unwrap_or(&self.dir).to_owned();
-        let folders = [store, self.dir.clone(), self.nodes(), self.local(), self.temp(), self.kept()];
-        folders.into_iter().find(|path| fs::is_link(path))
+    /// Fails if a folder is a symbolic link, which could redirect writes and deletions to another place. Takes the rights
+    /// of other users from the local folder, so that they cannot hold its locks.
+    pub fn check_folders(&self) -> Result<()> {
+        self.check_workspace_dir()?;
+        check_links(&[self.store().join(".trash"), self.nodes(), self.temp(), self.kept()])?;
+        check_local(&self.local())
+    }
+
+    /// Fails if the folder of the workspace is a symbolic link, or the store is. For readers of `Workspace.md` alone.
+    pub fn check_workspace_dir(&self) -> Result<()> {
+        check_links(&[self.store().to_owned(), self.dir.clone()])
+    }
+
+    /// Returns the project store that contains the workspace.
+    fn store(&self) -> &Path {
+        self.dir.parent().unwrap_or(&self.dir)
     }
 
     /// Returns the trash path of a removed node folder for the journal, relative to the workspace folder.

@@ -5,7 +5,7 @@ use tanmi_base::journal::Recovery;
 use tanmi_base::{Millis, fs};
 
 use super::check::CheckReport;
-use super::{FileStore, Scan, layout, lock, refuse_link};
+use super::{FileStore, Scan, layout, lock};
 use crate::error::{Error, Result};
 use crate::model::WorkspaceId;
 use crate::store::{Access, LocalMaintenance};
@@ -16,12 +16,16 @@ impl LocalMaintenance for FileStore {
     }
 
     fn is_index_sound(&self, id: &WorkspaceId) -> bool {
-        let index = self.layout(id).index();
-        !index.exists() || tanmi_index::is_sound(&index)
+        // A folder that is a link is reported by the check of the workspace.
+        let layout = self.layout(id);
+        layout.check_folders().is_err() || tanmi_index::is_sound(&layout.index())
     }
 
     fn discard_index(&self, id: &WorkspaceId) {
-        tanmi_index::discard(&self.layout(id).index());
+        let layout = self.layout(id);
+        if layout.check_folders().is_ok() {
+            tanmi_index::discard(&layout.index());
+        }
     }
 
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
@@ -30,7 +34,7 @@ impl LocalMaintenance for FileStore {
 
     fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
         let layout = self.project_layout();
-        refuse_link(layout.find_link())?;
+        layout.check_folders()?;
         let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };
         let oldest = now - i64::from(days) * DAY;
         let mut removed = 0;

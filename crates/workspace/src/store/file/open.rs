@@ -17,7 +17,7 @@ use tanmi_index::{NodeIndex, OpenOutcome};
 
 use super::layout::Layout;
 use super::tx::{FileTx, IndexMode, Opened};
-use super::{FileStore, lock, refuse_link, scan};
+use super::{FileStore, lock, scan};
 use crate::error::{Error, Result, UnavailableCause};
 use crate::model::WorkspaceId;
 use crate::store::Access;
@@ -50,7 +50,7 @@ impl FileStore {
         if !layout.is_workspace() {
             return Err(FileStore::not_found(id));
         }
-        refuse_link(layout.find_link())?;
+        layout.check_folders()?;
         let shared = match (access, scan) {
             (Access::Read, Scan::IfNeeded) => self.open_shared(id, &layout, now)?,
             _ => None,
@@ -158,7 +158,7 @@ impl FileStore {
         match wait() {
             // A fresh clone has no local folder yet.
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) && layout.exists() => {
-                std::fs::create_dir_all(layout.temp()).map_err(Error::io(layout.temp()))?;
+                fs::create_private_dir(&layout.temp()).map_err(Error::io(layout.temp()))?;
                 Ok(wait()?)
             }
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) => Err(FileStore::not_found(id)),
@@ -175,16 +175,22 @@ impl FileStore {
         now: Millis,
         scan: Scan,
     ) -> Result<(Journal, OpenIndex)> {
+        // Opened before anything is changed: a journal that is refused leaves the workspace as it is.
+        let path = layout.journal();
+        let journal = Journal::open_existing(&path, layout.journal_paths()).map_err(Error::io(&path))?;
         clear_temp(layout).map_err(Error::io(layout.temp()))?;
         let (index, is_new) = self.open_index(id, layout)?;
         let known = index.index.metas()?;
         let indexed_seq = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
-        let path = layout.journal();
-        let mut journal =
-            Journal::open(&path, layout.journal_paths(), indexed_seq).map_err(Error::io(&path))?;
+        let mut journal = match journal {
+            Some(journal) => journal,
+            None => {
+                Journal::create_new(&path, layout.journal_paths(), indexed_seq).map_err(Error::io(&path))?
+            }
+        };
         let was_recovered = journal.needs_recovery();
         if was_recovered {
-            let recovery = journal.recover().map_err(Error::io(&path))?;
+            let recovery = journal.recover(indexed_seq).map_err(Error::io(&path))?;
             if !recovery.is_empty() {
                 lock(&self.recoveries).push((id.clone(), recovery));
             }
@@ -246,7 +252,7 @@ fn inode_of(path: &Path) -> Result<Option<u64>> {
 fn clear_temp(layout: &Layout) -> std::io::Result<()> {
     match std::fs::read_dir(layout.temp()) {
         Ok(left) => left.flatten().try_for_each(|entry| fs::remove_tree(&entry.path())),
-        Err(error) if fs::is_absent(&error) => std::fs::create_dir_all(layout.temp()),
+        Err(error) if fs::is_absent(&error) => fs::create_private_dir(&layout.temp()),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::ExpectedFile;
-use tanmi_base::{Bilingual, Lang, Millis};
+use tanmi_base::{Bilingual, Millis};
 use tanmi_index::{NodeIndex, NodeRow};
 
 use super::layout::Layout;
@@ -165,21 +165,15 @@ pub type Damage = (ParseError, FileSig);
 /// Reads and parses a node file. `None` if there is none.
 pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Damage>>> {
     let path = layout.node_md(id);
-    // A symbolic link could lead out of the store; reading a pipe would never end.
-    let is_file = |path: &std::path::Path| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    let read = match std::fs::symlink_metadata(&path) {
-        Err(error) if fs::is_absent(&error) => return Ok(None),
-        _ if fs::is_link(&layout.node_dir(id)) || !is_file(&path) => {
-            Err(Bilingual::new("不是独立文件夹中的普通文件", "not a regular file in a folder of its own"))
-        }
-        _ => read_with_sig(&path)
-            .map_err(|error| Bilingual::new(error.message(Lang::Zh), error.message(Lang::En))),
-    };
+    let read =
+        fs::check_folder(&layout.node_dir(id)).and_then(|()| fs::read_regular(&path, super::MAX_BYTES));
     let (bytes, sig) = match read {
         Ok(Some(read)) => read,
         Ok(None) => return Ok(None),
-        Err(reason) => {
+        Err(error) => {
             let sig = sig_of(layout, id).unwrap_or_default();
+            let reason = fs::refusal(&error).cloned();
+            let reason = reason.unwrap_or_else(|| Bilingual::new(error.to_string(), error.to_string()));
             return Ok(Some(Err((ParseError { line: 1, reason }, sig))));
         }
     };
@@ -190,28 +184,16 @@ pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Da
     }))
 }
 
+/// Reads `Workspace.md`. `None` if it is missing or cannot be parsed, or if its folder is a symbolic link.
+pub fn read_workspace(layout: &Layout, id: &WorkspaceId) -> Option<Workspace> {
+    layout.check_workspace_dir().ok()?;
+    let (bytes, _) = read_with_sig(&layout.workspace_md()).ok()??;
+    codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()
+}
+
 /// Returns the bytes and the signature of the same open file.
 pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)>> {
-    use std::io::Read;
-    let invalid =
-        |reason: &str| Error::io(path)(std::io::Error::new(std::io::ErrorKind::InvalidData, reason));
-    // A symbolic link could lead out of the store; reading a pipe would never end.
-    match std::fs::symlink_metadata(path) {
-        Err(error) if fs::is_absent(&error) => return Ok(None),
-        Ok(meta) if !meta.is_file() => return Err(invalid("not a regular file")),
-        Ok(meta) if meta.len() > super::MAX_BYTES => {
-            return Err(invalid(&format!("longer than {} bytes", super::MAX_BYTES)));
-        }
-        _ => {}
-    }
-    let mut file = match std::fs::File::open(path) {
-        Err(error) if fs::is_absent(&error) => return Ok(None),
-        other => other.map_err(Error::io(path))?,
-    };
-    let meta = file.metadata().map_err(Error::io(path))?;
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(super::MAX_BYTES)).unwrap_or(0));
-    Read::take(&mut file, super::MAX_BYTES).read_to_end(&mut bytes).map_err(Error::io(path))?;
-    Ok(Some((bytes, FileSig::from_metadata(&meta))))
+    fs::read_regular(path, super::MAX_BYTES).map_err(Error::io(path))
 }
 
 pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {

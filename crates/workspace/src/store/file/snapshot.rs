@@ -1,11 +1,10 @@
 //! The context snapshot for hooks: reads `Workspace.md`, the file of the focused node, and counts from the index if it
 //! exists. Takes no lock. Each file is replaced atomically, so each one is complete, but they can be of different age.
 
-use tanmi_base::clock;
+use tanmi_base::{clock, fs};
 use tanmi_index::NodeIndex;
 
 use super::{FileStore, scan};
-use crate::codec::{self, Document};
 use crate::model::*;
 use crate::store::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
 
@@ -17,16 +16,16 @@ impl ContextSnapshots for FileStore {
         depth: SnapshotDepth,
     ) -> Option<ContextSnapshot> {
         let layout = self.layout(id);
-        let (bytes, _) = scan::read_with_sig(&layout.workspace_md()).ok()??;
-        let workspace = codec::read_workspace(&Document::parse(&bytes).ok()?, id).ok()?;
+        let workspace = scan::read_workspace(&layout, id)?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
-        let loaded = focus.and_then(|id| scan::load(&layout, &id).ok()??.ok());
+        let loaded = focus.filter(|_| fs::check_folder(&layout.nodes()).is_ok());
+        let loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
         let node = loaded.map(|loaded| loaded.node);
         let parent_node =
             node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
         let mut snapshot = ContextSnapshot { workspace, node: None, children: None, progress: None };
         if (parent_node.is_some() || depth == SnapshotDepth::Progress)
-            && layout.index().is_file()
+            && fs::check_folder(&layout.local()).is_ok()
             && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
         {
             let status_counts =
