@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 mod open;
 
+pub(crate) use open::refuse;
 pub use open::{
     check_folder, check_private_folder, check_unopened, create_private, open_own, open_private, open_regular,
     read_regular, refusal,

@@ -61,7 +61,7 @@ struct JournalRecord {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    version: u32,
+    version: u64,
     /// The sequence number of the last change before this journal file.
     base: u64,
     boot: String,
@@ -130,13 +130,19 @@ pub struct Journal {
     needs_recovery: bool,
 }
 
+/// The version of the format. A journal of a newer version is refused: this program cannot tell what it leaves undone.
+const VERSION: u64 = 1;
+
+/// The number of bytes in which the header is looked for. Ours is much shorter, that of a newer version may not be.
+const HEAD_BYTES: usize = 1024;
+
 /// Beyond this size, a checkpoint makes the data files durable and starts a new journal file.
 const CHECKPOINT_BYTES: u64 = 4 << 20;
 
 impl Journal {
     /// Writes an empty journal whose next change has the number `base + 1`.
     pub fn create(path: &Path, temp: &Path, base: u64) -> io::Result<()> {
-        let header = Header { version: 1, base, boot: crate::clock::boot_id().to_owned() };
+        let header = Header { version: VERSION, base, boot: crate::clock::boot_id().to_owned() };
         let line = format!("H {}\n", serde_json::to_string(&header)?);
         fs::replace_private(path, line.as_bytes(), temp, Durability::Synced)
     }
@@ -148,7 +154,7 @@ impl Journal {
     }
 
     /// Opens the journal if there is one. Writes nothing. Refuses a journal that is not a file of this user alone, because
-    /// recovery copies what it cannot read.
+    /// recovery copies what it cannot read, and a journal of a newer version.
     pub fn open_existing(path: &Path, paths: JournalPaths) -> io::Result<Option<Journal>> {
         let mut file = match open_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -228,7 +234,7 @@ impl Journal {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;
-        let journal = parse(&bytes, self.paths.allows);
+        let journal = parse(&bytes, self.paths.allows)?;
         if let Some(from) = journal.damaged_at {
             let copy = self.paths.kept.join(format!("journal-{}", crate::id::random(6)));
             fs::create_private_dir(&self.paths.kept)?;
@@ -292,6 +298,7 @@ fn open_file(path: &Path) -> io::Result<File> {
 /// Returns the sequence number of the last change if the journal is of this boot and the change is finished.
 fn seq_if_clean(file: &mut File, len: u64) -> io::Result<Option<u64>> {
     let (head, tail) = read_head_and_tail(file, len)?;
+    check_version(first_line(&head).unwrap_or_default())?;
     let header = first_line(&head).and_then(parse_header);
     if header.is_none_or(|header| header.boot != crate::clock::boot_id()) {
         return Ok(None);
@@ -302,9 +309,9 @@ fn seq_if_clean(file: &mut File, len: u64) -> io::Result<Option<u64>> {
 
 /// Returns the first and the last bytes, which are enough to recognise a clean journal without reading all of it.
 fn read_head_and_tail(file: &mut File, len: u64) -> io::Result<(Vec<u8>, Vec<u8>)> {
-    let mut head = Vec::with_capacity(256);
+    let mut head = Vec::with_capacity(HEAD_BYTES);
     file.seek(SeekFrom::Start(0))?;
-    Read::take(&mut *file, 256).read_to_end(&mut head)?;
+    Read::take(&mut *file, HEAD_BYTES as u64).read_to_end(&mut head)?;
     let mut tail = Vec::with_capacity(32);
     file.seek(SeekFrom::Start(len.saturating_sub(32)))?;
     Read::take(&mut *file, 32).read_to_end(&mut tail)?;
@@ -317,6 +324,22 @@ fn first_line(bytes: &[u8]) -> Option<&[u8]> {
 
 fn parse_header(line: &[u8]) -> Option<Header> {
     serde_json::from_slice(line.strip_prefix(b"H ")?).ok()
+}
+
+/// Refuses the header of a journal that a newer program wrote.
+fn check_version(line: &[u8]) -> io::Result<()> {
+    #[derive(Deserialize)]
+    struct VersionOnly {
+        version: u64,
+    }
+    let header = line.strip_prefix(b"H ").and_then(|json| serde_json::from_slice::<VersionOnly>(json).ok());
+    match header {
+        Some(VersionOnly { version }) if version > VERSION => Err(fs::refuse(
+            format!("重做日志的版本 {version} 比支持的 {VERSION} 新；请升级 tanmi"),
+            format!("journal version {version} is newer than the supported {VERSION}; upgrade tanmi"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn header_only_base(head: &[u8]) -> Option<u64> {
@@ -358,7 +381,8 @@ struct Parsed {
     damaged_at: Option<usize>,
 }
 
-fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
+fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> io::Result<Parsed> {
+    check_version(first_line(bytes).unwrap_or_default())?;
     let mut parsed = Parsed::default();
     let mut at = 0;
     while at < bytes.len() {
@@ -384,7 +408,7 @@ fn parse(bytes: &[u8], allows: fn(&Change) -> bool) -> Parsed {
         }
         at += end + 1;
     }
-    parsed
+    Ok(parsed)
 }
 
 /// The final content of a file, with every earlier file that counts as unchanged by other programs.

@@ -129,9 +129,10 @@ impl JournalTail {
         if is_same {
             return Ok(None);
         }
-        let mut head = Vec::with_capacity(256);
-        Read::take(&mut file, 256).read_to_end(&mut head)?;
+        let mut head = Vec::with_capacity(super::HEAD_BYTES);
+        Read::take(&mut file, super::HEAD_BYTES as u64).read_to_end(&mut head)?;
         let line = super::first_line(&head).unwrap_or_default();
+        super::check_version(line)?;
         let Some(header) = parse_header(line) else { return Ok(None) };
         Ok(Some(OpenFile { file, base: header.base, last: header.base, offset: 0, unfinished: None }))
     }

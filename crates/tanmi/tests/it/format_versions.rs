@@ -103,3 +103,30 @@ fn newer_format_is_refused_and_unchanged() {
     env.edit(&path, |text| text.replace("formatVersion: 2", "formatVersion: mine"));
     env.node("root", "execution", "t");
 }
+
+#[test]
+fn newer_journal_is_refused_and_unchanged() {
+    let env = TestEnv::new();
+    let workspace = env.init();
+    env.node("root", "execution", "a");
+    let local = env.workspace_dir(&workspace).join(".local");
+    // A newer program may use other fields, and a header longer than this program reads at first.
+    let long = "x".repeat(600);
+    for header in [
+        String::from(r#"{"version":2,"base":1,"boot":"b"}"#),
+        String::from(r#"{"version":2}"#),
+        format!(r#"{{"version":2,"machine":"{long}"}}"#),
+    ] {
+        let journal = format!("H {header}\nQ 1 unknown\n");
+        env.write(&local.join("journal"), journal.as_bytes());
+        tanmi_base::fs::remove_tree(&local.join("index.sqlite")).unwrap();
+        env.write(&local.join("tmp/unfinished"), b"x");
+        for args in [&["node", "create", "--type", "execution", "--title", "t"][..], &["tree"]] {
+            let error = env.error(args);
+            assert_eq!(error["code"], "FILE_DAMAGED", "{error}");
+            assert!(error["message"].as_str().unwrap().contains("upgrade tanmi"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(local.join("journal")).unwrap(), journal);
+        assert!(local.join("tmp/unfinished").exists() && !local.join("kept").exists());
+    }
+}
