@@ -286,14 +286,6 @@ impl Doctor<'_> {
         let headers = project.workspaces().headers()?;
         for (id, _) in &headers {
             let Some(local) = project.maintenance() else { continue };
-            if !local.is_index_sound(id) {
-                let (zh, en) =
-                    (format!("工作区 {id}：索引已损坏"), format!("workspace {id}: the index is damaged"));
-                self.repair("workspaces", zh, en, || {
-                    local.discard_index(id);
-                    Ok(())
-                });
-            }
             let report = match local.check(id, self.fix, self.core.now()) {
                 Ok(report) => report,
                 // A workspace that cannot be checked does not stop the checks of the others.

@@ -72,7 +72,7 @@ pub fn is_sound(path: &Path) -> bool {
         return false;
     }
     let checked = connect(path, READ_ONLY)
-        .and_then(|db| db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)));
+        .and_then(|db| db.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0)));
     match checked {
         Ok(answer) => answer == "ok",
         // A read-only index in a read-only folder cannot be checked, which does not mean that it is damaged.

@@ -136,6 +136,10 @@ impl MemoryStore for FileMemory {
     }
 
     fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult> {
+        // Damage that no query has met yet is found here.
+        if !self.folder.is_index_sound() {
+            self.folder.discard_index();
+        }
         Ok(self.open_index(progress)?.1)
     }
 

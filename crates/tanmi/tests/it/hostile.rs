@@ -4,6 +4,7 @@
 use crate::agent::Agent;
 use crate::env::TestEnv;
 
+mod damaged_index;
 #[cfg(unix)]
 mod links;
 #[cfg(unix)]

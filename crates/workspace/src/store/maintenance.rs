@@ -10,10 +10,6 @@ use crate::model::WorkspaceId;
 pub trait LocalMaintenance: Send + Sync {
     /// Checks all files and, with `repair`, repairs what has only one correct value.
     fn check(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport>;
-    /// Returns whether the index of a workspace is intact. A missing index is.
-    fn is_index_sound(&self, id: &WorkspaceId) -> bool;
-    /// Deletes the index of a workspace. It is rebuilt when needed.
-    fn discard_index(&self, id: &WorkspaceId);
     /// Compares every file with the index. A server does this when it starts.
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Permanently deletes trash entries that are older than `days`. Returns their number.

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use tanmi_base::{Bilingual, Lang, Millis};
 
+use super::tx::FileTx;
 use super::{FileStore, Scan, scan};
 use crate::codec::ParseError;
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{self, OpContext};
-use crate::store::{self, Access, NodeBrief, Tx};
+use crate::store::{self, Access, NodeBrief, Store, Tx};
 
 #[derive(Debug, Default)]
 pub struct CheckReport {
@@ -62,6 +63,8 @@ pub enum StoreFlaw {
     KeptAside,
     /// A part of the journal that could not be read.
     BrokenJournal,
+    /// The index has damaged pages; it is rebuilt from the files.
+    DamagedIndex,
 }
 
 impl StoreFlaw {
@@ -78,6 +81,7 @@ impl StoreFlaw {
             StoreFlaw::WrongStatus { .. } => "WRONG_STATUS",
             StoreFlaw::KeptAside => "KEPT_ASIDE",
             StoreFlaw::BrokenJournal => "BROKEN_JOURNAL",
+            StoreFlaw::DamagedIndex => "DAMAGED_INDEX",
         }
     }
 
@@ -119,6 +123,7 @@ impl StoreFlaw {
                 String::from("重做日志中无法解析的部分；查看后删除它"),
                 String::from("part of the journal that cannot be parsed; inspect it, then delete it"),
             ),
+            StoreFlaw::DamagedIndex => (String::from("索引已损坏"), String::from("the index is damaged")),
         };
         lang.pick(zh, en)
     }
@@ -127,7 +132,21 @@ impl StoreFlaw {
 impl FileStore {
     /// See [`crate::store::LocalMaintenance::check`].
     pub(super) fn check_files(&self, id: &WorkspaceId, repair: bool, now: Millis) -> Result<CheckReport> {
-        let mut report = self.find_flaws(id, now)?;
+        let layout = self.layout(id);
+        layout.check_folders()?;
+        let is_sound = tanmi_index::is_sound(&layout.index());
+        if !is_sound && repair {
+            self.drop_index_cache(id);
+        }
+        let tx = match is_sound || repair {
+            true => self.open_tx(id, Access::Refresh, now, Scan::Always)?,
+            false => self.open_without_index(id, now)?,
+        };
+        let mut report = self.find_flaws(id, tx)?;
+        if !is_sound {
+            let fix = if repair { Fix::Repaired } else { Fix::Repairable };
+            report.push(layout.index(), None, StoreFlaw::DamagedIndex, fix);
+        }
         self.check_folders(id, &mut report);
         if !repair || !report.findings.iter().any(|finding| finding.fix == Fix::Repairable) {
             return Ok(report);
@@ -149,10 +168,9 @@ impl FileStore {
         Ok(report)
     }
 
-    fn find_flaws(&self, id: &WorkspaceId, now: Millis) -> Result<CheckReport> {
+    fn find_flaws(&self, id: &WorkspaceId, tx: FileTx<'_>) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let layout = self.layout(id);
-        let tx = self.open_tx(id, Access::Refresh, now, Scan::Always)?;
         report.nodes = tx.total()?.total();
         for row in tx.index()?.damaged()? {
             let damage = row.damage.unwrap_or_default();

@@ -15,19 +15,6 @@ impl LocalMaintenance for FileStore {
         self.check_files(id, repair, now)
     }
 
-    fn is_index_sound(&self, id: &WorkspaceId) -> bool {
-        // A folder that is a link is reported by the check of the workspace.
-        let layout = self.layout(id);
-        layout.check_folders().is_err() || tanmi_index::is_sound(&layout.index())
-    }
-
-    fn discard_index(&self, id: &WorkspaceId) {
-        let layout = self.layout(id);
-        if layout.check_folders().is_ok() {
-            tanmi_index::discard(&layout.index());
-        }
-    }
-
     fn rescan(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         self.open_tx(id, Access::Refresh, now, Scan::Always).map(|_| ())
     }

@@ -62,6 +62,14 @@ impl FileStore {
         Ok(FileTx::new(self, id.clone(), layout, opened, now))
     }
 
+    /// Opens for reading with an index in memory, to look at the files behind a damaged index.
+    pub(super) fn open_without_index(&self, id: &WorkspaceId, now: Millis) -> Result<FileTx<'_>> {
+        let layout = self.layout(id);
+        let lock = self.lock_workspace(id, &layout, Lock::shared)?;
+        let opened = open_with_temporary_index(&layout, lock, now)?;
+        Ok(FileTx::new(self, id.clone(), layout, opened, now))
+    }
+
     /// Opens for reading together with other readers. `None` if something must be written first.
     fn open_shared(&self, id: &WorkspaceId, layout: &Layout, now: Millis) -> Result<Option<Opened>> {
         let lock = match self.lock_workspace(id, layout, Lock::shared) {
