@@ -22,6 +22,7 @@ use tanmi_workspace::model::Operator;
 use tokio::net::TcpListener;
 
 mod api;
+mod connections;
 mod feed;
 mod guard;
 pub mod instance;

@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tanmi_base::{hash, id};
 
+use super::connections::Connection;
 use super::{ServerState, responses};
 
 /// How long an unused ticket is valid.
@@ -147,6 +148,13 @@ pub async fn check(State(state): State<Arc<ServerState>>, request: Request, next
         Ok(()) if has_authority => Err(GuardRefusal::Host),
         verdict => verdict,
     };
+    // The entry of the page needs no credentials, so a request for it authorizes nothing.
+    if let Some(connection) = request.extensions().get::<Arc<Connection>>()
+        && verdict.is_ok()
+        && path != "/"
+    {
+        connection.authorize();
+    }
     let mut response = match verdict {
         // Refused before the body is received.
         Ok(()) if content_length(request.headers()) > super::MAX_BODY as u64 => responses::too_large(),

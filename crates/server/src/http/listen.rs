@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use futures_util::future::{Either, select};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 
-/// The maximum number of connections. Less than the usual limit of open files per process on Linux (1024).
-const MAX_CONNECTIONS: usize = 800;
+use super::connections::{Connection, Connections};
+
 /// How long a client may take to send the headers of a request, or to start the next request on its connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -25,7 +28,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
     shutdown_timeout: Duration,
 ) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Arc::<Connections>::default();
     let graceful = GracefulShutdown::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -39,17 +42,32 @@ pub async fn serve(
             }
             Either::Right(_) => break,
         };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-        let service = TowerToHyperService::new(router.clone());
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            // An error concerns only this client.
-            let _ = connection.await;
-            drop(permit);
-        });
+        connections.add(|connection| serve_connection(stream, &router, &graceful, connection));
+        // A request that has arrived is authorized before later connections can displace its own.
+        tokio::task::yield_now().await;
     }
     drop(listener);
     let _ = tokio::time::timeout(shutdown_timeout, graceful.shutdown()).await;
+}
+
+/// Starts the task that serves a connection. Every request carries the connection, for the guard.
+fn serve_connection(
+    stream: TcpStream,
+    router: &Router,
+    graceful: &GracefulShutdown,
+    connection: Arc<Connection>,
+) -> AbortHandle {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    let router = TowerToHyperService::new(router.clone());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&connection));
+        router.call(request)
+    });
+    let served = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+    let task = tokio::spawn(async move {
+        // An error concerns only this client.
+        let _ = served.await;
+    });
+    task.abort_handle()
 }

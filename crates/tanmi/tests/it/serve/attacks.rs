@@ -264,6 +264,54 @@ fn hostile_bodies_and_partial_requests_are_survived() {
     assert!(server.stop());
 }
 
+/// Any user of the machine can connect. Connections that send no authorized request do not keep the owner out, and do
+/// not end a stream of the owner.
+#[cfg(target_os = "linux")]
+#[test]
+fn half_open_connections_do_not_block_owner() {
+    use std::collections::VecDeque;
+    use std::io::{Read, Write};
+    let env = TestEnv::new();
+    env.init();
+    let server = Server::start(&env);
+    let mut stream = server.connect();
+    let (host, token) = (host(&server), &server.token);
+    write!(stream, "GET /api/v1/changes HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n")
+        .unwrap();
+    let mut head = [0; 17];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK\r\n");
+    // Silent connections, half of a request, and complete requests without a token.
+    let openings: [&[u8]; 3] =
+        [b"", b"GET / HTTP/1.1\r\nHost: ", b"GET /api/v1/projects HTTP/1.1\r\nHost: x\r\n\r\n"];
+    let mut held = VecDeque::new();
+    for n in 0..2_000 {
+        let mut other = server.connect();
+        // The server may have closed it already.
+        let _ = other.write_all(openings[n % openings.len()]);
+        held.push_back(other);
+        // A process has only so many open files.
+        if held.len() > 850 {
+            held.pop_front();
+        }
+        if n % 200 == 199 {
+            server.expect_ok("GET", "/projects", Value::Null);
+        }
+    }
+    for _ in 0..20 {
+        server.expect_ok("GET", "/projects", Value::Null);
+    }
+    env.node("root", "execution", "a");
+    let mut events = String::new();
+    while !events.contains("event: change") {
+        let mut bytes = [0; 4096];
+        let len = stream.read(&mut bytes).unwrap();
+        assert!(len > 0, "the stream of the owner ended: {events}");
+        events.push_str(&String::from_utf8_lossy(&bytes[..len]));
+    }
+    drop(held);
+}
+
 /// A server killed during requests has stored every acknowledged node and leaves no lock behind.
 #[test]
 fn killed_server_keeps_acknowledged_nodes() {
