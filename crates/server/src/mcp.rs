@@ -21,6 +21,7 @@ use tanmi_platform::CLIENTS;
 
 use crate::tools::{self, ToolRequest};
 
+mod calls;
 mod transport;
 
 /// Sent to every client that connects: when to use Tanmi, the order of calls, and the defaults of omitted ids.

@@ -1,17 +1,20 @@
 //! The stdio transport: one JSON-RPC message per line.
 //!
 //! Unlike the transport of the SDK, it responds to a malformed or too long message with an error. With the SDK the
-//! client would wait forever.
+//! client would wait forever. It also stops reading while too many requests are unanswered, see [`PendingCalls`].
 
 use std::io;
 use std::sync::Arc;
 
+use rmcp::model::{ClientNotification, GetExtensions, JsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
+
+use super::calls::{PendingCalls, Place};
 
 /// The maximum length of a message in bytes, far above the largest text that a tool accepts.
 const MAX_LINE: usize = 4 << 20;
@@ -21,6 +24,7 @@ const HEAD_BYTES: usize = 512;
 pub struct Stdio {
     reader: BufReader<StdioReader>,
     writer: Arc<Mutex<StdioWriter>>,
+    calls: PendingCalls,
     /// The part of the current line that was read so far. Kept here, because the future of `receive` may be dropped
     /// before the line is complete.
     line: Vec<u8>,
@@ -38,7 +42,8 @@ impl Stdio {
     pub fn new() -> Stdio {
         let (reader, writer) = stdio_pipes();
         let reader = BufReader::with_capacity(64 << 10, reader);
-        Stdio { reader, writer: Arc::new(Mutex::new(writer)), line: Vec::new(), is_too_long: false }
+        let (writer, calls) = (Arc::new(Mutex::new(writer)), PendingCalls::new());
+        Stdio { reader, writer, calls, line: Vec::new(), is_too_long: false }
     }
 
     /// Reads the next complete line into `self.line`. An incomplete line at the end of the input is dropped.
@@ -84,6 +89,29 @@ impl Stdio {
             Err(error) => Err(failure(-32600, &format!("invalid request: {error}"), id)),
         }
     }
+
+    /// Gives a request its place, and takes it from a cancelled one, which gets no response. `Err` is the error
+    /// response to a request whose id is in use.
+    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>, place: Place) -> Result<(), Value> {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                if !self.calls.begin(request.id.clone(), Arc::clone(&place)) {
+                    let id = serde_json::to_value(&request.id).unwrap_or_default();
+                    return Err(failure(-32600, "the id of the request is in use", id));
+                }
+                request.request.extensions_mut().insert(place);
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.calls.end(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Ok(())
+    }
 }
 
 fn failure(code: i64, message: &str, id: Value) -> Value {
@@ -117,11 +145,22 @@ impl Transport<RoleServer> for Stdio {
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
-        async move { write_line(&writer, serde_json::to_vec(&item)?).await }
+        let place = match &item {
+            JsonRpcMessage::Response(response) => self.calls.end(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| self.calls.end(id)),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        async move {
+            let written = write_line(&writer, serde_json::to_vec(&item)?).await;
+            // The place is free only now that the client has taken the response.
+            drop(place);
+            written
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            let place = self.calls.wait().await?;
             let parsed = match self.read_line().await {
                 LineRead::End => return None,
                 LineRead::Line => self.parse(),
@@ -131,12 +170,21 @@ impl Transport<RoleServer> for Stdio {
                 }
             };
             self.line.clear();
-            match parsed {
+            let tracked = parsed.and_then(|message| {
+                let Some(mut message) = message else { return Ok(None) };
+                self.track(&mut message, Arc::clone(&place)).map(|()| Some(message))
+            });
+            match tracked {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(response) => {
-                    let bytes = serde_json::to_vec(&response).unwrap_or_default();
-                    write_line(&self.writer, bytes).await.ok()?;
+                    let writer = Arc::clone(&self.writer);
+                    // A task of its own, because the future of `receive` may be dropped in the middle of the line.
+                    tokio::spawn(async move {
+                        let bytes = serde_json::to_vec(&response).unwrap_or_default();
+                        let _ = write_line(&writer, bytes).await;
+                        drop(place);
+                    });
                 }
             }
         }

@@ -204,6 +204,14 @@ impl Run {
     }
 }
 
+/// Returns the largest amount of memory that a process has used so far, in megabytes.
+#[cfg(target_os = "linux")]
+pub fn peak_megabytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();

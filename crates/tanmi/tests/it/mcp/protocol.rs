@@ -171,6 +171,82 @@ fn client_that_never_reads_causes_no_busy_loop() {
     client.child.wait().unwrap();
 }
 
+/// While answers wait, the server reads no further requests, so a client that never reads cannot fill its memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn client_that_never_reads_is_not_read_and_uses_little_memory() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let env = TestEnv::new();
+    env.ok(&["workspace", "init", "--name", "n", "--goal", &"g".repeat(16_000)]);
+    let mut client = Client::connect(&env);
+    let mut stdin = client.stdin.take().unwrap();
+    let sent = std::sync::Arc::new(AtomicUsize::new(0));
+    let counter = std::sync::Arc::clone(&sent);
+    // Writes until the pipe is full for good; ends when the server is killed.
+    let writer = std::thread::spawn(move || {
+        for id in 10.. {
+            let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": {"name": "workspace_get", "arguments": {}}});
+            if stdin.write_all(format!("{message}\n").as_bytes()).is_err() {
+                return;
+            }
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let (mut last, mut quiet) = (0, 0);
+    for _ in 0..600 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let now = sent.load(Ordering::Relaxed);
+        quiet = if now > 0 && now == last { quiet + 1 } else { 0 };
+        last = now;
+        if quiet == 20 || now > 20_000 {
+            break;
+        }
+    }
+    // The requests that are read, those in the buffer of the server, and those in the pipe.
+    assert!(last < 3_000, "{last} requests were read");
+    let peak = crate::env::peak_megabytes(client.child.id());
+    assert!(peak < 200, "{peak} MB");
+    client.child.kill().unwrap();
+    writer.join().unwrap();
+}
+
+/// A cancelled request gets no response, but its place is free again.
+#[test]
+fn cancelled_and_invalid_requests_free_their_places() {
+    let env = TestEnv::new();
+    env.init();
+    let mut client = Client::connect(&env);
+    for _ in 0..100 {
+        let id = client.post_call("workspace_get", json!({}));
+        client.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+        );
+    }
+    for _ in 0..100 {
+        client.send_bytes(b"not JSON\n");
+    }
+    let id = client.post_call("workspace_get", json!({}));
+    while client.receive()["id"] != id {}
+    client.finish();
+}
+
+#[test]
+fn request_with_id_in_use_is_refused() {
+    let env = TestEnv::new();
+    env.init();
+    let mut client = Client::connect(&env);
+    let call = |tool: &str| json!({"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+    client.send_bytes(format!("{}\n{}\n", call("workspace_get"), call("workspace_list")).as_bytes());
+    let answers = [client.receive(), client.receive()];
+    assert!(answers.iter().any(|answer| answer["error"]["code"] == -32600), "{answers:?}");
+    assert!(answers.iter().any(|answer| answer["result"]["isError"] == false), "{answers:?}");
+    // The id is free after the response.
+    client.send(&call("workspace_list"));
+    assert_eq!(client.receive()["result"]["isError"], false);
+    client.finish();
+}
+
 #[test]
 fn protocol_versions_are_negotiated() {
     let env = TestEnv::new();
