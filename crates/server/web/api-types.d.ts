@@ -249,6 +249,8 @@ export interface RenderedTexts {
   conclusion: Markdown;
   problem: Markdown;
   nextStep: Markdown;
+  /** Where the rest of a text begins that is too long to be rendered. */
+  plainFrom?: { requirement?: number; note?: number; conclusion?: number; problem?: number; nextStep?: number };
 }
 
 /** A text, or an element: its tag, its children, and an object with its attributes. */

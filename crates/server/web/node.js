@@ -1,6 +1,6 @@
 // One node: its texts, actions, problem and log. A change from the feed never replaces an unsaved edit.
 
-/** @import { Action, AllowedAction, NodeDetail, NodeEdit, NodeType, NodeView, OutdatedNode, Problem } from './api-types.js' */
+/** @import { Action, AllowedAction, NodeDetail, NodeEdit, NodeType, NodeView, OutdatedNode, Problem, RenderedTexts } from './api-types.js' */
 /** @import { Child, DetailView, Go } from './page-types.js' */
 
 import { errorText, hasCode, request } from './api.js';
@@ -15,6 +15,18 @@ const EDITED = /** @type {const} */ (['title', 'requirement', 'note', 'docs']);
 const asText = (node) => ({
   title: node.title, requirement: normalizeLineEnds(node.requirement), note: normalizeLineEnds(node.note), docs: formatDocs(node.docs),
 });
+
+/**
+ * Returns a text of a node as Markdown. If the text is too long for that, its rest follows as plain text.
+ * @param {Exclude<keyof RenderedTexts, 'plainFrom'>} name
+ * @param {string} text
+ * @param {RenderedTexts | undefined} rendered
+ */
+function longText(name, text, rendered) {
+  const from = rendered?.plainFrom?.[name];
+  const rest = from === undefined ? null : [h('p', { class: 'meta' }, t('plainRest')), h('pre', { class: 'injected', dir: 'auto' }, text.slice(from))];
+  return [renderMarkdown(rendered?.[name]), rest];
+}
 
 /**
  * @param {string} workspace
@@ -65,9 +77,9 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
           node.startedBy && node.status !== 'completed' ? h('span', {}, t('startedBy', node.startedBy)) : null),
         buttons(view)),
       problem(view),
-      section(t('requirement'), node.requirement && renderMarkdown(rendered?.requirement)),
-      section(t('conclusion'), node.conclusion && renderMarkdown(rendered?.conclusion), 'conclusion'),
-      section(t('note'), node.note && renderMarkdown(rendered?.note)),
+      section(t('requirement'), node.requirement && longText('requirement', node.requirement, rendered)),
+      section(t('conclusion'), node.conclusion && longText('conclusion', node.conclusion, rendered), 'conclusion'),
+      section(t('note'), node.note && longText('note', node.note, rendered)),
       section(t('docs'), node.docs.length > 0 && h('ul', {}, node.docs.map((doc) =>
         h('li', { class: doc.status }, h('code', {}, doc.path), doc.description ? ` — ${doc.description}` : '')))),
       section(t('references'), node.references.length > 0 && h('ul', {}, node.references.map((reference) =>
@@ -169,8 +181,8 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     const found = view.node.problem;
     if (!found) return null;
     return h('section', { class: 'problem', role: 'note' },
-      h('h3', {}, `⚠ ${t('problem')}`), renderMarkdown(view.rendered?.problem),
-      found.nextStep ? [h('h4', {}, t('nextStep')), renderMarkdown(view.rendered?.nextStep)] : null,
+      h('h3', {}, `⚠ ${t('problem')}`), longText('problem', found.description, view.rendered),
+      found.nextStep ? [h('h4', {}, t('nextStep')), longText('nextStep', found.nextStep, view.rendered)] : null,
       view.writable ? h('div', { class: 'buttons' },
         h('button', { 'data-action': 'problem-edit', onclick: () => setProblem(found) }, t('edit')),
         h('button', {

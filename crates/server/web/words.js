@@ -49,6 +49,7 @@ const WORDS = {
   context: ['预览注入此节点的上下文', 'Preview the context injected for this node'], earlier: ['未显示更早的 {} 条日志', '{} earlier entries not shown'],
   created: ['创建于', 'created'], updated: ['更新于', 'updated'], children: ['{} 个子节点，{} 个已结束', '{} children, {} done'],
   isolated: ['隔离：不接收上级节点的上下文', 'isolated: no context from ancestors'],
+  plainRest: ['文本太长，其余部分按纯文本显示：', 'The text is too long; the rest is shown as plain text:'],
   changedMeanwhile: ['编辑期间，内容已被他人修改。你的修改没有保存。', 'The content was changed while you were editing. Your change was not saved.'],
   currentContent: ['当前内容', 'Current content'], yourContent: ['你的内容', 'Your content'], discardMine: ['放弃我的修改', 'Discard my change'],
   overwrite: ['用我的内容覆盖', 'Overwrite with mine'], deletedNode: ['此节点已被删除', 'This node was deleted'],

@@ -3,9 +3,20 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 use serde_json::{Value, json};
+use tanmi_workspace::limits::TEXT_BYTES;
 
 /// The maximum nesting of elements. The content of deeper elements is kept without the elements.
 const MAX_DEPTH: usize = 40;
+
+/// Returns the beginning of a text that is rendered, at most [`TEXT_BYTES`] bytes in whole lines. A longer text cannot be
+/// written through Tanmi; the page shows the rest as plain text, because the tree takes many times its size.
+pub fn rendered_part(text: &str) -> &str {
+    let part = tanmi_base::text::prefix(text, TEXT_BYTES);
+    match part.rfind('\n') {
+        Some(end) if part.len() < text.len() => &part[..=end],
+        _ => part,
+    }
+}
 
 pub fn render(text: &str) -> Value {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -124,6 +135,15 @@ mod tests {
         let tree = render(&deep);
         assert!(is_harmless(&tree) && depth(&tree) <= MAX_DEPTH + 2, "{}", depth(&tree));
         assert!(tree.to_string().contains("deep"));
+    }
+
+    #[test]
+    fn rendered_part_long_text_ends_with_a_whole_line() {
+        assert_eq!(rendered_part("a\nb"), "a\nb");
+        let long = "line\n".repeat(TEXT_BYTES);
+        let part = rendered_part(&long);
+        assert!(part.len() <= TEXT_BYTES && part.len() > TEXT_BYTES - 5 && part.ends_with('\n'));
+        assert_eq!(rendered_part(&"任".repeat(TEXT_BYTES)).len(), TEXT_BYTES - TEXT_BYTES % 3);
     }
 
     /// The tags that `dom.js` builds; it drops all others.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tanmi_app::Error;
 use tanmi_app::events::{EventRequest, parse_platform};
 use tanmi_app::ledger::LedgerFilter;
@@ -13,7 +13,7 @@ use tanmi_app::sessions::SessionFilter;
 use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
-use tanmi_workspace::model::{NodeStatus, WorkspaceStatus};
+use tanmi_workspace::model::{Node, NodeStatus, WorkspaceStatus};
 
 use super::{ServerState, markdown};
 use crate::tools::{
@@ -118,18 +118,33 @@ pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
     let view = c.app.nodes.view(c.workspace()?, &c.node()?)?;
     let mut result = value(&view)?;
     if c.arguments.flag("render") == Some(true) {
-        let node = &view.result.node;
-        let conclusion = node.conclusion.as_deref().unwrap_or_default();
-        let problem = node.activity.problem.as_ref();
-        result["rendered"] = json!({
-            "requirement": markdown::render(&node.requirement),
-            "note": markdown::render(&node.note),
-            "conclusion": markdown::render(conclusion),
-            "problem": markdown::render(problem.map_or("", |problem| &problem.description)),
-            "nextStep": markdown::render(problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
-        });
+        result["rendered"] = rendered_texts(&view.result.node);
     }
     Ok(result)
+}
+
+/// Returns the texts of a node as element trees, and in `plainFrom` where the plain rest of a long text begins, in
+/// UTF-16 units as JavaScript counts them.
+fn rendered_texts(node: &Node) -> Value {
+    let problem = node.activity.problem.as_ref();
+    let (mut rendered, mut plain_from) = (Map::new(), Map::new());
+    for (key, text) in [
+        ("requirement", node.requirement.as_str()),
+        ("note", &node.note),
+        ("conclusion", node.conclusion.as_deref().unwrap_or_default()),
+        ("problem", problem.map_or("", |problem| &problem.description)),
+        ("nextStep", problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
+    ] {
+        let part = markdown::rendered_part(text);
+        rendered.insert(key.to_owned(), markdown::render(part));
+        if part.len() < text.len() {
+            plain_from.insert(key.to_owned(), json!(part.encode_utf16().count()));
+        }
+    }
+    if !plain_from.is_empty() {
+        rendered.insert(String::from("plainFrom"), Value::Object(plain_from));
+    }
+    Value::Object(rendered)
 }
 
 pub const LOG: CallSpec = read_only(

@@ -312,6 +312,29 @@ fn half_open_connections_do_not_block_owner() {
     drop(held);
 }
 
+/// Markdown becomes a tree of many times its size, so only the beginning of a huge text is rendered.
+#[cfg(target_os = "linux")]
+#[test]
+fn huge_node_is_shown_with_little_memory() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let line = "- *a* **b** `c` [d](https://e.example) <f>\n";
+    let text = line.repeat((15 << 20) / line.len());
+    env.edit(&env.node_md(&ws, &node), |file| file.replace("\nr\n", &format!("\n{text}\n")));
+    let server = Server::start(&env);
+    let path = format!("/workspaces/{ws}/nodes/{node}?render=true");
+    let view = server.expect_ok("GET", &path, Value::Null);
+    let peak = crate::env::peak_megabytes(server.pid());
+    assert!(peak < 200, "{peak} MB");
+    let requirement = view["node"]["requirement"].as_str().unwrap();
+    assert_eq!(requirement, text.trim_end(), "the page gets the text itself");
+    let from = usize::try_from(view["rendered"]["plainFrom"]["requirement"].as_u64().unwrap()).unwrap();
+    assert!(from <= 256 * 1024 && requirement[from..].starts_with("- *a*"), "the rest begins with a line");
+    let items = view["rendered"]["requirement"][0].as_array().unwrap().len() - 1;
+    assert_eq!(items, from / line.len());
+}
+
 /// A server killed during requests has stored every acknowledged node and leaves no lock behind.
 #[test]
 fn killed_server_keeps_acknowledged_nodes() {

@@ -252,8 +252,22 @@ fn request_nodes(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     );
     page.get(node_path, params.clone());
     page.request(&format!("DELETE {node_path}/problem"), params, Value::Null);
+    let long = make_long_node(env, ws);
+    page.get(node_path, json!({"workspaceId": ws, "nodeId": long, "render": true}));
     let extra = create(page, "root", "execution", "extra");
     page.request(&format!("DELETE {node_path}"), json!({"workspaceId": ws, "nodeId": extra}), Value::Null);
+}
+
+/// Creates a node whose texts are all too long to be rendered.
+fn make_long_node(env: &TestEnv, ws: &str) -> String {
+    let create =
+        ["node", "create", "-w", ws, "--type", "execution", "--title", "long", "--requirement", "LONG"];
+    let id = env.json(&[&create[..], &["--note", "LONG"]].concat())["nodeId"].as_str().unwrap().to_owned();
+    env.ok(&["node", "transition", "-w", ws, &id, "--action", "start"]);
+    env.ok(&["node", "transition", "-w", ws, &id, "--action", "complete", "--conclusion", "LONG"]);
+    env.ok(&["problem", "-w", ws, "--node", &id, "LONG", "--next-step", "LONG"]);
+    env.edit(&env.node_md(ws, &id), |text| text.replace("LONG", &"long ".repeat(60_000)));
+    id
 }
 
 fn request_workspaces(page: &mut Page<'_>, ws: &str) {
