@@ -6,6 +6,7 @@ use serde::Serialize;
 use tanmi_base::text;
 use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::context::Context;
+use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
     Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, OpContext, ProblemChange,
@@ -116,7 +117,7 @@ pub struct NodeView {
     pub node: Node,
     /// See [`Node::version`].
     pub version: String,
-    /// From the root down.
+    /// From the root down, at most the nearest [`DEPTH`].
     pub ancestors: Vec<NodeBrief>,
     pub children: ChildrenView,
     /// Whether the node can be changed. Nodes of archived workspaces cannot.
@@ -204,7 +205,9 @@ impl NodeService {
     /// Returns a node with its surroundings.
     pub fn view(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeView>> {
         let detail = ws.store().node_detail(&ws.id, id, self.core.now())?;
-        let mut node = detail.node;
+        let (mut node, mut ancestors) = (detail.node, detail.ancestors);
+        // A deeper tree was not made through Tanmi: the nearest ancestors are enough.
+        let ancestors = ancestors.split_off(ancestors.len().saturating_sub(DEPTH));
         let children = ChildrenView { total: detail.children.total(), done: detail.children.done() };
         let log_total = node.activity.log.len();
         node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_ENTRIES));
@@ -215,7 +218,7 @@ impl NodeService {
             version: node.version(),
             writable,
             actions: if writable { actions } else { Vec::new() },
-            ancestors: detail.ancestors,
+            ancestors,
             children,
             log_total,
             node,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::codec::ParseError;
 use crate::error::{Error, Result};
+use crate::limits::{DEPTH, fit_title};
 use crate::model::*;
 use crate::store::{NodeRead, Tx};
 
@@ -115,34 +116,40 @@ pub struct ReferenceBlock {
 pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<Context> {
     let workspace = tx.workspace()?;
     let progress = tx.total()?.progress();
-    let mut chain = read_chain(tx, focus)?;
-    let Some(ChainEntry::Readable(node)) = chain.first() else {
+    let (chain, mut left_out) = read_chain(tx, focus)?;
+    let mut chain = chain.into_iter();
+    let Some(ChainEntry::Readable(node)) = chain.next() else {
         return Err(damage_error(tx, focus));
     };
-    let node = node.clone();
     let mut byte_budget = ByteBudget::new(limits);
 
     // In order of importance: the last texts are omitted first.
+    let name = byte_budget.title(&workspace.name);
     let goal = byte_budget.text("workspace", "goal", workspace.goal.clone());
-    let rules = byte_budget.take_first("workspace", "rules", workspace.rules.clone(), |rule| rule.len());
+    let rules = byte_budget.take_first("workspace", "rules", workspace.rules.clone(), |rule| rule.len() + 4);
     let mut blocks = vec![byte_budget.node(&node)];
     let child_conclusions = read_children(tx, focus, limits, &mut byte_budget)?;
     let references = read_references(tx, &node, &mut byte_budget)?;
     let docs = byte_budget.take_first("workspace", "docs", active(&workspace.docs), doc_size);
     let problem = workspace.activity.problem.clone().map(|problem| byte_budget.problem("workspace", problem));
-    for entry in chain.drain(1..) {
+    // Nearer ancestors matter more. From the first one without room on all are left out, so that there is no gap.
+    while byte_budget.has_room_for_node()
+        && let Some(entry) = chain.next()
+    {
         blocks.push(match entry {
             ChainEntry::Readable(node) => byte_budget.node(&node),
-            ChainEntry::Damaged(brief) => damaged_block(*brief),
+            ChainEntry::Damaged(brief) => byte_budget.damaged_node(*brief),
         });
     }
+    left_out += chain.len();
+    byte_budget.note_omission(focus.as_str(), "ancestors", left_out);
     blocks.reverse();
 
     Ok(Context {
         workspace: WorkspaceBlock {
             rules_hash: workspace.rules_hash(),
             id: workspace.id,
-            name: workspace.name,
+            name,
             goal,
             status: workspace.status,
             rules,
@@ -163,13 +170,16 @@ enum ChainEntry {
     Damaged(Box<crate::store::NodeBrief>),
 }
 
-/// Returns the node and its ancestors, nearest first, up to the root or the nearest isolated node.
-fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
+/// Returns the node and its ancestors, nearest first, up to the root or the nearest isolated node, and the number of
+/// ancestors above [`DEPTH`] levels, which are not read. Such a tree was not made through Tanmi.
+fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<(Vec<ChainEntry>, usize)> {
     let node = tx.node(focus)?.ok_or_else(|| Error::node_not_found("nodeId", focus))?;
     let mut ancestors = if node.isolated { Vec::new() } else { tx.ancestors(focus)? };
     if let Some(isolated) = ancestors.iter().position(|ancestor| ancestor.isolated) {
         ancestors.truncate(isolated + 1);
     }
+    let left_out = ancestors.len().saturating_sub(DEPTH);
+    ancestors.truncate(DEPTH);
     let mut chain = vec![ChainEntry::Readable(node)];
     let ids: Vec<NodeId> = ancestors.iter().map(|ancestor| ancestor.id.clone()).collect();
     for (ancestor, read) in ancestors.into_iter().zip(tx.nodes(&ids)?) {
@@ -180,29 +190,11 @@ fn read_chain(tx: &dyn Tx, focus: &NodeId) -> Result<Vec<ChainEntry>> {
             NodeRead::Damaged => chain.push(ChainEntry::Damaged(Box::new(ancestor))),
         }
     }
-    Ok(chain)
+    Ok((chain, left_out))
 }
 
 fn damage_error(tx: &dyn Tx, id: &NodeId) -> Error {
     tx.node(id).err().unwrap_or_else(|| Error::node_not_found("nodeId", id))
-}
-
-fn damaged_block(brief: crate::store::NodeBrief) -> ChainNode {
-    ChainNode {
-        id: brief.id,
-        title: brief.title,
-        kind: brief.kind,
-        status: brief.status,
-        role: brief.role,
-        isolated: brief.isolated,
-        requirement: String::new(),
-        note: String::new(),
-        docs: Vec::new(),
-        conclusion: None,
-        problem: None,
-        log: Vec::new(),
-        damage: brief.damage,
-    }
 }
 
 fn active(docs: &[DocReference]) -> Vec<DocReference> {
@@ -210,7 +202,7 @@ fn active(docs: &[DocReference]) -> Vec<DocReference> {
 }
 
 fn doc_size(doc: &DocReference) -> usize {
-    doc.path.len() + doc.description.len() + 4
+    doc.path.len() + doc.description.len() + 50
 }
 
 /// Returns the active references of the node: nodes with their conclusion, docs with their path only.
@@ -220,7 +212,7 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
     let mut active: Vec<Reference> = active.collect();
     let of = node.id.as_str();
     byte_budget.cut_to_shares(of, "references", &mut active, |reference| &mut reference.description);
-    let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 40;
+    let size = |reference: &Reference| reference.target_id.len() + reference.description.len() + 90;
     let shown = byte_budget.take_first(of, "references", active, size);
     let ids: Vec<NodeId> =
         shown.iter().filter_map(|reference| NodeId::parse(&reference.target_id).ok()).collect();
@@ -238,7 +230,7 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
         if let Ok(id) = NodeId::parse(&reference.target_id) {
             match targets.next() {
                 Some(NodeRead::Node(target)) => {
-                    block.title = Some(target.title);
+                    block.title = Some(byte_budget.title(&target.title));
                     block.status = Some(target.status);
                     block.conclusion =
                         target.conclusion.map(|text| byte_budget.text(id.as_str(), "conclusion", text));
@@ -269,14 +261,15 @@ fn read_children(
     for read in tx.nodes(&ids)? {
         let NodeRead::Node(node) = read else { continue };
         let Node { id, title, status, conclusion, .. } = *node;
+        let title = fit_title(&title).into_owned();
         conclusions.extend(conclusion.map(|conclusion| ChildConclusion { id, title, status, conclusion }));
     }
     conclusions.reverse();
     byte_budget
         .cut_to_shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
     let total = tx.status_counts(parent)?.done() as usize;
-    let shown = byte_budget
-        .take_last(parent.as_str(), "childConclusions", conclusions, |child| child.conclusion.len() + 60);
+    let size = |child: &ChildConclusion| child.title.len() + child.conclusion.len() + 80;
+    let shown = byte_budget.take_last(parent.as_str(), "childConclusions", conclusions, size);
     if total > limits.child_conclusions {
         byte_budget.note_omission(parent.as_str(), "childConclusions", total - limits.child_conclusions);
     }

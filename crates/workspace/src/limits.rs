@@ -1,5 +1,7 @@
 //! Size limits of all fields. Input over a limit is rejected with an error that names the limit; it is never truncated.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Result};
 
 /// Maximum characters in a title or name.
@@ -24,6 +26,15 @@ pub fn check_title(field: &'static str, text: &str) -> Result<()> {
         return Err(Error::TooLong { field, unit: "characters", limit: TITLE_CHARS, actual: chars });
     }
     Ok(())
+}
+
+/// Returns a title or name as lists and answers show it. A longer one than [`check_title`] accepts can only come from a
+/// file that was not written through Tanmi; it is cut.
+pub fn fit_title(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(TITLE_CHARS) {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(text.chars().take(TITLE_CHARS - 1).chain(['…']).collect()),
+    }
 }
 
 pub fn check_text(field: &'static str, text: &str) -> Result<()> {

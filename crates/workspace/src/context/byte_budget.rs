@@ -1,11 +1,23 @@
-//! The byte budget of a context, and the list of texts that did not fit.
+//! The byte budget of a context, and the list of texts that did not fit. Entries of lists and nodes count with about the
+//! bytes that they have as JSON, not only with their texts.
 
 use serde::Serialize;
 use tanmi_base::text;
 
 use super::{ChainNode, ContextLimits, active, doc_size};
+use crate::limits::{TITLE_CHARS, fit_title};
 use crate::model::{LogEntry, Node, Problem};
 use crate::ops::EARLIER_CONCLUSION;
+use crate::store::NodeBrief;
+
+/// The bytes of a context without its name, texts and nodes.
+const CONTEXT_BYTES: usize = 320;
+/// The bytes of a node without its title and texts.
+const NODE_BYTES: usize = 160;
+/// The minimum bytes of a text that is cut. A shorter rest is not useful and is left out.
+const MIN_TEXT_BYTES: usize = 80;
+/// The bytes of an omission without its names.
+const OMISSION_BYTES: usize = 30;
 
 /// A text or list entries that were left out of the context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,7 +41,8 @@ pub struct ByteBudget {
 impl ByteBudget {
     pub fn new(limits: &ContextLimits) -> ByteBudget {
         let share = (limits.max_bytes / 3).max(200);
-        ByteBudget { left: limits.max_bytes, share, log_entries: limits.log_entries, omitted: Vec::new() }
+        let left = limits.max_bytes.saturating_sub(CONTEXT_BYTES);
+        ByteBudget { left, share, log_entries: limits.log_entries, omitted: Vec::new() }
     }
 
     pub fn note_omission(&mut self, of: &str, what: &'static str, count: usize) {
@@ -38,8 +51,27 @@ impl ByteBudget {
         }
         match self.omitted.iter_mut().find(|known| known.of == of && known.what == what) {
             Some(known) => known.count += count,
-            None => self.omitted.push(Omission { of: of.to_owned(), what, count }),
+            None => {
+                self.spend(of.len() + what.len() + OMISSION_BYTES);
+                self.omitted.push(Omission { of: of.to_owned(), what, count });
+            }
         }
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// Returns a title as the context shows it.
+    pub fn title(&mut self, title: &str) -> String {
+        let title = fit_title(title).into_owned();
+        self.spend(title.len());
+        title
+    }
+
+    /// Returns whether a further node fits, at least with its title and the beginning of a text.
+    pub fn has_room_for_node(&self) -> bool {
+        self.left >= NODE_BYTES + TITLE_CHARS + MIN_TEXT_BYTES
     }
 
     /// Truncates each text of a list to a share of the budget, so that one long entry does not displace the others.
@@ -67,7 +99,7 @@ impl ByteBudget {
             self.left -= text.len();
             return text;
         }
-        let kept = if available < 80 { String::new() } else { text::cut(&text, available) };
+        let kept = if available < MIN_TEXT_BYTES { String::new() } else { text::cut(&text, available) };
         self.left -= kept.len();
         self.note_omission(of, what, text.len() - kept.len().min(text.len()));
         kept
@@ -121,6 +153,8 @@ impl ByteBudget {
 
     pub fn node(&mut self, node: &Node) -> ChainNode {
         let of = node.id.as_str();
+        self.spend(NODE_BYTES);
+        let title = self.title(&node.title);
         let requirement = self.text(of, "requirement", node.requirement.clone());
         let problem = node.activity.problem.clone().map(|problem| self.problem(of, problem));
         let conclusion = node.conclusion.clone().map(|text| self.text(of, "conclusion", text));
@@ -131,11 +165,11 @@ impl ByteBudget {
         let older = log.len().saturating_sub(self.log_entries);
         log.drain(..older);
         self.cut_to_shares(of, "log", &mut log, |entry| &mut entry.event);
-        let log = self.take_last(of, "log", log, |entry| entry.event.len() + 30);
+        let log = self.take_last(of, "log", log, |entry| entry.event.len() + 70);
         self.note_omission(of, "log", older);
         ChainNode {
             id: node.id.clone(),
-            title: node.title.clone(),
+            title,
             kind: node.kind,
             status: node.status,
             role: node.role,
@@ -147,6 +181,26 @@ impl ByteBudget {
             problem,
             log,
             damage: None,
+        }
+    }
+
+    /// Returns the block of a node whose file cannot be read.
+    pub fn damaged_node(&mut self, brief: NodeBrief) -> ChainNode {
+        self.spend(2 * NODE_BYTES);
+        ChainNode {
+            title: self.title(&brief.title),
+            id: brief.id,
+            kind: brief.kind,
+            status: brief.status,
+            role: brief.role,
+            isolated: brief.isolated,
+            requirement: String::new(),
+            note: String::new(),
+            docs: Vec::new(),
+            conclusion: None,
+            problem: None,
+            log: Vec::new(),
+            damage: brief.damage,
         }
     }
 }
