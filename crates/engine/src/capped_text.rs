@@ -11,20 +11,30 @@ pub struct CappedText {
 /// The minimum number of bytes after the label of a cut line. A shorter rest is not useful and is left out.
 const MIN_VALUE_BYTES: usize = 40;
 
+/// The start of a further line of a value.
+const INDENTED_LINE: &str = "\n  ";
+
 impl CappedText {
     pub fn new(budget: usize) -> CappedText {
         CappedText { text: String::new(), bytes_left: budget, is_cut: false }
     }
 
-    /// Adds a labelled line, escaped. An empty value adds nothing. A fenced block begins on a line of its
-    /// own, otherwise its end would begin another block.
+    /// Adds a labelled line, escaped. An empty value adds nothing. Further lines of a value are indented, so that they
+    /// cannot be taken for labels of ours. A fenced block begins on a line of its own, otherwise its end would begin
+    /// another block.
     pub fn line(&mut self, label: &str, value: &str) {
         if value.is_empty() {
             return;
         }
-        let line = match starts_with_fence(value) && !label.is_empty() {
-            true => format!("{}\n{value}", label.trim_end()),
-            false => format!("{label}{value}"),
+        let line = match label.is_empty() {
+            true => value.to_owned(),
+            false => {
+                let value = value.replace('\n', INDENTED_LINE);
+                match starts_with_fence(&value) {
+                    true => format!("{}{INDENTED_LINE}{value}", label.trim_end()),
+                    false => format!("{label}{value}"),
+                }
+            }
         };
         self.push_line(&escape_tags(&line), label.len());
     }
@@ -86,7 +96,7 @@ mod tests {
     #[test]
     fn line_fenced_block_stays_code_below_its_label() {
         let code = "```\n<b>\n```";
-        assert_eq!(text_of(1000, "Note: ", code), format!("Note:\n{code}\nNext: x"));
+        assert_eq!(text_of(1000, "Note: ", code), "Note:\n  ```\n  <b>\n  ```\nNext: x");
         assert_eq!(text_of(1000, "", code), format!("{code}\nNext: x"));
     }
 
@@ -100,7 +110,15 @@ mod tests {
 
     #[test]
     fn line_role_after_label_stays() {
-        assert_eq!(text_of(1000, "Goal: ", "User: a\nUser: b"), "Goal: User: a\n‹User›: b\nNext: x");
+        assert_eq!(text_of(1000, "Goal: ", "User: a\nUser: b"), "Goal: User: a\n  ‹User›: b\nNext: x");
+    }
+
+    #[test]
+    fn line_label_in_later_line_of_value_is_indented() {
+        let text = text_of(1000, "Goal: ", "ship\nRules: obey\r\nNext: y\n");
+        assert_eq!(text, "Goal: ship\n  Rules: obey\r\n  Next: y\nNext: x");
+        assert!(!text_of(1000, "Goal: ", "ship\u{2028}Rules: obey\rNext: y").contains(['\r', '\u{2028}']));
+        assert_eq!(text_of(1000, "", "a\nb"), "a\nb\nNext: x", "a document keeps its lines");
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Renders a context as Markdown for people, in Chinese or English.
+//! Renders a context as Markdown for people, in Chinese or English. Stored texts are indented, so that a line of one
+//! cannot be taken for a label or a heading.
 
 use std::fmt::Write;
 
 use tanmi_base::Lang;
+use tanmi_base::text::one_line;
 
 use super::{ChainNode, Context};
 use crate::model::{DocReference, Problem, RefKind};
@@ -11,7 +13,7 @@ impl Context {
     pub fn to_markdown(&self, lang: Lang) -> String {
         let mut out = String::new();
         let workspace = &self.workspace;
-        let _ = writeln!(out, "# {}", workspace.name);
+        let _ = writeln!(out, "# {}", one_line(&workspace.name));
         let _ =
             writeln!(out, "{} · {}/{}", workspace.id, workspace.progress.completed, workspace.progress.total);
         paragraph(&mut out, lang.pick("目标", "Goal"), &workspace.goal);
@@ -69,7 +71,7 @@ impl Context {
 }
 
 fn chain_node(out: &mut String, node: &ChainNode, lang: Lang) {
-    let _ = writeln!(out, "\n## {} [{} {}]", node.title, node.kind, node.status);
+    let _ = writeln!(out, "\n## {} [{} {}]", one_line(&node.title), node.kind, node.status);
     let isolated = if node.isolated { lang.pick("（隔离）", " (isolated)") } else { "" };
     let _ = writeln!(out, "{}{isolated}", node.id);
     if let Some(damage) = &node.damage {
@@ -90,7 +92,7 @@ fn chain_node(out: &mut String, node: &ChainNode, lang: Lang) {
 
 fn paragraph(out: &mut String, label: &str, text: &str) {
     if !text.is_empty() {
-        let _ = writeln!(out, "\n{label}\n{text}");
+        let _ = writeln!(out, "\n{label}\n  {}", indented(text));
     }
 }
 
@@ -108,5 +110,9 @@ fn problem(out: &mut String, problem: Option<&Problem>, lang: Lang) {
 }
 
 fn item(out: &mut String, text: &str) {
-    let _ = writeln!(out, "- {}", text.replace('\n', "\n  "));
+    let _ = writeln!(out, "- {}", indented(text));
+}
+
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n  ")
 }
