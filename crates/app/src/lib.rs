@@ -10,6 +10,7 @@ use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::Source;
 use tanmi_workspace::model::Operator;
 
+pub mod answers;
 pub mod config;
 mod core;
 pub mod declared;
@@ -40,6 +41,7 @@ mod tests;
 pub use core::WorkspaceRef;
 pub use error::{Error, Result};
 
+use answers::AnswerService;
 use config::Config;
 use core::Core;
 use events::EventService;
@@ -93,6 +95,7 @@ pub struct App {
     pub rules: RuleService,
     pub events: EventService,
     pub ledger: LedgerService,
+    pub answers: AnswerService,
     pub maintenance: MaintenanceService,
 }
 
@@ -126,6 +129,7 @@ impl App {
             workspaces: WorkspaceService::new(core.clone(), sessions.clone()),
             nodes: NodeService::new(core.clone(), sessions.clone(), events.clone()),
             ledger: LedgerService::new(core.clone()),
+            answers: AnswerService::new(core.clone()),
             maintenance: MaintenanceService::new(core.clone(), rules.clone(), memory.clone()),
             sessions,
             memory,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tanmi_base::fs;
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::{project_store, workspace_folder};
+use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::WorkspaceId;
 
 use crate::error::{Error, Result};
@@ -52,7 +53,12 @@ impl Registry {
         let path = self.path();
         let bytes = fs::read_optional(&path).map_err(Error::io(&path))?;
         // A damaged file counts as empty; scanning rebuilds it.
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
+        let mut file: RegistryFile =
+            bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        for entry in file.workspaces.values_mut() {
+            entry.name = fit_title(&entry.name).into_owned();
+        }
+        Ok(file)
     }
 
     pub fn entries(&self) -> Result<Vec<(WorkspaceId, RegistryEntry)>> {

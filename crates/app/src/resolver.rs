@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError};
 use tanmi_base::{Millis, id};
 use tanmi_platform::CLIENTS;
 use tanmi_session::client_of_server;
+use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::Target;
 
@@ -267,7 +268,9 @@ fn is_active(project: &Arc<dyn Project>, id: &WorkspaceId) -> bool {
 fn active_workspaces(project: &dyn Project) -> Result<Vec<(WorkspaceId, String)>> {
     let headers = project.workspaces().headers()?.into_iter();
     let active = headers.filter_map(|(id, header)| match header {
-        Some(header) => (header.status == WorkspaceStatus::Active).then_some((id, header.name)),
+        Some(header) => {
+            (header.status == WorkspaceStatus::Active).then(|| (id, fit_title(&header.name).into_owned()))
+        }
         None => Some((id, String::from("?"))),
     });
     Ok(active.collect())

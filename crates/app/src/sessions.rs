@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::clock::DAY;
-use tanmi_base::{Lang, Millis};
+use tanmi_base::{Lang, Millis, text};
 use tanmi_platform::CLIENTS;
 use tanmi_session::{Binding, SessionState, is_running};
 use tanmi_workspace::command::LiveSessions;
+use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::DeletedSubtree;
 
@@ -134,7 +135,7 @@ impl SessionService {
             state.hooks.clear();
         })?;
         self.prune()?;
-        let message = bind_message(lang, &workspace.name);
+        let message = bind_message(lang, &fit_title(&workspace.name));
         let binding =
             BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
         let hint = lang.pick(
@@ -238,11 +239,13 @@ impl SessionService {
             Some(id) => ws.store().brief(&ws.id, id, now)?,
             None => None,
         };
-        let node = node.map(|node| json!({"id": node.id, "title": node.title, "status": node.status}));
+        let node =
+            node.map(|node| json!({"id": node.id, "title": fit_title(&node.title), "status": node.status}));
+        let (name, goal) = (fit_title(&workspace.name), text::cut(&workspace.goal, LINE_BYTES));
         Ok(json!({
             "bound": true,
             "sessionId": session,
-            "workspace": {"id": workspace.id, "name": workspace.name, "goal": workspace.goal, "progress": progress},
+            "workspace": {"id": workspace.id, "name": name, "goal": goal, "progress": progress},
             "focusedNode": node,
         }))
     }

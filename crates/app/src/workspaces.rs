@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tanmi_base::{Millis, paths};
 use tanmi_workspace::command::{Command, Committed};
+use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
 
@@ -196,7 +197,7 @@ impl WorkspaceService {
             };
             match entry.state {
                 Ok((workspace, progress)) => {
-                    line.name = workspace.name;
+                    line.name = fit_title(&workspace.name).into_owned();
                     line.status = workspace.status.into();
                     line.progress = progress;
                 }
@@ -280,7 +281,7 @@ impl WorkspaceService {
         self.core.prune_trash(ws.project.as_ref());
         // The registry keeps its entry, so that a restore finds the project.
         let (name, progress) = match summary {
-            Ok((workspace, progress)) => (workspace.name, progress),
+            Ok((workspace, progress)) => (fit_title(&workspace.name).into_owned(), progress),
             Err(_) => (ws.id.to_string(), Progress::default()),
         };
         let project = ws.project.folder().to_owned();

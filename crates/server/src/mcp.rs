@@ -161,6 +161,7 @@ fn run_tool(
         expected_versions: None,
         lang: app.lang(None),
         interface: Interface::Mcp,
+        is_for_agent: true,
     };
     match tools::perform(&request, tool.handler) {
         Ok(mut value) => {
@@ -172,9 +173,11 @@ fn run_tool(
         }
         Err(error) => {
             let mut text = format!("{}: {}", text_of(&error, "code"), text_of(&error, "message"));
-            if let Some(hint) = error.get("hint").and_then(Value::as_str) {
-                text.push('\n');
-                text.push_str(hint);
+            for more in [text_of(&error, "hint"), text_of(&error, "untrusted")] {
+                if !more.is_empty() {
+                    text.push('\n');
+                    text.push_str(more);
+                }
             }
             let mut result = CallToolResult::structured_error(json!({"error": error}));
             result.content = vec![ContentBlock::text(text)];

@@ -1,11 +1,12 @@
 //! Runs the parsed commands: converts arguments, calls a use case and prints its result. One file per group of
 //! commands.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use tanmi_app::answers;
 use tanmi_app::nodes::InWorkspace;
 use tanmi_app::resolver::{CallScope, CallTarget};
 use tanmi_app::stores::Stores;
@@ -43,6 +44,9 @@ pub struct CommandContext {
     /// Whether the program exits with failure although the command itself succeeded, e.g. because a check found
     /// problems.
     pub failed: Cell<bool>,
+    interface: Interface,
+    /// The project whose texts the output has, except memory.
+    output_project: RefCell<Option<PathBuf>>,
 }
 
 pub type Result<T = ()> = std::result::Result<T, Error>;
@@ -69,7 +73,13 @@ pub fn run(cli: Cli) -> ExitCode {
         Operator::Ai => Interface::AgentShell,
         Operator::Human => Interface::CommandLine,
     };
-    let context = CommandContext { app: App::new(env), json: cli.global.json, failed: Cell::new(false) };
+    let context = CommandContext {
+        app: App::new(env),
+        json: cli.global.json,
+        failed: Cell::new(false),
+        interface,
+        output_project: RefCell::default(),
+    };
     let lang = context.app.lang(None);
     for warning in &context.app.config().warnings {
         out::labelled(out::YELLOW, "警告", "warning", &warning.message(lang), lang);
@@ -112,7 +122,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Ok(()) if context.failed.get() || out::has_output_failed() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            out::error(&error, lang, interface, context.json);
+            context.print_error(&error, lang);
             ExitCode::FAILURE
         }
     }
@@ -129,7 +139,27 @@ fn status_line(context: &CommandContext) {
 impl CommandContext {
     /// Returns the workspace and the session of a command that names at most its workspace.
     fn scope(&self, workspace: Option<&str>) -> Result<CallScope> {
-        self.app.resolver.scope(&CallTarget::in_workspace(workspace))
+        self.scope_of(&CallTarget::in_workspace(workspace))
+    }
+
+    fn scope_of(&self, target: &CallTarget<'_>) -> Result<CallScope> {
+        let scope = self.app.resolver.scope(target)?;
+        self.set_project(scope.workspace.project.folder());
+        Ok(scope)
+    }
+
+    /// Records which project the output is about. Trust in it decides how an agent gets the output.
+    fn set_project(&self, project: &Path) {
+        *self.output_project.borrow_mut() = Some(project.to_owned());
+    }
+
+    /// Returns whether an agent reads the output and it has texts of a project that the user has not agreed to.
+    fn has_untrusted_texts(&self) -> bool {
+        self.interface == Interface::AgentShell
+            && match self.output_project.borrow().as_deref() {
+                Some(project) => self.app.answers.is_untrusted(project),
+                None => self.app.answers.is_memory_untrusted(),
+            }
     }
 
     /// Returns the session that runs the command: the named one, or that of the shell. A user in a terminal has none.
@@ -146,9 +176,32 @@ impl CommandContext {
         self.print_result(change, |change| show(&change.result));
     }
 
-    /// Prints a result: as JSON with `--json`, else as the text that `show` returns.
+    /// Prints a result: as JSON with `--json`, else as the text that `show` returns. For an agent, texts of a project
+    /// that the user has not agreed to are marked and escaped.
     fn print_result<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
-        if self.json { out::json(value) } else { out::text(&show(value)) }
+        let lang = self.app.lang(None);
+        let mut marked = match self.interface {
+            Interface::AgentShell => serde_json::to_value(value).unwrap_or_default(),
+            _ => serde_json::Value::Null,
+        };
+        let is_untrusted = self.app.answers.for_agent(&mut marked, self.has_untrusted_texts(), lang);
+        match (self.json, is_untrusted) {
+            (true, true) => out::json(&marked),
+            (true, false) => out::json(value),
+            (false, true) => {
+                out::labelled(out::YELLOW, "注意", "note", answers::untrusted_note(lang), lang);
+                out::text(&answers::text_for_agent(&show(value)));
+            }
+            (false, false) => out::text(&show(value)),
+        }
+    }
+
+    fn print_error(&self, error: &Error, lang: Lang) {
+        let mut value = error.to_json(lang, self.interface);
+        if self.interface == Interface::AgentShell {
+            self.app.answers.error_for_agent(&mut value, self.has_untrusted_texts(), lang);
+        }
+        out::error(&value, lang, self.json);
     }
 
     fn lang(&self, text: &str) -> Lang {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
-use tanmi_app::Error;
-use tanmi_base::{Interface, Lang};
+use serde_json::Value;
+use tanmi_base::Lang;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -82,13 +82,15 @@ pub fn labelled(style: Style, zh: &str, en: &str, line: &str, lang: Lang) {
     note(&format!("{}{colon}{line}", paint(style, label)));
 }
 
-pub fn error(error: &Error, lang: Lang, interface: Interface, as_json: bool) {
+/// Prints an error, given as JSON.
+pub fn error(error: &Value, lang: Lang, as_json: bool) {
     if as_json {
-        return json(&serde_json::json!({"error": error.to_json(lang, interface)}));
+        return json(&serde_json::json!({"error": error}));
     }
-    let code = paint(DIM, &format!("[{}]", error.code()));
-    labelled(RED.bold(), "错误", "error", &format!("{} {code}", error.message(lang)), lang);
-    if let Some(hint) = error.hint(lang, interface) {
-        labelled(GREEN, "提示", "hint", &hint, lang);
+    let text_of = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+    let code = paint(DIM, &format!("[{}]", text_of("code")));
+    labelled(RED.bold(), "错误", "error", &format!("{} {code}", text_of("message")), lang);
+    for hint in [text_of("hint"), text_of("untrusted")].into_iter().filter(|hint| !hint.is_empty()) {
+        labelled(GREEN, "提示", "hint", hint, lang);
     }
 }

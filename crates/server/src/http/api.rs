@@ -104,6 +104,8 @@ fn run_use_case(
         expected_versions,
         lang,
         interface: Interface::Page,
+        // Of the tools, only those that read are for agents here; the page edits the results of the others.
+        is_for_agent: spec.is_read_only && matches!(route.action, RouteAction::Tool(_)),
     };
     let value = match route.action {
         RouteAction::PageApi(_, work) => tools::perform(&tool_request, |call| work(call, state)),

@@ -24,6 +24,8 @@ pub struct Call<'a> {
     /// The versions on which an edit may be based, if the caller names any.
     pub expected_versions: Option<Vec<String>>,
     scope: OnceCell<CallScope>,
+    /// The session that the call is about, if it asked for it.
+    session: OnceCell<String>,
 }
 
 /// A call before its arguments are checked.
@@ -35,9 +37,11 @@ pub struct ToolRequest<'a> {
     pub expected_versions: Option<Vec<String>>,
     pub lang: Lang,
     pub interface: Interface,
+    /// Whether a model reads the result. Otherwise a program does, which may edit what it reads.
+    pub is_for_agent: bool,
 }
 
-/// Checks the arguments, runs `work` and returns its result. An error is JSON with its code.
+/// Checks the arguments, runs `work` and returns its result, prepared for its reader. An error is JSON with its code.
 pub fn perform(
     request: &ToolRequest<'_>,
     work: impl FnOnce(&Call<'_>) -> Result,
@@ -46,14 +50,29 @@ pub fn perform(
         .map_err(|argument_error| argument_error.to_json(request.lang))?;
     let (app, meta, expected_versions) =
         (request.app, request.meta.clone(), request.expected_versions.clone());
-    let call = Call { app, arguments, meta, expected_versions, scope: OnceCell::new() };
+    let (scope, session) = (OnceCell::new(), OnceCell::new());
+    let call = Call { app, arguments, meta, expected_versions, scope, session };
     let session = if request.spec.is_read_only { None } else { call.caller_session() };
-    let answer = app
-        .sessions
-        .track_own_changes(session.as_deref(), || work(&call))
-        .map_err(|error| error.to_json(request.lang, request.interface));
+    let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
     app.maintenance.log_notices();
-    answer
+    let (lang, is_untrusted) = (request.lang, call.has_untrusted_texts());
+    match answer {
+        Ok(mut value) => {
+            if request.is_for_agent {
+                app.answers.for_agent(&mut value, is_untrusted, lang);
+            } else {
+                app.answers.for_program(&mut value, is_untrusted, lang);
+            }
+            Ok(value)
+        }
+        Err(error) => {
+            let mut error = error.to_json(lang, request.interface);
+            if request.is_for_agent {
+                app.answers.error_for_agent(&mut error, is_untrusted, lang);
+            }
+            Err(error)
+        }
+    }
 }
 
 impl Call<'_> {
@@ -67,7 +86,19 @@ impl Call<'_> {
 
     /// Returns the session that the call is about.
     pub fn session(&self) -> Result<String> {
-        self.app.resolver.session(&self.target())
+        let session = self.app.resolver.session(&self.target())?;
+        Ok(self.session.get_or_init(|| session).clone())
+    }
+
+    /// Returns whether the texts of the result come from a project that the user has not agreed to: that of the
+    /// workspace, else of the session's workspace, else this one, of which only memory has texts then.
+    fn has_untrusted_texts(&self) -> bool {
+        let binding = || self.app.resolver.binding(self.session.get()?).ok()?;
+        let workspace = self.scope.get().map(|scope| scope.workspace.clone());
+        match workspace.or_else(|| binding().map(|bound| bound.workspace)) {
+            Some(workspace) => self.app.answers.is_untrusted(workspace.project.folder()),
+            None => self.app.answers.is_memory_untrusted(),
+        }
     }
 
     /// Returns the session that makes the call, if it can be determined.

@@ -119,7 +119,7 @@ fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app, args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
     let (session, workspace) = (args.session.as_deref(), at.at.workspace.as_deref());
-    let scope = app.resolver.scope(&CallTarget { session, workspace, ..CallTarget::default() })?;
+    let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
     let id = app.resolver.node(&scope, Some(at.node()))?;
     let args =
         TransitionArgs { action: &args.action, conclusion, agent: args.agent.as_deref(), force: args.force };

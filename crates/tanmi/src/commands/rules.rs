@@ -13,6 +13,7 @@ use crate::show;
 
 pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
     let app = &context.app;
+    context.set_project(app.project());
     match command {
         RulesCommand::List { source, event, limit } => {
             let lines = app.rules.list(&RuleFilter { source, event, limit })?;

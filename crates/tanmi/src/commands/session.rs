@@ -11,10 +11,16 @@ pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
     let app = &context.app;
     app.sessions.import_old_bindings();
     let session_of = |named| app.resolver.session(&CallTarget { session: named, ..CallTarget::default() });
+    let set_project_of = |session: &str| {
+        if let Ok(Some(bound)) = app.resolver.binding(session) {
+            context.set_project(bound.workspace.project.folder());
+        }
+    };
     match command {
         SessionCommand::Bind { session, at, node } => {
             let session = session_of(session.as_deref())?;
             let bound = app.sessions.bind(&session, at.workspace.as_deref(), node.as_deref())?;
+            set_project_of(&session);
             context.print_result(&bound, |bound| {
                 let has_hooks = app.sessions.has_hooks(&session);
                 show::session::bound(&bound.message, &session, has_hooks, app.lang(None))
@@ -34,6 +40,7 @@ pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
         SessionCommand::Status { session } => {
             let session = session_of(session.as_deref())?;
             let status = app.events.session_status(&session)?;
+            set_project_of(&session);
             context.print_result(&status, |status| show::session::status(status, app.lang(None)));
         }
     }

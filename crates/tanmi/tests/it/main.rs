@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod agent;
+mod answers;
 mod architecture;
 mod bad_input;
 mod browser;

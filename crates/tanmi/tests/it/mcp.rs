@@ -1,7 +1,8 @@
 //! The MCP server over pipes. This module has the client; submodules test the protocol and the tools.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,10 @@ pub struct Client {
 
 impl Client {
     fn start(env: &TestEnv) -> Client {
-        let mut command = env.command(&["mcp"]);
+        Client::spawn(env.command(&["mcp"]))
+    }
+
+    fn spawn(mut command: Command) -> Client {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let stdin = child.stdin.take();
@@ -31,6 +35,15 @@ impl Client {
     /// Starts a server and initializes the connection.
     pub fn connect(env: &TestEnv) -> Client {
         let mut client = Client::start(env);
+        client.initialize("2025-11-25");
+        client
+    }
+
+    /// As [`Client::connect`], with the server in another folder.
+    pub fn connect_in(env: &TestEnv, dir: &Path) -> Client {
+        let mut command = env.command(&["mcp"]);
+        command.current_dir(dir);
+        let mut client = Client::spawn(command);
         client.initialize("2025-11-25");
         client
     }
@@ -80,7 +93,7 @@ impl Client {
     }
 
     /// Calls a tool and returns its result, success or error.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         assert!(answer.get("result").is_some(), "{tool}: {answer}");
         answer["result"].clone()
