@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tanmi_base::fs;
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::{project_store, workspace_folder};
@@ -25,14 +26,38 @@ pub struct RegistryEntry {
     pub name: String,
 }
 
+/// An entry as it is stored. Keys of newer versions are kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredEntry {
+    #[serde(flatten)]
+    known: RegistryEntry,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+/// The content of `registry.json`. Keys of newer versions are kept.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct RegistryFile {
+    #[serde(default)]
     version: u32,
-    workspaces: BTreeMap<String, RegistryEntry>,
+    workspaces: BTreeMap<String, StoredEntry>,
     /// Every project that was recorded and still exists. A clone has the same workspace ids as its original, so
     /// `workspaces` can name only one of them.
     #[serde(default)]
     projects: BTreeSet<PathBuf>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl RegistryFile {
+    fn entry(&self, id: &WorkspaceId) -> Option<&RegistryEntry> {
+        self.workspaces.get(id.as_str()).map(|stored| &stored.known)
+    }
+
+    fn set(&mut self, id: &WorkspaceId, entry: RegistryEntry) {
+        let other = self.workspaces.remove(id.as_str()).map(|stored| stored.other).unwrap_or_default();
+        self.workspaces.insert(id.to_string(), StoredEntry { known: entry, other });
+    }
 }
 
 /// Large folders that never contain a project.
@@ -63,14 +88,14 @@ impl Registry {
 
     pub fn entries(&self) -> Result<Vec<(WorkspaceId, RegistryEntry)>> {
         let entries = self.load()?.workspaces.into_iter();
-        Ok(entries.filter_map(|(id, entry)| Some((WorkspaceId::parse(&id).ok()?, entry))).collect())
+        Ok(entries.filter_map(|(id, entry)| Some((WorkspaceId::parse(&id).ok()?, entry.known))).collect())
     }
 
     /// Returns existing projects that have or had workspaces.
     pub fn projects(&self) -> Result<Vec<PathBuf>> {
         let file = self.load()?;
         let mut projects = file.projects;
-        projects.extend(file.workspaces.into_values().map(|entry| entry.project));
+        projects.extend(file.workspaces.into_values().map(|entry| entry.known.project));
         Ok(projects.into_iter().filter(|project| project.is_dir()).collect())
     }
 
@@ -81,13 +106,13 @@ impl Registry {
         let first: Vec<&(WorkspaceId, RegistryEntry)> =
             found.iter().filter(|(id, _)| seen.insert(id)).collect();
         let is_new = |file: &RegistryFile| {
-            first.iter().any(|(id, entry)| file.workspaces.get(id.as_str()) != Some(entry))
+            first.iter().any(|(id, entry)| file.entry(id) != Some(entry))
                 || found.iter().any(|(_, entry)| !file.projects.contains(&entry.project))
         };
         if is_new(&self.load()?) {
             self.edit(|file| {
                 for (id, entry) in first {
-                    file.workspaces.insert(id.to_string(), entry.clone());
+                    file.set(id, entry.clone());
                 }
                 file.projects.extend(found.iter().map(|(_, entry)| entry.project.clone()));
                 file.projects.retain(|project| project.is_dir());
@@ -98,7 +123,7 @@ impl Registry {
 
     /// Remembers where a workspace is used, if that is news. Its name follows when it is listed.
     pub fn record(&self, id: &WorkspaceId, project: &Path) -> Result<()> {
-        let known = self.load()?.workspaces.remove(id.as_str());
+        let known = self.load()?.entry(id).cloned();
         if known.as_ref().is_some_and(|entry| entry.project == project) {
             return Ok(());
         }
@@ -112,7 +137,7 @@ impl Registry {
             Lock::exclusive(&self.home.join("registry.lock")).map_err(tanmi_workspace::Error::from)?;
         let mut file = self.load()?;
         change(&mut file);
-        file.version = 1;
+        file.version = file.version.max(1);
         let mut text =
             serde_json::to_string_pretty(&file).map_err(|error| Error::io(self.path())(error.into()))?;
         text.push('\n');
@@ -121,7 +146,7 @@ impl Registry {
 
     /// Returns the project of a workspace. If the project was moved, searches near its old location.
     pub fn find(&self, id: &WorkspaceId) -> Result<Option<PathBuf>> {
-        let Some(entry) = self.load()?.workspaces.remove(id.as_str()) else { return Ok(None) };
+        let Some(entry) = self.load()?.entry(id).cloned() else { return Ok(None) };
         if has_workspace(&entry.project, id) {
             return Ok(Some(entry.project));
         }
@@ -175,5 +200,31 @@ pub fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path) -> bool) {
                 queue.push_back((entry.path(), depth - 1));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn unknown_keys_survive_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::new(&dir.path().join("home"));
+        let entry = |name: &str| json!({"project": "/gone", "name": name, "note": name});
+        let file = json!({
+            "version": 3, "future": [1],
+            "workspaces": {"ws-a-aaaaaa": entry("a"), "ws-b-bbbbbb": entry("b")}, "projects": [],
+        });
+        fs::write_private(&registry.path(), file.to_string().as_bytes()).unwrap();
+        let id = WorkspaceId::parse("ws-a-aaaaaa").unwrap();
+        registry.record(&id, dir.path()).unwrap();
+        let read: Value = serde_json::from_slice(&std::fs::read(registry.path()).unwrap()).unwrap();
+        assert_eq!((&read["version"], &read["future"]), (&json!(3), &json!([1])));
+        let entry = json!({"project": dir.path(), "name": "a", "note": "a"});
+        assert_eq!(read["workspaces"]["ws-a-aaaaaa"], entry, "the changed entry");
+        assert_eq!(read["workspaces"]["ws-b-bbbbbb"]["note"], "b", "another entry");
     }
 }
