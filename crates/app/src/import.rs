@@ -1,5 +1,6 @@
 //! Imports bindings from `sessions.json`, the file of an older layout in the project store. Each content is imported
-//! once. Bindings in the home store and later unbinds take precedence.
+//! once. Bindings in the home store and later unbinds take precedence. A cloned project can contain such a file, so the
+//! caller checks that the project is trusted, and the number of bindings is limited.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +11,9 @@ use tanmi_base::paths::project_store;
 use tanmi_base::{Millis, fs, hash};
 use tanmi_session::{Binding, Bindings, States};
 use tanmi_workspace::model::{NodeId, WorkspaceId};
+
+/// The number of bindings that are imported from one file, the newest first.
+const MAX_BINDINGS: usize = 1_000;
 
 #[derive(Deserialize)]
 struct SessionsFile {
@@ -25,24 +29,25 @@ struct OldBinding {
     bound_at: Option<Millis>,
 }
 
-/// Imports the bindings of a project and returns their number. A file that cannot be read is ignored.
+/// Imports the bindings of a project and returns the number of those that are over the limit. A file that cannot be read
+/// is ignored.
 pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Millis) -> usize {
     let path = project_store(project).join("sessions.json");
-    let Some(bytes) = fs::read_limited(&path, 16 << 20).ok().flatten() else { return 0 };
+    let Some(bytes) = fs::read_no_follow(&path, 16 << 20).ok().flatten() else { return 0 };
     let Ok(file) = serde_json::from_slice::<SessionsFile>(&bytes) else { return 0 };
     if !mark_imported(home, &path, &bytes) {
         return 0;
     }
+    // A malformed binding does not affect the others.
+    let parsed = |(session, old)| Some((session, serde_json::from_value::<OldBinding>(old).ok()?));
+    let mut found: Vec<(String, OldBinding)> = file.bindings.into_iter().filter_map(parsed).collect();
+    found.sort_by_key(|(_, old)| std::cmp::Reverse(old.bound_at));
+    let left_out = found.len().saturating_sub(MAX_BINDINGS);
     let states = States::new(home);
-    let mut imported = 0;
-    for (session, old) in file.bindings {
-        // A malformed binding does not affect the others.
-        let Ok(old) = serde_json::from_value::<OldBinding>(old) else { continue };
-        let is_known =
-            !matches!(bindings.find(&session), Ok(None)) || states.read(&session).was_unbound_by_user;
+    let new = found.into_iter().take(MAX_BINDINGS).filter_map(|(session, old)| {
         let is_valid = WorkspaceId::parse(&old.workspace_id).is_ok();
-        if is_known || !is_valid {
-            continue;
+        if !is_valid || states.read(&session).was_unbound_by_user {
+            return None;
         }
         let binding = Binding {
             workspace_id: old.workspace_id,
@@ -52,9 +57,10 @@ pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Milli
             project: project.to_owned(),
             other: Default::default(),
         };
-        imported += usize::from(bindings.bind(&session, &binding).is_ok());
-    }
-    imported
+        Some((session, binding))
+    });
+    let _ = bindings.bind_unbound(new.collect());
+    left_out
 }
 
 /// Marks this content as imported. Returns false if it was imported before or the mark cannot be written.

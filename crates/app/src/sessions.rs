@@ -152,10 +152,20 @@ impl SessionService {
         }
     }
 
-    /// Imports the bindings of this project from the file of an older layout, once.
+    /// Imports the bindings of this project from the file of an older layout, once. The file can come with a clone, so the
+    /// project must be trusted.
     pub fn import_old_bindings(&self) {
-        let bindings = self.core.stores.bindings.as_ref();
-        crate::import::sessions(self.core.home(), bindings, self.core.folder(), self.core.now());
+        let (home, project, now) = (self.core.home(), self.core.folder(), self.core.now());
+        if !self.core.trust().has_project(project) {
+            return;
+        }
+        let left_out = crate::import::sessions(home, self.core.stores.bindings.as_ref(), project, now);
+        if left_out > 0 {
+            let project = project.display();
+            let line =
+                format!("{project}: the oldest {left_out} bindings in sessions.json were not imported");
+            pipeline::write_log(home, now, &line);
+        }
     }
 
     /// Returns whether a hook of this session has run.

@@ -35,6 +35,15 @@ pub trait Bindings: Send + Sync {
     fn all(&self) -> Result<Vec<(String, Binding)>>;
     /// Binds a session, replacing its binding if it has one. Returns the previous binding.
     fn bind(&self, session: &str, binding: &Binding) -> Result<Option<Binding>>;
+    /// Binds those of the sessions that have no binding yet. A store that can do so writes once.
+    fn bind_unbound(&self, new: Vec<(String, Binding)>) -> Result<()> {
+        for (session, binding) in new {
+            if self.find(&session)?.is_none() {
+                self.bind(&session, &binding)?;
+            }
+        }
+        Ok(())
+    }
     /// Unbinds a session. Returns its binding, if it had one.
     fn unbind(&self, session: &str) -> Result<Option<Binding>>;
     /// Sets the focus of a session if it is still bound to that workspace. Returns whether it was.
@@ -141,6 +150,15 @@ impl Bindings for FileBindings {
         Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
     }
 
+    fn bind_unbound(&self, new: Vec<(String, Binding)>) -> Result<()> {
+        let is_valid = |(session, _): &(String, Binding)| check_session(session).is_ok();
+        self.edit(|entries| {
+            for (session, binding) in new.into_iter().filter(is_valid) {
+                entries.entry(session).or_insert_with(|| serde_json::to_value(binding).unwrap_or_default());
+            }
+        })
+    }
+
     fn unbind(&self, session: &str) -> Result<Option<Binding>> {
         let previous = self.edit(|entries| entries.remove(session))?;
         Ok(previous.and_then(|entry| serde_json::from_value(entry).ok()))
@@ -235,6 +253,22 @@ mod tests {
         assert!(bindings.unbind("a").unwrap().is_none());
         assert_eq!(bindings.all().unwrap().len(), 1);
         assert!(bindings.bind(" ", &binding("ws-1")).is_err());
+    }
+
+    #[test]
+    fn bind_unbound_keeps_existing_bindings() {
+        let dir = tempfile::tempdir().unwrap();
+        let bindings = FileBindings::new(dir.path());
+        bindings.bind("a", &binding("ws-1")).unwrap();
+        let new = ["a", "b", ""].map(|session| (session.to_owned(), binding("ws-2")));
+        bindings.bind_unbound(new.into()).unwrap();
+        let all: Vec<(String, String)> = bindings
+            .all()
+            .unwrap()
+            .into_iter()
+            .map(|(session, binding)| (session, binding.workspace_id))
+            .collect();
+        assert_eq!(all, [("a".into(), "ws-1".into()), ("b".into(), String::from("ws-2"))]);
     }
 
     #[test]

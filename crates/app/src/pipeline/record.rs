@@ -4,7 +4,7 @@
 use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{LedgerEntry, States};
 
-use super::{Caller, DecisionInput, Response, Session, facts, log, log_line, memory, state};
+use super::{Caller, DecisionInput, Response, Session, log, log_line, memory, state};
 
 /// Records a response: the binding that the session takes over, the session state, its client process, the session line
 /// in memory, the ledger and the log.
@@ -33,18 +33,12 @@ pub fn record(
     }
 }
 
-/// At a session start, imports the bindings of an older layout and sets damaged bindings aside, so that they can be read.
+/// At a session start, sets damaged bindings aside, so that they can be written.
 pub fn repair_bindings(caller: &Caller<'_>, event: &Event) {
     if event.kind != EventKind::SessionStart || !caller.home.is_dir() {
         return;
     }
-    let bindings = caller.stores.bindings.as_ref();
-    if matches!(bindings.find(&event.session), Ok(None))
-        && let Some(project) = facts::project_of(caller, event)
-    {
-        crate::import::sessions(caller.home, bindings, &project, caller.now);
-    }
-    if bindings.repair().unwrap_or(false) {
+    if caller.stores.bindings.repair().unwrap_or(false) {
         log_line(caller, "session-bindings.json could not be read and was moved aside");
     }
 }

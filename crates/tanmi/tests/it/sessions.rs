@@ -295,6 +295,7 @@ fn bindings_of_older_format_are_imported_once() {
     };
     let path = env.project.join(".tanmi-workspace/sessions.json");
     env.write(&path, old("old").as_bytes());
+    assert_eq!(env.json(&["session", "status", "--session", "old"])["bound"], true);
     assert!(Agent::claude(&env, "old").start("resume").contains(&node), "the session keeps its focus");
     assert!(Agent::claude(&env, "bad").start("resume").contains("not bound"));
     env.ok(&["session", "unbind", "--session", "old"]);
