@@ -102,6 +102,7 @@ fn facts() -> Facts {
         }),
         memory: Ok(MemoryFacts::default()),
         declared: Ok(DeclaredFacts::default()),
+        has_refused_files: false,
         memory_enabled: true,
         suggests_commands: false,
         has_workspaces: true,

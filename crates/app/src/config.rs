@@ -1,5 +1,5 @@
 //! Settings: `config.json` in the home store, overridden by the `config.json` of the project, which can only disable
-//! features.
+//! features and counts only with content that the user agreed to.
 //!
 //! [`SETTINGS`] is the table of all settings; [`Config`] has the values that the program uses.
 
@@ -14,6 +14,10 @@ use tanmi_workspace::context::ContextLimits;
 
 use crate::error::{Error, Result};
 use crate::similar::find_similar;
+use crate::trust::{self, Consent, ProjectFile, ProjectTrust, Trust};
+
+const FILE: &str = "config.json";
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
 pub enum SettingKind {
@@ -229,8 +233,10 @@ pub struct Setting {
 
 impl Config {
     /// Loads the settings of the user, overridden by those of the project if there is one.
-    pub fn load(home: &Path, project: Option<&Path>) -> Config {
-        let (settings, warnings) = read_all(home, project);
+    pub fn load(home: &Path, project: Option<&ProjectTrust>) -> Config {
+        let (settings, mut warnings) = read_all(home, project);
+        // A file that the user did not agree to is not wrong; `tanmi config` and `tanmi doctor` name it.
+        warnings.retain(|error| !matches!(error, Error::NotAgreed { .. }));
         let value =
             |name: &str| settings.iter().find(|s| s.key.name == name).map_or("", |s| s.value.as_str());
         let number = |name: &str| value(name).parse::<u64>().unwrap_or_default();
@@ -273,21 +279,37 @@ impl Config {
 }
 
 pub(crate) fn home_file(home: &Path) -> PathBuf {
-    home.join("config.json")
+    home.join(FILE)
 }
 
 pub(crate) fn project_file(project: &Path) -> PathBuf {
-    project.join(CONFIG_DIR).join("config.json")
+    project.join(CONFIG_DIR).join(FILE)
+}
+
+/// Reads the settings of a project; `None` if there are none.
+pub(crate) fn read_project_file(trust: &ProjectTrust) -> std::io::Result<Option<ProjectFile>> {
+    trust.read_config_file(FILE, MAX_BYTES)
+}
+
+/// Returns the settings of a project. Without the user's consent to this content they do not count.
+fn read_agreed(trust: &ProjectTrust) -> Result<Map<String, Value>> {
+    let path = project_file(trust.project());
+    let Some(file) = read_project_file(trust).map_err(Error::io(&path))? else { return Ok(Map::new()) };
+    match trust.consent_to(&file) {
+        Consent::Given => parse(&path, &file.bytes),
+        consent => Err(Error::NotAgreed { path, is_changed: consent == Consent::Outdated }),
+    }
 }
 
 /// Returns every setting with its value and source, and the errors in the files.
-pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error>) {
+pub fn read_all(home: &Path, project: Option<&ProjectTrust>) -> (Vec<Setting>, Vec<Error>) {
     let mut settings: Vec<Setting> =
         SETTINGS.iter().map(|key| Setting { key, value: key.default.to_owned(), source: None }).collect();
     let mut warnings = Vec::new();
-    let files = [Some((home_file(home), false)), project.map(|project| (project_file(project), true))];
-    for (path, from_project) in files.into_iter().flatten() {
-        let values = match read_file(&path) {
+    for trust in std::iter::once(None).chain(project.map(Some)) {
+        let from_project = trust.is_some();
+        let path = trust.map_or_else(|| home_file(home), |trust| project_file(trust.project()));
+        let values = match trust.map_or_else(|| read_file(&path), read_agreed) {
             Ok(values) => values,
             Err(error) => {
                 warnings.push(error);
@@ -316,7 +338,8 @@ pub fn read_all(home: &Path, project: Option<&Path>) -> (Vec<Setting>, Vec<Error
     (settings, warnings)
 }
 
-/// Writes one setting and keeps everything else in the file.
+/// Writes one setting and keeps everything else in the file. In a file of the project that the user agreed to, or that
+/// is new in a trusted project, the change is agreed to as well.
 pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Result<Setting> {
     let for_project = project.is_some();
     let path = &project.map_or_else(|| home_file(home), project_file);
@@ -328,6 +351,7 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     // The lock is in the home store, also for the file of a project, so that no lock file is left in the repository.
     fs::create_private_dir(home).map_err(Error::io(home))?;
     let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
+    let before = project.map(|project| ProjectSettings::read(home, project)).transpose()?;
     let mut values = read_file(path)?;
     let json = match key.kind {
         SettingKind::Switch => Value::Bool(text == "true"),
@@ -344,7 +368,45 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
         _ => fs::write_private(path, body.as_bytes()),
     };
     written.map_err(Error::io(path))?;
+    if let Some(before) = before {
+        before.agree_to_change(home)?;
+    }
     Ok(Setting { key, value: text, source: Some(path.to_owned()) })
+}
+
+/// The settings of a project before a change by the user.
+struct ProjectSettings<'a> {
+    project: &'a Path,
+    was_clean: bool,
+    was_agreed: bool,
+}
+
+impl ProjectSettings<'_> {
+    fn read<'a>(home: &Path, project: &'a Path) -> Result<ProjectSettings<'a>> {
+        let dir = project.join(CONFIG_DIR);
+        if fs::is_link(&dir) {
+            let reason = std::io::Error::other("a symbolic link, which is not followed");
+            return Err(Error::io(dir)(reason));
+        }
+        let trust = Trust::new(home).of_project(project);
+        let file = read_project_file(&trust).map_err(Error::io(project_file(project)))?;
+        let was_agreed = match file {
+            None => trust.is_trusted(),
+            Some(file) => trust.consent_to(&file) == Consent::Given,
+        };
+        Ok(ProjectSettings { project, was_clean: trust::is_clean(project), was_agreed })
+    }
+
+    /// Agrees to the changed file, if everything else in it was agreed to. The first file of a project is its user's own.
+    fn agree_to_change(self, home: &Path) -> Result<()> {
+        let (trust, now) = (Trust::new(home), tanmi_base::clock::now());
+        let file = read_project_file(&trust.of_project(self.project)).ok().flatten();
+        match file {
+            Some(file) if self.was_agreed => trust.add_files(self.project, &[file], now),
+            Some(file) if self.was_clean => trust.add_project(self.project, "created", &[file], now),
+            _ => Ok(()),
+        }
+    }
 }
 
 pub fn find(name: &str) -> Result<&'static SettingSpec> {
@@ -393,11 +455,15 @@ pub(crate) fn malformed_json(error: &serde_json::Error) -> Bilingual {
 }
 
 fn read_file(path: &Path) -> Result<Map<String, Value>> {
-    let Some(bytes) = fs::read_limited(path, 1 << 20).map_err(Error::io(path))? else {
-        return Ok(Map::new());
-    };
+    match fs::read_limited(path, MAX_BYTES).map_err(Error::io(path))? {
+        Some(bytes) => parse(path, &bytes),
+        None => Ok(Map::new()),
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>> {
     let bad = |line: usize, reason: Bilingual| Error::BadFile { path: path.to_owned(), line, reason };
-    match serde_json::from_slice(&bytes) {
+    match serde_json::from_slice(bytes) {
         Ok(Value::Object(values)) => Ok(values),
         Ok(_) => Err(bad(1, Bilingual::new("应为 JSON 对象", "expected a JSON object"))),
         Err(error) => Err(bad(error.line(), malformed_json(&error))),

@@ -1,9 +1,9 @@
 //! Declared context: `context.json` names files that are injected into every session. `subagents/` contains
 //! additional texts for subagents: one for all of them, and one per type.
 //!
-//! Both can belong to the user (`~/.tanmi/`) or to a project (`<project>/.tanmi/`; only if the project is trusted,
-//! and only with files inside it). In addition, the environment can name a `context.json` of the machine or
-//! container.
+//! Both can belong to the user (`~/.tanmi/`) or to a project (`<project>/.tanmi/`; only if the project is trusted, only
+//! with files inside it, and only with the content that the user agreed to). In addition, the environment can name a
+//! `context.json` of the machine or container.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,22 @@ use serde::Deserialize;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_base::paths::{self, CONFIG_DIR};
-use tanmi_engine::escape_tags;
+use tanmi_engine::{DeclaredFile, escape_tags};
 use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
 use tanmi_platform::DEFAULT_CLIENT;
 
 use crate::pipeline::{self, PipelineTrace};
-use crate::trust::Trust;
+use crate::trust::{Consent, ProjectFile, ProjectTrust, Trust};
 
 pub const FILE: &str = "context.json";
+const SUBAGENTS: &str = "subagents";
 /// The number of bytes that are read of each file. Much less than this fits into one injection.
 const MAX_TEXT: u64 = 64 << 10;
 /// The number of files that count in one manifest, because a session start must be fast.
 const MAX_FILES: usize = 64;
+/// The number of texts for subagents that the user can agree to at once.
+const MAX_SUBAGENTS: usize = 256;
+const MAX_MANIFEST: u64 = 1 << 20;
 const BUILD_MARKS: &[&str] =
     &["<!-- built by tanmi context build ", "<!-- tanmi:keep -->", "<!-- /tanmi:keep -->"];
 /// Marks a prompt to which a host has already added the context, if the manifest sets no `marker`.
@@ -78,13 +82,14 @@ pub enum InclusionStatus {
     Outside,
     /// The project is not trusted.
     Untrusted,
+    /// The project is trusted, but the user did not agree to the present content of the file or of the manifest.
+    NotAgreed(Consent),
 }
 
 pub struct ContextLookup<'a> {
     pub user: Option<&'a Path>,
-    pub project: Option<&'a Path>,
-    /// The home store, which records the trusted projects.
-    pub home: &'a Path,
+    /// The project and the user's consent to it.
+    pub project: Option<&'a ProjectTrust>,
     /// The `context.json` named by the environment.
     pub container: Option<&'a Path>,
     pub platform: &'static Platform,
@@ -117,6 +122,25 @@ impl Declaration {
         })
     }
 
+    /// Reads the included files. A file of the project whose content the user did not agree to is no longer included.
+    pub fn read(&mut self, project: Option<&ProjectTrust>) -> Vec<DeclaredFile> {
+        let mut read = Vec::new();
+        for file in &mut self.files {
+            let InclusionStatus::Included(_) = file.inclusion else { continue };
+            let Some(bytes) = read_beginning(&file.path) else { continue };
+            let of_project = project.filter(|_| file.declared_by == DeclaredBy::Project);
+            let content = ProjectFile { path: file.path.clone(), bytes };
+            match of_project.map_or(Consent::Given, |trust| trust.consent_to(&content)) {
+                Consent::Given => {
+                    let path = file.path.display().to_string();
+                    read.push(DeclaredFile { path, text: clean_text(&content.bytes) });
+                }
+                consent => file.inclusion = InclusionStatus::NotAgreed(consent),
+            }
+        }
+        read
+    }
+
     /// Returns a hash that changes when the list or the metadata of the included files changes.
     pub fn digest(&self) -> String {
         let mut all = String::new();
@@ -127,15 +151,20 @@ impl Declaration {
     }
 }
 
-/// Reads the beginning of a file without a byte order mark and without the marks of `tanmi context build`.
-pub fn read_text(path: &Path) -> Option<String> {
+/// Reads the part of a file that can be injected. The user agrees to this part.
+fn read_beginning(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
+    Some(bytes)
+}
+
+/// Returns the text of a file without a byte order mark and without the marks of `tanmi context build`.
+fn clean_text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let is_mark = |line: &str| BUILD_MARKS.iter().any(|mark| line.trim().starts_with(mark));
     let lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !is_mark(line));
-    Some(lines.collect::<Vec<_>>().join("\n"))
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Finds all declared files and decides whether each is included. Only the manifests are read.
@@ -144,22 +173,28 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     // A lookup from outside a container must not use the declarations of this machine.
     let is_local = lookup.mount.is_none();
     let user = lookup.user.filter(|_| is_local).map(|user| user.join(CONFIG_DIR));
-    let project = lookup.project.filter(|_| is_local).map(|project| project.join(CONFIG_DIR));
     // If the home folder is also the project, the declaration counts as that of the user.
-    let project = project.filter(|project| Some(project) != user.as_ref());
-    for (declared_by, dir, base) in
-        [(DeclaredBy::Project, &project, lookup.project), (DeclaredBy::User, &user, lookup.user)]
+    let is_user = |dir: &Path| Some(dir) == user.as_deref();
+    let project = lookup.project.filter(|_| is_local);
+    if let Some((trust, dir)) = project.and_then(|trust| Some((trust, trust.config_dir()?)))
+        && !is_user(dir)
     {
-        if let (Some(dir), Some(base)) = (dir, base) {
-            add_subagent_files(lookup, declared_by, dir, base, &mut out);
-            add_manifest(lookup, declared_by, &dir.join(FILE), base, &mut out);
-        }
+        let source = ManifestSource { declared_by: DeclaredBy::Project, base: trust.project() };
+        add_subagent_files(lookup, source, dir, &mut out);
+        add_project_manifest(lookup, source, trust, &mut out);
+    }
+    if let (Some(dir), Some(base)) = (&user, lookup.user) {
+        let source = ManifestSource { declared_by: DeclaredBy::User, base };
+        add_subagent_files(lookup, source, dir, &mut out);
+        let path = dir.join(FILE);
+        add_manifest(lookup, source, &path, fs::read_limited(&path, MAX_MANIFEST), None, &mut out);
     }
     if let Some(path) = lookup.container {
         // Paths are relative to the parent of `.tanmi`, as in other manifests, or else to the folder of the file.
         let dir = path.parent().unwrap_or(Path::new("/"));
         let base = if dir.ends_with(CONFIG_DIR) { dir.parent().unwrap_or(dir) } else { dir };
-        add_manifest(lookup, DeclaredBy::Container, path, base, &mut out);
+        let source = ManifestSource { declared_by: DeclaredBy::Container, base };
+        add_manifest(lookup, source, path, fs::read_limited(path, MAX_MANIFEST), None, &mut out);
     }
     // A file is included once. One that is excluded here may still be included by a later declaration.
     let mut seen = Vec::new();
@@ -173,22 +208,55 @@ pub fn find(lookup: &ContextLookup<'_>) -> Declaration {
     out
 }
 
-fn add_manifest(
-    lookup: &ContextLookup<'_>,
+/// The owner of a manifest, and the folder that its paths are relative to.
+#[derive(Clone, Copy)]
+struct ManifestSource<'a> {
     declared_by: DeclaredBy,
-    path: &Path,
-    base: &Path,
+    base: &'a Path,
+}
+
+fn parse_manifest(bytes: &[u8]) -> serde_json::Result<Manifest> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    serde_json::from_slice::<serde_json::Map<_, _>>(bytes)
+        .and_then(|fields| serde_json::from_value::<Manifest>(fields.into()))
+}
+
+/// Adds the files of the manifest of the project. Without the user's consent to the manifest, none of them is included.
+fn add_project_manifest(
+    lookup: &ContextLookup<'_>,
+    source: ManifestSource<'_>,
+    trust: &ProjectTrust,
     out: &mut Declaration,
 ) {
-    let bytes = match fs::read_limited(path, 1 << 20) {
+    let read = read_project_manifest(trust);
+    let refused = match &read {
+        Ok(Some(file)) => match (trust.is_trusted(), trust.consent_to(file)) {
+            (false, _) => Some(InclusionStatus::Untrusted),
+            (true, Consent::Given) => None,
+            (true, consent) => Some(InclusionStatus::NotAgreed(consent)),
+        },
+        _ => None,
+    };
+    let path = source.base.join(CONFIG_DIR).join(FILE);
+    add_manifest(lookup, source, &path, read.map(|file| file.map(|file| file.bytes)), refused, out);
+}
+
+/// Adds the files of a manifest. `refused` is the status of all of them, if none may be included.
+fn add_manifest(
+    lookup: &ContextLookup<'_>,
+    source: ManifestSource<'_>,
+    path: &Path,
+    read: std::io::Result<Option<Vec<u8>>>,
+    refused: Option<InclusionStatus>,
+    out: &mut Declaration,
+) {
+    let ManifestSource { declared_by, base } = source;
+    let bytes = match read {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return,
         Err(error) => return out.flaws.push((path.to_owned(), error.to_string())),
     };
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
-    let parsed = serde_json::from_slice::<serde_json::Map<_, _>>(bytes)
-        .and_then(|fields| serde_json::from_value::<Manifest>(fields.into()));
-    let manifest = match parsed {
+    let manifest = match parse_manifest(&bytes) {
         Ok(manifest) => manifest,
         // The message may quote the untrusted file, so it is reduced to one short line.
         Err(error) => {
@@ -208,7 +276,10 @@ fn add_manifest(
             _ => base.join(inside.unwrap_or(name)),
         };
         let loaded = manifest.loaded_by_client.get(lookup.platform.id);
-        let (path, inclusion) = inclusion(lookup, declared_by, path, base, loaded.map(Vec::as_slice));
+        let (path, inclusion) = match &refused {
+            Some(refused) => (path, refused.clone()),
+            None => inclusion(lookup, source, path, loaded.map(Vec::as_slice)),
+        };
         is_any_included |= matches!(inclusion, InclusionStatus::Included(_));
         out.files.push(DeclaredEntry { declared_by, name: name.clone(), path, inclusion });
     }
@@ -221,9 +292,8 @@ fn add_manifest(
 /// Adds the text for this type of subagent and the text for all subagents.
 fn add_subagent_files(
     lookup: &ContextLookup<'_>,
-    declared_by: DeclaredBy,
+    source: ManifestSource<'_>,
     dir: &Path,
-    base: &Path,
     out: &mut Declaration,
 ) {
     let Some(agent) = lookup.agent else { return };
@@ -234,12 +304,12 @@ fn add_subagent_files(
     let of_type = is_valid.then_some(agent);
     for name in [of_type.as_deref().filter(|name| *name != "general"), Some("general")].into_iter().flatten()
     {
-        let name = format!("subagents/{name}.md");
+        let name = format!("{SUBAGENTS}/{name}.md");
         let path = dir.join(&name);
         if std::fs::symlink_metadata(&path).is_ok() {
-            let (path, inclusion) = inclusion(lookup, declared_by, path, base, None);
+            let (path, inclusion) = inclusion(lookup, source, path, None);
             out.files.push(DeclaredEntry {
-                declared_by,
+                declared_by: source.declared_by,
                 name: format!("{CONFIG_DIR}/{name}"),
                 path,
                 inclusion,
@@ -252,12 +322,12 @@ fn add_subagent_files(
 /// client loads by itself.
 fn inclusion(
     lookup: &ContextLookup<'_>,
-    declared_by: DeclaredBy,
+    source: ManifestSource<'_>,
     path: PathBuf,
-    base: &Path,
     loaded: Option<&[String]>,
 ) -> (PathBuf, InclusionStatus) {
-    let is_trusted = || lookup.project.is_some_and(|project| Trust::new(lookup.home).has_project(project));
+    let ManifestSource { declared_by, base } = source;
+    let is_trusted = || lookup.project.is_some_and(ProjectTrust::is_trusted);
     if declared_by == DeclaredBy::Project && !is_trusted() {
         return (path, InclusionStatus::Untrusted);
     }
@@ -304,14 +374,13 @@ pub fn for_prompt(
     if prompt.starts_with(['/', '!']) {
         return None;
     }
-    let project = paths::project_root(cwd, home);
-    if !crate::config::Config::load(home, Some(&project)).declared_context {
+    let trust = Trust::new(home).of_project(&paths::project_root(cwd, home));
+    if !crate::config::Config::load(home, Some(&trust)).declared_context {
         return None;
     }
-    let declaration = find(&ContextLookup {
+    let mut declaration = find(&ContextLookup {
         user,
-        project: Some(&project),
-        home,
+        project: Some(&trust),
         container,
         // A platform that loads no files by itself, because there is no client in a pipe.
         platform: &API,
@@ -322,18 +391,37 @@ pub fn for_prompt(
     if declaration.is_in_prompt(prompt) {
         return None;
     }
-    let texts: Vec<String> = declaration
-        .included()
-        .filter_map(|(file, _)| read_text(&file.path))
-        .map(|text| escape_tags(&text).into_owned())
-        .collect();
+    let files = declaration.read(Some(&trust));
+    let texts: Vec<String> = files.iter().map(|file| escape_tags(&file.text).into_owned()).collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Returns whether a project declares context.
-pub(crate) fn has_declarations(project: &Path) -> bool {
-    [FILE, "subagents"].iter().any(|name| project.join(CONFIG_DIR).join(name).exists())
+/// Reads the manifest of a project; `None` if there is none.
+pub(crate) fn read_project_manifest(trust: &ProjectTrust) -> std::io::Result<Option<ProjectFile>> {
+    trust.read_config_file(FILE, MAX_MANIFEST)
+}
+
+/// Returns the files in the project that its manifest names, with the part of their content that can be injected.
+pub(crate) fn files_in_manifest(trust: &ProjectTrust, manifest: &[u8]) -> Vec<ProjectFile> {
+    let names = parse_manifest(manifest).unwrap_or_default().files;
+    names.iter().take(MAX_FILES).filter_map(|name| read_inside(trust, &trust.project().join(name))).collect()
+}
+
+/// Returns the texts for subagents in a project.
+pub(crate) fn subagent_files(trust: &ProjectTrust) -> Vec<ProjectFile> {
+    let Some(dir) = trust.config_dir() else { return Vec::new() };
+    let entries = std::fs::read_dir(dir.join(SUBAGENTS)).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    paths.sort();
+    paths.iter().take(MAX_SUBAGENTS).filter_map(|path| read_inside(trust, path)).collect()
+}
+
+fn read_inside(trust: &ProjectTrust, path: &Path) -> Option<ProjectFile> {
+    let path = path.canonicalize().ok().filter(|path| path.is_file() && trust.contains(path))?;
+    let bytes = read_beginning(&path)?;
+    Some(ProjectFile { path, bytes })
 }
 
 impl crate::rules::RuleService {
@@ -371,7 +459,9 @@ impl crate::rules::RuleService {
         caller.context = mounted.as_deref().or(caller.context);
         caller.mount = mount;
         caller.uses_tags = true;
-        let declaration = find(&pipeline::lookup(&caller, &event, Some(project)));
+        let trust = self.core.trust().of_project(project);
+        let mut declaration = find(&pipeline::lookup(&caller, &event, Some(&trust)));
+        declaration.read(Some(&trust));
         (declaration, pipeline::explain(&caller, &event, None))
     }
 }

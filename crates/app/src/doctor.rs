@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use tanmi_base::clock::DAY;
+use tanmi_base::paths::CONFIG_DIR;
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_memory::Folder;
 use tanmi_session::{Binding, pause};
@@ -13,7 +14,8 @@ use tanmi_workspace::store::Fix;
 use crate::core::Core;
 use crate::memory::MemoryService;
 use crate::rules::RuleService;
-use crate::{Result, config, declared};
+use crate::trust::ProjectStatus;
+use crate::{Result, config};
 
 mod files;
 
@@ -143,7 +145,10 @@ impl Doctor<'_> {
     }
 
     fn settings(&mut self) {
-        let (_, errors) = config::read_all(self.core.home(), Some(self.core.folder()));
+        let trust = self.core.trust().of_project(self.core.folder());
+        let (_, mut errors) = config::read_all(self.core.home(), Some(&trust));
+        // A file that the user did not agree to is not wrong. The check of trust reports it.
+        errors.retain(|error| !matches!(error, crate::Error::NotAgreed { .. }));
         for error in &errors {
             let message = error.message(self.lang);
             self.report("settings", Health::ByHand, message.clone(), message);
@@ -381,19 +386,46 @@ impl Doctor<'_> {
         Ok(())
     }
 
-    fn rules(&mut self) {
-        let (project, trust) = (self.core.folder(), self.core.trust());
-        let memory = self.core.project.memory();
-        let is_trusted_folder = |folder: &Folder| trust.has_project(folder.dir());
-        let has_untrusted_memory = memory.exists() && !memory.local_folder().is_some_and(is_trusted_folder);
-        if !trust.has_project(project) && (declared::has_declarations(project) || has_untrusted_memory) {
-            let (zh, en) = (
-                "信任：此项目未被信任，随项目而来的记忆和声明的上下文不会注入",
-                "trust: this project is not trusted; memory and declared context that came with it are not injected",
-            );
+    /// Reports content of the project that does not count without the user's consent.
+    fn trust(&mut self) {
+        let project = self.core.folder();
+        let (status, pending) = (self.core.trust().of_project(project).status(), self.rules.pending());
+        let has_content = !pending.files.is_empty() || pending.memory.is_some();
+        let (zh, en) = match status {
+            ProjectStatus::Replaced => (
+                "信任：此文件夹不是你同意过的那个（或其标识已被删除，例如被 git clean -fdx 删除），其中的内容不会注入",
+                "trust: this is not the folder that you agreed to (or its id was deleted, for example by git clean -fdx); \
+                 its content is not injected",
+            ),
+            ProjectStatus::Unknown if has_content => (
+                "信任：此项目未被信任，随项目而来的记忆、声明的上下文和设置不会生效",
+                "trust: this project is not trusted; memory, declared context and settings that came with it do not count",
+            ),
+            ProjectStatus::Trusted if has_content => (
+                "信任：声明的上下文、设置或记忆在你同意之后有变化，不会生效",
+                "trust: declared context, settings or memory changed since you agreed and do not count",
+            ),
+            _ => ("", ""),
+        };
+        if !en.is_empty() {
             self.report("trust", Health::ByHand, zh.into(), en.into());
             self.advise("查看这些内容，然后运行 tanmi trust", "review this content, then run tanmi trust");
         }
+        let dir = project.join(CONFIG_DIR);
+        if tanmi_base::fs::is_link(&dir) && self.core.env.user.as_deref() != Some(project) {
+            let dir = dir.display();
+            self.report(
+                "trust",
+                Health::ByHand,
+                format!("信任：{dir} 是符号链接，不会读取其中的文件"),
+                format!("trust: {dir} is a symbolic link, so its files are not read"),
+            );
+            self.advise("用真实的文件夹替换该链接", "replace the link with a real folder");
+        }
+    }
+
+    fn rules(&mut self) {
+        self.trust();
         for (path, reason) in self.rules.declared_flaws() {
             let path = path.display();
             let (zh, en) =

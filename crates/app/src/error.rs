@@ -97,6 +97,12 @@ pub enum Error {
         line: usize,
         reason: Bilingual,
     },
+    /// The user did not agree to the content of a file of the project, so it does not count.
+    NotAgreed {
+        path: PathBuf,
+        /// Whether the user agreed to other content before.
+        is_changed: bool,
+    },
 }
 
 impl Error {
@@ -135,6 +141,7 @@ impl Error {
             Error::BadValue { .. } => "INVALID_ARGUMENT",
             Error::NotForProjects { .. } => "NOT_FOR_PROJECTS",
             Error::BadFile { .. } => "FILE_DAMAGED",
+            Error::NotAgreed { .. } => "NOT_TRUSTED",
         }
     }
 
@@ -230,6 +237,17 @@ impl Error {
                     format!("cannot parse {}{line}: {}", path.display(), reason.en),
                 )
             }
+            Error::NotAgreed { path, is_changed: true } => (
+                format!("已忽略 {}：它在你同意之后有变化；用 `tanmi trust` 查看", path.display()),
+                format!(
+                    "{} is ignored: it changed since you agreed to it; `tanmi trust` shows it",
+                    path.display()
+                ),
+            ),
+            Error::NotAgreed { path, is_changed: false } => (
+                format!("已忽略 {}：你尚未同意其内容；用 `tanmi trust` 查看", path.display()),
+                format!("{} is ignored: you have not agreed to it; `tanmi trust` shows it", path.display()),
+            ),
         };
         lang.pick(zh, en)
     }

@@ -53,6 +53,7 @@ use resolver::Resolver;
 use rules::RuleService;
 use sessions::SessionService;
 use stores::Stores;
+use trust::Trust;
 use workspaces::WorkspaceService;
 
 /// The environment of the program.
@@ -112,8 +113,10 @@ impl App {
             Some(dir) => dir.clone(),
             None => paths::project_root(&env.cwd, &env.home),
         };
+        let trust = Trust::new(&env.home);
+        trust.upgrade(&folder, (env.clock)());
         let core = Arc::new(Core {
-            config: Config::load(&env.home, Some(&folder)),
+            config: Config::load(&env.home, Some(&trust.of_project(&folder))),
             project: stores.projects.in_folder(&folder),
             env,
             stores,

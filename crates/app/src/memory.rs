@@ -17,6 +17,7 @@ use tanmi_workspace::model::Operator;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::trust;
 
 mod check;
 mod model;
@@ -57,6 +58,9 @@ pub struct SaveResult {
     /// Similar facts. If one of them is outdated, the caller can save again with `supersedes`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<Memory>,
+    /// What the user should know about a new memory folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<&'static str>,
 }
 
 /// A memory as all interfaces show it.
@@ -180,17 +184,13 @@ impl MemoryService {
         if self.core.config.memory { Ok(()) } else { Err(Error::MemoryOff) }
     }
 
-    /// Creates the memory if it does not exist.
-    fn create(&self) -> Result<()> {
+    /// Creates the memory if it does not exist. Returns what the user should know about it.
+    fn create(&self) -> Result<Option<&'static str>> {
         self.check_enabled()?;
-        let store = self.store();
-        if store.create(self.core.config.share_memory)?
-            && let Some(folder) = store.local_folder()
-        {
-            // The folder was created here, so the user need not confirm trust.
-            let _ = self.core.trust().add_project(folder.dir(), "created", self.core.now());
-        }
-        Ok(())
+        let (store, project) = (self.store(), self.core.project.as_ref());
+        let is_clean = !store.exists() && trust::is_clean(project.folder());
+        let is_new = store.create(self.core.config.share_memory)?;
+        Ok(if is_new { self.core.trust_created(project, is_clean) } else { None })
     }
 
     /// Updates the session state. The rule `session-save` uses it when the session stops.
@@ -207,7 +207,7 @@ impl MemoryService {
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
-        self.create()?;
+        let notice = self.create()?;
         let fact = Fact {
             id: id::fresh("fact", self.core.now()),
             memory_type,
@@ -226,7 +226,7 @@ impl MemoryService {
             });
         }
         let similar = saved.similar.iter().map(Memory::of_hit).collect();
-        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar })
+        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, notice })
     }
 
     pub fn save_summary(&self, new: NewSummary) -> Result<SaveResult> {
@@ -250,11 +250,11 @@ impl MemoryService {
             session: new.session.unwrap_or_default(),
             by: self.writer().to_owned(),
         };
-        self.create()?;
+        let notice = self.create()?;
         self.store().save_summary(&summary)?;
         // Only this session: sessions in other windows are still asked for their summaries.
         self.update_session_state(&summary.session, |state| state.summarized = true);
-        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new() })
+        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), notice })
     }
 
     pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {

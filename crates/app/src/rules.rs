@@ -1,6 +1,6 @@
 //! Use cases for rules: list, check, explain and trust.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -17,6 +17,8 @@ use crate::events::EventService;
 use crate::pipeline::rules::{self, RuleFile};
 use crate::pipeline::{self, PipelineTrace};
 use crate::resolver::Resolver;
+use crate::trust::pending::{PendingFile, pending_files};
+use crate::trust::{ProjectFile, ProjectTrust};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +77,9 @@ pub struct CheckedRules {
     pub path: String,
     pub source: &'static str,
     pub trusted: bool,
+    /// Whether the file changed since the user trusted it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
     pub rules: usize,
     pub flaws: Vec<FlawLine>,
 }
@@ -143,10 +148,28 @@ pub struct ExplainRequest {
 pub struct PendingRules {
     pub path: String,
     pub hash: String,
+    /// Whether the user trusted other content of the file before.
+    pub changed: bool,
     /// One line per rule: `id: content [if condition] [stopPropagation]`.
     pub rules: Vec<String>,
     #[serde(skip)]
-    bytes: Vec<u8>,
+    file: ProjectFile,
+}
+
+/// What the user is asked to agree to.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PendingTrust {
+    pub rules: Vec<PendingRules>,
+    pub files: Vec<PendingFile>,
+    /// The memory folder, if it is not yet trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+}
+
+impl PendingTrust {
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.files.is_empty() && self.memory.is_none()
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -154,8 +177,9 @@ pub struct PendingRules {
 pub struct TrustView {
     pub project: String,
     pub trusted: bool,
-    /// The files that this call asked the user to trust.
-    pub rules: Vec<PendingRules>,
+    /// What this call asked the user to agree to.
+    #[serde(flatten)]
+    pub pending: PendingTrust,
     /// Whether the call changed anything.
     pub done: bool,
 }
@@ -176,10 +200,10 @@ impl RuleService {
     fn files(&self) -> Vec<RuleFile> {
         let headers = self.core.project.workspaces().headers().unwrap_or_default();
         let workspaces: Vec<WorkspaceId> = headers.into_iter().map(|(id, _)| id).collect();
-        let caller = self.core.caller();
+        let trust = self.core.trust().of_project(self.core.folder());
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {
-            for file in rules::load(&caller, Some(self.core.folder()), id) {
+            for file in rules::load(self.core.env.user.as_deref(), Some(&trust), id) {
                 if !files.iter().any(|known| known.path == file.path) {
                     files.push(file);
                 }
@@ -307,26 +331,41 @@ impl RuleService {
     }
 
     /// Returns the rules files here that are not trusted.
-    pub fn pending(&self) -> Vec<PendingRules> {
+    pub fn pending_rules(&self) -> Vec<PendingRules> {
+        let trust = self.core.trust().of_project(self.core.folder());
         let untrusted = self.files().into_iter().filter(|file| !file.trusted);
-        untrusted.filter_map(|file| read_pending(&file)).collect()
+        untrusted.filter_map(|file| read_pending(&trust, &file)).collect()
     }
 
-    /// Trusts exactly the content that [`RuleService::pending`] returned.
-    pub fn trust(&self, pending: &[PendingRules]) -> Result<()> {
-        let trust = self.core.trust();
-        for file in pending {
-            trust.add_rules(Path::new(&file.path), &file.bytes, self.core.now())?;
+    /// Returns everything in this project that the user has not agreed to yet.
+    pub fn pending(&self) -> PendingTrust {
+        let trust = self.core.trust().of_project(self.core.folder());
+        let memory = self.core.project.memory();
+        let folder =
+            memory.local_folder().filter(|folder| folder.exists() && !trust.has_memory(folder.dir()));
+        PendingTrust {
+            rules: self.pending_rules(),
+            files: pending_files(&trust),
+            memory: folder.map(|folder| folder.dir().display().to_string()),
         }
-        Ok(())
+    }
+
+    /// Trusts exactly the content that [`RuleService::pending_rules`] returned.
+    pub fn trust_rules(&self, pending: &[PendingRules]) -> Result<()> {
+        let files: Vec<ProjectFile> = pending.iter().map(|rules| rules.file.clone()).collect();
+        self.core.trust().add_files(self.core.folder(), &files, self.core.now())
+    }
+
+    /// Trusts this project, and exactly the content that [`RuleService::pending`] returned.
+    pub fn trust_project(&self, pending: &PendingTrust) -> Result<()> {
+        let rules = pending.rules.iter().map(|rules| rules.file.clone());
+        let files: Vec<ProjectFile> =
+            rules.chain(pending.files.iter().map(|pending| pending.file.clone())).collect();
+        self.core.trust().add_project(self.core.folder(), "trusted", &files, self.core.now())
     }
 
     pub fn is_project_trusted(&self) -> bool {
         self.core.trust().has_project(self.core.folder())
-    }
-
-    pub fn trust_project(&self) -> Result<()> {
-        self.core.trust().add_project(self.core.folder(), "trusted", self.core.now())
     }
 
     /// Removes trust from this project. Returns whether there was any.
@@ -356,17 +395,14 @@ pub(crate) fn parse_event_kind(word: &str) -> Result<EventKind> {
 
 /// Reads an untrusted file again, so that its content can be trusted. Returns `None` if the content changed since the
 /// file was parsed.
-fn read_pending(file: &RuleFile) -> Option<PendingRules> {
-    let bytes = tanmi_base::fs::read_limited(&file.path, 1 << 20).ok()??;
-    if tanmi_base::hash::sha256_hex(&bytes) != file.hash {
-        return None;
-    }
-    let path: PathBuf = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
-    Some(PendingRules {
-        path: path.display().to_string(),
+fn read_pending(trust: &ProjectTrust, file: &RuleFile) -> Option<PendingRules> {
+    let read = rules::read_project_file(trust, file.source, &file.path).ok()??;
+    (tanmi_base::hash::sha256_hex(&read.bytes) == file.hash).then(|| PendingRules {
+        path: read.path.display().to_string(),
         hash: file.hash.clone(),
+        changed: file.is_changed,
         rules: file.rules.iter().map(describe_rule).collect(),
-        bytes,
+        file: read,
     })
 }
 
@@ -393,6 +429,7 @@ fn check_file(file: &RuleFile, lang: Lang) -> CheckedRules {
         path: file.path.display().to_string(),
         source: file.source.as_str(),
         trusted: file.trusted,
+        changed: file.is_changed,
         rules: file.rules.len(),
         flaws: rules::check(file).into_iter().map(line).collect(),
     }

@@ -77,8 +77,8 @@ fn services_over_stores_in_ram_write_no_file_of_project() {
     assert_eq!(lines.workspaces[0].workspace_id, view.workspace_id);
     assert!(app.maintenance.take_notices(tanmi_base::Lang::En).is_empty());
     assert!(!machine.folder().exists(), "a use case wrote to the project folder");
-    // Session states and trust always belong to the machine.
-    let local = ["state", "trust.json", "trust.lock"];
+    // Session states always belong to the machine.
+    let local = ["state"];
     assert_eq!(machine.home_files(), local, "a use case wrote a store file past the interface");
 }
 

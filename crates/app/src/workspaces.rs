@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::{Millis, paths};
+use tanmi_base::Millis;
 use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::*;
@@ -12,9 +12,9 @@ use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
-use crate::registry;
 use crate::sessions::SessionService;
 use crate::stores::{KnownWorkspace, Project};
+use crate::{registry, trust};
 
 /// A workspace as all interfaces show it.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +36,9 @@ pub struct WorkspaceView {
     /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
     #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// What the user should know about a new workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<&'static str>,
     /// Detects concurrent edits; see [`Workspace::version`].
     #[serde(skip)]
     pub version: String,
@@ -136,12 +139,9 @@ impl WorkspaceService {
     /// Creates a workspace in this project.
     pub fn create(&self, new: NewWorkspace) -> Result<WorkspaceView> {
         let project = self.core.project.clone();
-        let is_new_project = !paths::has_project_files(project.folder());
+        let is_clean = trust::is_clean(project.folder());
         let workspace = project.workspaces().create(new, &self.core.op())?;
-        if is_new_project {
-            // Everything in the project store was created here, so the user need not confirm trust.
-            let _ = self.core.trust().add_project(project.folder(), "created", self.core.now());
-        }
+        let notice = self.core.trust_created(project.as_ref(), is_clean);
         let known = KnownWorkspace {
             id: workspace.id.clone(),
             name: workspace.name.clone(),
@@ -150,7 +150,7 @@ impl WorkspaceService {
         // If the home store cannot be written, the workspace still works; it is only not found from other projects.
         let _ = self.core.stores.projects.remember(&[known]);
         self.core.prune_trash(project.as_ref());
-        Ok(workspace_view(project.as_ref(), workspace, Progress::default()))
+        Ok(WorkspaceView { notice, ..workspace_view(project.as_ref(), workspace, Progress::default()) })
     }
 
     pub fn list(&self, filter: &WorkspaceFilter) -> Result<WorkspaceLines> {
@@ -317,5 +317,6 @@ fn workspace_view(project: &dyn Project, workspace: Workspace, progress: Progres
         updated_at: workspace.updated_at,
         project: project.folder().to_owned(),
         seq: None,
+        notice: None,
     }
 }

@@ -21,6 +21,8 @@ pub struct Facts {
     pub memory: Result<MemoryFacts, SkipReason>,
     /// The declared context to inject, or why there is none.
     pub declared: Result<DeclaredFacts, SkipReason>,
+    /// Whether files of the trusted project were left out, because the user did not agree to their present content.
+    pub has_refused_files: bool,
     /// Whether memory is enabled in the settings.
     pub memory_enabled: bool,
     /// Whether the project has an active workspace that the session could be bound to. Looked up only if

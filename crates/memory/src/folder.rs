@@ -23,7 +23,8 @@ pub struct Folder {
 /// Far above the size of a file of one day, and still small enough to hold in memory.
 const MAX_FILE: u64 = 256 << 20;
 
-const LEGACY_DIR: &str = ".cursor/skills/memory-data";
+/// The memory folder of an older tool, in a project.
+pub const LEGACY_DIR: &str = ".cursor/skills/memory-data";
 
 /// Whether an append must be on the disk before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

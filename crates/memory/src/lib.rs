@@ -22,7 +22,7 @@ mod vec_memory;
 pub mod vectors;
 
 pub use file::FileMemory;
-pub use folder::{AppendSync, Folder};
+pub use folder::{AppendSync, Folder, LEGACY_DIR};
 pub use record::{Fact, MemoryType, Summary};
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 pub use tanmi_index::{MemoryFilter, MemoryKind, MemoryLetter, MemoryRow, UnavailableCause};

@@ -71,7 +71,7 @@ pub enum Command {
     /// List, check, trust and explain the injection rules
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Trust this project's rules, memory and declared context, so that Tanmi injects them
+    /// Trust this project's memory, rules, declared context and settings, so that Tanmi uses them
     Trust(TrustArgs),
     /// Show the injected texts with time, rule and estimated tokens
     #[command(after_help = examples::LEDGER)]

@@ -13,6 +13,7 @@ pub mod rules;
 pub mod session;
 pub mod table;
 pub mod tree;
+pub mod trust;
 pub mod workspace;
 
 use anstyle::Style;

@@ -49,6 +49,8 @@ fn samples() -> Vec<Error> {
         Error::NotForProjects { key: "memory" },
         bad_file(0),
         bad_file(3),
+        Error::NotAgreed { path: path(), is_changed: false },
+        Error::NotAgreed { path: path(), is_changed: true },
         tanmi_session::Error::BadSession(512).into(),
     ]
 }

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
-use tanmi_engine::{DeclaredFacts, DeclaredFile, SkipReason};
+use tanmi_engine::{DeclaredFacts, SkipReason};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::SessionState;
 
 use super::Caller;
 use crate::config::Config;
 use crate::declared::{self, ContextLookup};
+use crate::trust::ProjectTrust;
 
 /// Returns the declared context to inject, or why there is none.
 pub fn load(
@@ -17,7 +18,7 @@ pub fn load(
     event: &Event,
     state: &SessionState,
     config: &Config,
-    project: Option<&Path>,
+    project: Option<&ProjectTrust>,
     warnings: &mut Vec<String>,
 ) -> Result<DeclaredFacts, SkipReason> {
     let kinds = [EventKind::SessionStart, EventKind::PromptSubmit, EventKind::SubagentStart];
@@ -27,7 +28,7 @@ pub fn load(
     if !config.declared_context {
         return Err(("声明的上下文已关闭", "declared context is disabled"));
     }
-    let declaration = declared::find(&lookup(caller, event, project));
+    let mut declaration = declared::find(&lookup(caller, event, project));
     warnings.extend(declaration.flaws.iter().map(|(path, reason)| format!("{}: {reason}", path.display())));
     if declaration.included().next().is_none() {
         return Err(("没有声明的上下文", "no context is declared"));
@@ -39,22 +40,25 @@ pub fn load(
             "session state cannot be saved, so it is injected only at session start",
         ));
     }
-    let metadata_digest = declaration.digest();
     let is_for_subagent = event.kind == EventKind::SubagentStart;
     let known =
         state.declared.as_deref().filter(|_| !is_for_subagent).and_then(|known| known.split_once('.'));
     // `advance` clears `state.declared` when a session starts, so the text is injected into a new session. A resumed
     // session keeps it, because its history still contains the text.
-    if known.is_some_and(|(known, _)| known == metadata_digest) {
+    if known.is_some_and(|(known, _)| known == declaration.digest()) {
         return Err(ALREADY_INJECTED);
     }
-    let read = declaration.included().filter_map(|(file, _)| {
-        Some(DeclaredFile { path: file.path.display().to_string(), text: declared::read_text(&file.path)? })
-    });
-    let read: Vec<DeclaredFile> = read.collect();
+    let read = declaration.read(project);
+    if declaration.included().next().is_none() {
+        return Err((
+            "声明的上下文在用户同意之后有变化；运行 tanmi trust",
+            "declared context changed since the user agreed; run tanmi trust",
+        ));
+    }
     let all: String = read.iter().map(|file| format!("{}\0{}\0", file.path, file.text)).collect();
     let content_digest = tanmi_base::hash::md5_hex(all.as_bytes());
-    let digest = format!("{metadata_digest}.{content_digest}");
+    // Only of the files that were injected: the others are injected as soon as the user agrees to them.
+    let digest = format!("{}.{content_digest}", declaration.digest());
     let prompt = event.payload.prompt.as_deref().unwrap_or_default();
     let known_because = match known {
         // The metadata changed, but not the content.
@@ -66,11 +70,14 @@ pub fn load(
 }
 
 /// Returns the lookup of declared context for this event.
-pub fn lookup<'a>(caller: &'a Caller<'_>, event: &'a Event, project: Option<&'a Path>) -> ContextLookup<'a> {
+pub fn lookup<'a>(
+    caller: &'a Caller<'_>,
+    event: &'a Event,
+    project: Option<&'a ProjectTrust>,
+) -> ContextLookup<'a> {
     ContextLookup {
         user: caller.user,
         project,
-        home: caller.home,
         container: caller.context,
         platform: event.platform,
         cwd: event.payload.cwd.as_deref().map(Path::new),

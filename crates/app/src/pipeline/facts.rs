@@ -61,6 +61,7 @@ pub fn build(
         disabled_rules: disabled_rules(config),
         memory,
         declared,
+        has_refused_files: false,
         memory_enabled: config.memory,
         // `rules explain` shows the text of a hook, which suggests tool calls.
         suggests_commands: caller.suggests_commands && event.source == Source::Api,

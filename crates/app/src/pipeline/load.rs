@@ -1,6 +1,6 @@
 //! The first step of the pipeline: reads everything that a decision depends on. Writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tanmi_engine::{ContextHash, CustomRule, Facts, needs_workspaces};
 use tanmi_event::{Event, EventKind, StartSource};
@@ -12,6 +12,7 @@ use super::rules::{self, RuleFile};
 use super::{Caller, declared, facts, memory, state};
 use crate::config::Config;
 use crate::stores::Stores;
+use crate::trust::{ProjectTrust, Trust};
 
 /// The input of a decision besides the event.
 pub struct DecisionInput {
@@ -19,7 +20,8 @@ pub struct DecisionInput {
     pub config: Config,
     pub rules: Vec<CustomRule>,
     pub files: Vec<RuleFile>,
-    pub project: Option<PathBuf>,
+    /// The project of the event and the user's consent to it.
+    pub trust: Option<ProjectTrust>,
     /// The binding that the session takes over from the previous session of its client, and has to save.
     pub taken_over: Option<Binding>,
     /// Problems in the files that were read, for the log.
@@ -52,28 +54,29 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
         Some((binding, _)) => Some(binding.project.clone()),
         None => facts::project_of(caller, event),
     };
-    let config = Config::load(caller.home, project.as_deref());
+    let trust = project.map(|project| Trust::new(caller.home).of_project(&project));
+    let config = Config::load(caller.home, trust.as_ref());
     let files = if config.custom_rules {
         let workspace = bound.as_ref().map(|(_, snapshot)| &snapshot.workspace.id);
-        rules::load(caller, project.as_deref(), workspace)
+        rules::load(caller.user, trust.as_ref(), workspace)
     } else {
         Vec::new()
     };
     let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
-    let memory =
-        memory::load(caller, event, &config, project.as_deref(), bound.map(|(_, snapshot)| snapshot));
+    let memory = memory::load(caller, event, &config, trust.as_ref(), bound.map(|(_, snapshot)| snapshot));
     let mut warnings = rules::warnings(&files);
     warnings.extend(config.warnings.iter().map(ToString::to_string));
-    let declared = declared::load(caller, event, state, &config, project.as_deref(), &mut warnings);
+    let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
     if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
         facts.session.lost_workspace = Some(binding.workspace_id.clone());
     }
+    facts.has_refused_files = trust.as_ref().is_some_and(ProjectTrust::has_refused);
     // Looking for workspaces reads more files, so it is done only if a rule needs it.
     facts.has_workspaces = needs_workspaces(event, &facts) && facts::has_workspaces(caller, event);
     let taken_over = binding.filter(|_| is_taken_over);
-    DecisionInput { facts, rules: rules::flatten(&files), config, files, project, taken_over, warnings }
+    DecisionInput { facts, rules: rules::flatten(&files), config, files, trust, taken_over, warnings }
 }
 
 /// Returns the binding of the session. After a clear or a fork the client continues under a new session id; then

@@ -17,7 +17,7 @@ use tanmi_workspace::store::ContextSnapshot;
 use super::{Caller, log_line};
 use crate::config::Config;
 use crate::transcripts::{self, IngestResult};
-use crate::trust::Trust;
+use crate::trust::ProjectTrust;
 
 /// The time for the work at a session end. The hook has one second in total.
 const END_TIME_LIMIT: Duration = Duration::from_millis(700);
@@ -32,7 +32,7 @@ pub fn load(
     caller: &Caller<'_>,
     event: &Event,
     config: &Config,
-    project: Option<&Path>,
+    project: Option<&ProjectTrust>,
     bound: Option<&ContextSnapshot>,
 ) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
@@ -41,13 +41,13 @@ pub fn load(
     if !config.memory {
         return Err(("记忆已关闭", "memory is disabled"));
     }
-    let project = project.ok_or(("没有项目", "the event has no project"))?;
-    let store = store(caller, project);
+    let trust = project.ok_or(("没有项目", "the event has no project"))?;
+    let store = store(caller, trust.project());
     let store = store.as_ref();
     if !store.exists() {
         return Err(("此项目没有记忆", "this project has no memory"));
     }
-    if !is_trusted(caller, project, store) {
+    if !is_trusted(trust, store) {
         return Err(("项目未受信任；运行 tanmi trust", "the project is not trusted; run tanmi trust"));
     }
     if !has_only_regular_files(store) {
@@ -74,9 +74,9 @@ pub fn load(
     })
 }
 
-fn is_trusted(caller: &Caller<'_>, project: &Path, store: &dyn MemoryStore) -> bool {
-    let trust = Trust::new(caller.home);
-    trust.has_project(project) || store.local_folder().is_some_and(|folder| trust.has_project(folder.dir()))
+/// Returns whether the memory may be used. Only memory in a folder of this machine can come with a cloned project.
+fn is_trusted(trust: &ProjectTrust, store: &dyn MemoryStore) -> bool {
+    store.local_folder().is_none_or(|folder| trust.has_memory(folder.dir()))
 }
 
 /// Returns whether the memory can be read and written without following a link.
@@ -107,15 +107,16 @@ fn summary(row: &MemoryRow) -> SummaryFacts {
 /// Records a session start or end in the daily file, if the project has memory. A session end also ingests the
 /// transcript and updates the index, within a time limit. If the session completed and time is left, it deletes old
 /// session lines.
-pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, project: Option<&Path>) {
+pub fn record_session(caller: &Caller<'_>, event: &Event, config: &Config, trust: Option<&ProjectTrust>) {
     if !matches!(event.kind, EventKind::SessionStart | EventKind::SessionEnd) {
         return;
     }
-    let Some(project) = project.filter(|_| config.memory) else { return };
+    let Some(trust) = trust.filter(|_| config.memory) else { return };
+    let project = trust.project();
     let store = store(caller, project);
     let store = store.as_ref();
     // Untrusted memory is not written, and symbolic links are not followed.
-    if !store.exists() || !has_only_regular_files(store) || !is_trusted(caller, project, store) {
+    if !store.exists() || !has_only_regular_files(store) || !is_trusted(trust, store) {
         return;
     }
     let payload = &event.payload;

@@ -25,7 +25,7 @@ pub fn record(
         register_client(caller, event);
     }
     if event.source == Source::Hook {
-        memory::record_session(caller, event, &input.config, input.project.as_deref());
+        memory::record_session(caller, event, &input.config, input.trust.as_ref());
     }
     due_warnings.iter().for_each(|warning| log_line(caller, warning));
     if response.decision.should_respond && input.config.ledger && caller.home.is_dir() {

@@ -7,17 +7,19 @@ use tanmi_base::{Lang, fs, hash};
 use tanmi_engine::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 use tanmi_workspace::model::WorkspaceId;
 
-use super::Caller;
-use crate::trust::Trust;
+use crate::trust::{Consent, ProjectFile, ProjectTrust};
 
 /// Above the limit of [`parse_rules`], so that its error message is shown for files that are too long.
 const MAX_BYTES: u64 = 1 << 20;
+const FILE: &str = "rules.json";
 
 #[derive(Clone, Debug)]
 pub struct RuleFile {
     pub source: RuleSource,
     pub path: PathBuf,
     pub trusted: bool,
+    /// Whether the user trusted other content of the file before.
+    pub is_changed: bool,
     /// SHA-256 of the content.
     pub hash: String,
     pub rules: Vec<CustomRule>,
@@ -25,10 +27,17 @@ pub struct RuleFile {
 }
 
 /// Returns the existing rules files in order of precedence. A file that cannot be read is included with a flaw.
-pub fn load(caller: &Caller<'_>, project: Option<&Path>, workspace: Option<&WorkspaceId>) -> Vec<RuleFile> {
-    paths(caller.user, project, workspace)
+pub fn load(
+    user: Option<&Path>,
+    project: Option<&ProjectTrust>,
+    workspace: Option<&WorkspaceId>,
+) -> Vec<RuleFile> {
+    paths(user, project.map(ProjectTrust::project), workspace)
         .into_iter()
-        .filter_map(|(source, path)| read(caller, source, path))
+        .filter_map(|(source, path)| match project.filter(|_| source != RuleSource::Global) {
+            Some(project) => read_of_project(project, source, path),
+            None => read_of_user(source, path),
+        })
         .collect()
 }
 
@@ -38,7 +47,6 @@ pub fn paths(
     project: Option<&Path>,
     workspace: Option<&WorkspaceId>,
 ) -> Vec<(RuleSource, PathBuf)> {
-    const FILE: &str = "rules.json";
     let mut paths = Vec::new();
     if let (Some(project), Some(id)) = (project, workspace) {
         paths.push((RuleSource::Workspace, workspace_folder(project, id.as_str()).join(FILE)));
@@ -52,14 +60,34 @@ pub fn paths(
     paths
 }
 
-fn read(caller: &Caller<'_>, source: RuleSource, path: PathBuf) -> Option<RuleFile> {
+fn read_of_user(source: RuleSource, path: PathBuf) -> Option<RuleFile> {
     match fs::read_limited(&path, MAX_BYTES) {
         Ok(None) => None,
-        Ok(Some(bytes)) => {
-            let trusted = source == RuleSource::Global || Trust::new(caller.home).has_rules(&path, &bytes);
-            Some(parsed(source, path, &bytes, trusted))
+        Ok(Some(bytes)) => Some(parsed(source, path, &bytes, Consent::Given)),
+        Err(error) => Some(unreadable(source, path, &error)),
+    }
+}
+
+fn read_of_project(project: &ProjectTrust, source: RuleSource, path: PathBuf) -> Option<RuleFile> {
+    match read_project_file(project, source, &path) {
+        Ok(None) => None,
+        Ok(Some(file)) => {
+            let consent = project.consent_to_rules(&file);
+            Some(parsed(source, path, &file.bytes, consent))
         }
         Err(error) => Some(unreadable(source, path, &error)),
+    }
+}
+
+/// Reads a rules file of a project or of a workspace in it; `None` if it is missing.
+pub fn read_project_file(
+    project: &ProjectTrust,
+    source: RuleSource,
+    path: &Path,
+) -> std::io::Result<Option<ProjectFile>> {
+    match source {
+        RuleSource::Project => project.read_config_file(FILE, MAX_BYTES),
+        _ => project.read(path, MAX_BYTES),
     }
 }
 
@@ -74,20 +102,21 @@ pub fn read_as_trusted(path: &Path) -> RuleFile {
     match fs::read_limited(path, MAX_BYTES)
         .and_then(|read| read.ok_or_else(|| std::io::ErrorKind::NotFound.into()))
     {
-        Ok(bytes) => parsed(RuleSource::Project, path.to_owned(), &bytes, true),
+        Ok(bytes) => parsed(RuleSource::Project, path.to_owned(), &bytes, Consent::Given),
         Err(error) => unreadable(RuleSource::Project, path.to_owned(), &error),
     }
 }
 
-fn parsed(source: RuleSource, path: PathBuf, bytes: &[u8], trusted: bool) -> RuleFile {
+fn parsed(source: RuleSource, path: PathBuf, bytes: &[u8], consent: Consent) -> RuleFile {
+    let (trusted, is_changed) = (consent == Consent::Given, consent == Consent::Outdated);
     let (rules, flaws) = parse_rules(bytes, source, trusted);
-    RuleFile { source, path, trusted, hash: hash::sha256_hex(bytes), rules, flaws }
+    RuleFile { source, path, trusted, is_changed, hash: hash::sha256_hex(bytes), rules, flaws }
 }
 
 fn unreadable(source: RuleSource, path: PathBuf, error: &std::io::Error) -> RuleFile {
     let (zh, en) = (format!("无法读取：{error}"), format!("cannot be read: {error}"));
     let flaws = vec![RuleFlaw { line: 0, rule: None, zh, en, fatal: true }];
-    RuleFile { source, path, trusted: true, hash: String::new(), rules: Vec::new(), flaws }
+    RuleFile { source, path, trusted: true, is_changed: false, hash: String::new(), rules: Vec::new(), flaws }
 }
 
 pub fn flatten(files: &[RuleFile]) -> Vec<CustomRule> {

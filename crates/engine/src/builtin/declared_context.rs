@@ -22,14 +22,36 @@ const OMITTED_RESERVE: usize = 400;
 pub(super) const NODE_RESERVE: usize = 3_000;
 
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
-    let event = ctx.event;
     ctx.check_session_started()?;
+    let notice = refusal_notice(ctx);
+    let reserved = notice.as_ref().map_or(0, |notice| notice.len() + 2);
+    let parts = match (declared_parts(ctx, reserved), notice) {
+        (Ok(parts), notice) => parts.into_iter().chain(notice).collect(),
+        (Err(_), Some(notice)) => vec![notice],
+        (Err(reason), None) => return Err(reason),
+    };
+    RuleOutput::unthrottled(ActionKind::Declared, parts.join("\n\n"))
+}
+
+/// Returns the line that tells a new session about files that the user did not agree to. It contains no text of the files.
+fn refusal_notice(ctx: &RuleInput<'_>) -> Option<String> {
+    let is_due = ctx.event.kind == EventKind::SessionStart && ctx.facts.has_refused_files;
+    let text = ctx.facts.lang.pick(
+        "（本项目声明的上下文、规则或设置在用户同意之后有变化，未被采用；`tanmi trust` 可查看）",
+        "(Declared context, rules or settings of this project changed since the user agreed; `tanmi trust` shows them.)",
+    );
+    (is_due && ctx.bytes_left > ActionKind::Declared.overhead() + text.len()).then(|| text.to_owned())
+}
+
+/// Returns the declared files as far as they fit beside `reserved` bytes.
+fn declared_parts(ctx: &RuleInput<'_>, reserved: usize) -> Result<Vec<String>, SkipReason> {
+    let event = ctx.event;
     let declared = ctx.facts.declared.as_ref().map_err(|reason| *reason)?;
     if let Some(reason) = declared.known_because {
         return Err(reason);
     }
     let needs_node = event.kind == EventKind::SubagentStart && ctx.facts.workspace.is_some();
-    let reserved = REMINDER_RESERVE + if needs_node { NODE_RESERVE } else { 0 };
+    let reserved = reserved + REMINDER_RESERVE + if needs_node { NODE_RESERVE } else { 0 };
     let mut budget =
         ctx.bytes_left.saturating_sub(ActionKind::Declared.overhead() + reserved + OMITTED_RESERVE);
     let (mut parts, mut omitted) = (Vec::new(), Vec::new());
@@ -55,7 +77,7 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if parts.is_empty() {
         return Err(("声明的文件为空", "the declared files are empty"));
     }
-    RuleOutput::unthrottled(ActionKind::Declared, parts.join("\n\n"))
+    Ok(parts)
 }
 
 /// Returns as many complete sections as fit into `budget` bytes, or the beginning of the first one. `pointer` is

@@ -33,6 +33,7 @@ fn unbound(lang: Lang) -> Facts {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
+        has_refused_files: false,
         memory_enabled: true,
         suggests_commands: false,
     }

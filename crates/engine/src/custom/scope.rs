@@ -144,6 +144,7 @@ pub fn sample() -> Value {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
+        has_refused_files: false,
         memory_enabled: false,
         suggests_commands: false,
     };

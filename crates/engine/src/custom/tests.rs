@@ -55,6 +55,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
         declared: Err(("", "")),
+        has_refused_files: false,
         memory_enabled: true,
         suggests_commands: false,
     }

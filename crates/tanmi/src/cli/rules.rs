@@ -78,7 +78,7 @@ pub struct TrustArgs {
     /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Stop trusting this project, including its rules files
+    /// Stop trusting this project and all of its files
     #[arg(long, conflicts_with = "yes")]
     pub revoke: bool,
 }

@@ -1,15 +1,24 @@
 //! `tanmi config`
 
+use tanmi_app::Error;
 use tanmi_app::config::{self, Setting};
+use tanmi_app::trust::Trust;
 
 use super::{CommandContext, Result};
 use crate::cli::ConfigCommand;
-use crate::show;
+use crate::{out, show};
 
 pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
     let app = &context.app;
-    let settings = || config::read_all(app.home(), Some(app.project())).0;
     let lang = app.lang(None);
+    let settings = || {
+        let trust = Trust::new(app.home()).of_project(app.project());
+        let (settings, errors) = config::read_all(app.home(), Some(&trust));
+        for ignored in errors.iter().filter(|error| matches!(error, Error::NotAgreed { .. })) {
+            out::labelled(out::YELLOW, "警告", "warning", &ignored.message(lang), lang);
+        }
+        settings
+    };
     match command {
         ConfigCommand::List => print(context, &settings()),
         ConfigCommand::Get { key } => {
@@ -21,6 +30,10 @@ pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
         ConfigCommand::Set { key, value, for_project } => {
             let project = for_project.then(|| app.project());
             let setting = config::set(app.home(), project, &key, &value)?;
+            if for_project {
+                // Warns if the file does not count.
+                settings();
+            }
             context.print_result(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
         }
     }

@@ -2,7 +2,7 @@
 
 use tanmi_app::Error;
 use tanmi_app::events::parse_platform;
-use tanmi_app::rules::{ExplainRequest, PendingRules, RuleFilter, TrustView};
+use tanmi_app::rules::{ExplainRequest, PendingTrust, RuleFilter, TrustView};
 use tanmi_base::Lang;
 use tanmi_event::{Event, Platform};
 use tanmi_platform::{CLIENTS, DEFAULT_CLIENT};
@@ -27,8 +27,9 @@ pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
             }
         }
         RulesCommand::Trust { yes } => {
-            let pending = app.rules.pending();
-            confirm_trust(context, pending, yes, false)?;
+            let rules = app.rules.pending_rules();
+            let pending = PendingTrust { rules, ..PendingTrust::default() };
+            confirm_trust(context, &pending, yes, false, || app.rules.trust_rules(&pending.rules))?;
         }
         RulesCommand::Explain(args) => explain(context, args)?,
     }
@@ -82,55 +83,51 @@ pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
     let app = &context.app;
     if args.revoke {
         let was_trusted = app.rules.distrust_project()?;
-        let view = view(context, Vec::new(), was_trusted);
-        context.print_result(&view, |view| show::rules::revoked(view, app.lang(None)));
+        let view = view(context, &PendingTrust::default(), was_trusted);
+        context.print_result(&view, |view| show::trust::revoked(view, app.lang(None)));
         return Ok(());
     }
-    confirm_trust(context, app.rules.pending(), args.yes, true)
+    let pending = app.rules.pending();
+    confirm_trust(context, &pending, args.yes, true, || {
+        app.rules.trust_project(&pending)?;
+        app.sessions.import_old_bindings();
+        Ok(())
+    })
 }
 
-/// Shows the pending rules, asks the user, and trusts them and, with `with_project`, the project.
+/// Shows what the user is asked to agree to, asks, and runs `agree`. `with_project` is false if only rules files are
+/// trusted.
 fn confirm_trust(
     context: &CommandContext,
-    pending: Vec<PendingRules>,
+    pending: &PendingTrust,
     yes: bool,
     with_project: bool,
+    agree: impl FnOnce() -> Result,
 ) -> Result {
-    let app = &context.app;
-    let lang = app.lang(None);
-    let is_needed = !pending.is_empty() || (with_project && !app.rules.is_project_trusted());
+    let lang = context.app.lang(None);
+    let is_needed = !pending.is_empty() || (with_project && !context.app.rules.is_project_trusted());
     let mut done = false;
     if is_needed {
         if !context.json {
-            crate::out::text(&show::rules::pending(
-                &view(context, pending.clone(), false),
-                with_project,
-                lang,
-            ));
+            crate::out::text(&show::trust::pending(&view(context, pending, false), with_project, lang));
         }
-        if yes
-            || confirm(lang.pick("信任以上内容？", "Trust the content above?"), || {
-                serde_json::json!(pending)
-            })?
-        {
-            app.rules.trust(&pending)?;
-            if with_project {
-                app.rules.trust_project()?;
-            }
+        let question = lang.pick("信任以上内容？", "Trust the content above?");
+        if yes || confirm(question, || show::trust::details(pending))? {
+            agree()?;
             done = true;
         }
     }
     let view = view(context, pending, done);
-    context.print_result(&view, |view| show::rules::trusted(view, is_needed, lang));
+    context.print_result(&view, |view| show::trust::trusted(view, is_needed, lang));
     Ok(())
 }
 
-fn view(context: &CommandContext, rules: Vec<PendingRules>, done: bool) -> TrustView {
+fn view(context: &CommandContext, pending: &PendingTrust, done: bool) -> TrustView {
     let app = &context.app;
     TrustView {
         project: app.project().display().to_string(),
         trusted: app.rules.is_project_trusted(),
-        rules,
+        pending: pending.clone(),
         done,
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tanmi_app::declared::{Declaration, DeclaredEntry, InclusionStatus};
 use tanmi_app::pipeline::PipelineTrace;
+use tanmi_app::trust::Consent;
 use tanmi_base::{Lang, text};
 use tanmi_event::{BuiltinRuleId, Platform};
 use tanmi_install::context::{BuiltContext, Notice, ProvisionReport};
@@ -32,11 +33,24 @@ fn inclusion(file: &DeclaredEntry, injected: &str, lang: Lang) -> (&'static str,
         InclusionStatus::LoadedByClient => ("·", "由客户端自行加载", "loaded by the client"),
         InclusionStatus::Missing => ("✘", "不存在", "not found"),
         InclusionStatus::Outside => ("✘", "位于项目之外", "outside the project"),
+        InclusionStatus::NotAgreed(Consent::Outdated) => {
+            let (zh, en) =
+                ("该文件或其清单在你同意之后有变化", "it or its context.json changed since you agreed");
+            return not_agreed(zh, en, lang);
+        }
+        InclusionStatus::NotAgreed(_) => {
+            let (zh, en) = ("你尚未同意该文件或其清单", "you have not agreed to it or to its context.json");
+            return not_agreed(zh, en, lang);
+        }
         InclusionStatus::Untrusted => {
             ("✘", "项目未受信任；运行 `tanmi trust`", "the project is not trusted; run `tanmi trust`")
         }
     };
     (sign, lang.pick(zh, en).to_owned())
+}
+
+fn not_agreed(zh: &str, en: &str, lang: Lang) -> (&'static str, String) {
+    ("✘", lang.pick(format!("{zh}；运行 `tanmi trust`"), format!("{en}; run `tanmi trust`")))
 }
 
 fn declared_text(explained: &PipelineTrace) -> String {

@@ -27,6 +27,9 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
         );
         let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
     }
+    if let Some(notice) = saved.notice {
+        let _ = writeln!(out, "{}", paint(out::YELLOW, notice));
+    }
     if !saved.similar.is_empty() {
         let hint = lang.pick(
             "相似的记忆（用 --supersedes ID 取代不再成立的记忆）：",

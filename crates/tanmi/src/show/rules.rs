@@ -1,8 +1,8 @@
-//! Output of `rules` and `trust`.
+//! Output of `rules`.
 
 use std::fmt::Write;
 
-use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, RuleState, TrustView, Verdict};
+use tanmi_app::rules::{CheckedRules, Explanation, RuleLines, RuleState, Verdict};
 use tanmi_base::{Lang, text};
 
 use super::counted;
@@ -43,6 +43,9 @@ pub fn check(files: &[CheckedRules], lang: Lang) -> String {
     for file in files {
         let (zh, en) = (format!("{} 条规则", file.rules), counted(file.rules, "rule"));
         let state = match (file.flaws.is_empty(), file.trusted) {
+            (_, false) if file.changed => {
+                paint(out::YELLOW, lang.pick("信任后有变化", "changed since you trusted it"))
+            }
             (_, false) => paint(out::YELLOW, lang.pick("未信任", "not trusted")),
             (true, _) => paint(out::GREEN, lang.pick("有效", "valid")),
             (false, _) => paint(out::RED, lang.pick("有错误", "invalid")),
@@ -133,41 +136,4 @@ pub fn quoted(text: &str) -> String {
 
 fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Formats the content that the user is asked to trust.
-pub fn pending(view: &TrustView, with_project: bool, lang: Lang) -> String {
-    let mut out = String::new();
-    if with_project && !view.trusted {
-        let what = lang.pick(
-            "项目（允许注入其中的记忆和声明的上下文）",
-            "project (allows its memory and declared context to be injected)",
-        );
-        let _ = writeln!(out, "{} {}", paint(out::BOLD, &view.project), paint(out::DIM, what));
-    }
-    for file in &view.rules {
-        let _ = writeln!(out, "{} {}", paint(out::BOLD, &file.path), paint(out::DIM, &file.hash[..12]));
-        for rule in &file.rules {
-            let _ = writeln!(out, "  - {}", text::one_line(rule));
-        }
-    }
-    out
-}
-
-pub fn trusted(view: &TrustView, was_needed: bool, lang: Lang) -> String {
-    let text = match (was_needed, view.done) {
-        (false, _) => lang.pick("没有需要信任的内容", "nothing to trust"),
-        (true, true) => lang.pick("已信任", "trusted"),
-        (true, false) => lang.pick("未信任，没有更改", "not trusted; nothing was changed"),
-    };
-    format!("{text}\n")
-}
-
-pub fn revoked(view: &TrustView, lang: Lang) -> String {
-    let text = if view.done {
-        lang.pick("已撤销信任", "trust revoked")
-    } else {
-        lang.pick("此项目未被信任，没有更改", "the project was not trusted; nothing was changed")
-    };
-    format!("{text}\n")
 }

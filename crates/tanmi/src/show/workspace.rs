@@ -24,6 +24,9 @@ pub fn created(view: &WorkspaceView, is_only: bool, lang: Lang) -> String {
     let next = lang.pick("下一步：", "next: ");
     let next = format!("{next}tanmi node create{option} --type … --title … --requirement …");
     let _ = writeln!(out, "{}", paint(out::DIM, &next));
+    if let Some(notice) = view.notice {
+        let _ = writeln!(out, "{}", paint(out::YELLOW, notice));
+    }
     out
 }
 

@@ -254,7 +254,7 @@ fn init_and_delete_killed_at_every_call_are_atomic() {
         assert!(count_now == 2 || (count_now == 1 && !acknowledged), "{what}: {count_now}");
         fixture.env.json(&init);
         let left = std::fs::read_dir(fixture.env.project.join(".tanmi-workspace/.local")).unwrap().count();
-        assert_eq!(left, 1, "{what}: only the lock");
+        assert_eq!(left, 3, "{what}: only the lock, the id of the project and .gitignore");
         assert_eq!(count(), count_now + 1);
     });
     kill_at_every_call(&fixture, &["node", "delete", &task], |what, acknowledged| {

@@ -49,6 +49,7 @@ fn declared_file_is_injected_once_and_again_after_change_or_compaction() {
     assert!(!is_injected(&prompt(&env, "s", "hello")));
     assert!(!is_injected(&start(&env, "s", "resume")), "the conversation still contains it");
     env.write(&env.project.join("docs/ctx.md"), b"# Ctx\nDECLARED-TWO, longer\n");
+    env.ok(&["trust", "--yes"]);
     assert!(prompt(&env, "s", "hello").contains("DECLARED-TWO"));
     assert!(!is_injected(&prompt(&env, "s", "hello")));
     send_event(&env, "s", "PreCompact", json!({"trigger": "manual"}));
@@ -69,14 +70,17 @@ fn file_loaded_by_client_or_in_prompt_is_not_injected() {
     declare(&env, json!({"files": [".claude/CLAUDE.md", "AGENTS.md"]}));
     env.make(&env.project.join(".claude/CLAUDE.md"), "OF-CLAUDE");
     env.make(&env.project.join("AGENTS.md"), "OF-CODEX");
+    env.ok(&["trust", "--yes"]);
     let injected = start(&env, "s", "startup");
     assert!(injected.contains("OF-CODEX") && !injected.contains("OF-CLAUDE"), "{injected}");
     let codex = json!({"session_id": "c", "hook_event_name": "SessionStart", "cwd": env.project, "source": "startup"});
     let injected = hook(&env, "codex", codex.to_string().as_bytes());
     assert!(!injected.contains("OF-CODEX") && injected.contains("OF-CLAUDE"), "{injected}");
     declare(&env, json!({"files": ["AGENTS.md"], "loadedByClient": {"claude-code": ["AGENTS.md"]}}));
+    env.ok(&["trust", "--yes"]);
     assert!(!start(&env, "t", "startup").contains("OF-CODEX"), "loadedByClient replaces the built-in list");
     declare(&env, json!({"files": ["docs/ctx.md"]}));
+    env.ok(&["trust", "--yes"]);
     let carried = prompt(&env, "u", "## 工作区环境\nDECLARED by the host\n\nhello");
     assert!(!carried.contains("DECLARED"), "{carried}");
     assert!(!prompt(&env, "u", "and now?").contains("DECLARED"), "the session has it from the host");
@@ -116,6 +120,7 @@ fn oversized_file_is_cut_by_section_with_pointer() {
     let large_file =
         format!("# One\nFIRST\n\n## Two\nSECOND\n\n## Three\n{}", "很长的文字。\n".repeat(250_000));
     env.write(&env.project.join("docs/ctx.md"), large_file.as_bytes());
+    env.ok(&["trust", "--yes"]);
     let injected = start(&env, "s", "startup");
     let text = &injected;
     assert!(text.len() <= 10_000 && text.contains("SECOND") && !text.contains("很长的文字"), "{text}");
@@ -125,6 +130,7 @@ fn oversized_file_is_cut_by_section_with_pointer() {
     for name in ["b.md", "c.md"] {
         env.make(&env.project.join(name), &"words and words. ".repeat(700));
     }
+    env.ok(&["trust", "--yes"]);
     let shown = env.ok(&["context", "show"]);
     assert!(shown.contains("truncated") && shown.contains("only its path"), "{shown}");
     let injected = start(&env, "t", "startup");
@@ -137,6 +143,7 @@ fn subagent_gets_general_part_and_part_of_its_type() {
     env.make(&env.project.join(".tanmi/subagents/general.md"), "FOR-ALL");
     env.make(&env.project.join(".tanmi/subagents/Explore.md"), "FOR-EXPLORE");
     env.make(&env.project.join("x.md"), "NOT-THIS");
+    env.ok(&["trust", "--yes"]);
     let workspace = env.init();
     env.ok(&["workspace", "update", "--add-rule", "RULE-ONE"]);
     env.ok(&["session", "bind", "-w", &workspace, "--session", "s"]);
@@ -256,6 +263,7 @@ fn untrusted_marker_is_ignored_and_same_content_is_not_repeated() {
     let env = trusted_project();
     declare(&env, json!({"files": ["AGENTS.md", "docs/../AGENTS.md"]}));
     env.make(&env.project.join("AGENTS.md"), "DECLARED-TWICE");
+    env.ok(&["trust", "--yes"]);
     assert_eq!(
         start(&env, "a", "startup").matches("DECLARED").count(),
         1,
@@ -273,6 +281,7 @@ fn untrusted_marker_is_ignored_and_same_content_is_not_repeated() {
         )
     };
     declare(&env, json!({"files": ["docs/ctx.md"]}));
+    env.ok(&["trust", "--yes"]);
     assert!(
         !copilot("one").contains("DECLARED")
             && copilot("two").contains("DECLARED")

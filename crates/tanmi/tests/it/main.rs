@@ -34,5 +34,6 @@ mod scripted_model;
 mod serve;
 mod sessions;
 mod story;
+mod trust;
 mod webdriver;
 mod workspace_lookup;
