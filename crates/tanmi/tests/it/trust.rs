@@ -168,6 +168,8 @@ fn changed_or_new_file_is_left_out_until_user_agrees() {
 fn changed_file_is_injected_into_running_session_once_agreed() {
     let env = TestEnv::new();
     fill_project(&env);
+    declare(&env, json!({"files": ["docs/ctx.md", "docs/other.md"]}));
+    env.make(&env.project.join("docs/other.md"), "OTHER\n");
     env.ok(&["trust", "--yes"]);
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("TEXT-DECLARED"));
