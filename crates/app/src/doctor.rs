@@ -6,7 +6,6 @@ use serde::Serialize;
 use tanmi_base::clock::DAY;
 use tanmi_base::paths::CONFIG_DIR;
 use tanmi_base::{Lang, Millis, paths};
-use tanmi_memory::Folder;
 use tanmi_session::{Binding, pause};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::Fix;

@@ -81,7 +81,7 @@ impl Registry {
         let mut file: RegistryFile =
             bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         for entry in file.workspaces.values_mut() {
-            entry.name = fit_title(&entry.name).into_owned();
+            entry.known.name = fit_title(&entry.known.name).into_owned();
         }
         Ok(file)
     }
