@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use rmcp::model::{ClientNotification, GetExtensions, JsonRpcMessage};
+use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
-use super::calls::{PendingCalls, Place};
+use super::calls::PendingCalls;
 
 /// The maximum length of a message in bytes, far above the largest text that a tool accepts.
 const MAX_LINE: usize = 4 << 20;
@@ -89,29 +89,6 @@ impl Stdio {
             Err(error) => Err(failure(-32600, &format!("invalid request: {error}"), id)),
         }
     }
-
-    /// Gives a request its place, and takes it from a cancelled one, which gets no response. `Err` is the error
-    /// response to a request whose id is in use.
-    fn track(&self, message: &mut RxJsonRpcMessage<RoleServer>, place: Place) -> Result<(), Value> {
-        match message {
-            JsonRpcMessage::Request(request) => {
-                if !self.calls.begin(request.id.clone(), Arc::clone(&place)) {
-                    let id = serde_json::to_value(&request.id).unwrap_or_default();
-                    return Err(failure(-32600, "the id of the request is in use", id));
-                }
-                request.request.extensions_mut().insert(place);
-            }
-            JsonRpcMessage::Notification(notification) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.calls.end(id);
-                }
-            }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
-        }
-        Ok(())
-    }
 }
 
 fn failure(code: i64, message: &str, id: Value) -> Value {
@@ -172,7 +149,13 @@ impl Transport<RoleServer> for Stdio {
             self.line.clear();
             let tracked = parsed.and_then(|message| {
                 let Some(mut message) = message else { return Ok(None) };
-                self.track(&mut message, Arc::clone(&place)).map(|()| Some(message))
+                match self.calls.track(&mut message, Arc::clone(&place)) {
+                    Ok(()) => Ok(Some(message)),
+                    Err(id) => {
+                        let id = serde_json::to_value(id).unwrap_or_default();
+                        Err(failure(-32600, "the id of the request is in use", id))
+                    }
+                }
             });
             match tracked {
                 Ok(Some(message)) => return Some(message),
