@@ -169,4 +169,6 @@ fn last_bytes(text: &str, max: usize) -> &str {
 }
 
 #[cfg(test)]
+mod samples;
+#[cfg(test)]
 mod tests;

@@ -12,8 +12,11 @@ use std::ops::Range;
 
 const KIND: &str = "password";
 
-/// Number of bytes of a value that are looked at. Bounds the work for a text full of names.
-const MAX_CHECKED: usize = 512;
+/// Number of bytes in which a value is searched. Bounds the work for a text full of names.
+const MAX_READ: usize = 256;
+
+/// Number of bytes of a value that decide whether it is a secret.
+const MAX_CHECKED: usize = 64;
 
 /// Words that describe a password in prose.
 const STATES: &[&str] = &[
@@ -64,8 +67,8 @@ impl<'t> Name<'t> {
         let after = prefix(&text[stem_end..], 48);
         let tail = &after[..after.find(|c| !is_part(c) || c == '.').unwrap_or(after.len())];
         let range = hit.at - head.len()..stem_end + tail.trim_end_matches('-').len();
-        // `AWS::IAM::AccessKey` and `arn:*:secret:…` name a resource.
-        if ["::", "*:"].iter().any(|end| text[..range.start].ends_with(end)) {
+        // `AWS::IAM::AccessKey` and `arn:*:secret:…` name a resource. A login in an address is found by itself.
+        if ["::", "*:", "://"].iter().any(|end| text[..range.start].ends_with(end)) {
             return None;
         }
         let class = classify(&text[range.clone()], &text[..range.start])?;
@@ -120,18 +123,34 @@ fn find_value(name: &Name<'_>, link: Link, start: usize) -> Option<Range<usize>>
         return None;
     }
     let mut end = value.start + value.str.len();
-    if value.str.len() >= MAX_CHECKED - 4 && !value.is_quoted {
-        let rest = &name.text[end..];
-        end += rest.find(ends_value).unwrap_or(rest.len());
+    if value.str.len() >= MAX_READ - 4 && !value.is_quoted {
+        end += value_len(&name.text[end..]);
     }
     Some(value.start..end)
 }
 
-/// Returns whether a character ends a value that is not quoted.
-fn ends_value(c: char) -> bool {
-    c.is_whitespace()
-        || !c.is_ascii()
-        || matches!(c, '"' | '\'' | '`' | ',' | ';' | ')' | ']' | '}' | '<' | '>' | '|' | '\\')
+/// Returns whether a byte ends a value that is not quoted.
+fn ends_value(byte: u8) -> bool {
+    static ENDS: [bool; 256] = {
+        let mut ends = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            ends[byte] = byte <= 0x20
+                || byte >= 0x7f
+                || matches!(
+                    byte as u8,
+                    b'"' | b'\'' | b'`' | b',' | b';' | b')' | b']' | b'}' | b'<' | b'>' | b'|' | b'\\'
+                );
+            byte += 1;
+        }
+        ends
+    };
+    ENDS[usize::from(byte)]
+}
+
+/// Returns the length of the value at the start of a text, if it is not quoted.
+fn value_len(text: &str) -> usize {
+    text.bytes().position(ends_value).unwrap_or(text.len())
 }
 
 /// Reads the value at a position: up to the closing quote, or up to a blank or a sign that ends it.
@@ -150,7 +169,7 @@ pub(super) fn read_value(text: &str, start: usize) -> Value<'_> {
         ("【", "】"),
         ("（", "）"),
     ];
-    let rest = prefix(&text[start..], MAX_CHECKED);
+    let rest = prefix(&text[start..], MAX_READ);
     // `b'…'`, `r"…"`, `@"…"`
     let literal =
         rest.strip_prefix(['b', 'r', 'f', 'u', '@', 'L']).filter(|rest| rest.starts_with(['"', '\'']));
@@ -166,8 +185,9 @@ pub(super) fn read_value(text: &str, start: usize) -> Value<'_> {
         }
     }
     let inner = rest.trim_start_matches(['"', '\'', '`', '\\', '“', '「']);
-    let mut end = inner.find(ends_value).unwrap_or(inner.len());
-    end = end.min(inner.find(MARK).unwrap_or(end)).min(inner.find("%26").unwrap_or(end));
+    let mut end = value_len(inner);
+    end = inner[..end].find(MARK.trim_end()).unwrap_or(end);
+    end = inner[..end].find("%26").unwrap_or(end);
     // The next parameter of a query.
     let next = inner[..end].match_indices('&').find(|(at, _)| {
         let name = inner[at + 1..end].split('=').next().unwrap_or_default();
@@ -180,7 +200,8 @@ pub(super) fn read_value(text: &str, start: usize) -> Value<'_> {
 }
 
 fn is_secret(name: &Name<'_>, link: Link, value: &Value<'_>) -> bool {
-    let str = value.str;
+    let str = prefix(value.str, MAX_CHECKED);
+    let value = &Value { str, ..*value };
     if str.len() < 4 || is_placeholder(str) || !str.is_ascii() || (!value.is_quoted && is_code(str)) {
         return false;
     }
@@ -244,6 +265,9 @@ fn is_secret_key(name: &Name<'_>, link: Link, value: &Value<'_>, min: usize) -> 
         let is_plain = str.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         is_plain && is_password(str)
     };
+    // `key: session:0a1b2c3d` names an entry of a store.
+    let is_entry = min >= 16
+        && str.split_once(':').is_some_and(|(kind, _)| kind.bytes().all(|byte| byte.is_ascii_lowercase()));
     // `the key` alone can be the key of a map.
     let is_mixed = min < 20 || str.bytes().any(|byte| byte.is_ascii_uppercase()) || link::is_in_query(name);
     let min = match link {
@@ -251,7 +275,10 @@ fn is_secret_key(name: &Name<'_>, link: Link, value: &Value<'_>, min: usize) -> 
         Link::Near => min.max(20),
         _ => min,
     };
-    str.len() >= min && is_mixed && (is_random(str) || is_strong_password(str) || (is_chosen && min <= 8))
+    str.len() >= min
+        && is_mixed
+        && !is_entry
+        && (is_random(str) || is_strong_password(str) || (is_chosen && min <= 8))
 }
 
 fn is_secret_code(name: &Name<'_>, link: Link, value: &str) -> bool {
@@ -277,7 +304,7 @@ fn find_value_before(name: &Name<'_>) -> Option<Range<usize>> {
     let verbs = [" is", " as", "是", "作为", "当"];
     let before =
         verbs.iter().find_map(|verb| before.strip_suffix(verb))?.trim_end_matches([' ', '`', '"', '\'']);
-    let value_at = before.trim_end_matches(|c: char| !ends_value(c)).len();
+    let value_at = before.bytes().rposition(ends_value).map_or(0, |end| end + 1);
     let value = &before[value_at..];
     let is_secret = !is_placeholder(value)
         && !is_code(value)
@@ -291,7 +318,11 @@ pub(super) fn find_passphrase(hit: Hit<'_>, found: &mut Vec<Match>) {
     const SENTENCE: &[&str] =
         &["the", "a", "an", "is", "must", "with", "for", "your", "to", "of", "be", "and", "or"];
     let rest = hit.after().trim_start_matches(['"', '\'', ' ']);
-    let rest = rest.strip_prefix([':', '=']).or_else(|| rest.strip_prefix("is ")).map(str::trim_start);
+    let rest = rest
+        .strip_prefix([':', '='])
+        .or_else(|| rest.strip_prefix("is "))
+        .or_else(|| rest.strip_prefix("to ").filter(|rest| rest.starts_with(['"', '\'', '`', '“'])))
+        .map(str::trim_start);
     let Some(rest) = rest else { return };
     let value = read_value(hit.text, hit.text.len() - rest.len());
     let parts: Vec<&str> = value.str.split([' ', '-']).filter(|part| !part.is_empty()).collect();
@@ -314,10 +345,10 @@ pub(super) fn find_mnemonic(hit: Hit<'_>, found: &mut Vec<Match>) {
     let skip = |c: char| matches!(c, ' ' | ':' | '：' | '=' | '"' | '\'' | '`' | '\n' | '是' | '为');
     let rest = after.trim_start_matches(skip);
     let rest = rest.strip_prefix("is ").map_or(rest, |rest| rest.trim_start_matches(skip));
-    let is_part = |c: char| c.is_ascii_lowercase() || c == ' ';
-    let words = rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())].trim_end();
-    let lens = words.split(' ').map(str::len);
-    if (12..=24).contains(&words.split(' ').count()) && lens.clone().all(|len| (3..=8).contains(&len)) {
+    let is_part = |byte: &u8| byte.is_ascii_lowercase() || *byte == b' ';
+    let words = rest[..rest.bytes().take_while(is_part).count()].trim_end();
+    let count = words.bytes().filter(|byte| *byte == b' ').count() + 1;
+    if (12..=24).contains(&count) && words.split(' ').all(|word| (3..=8).contains(&word.len())) {
         let start = hit.end + after.len() - rest.len();
         found.push(Match { range: start..start + words.len(), kind: "passphrase", rank: 0 });
     }

@@ -1,9 +1,9 @@
 //! Finds secrets of the web: passwords and tokens in addresses, webhooks, credentials in headers, cookies.
 
 use super::token::token_at;
-use super::value::{is_code, is_encoded_login, is_name_like, is_placeholder, is_random};
+use super::value::{is_code, is_encoded_login, is_name_like, is_placeholder, is_random, is_strong_password};
 use super::{Hit, Match};
-use crate::text::prefix;
+use crate::text::{find_byte, prefix};
 
 /// Passwords of addresses in documents.
 const EXAMPLE_PASSWORDS: &[&str] = &["password", "passwd", "pass", "pwd", "pw", "secret", "token", "pat"];
@@ -85,7 +85,10 @@ pub(super) fn find_authorization(hit: Hit<'_>, found: &mut Vec<Match>) {
         Some(secret) if !scheme.is_empty() => secret.trim_start(),
         _ => value,
     };
-    let token = token_at(secret);
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',');
+    let whole = prefix(secret, 128);
+    let whole = &whole[..whole.find(ends).unwrap_or(whole.len())];
+    let token = if is_strong_password(whole) { whole } else { token_at(secret) };
     if token.len() >= 8 && is_credential(token) {
         let start = hit.end + header.len() - secret.len();
         found.push(Match { range: start..start + token.len(), kind: "bearer token", rank: 0 });
@@ -124,7 +127,8 @@ pub(super) fn find_cookie_flag(hit: Hit<'_>, found: &mut Vec<Match>) {
 
 fn find_cookie_list(hit: Hit<'_>, list: &str, found: &mut Vec<Match>) {
     let line = prefix(list, MAX_URL);
-    let line = &line[..line.find(['\n', '\r']).unwrap_or(line.len())];
+    let line =
+        &line[..find_byte(line.as_bytes(), |byte| matches!(byte, b'\n' | b'\r')).unwrap_or(line.len())];
     let mut from = hit.text.len() - list.len();
     for part in line.split(';') {
         if let Some((name, value)) = part.split_once('=') {

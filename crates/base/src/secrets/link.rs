@@ -27,8 +27,11 @@ const VERBS: &[&str] = &[
     "is now",
     "is currently",
     "is still",
+    "is set to",
     "is",
     "was changed to",
+    "was set to",
+    "was reset to",
     "was",
     "are",
     "were",
@@ -47,11 +50,15 @@ const VERBS: &[&str] = &[
 const PREPOSITIONS: &[&str] = &["for ", "of ", "on ", "in ", "at ", "from ", "to "];
 
 /// Characters between a Chinese name and its value.
-const HAN_LINKS: &str = "是为爲為改成了设置定換换变就还叫用的现在已经新旧默认初始统一暂时目前都填写输入即";
+const HAN_LINKS: &str =
+    "是为爲為改成了设置定換换变更修重调整替配就还叫用的现在已经新旧默认初始统一暂时目前都填写输入即";
 
 /// Returns the link after a name and the position of the value.
 pub(super) fn find(name: &Name<'_>) -> Option<(Link, usize)> {
     let after = prefix(&name.text[name.range.end..], 160);
+    if let Some(rest) = after.strip_prefix("'s ").or_else(|| after.strip_prefix("’s ")) {
+        return Some((Link::Prose, name.range.end + after.len() - rest.len()));
+    }
     let closed = after.trim_start_matches(['"', '\'', '`', '\\', '*', ']', '”', '’', '」']);
     let is_quoted = closed.len() < after.len();
     let spaced = closed.trim_start_matches([' ', '\t']);
@@ -129,14 +136,8 @@ fn find_field(text: &str) -> Option<(Link, &str)> {
 }
 
 fn find_verb(text: &str) -> Option<(Link, &str)> {
-    let verb_at = |text: &str| {
-        let rest = VERBS
-            .iter()
-            .find_map(|verb| text.strip_prefix(verb).filter(|rest| rest.starts_with([' ', ':'])))?;
-        Some(rest.trim_start_matches([':', ' ', '：', '=']).len())
-    };
-    if let Some(len) = verb_at(text) {
-        let rest = &text[text.len() - len..];
+    if let Some(len) = verb_len(text) {
+        let rest = text[len..].trim_start_matches([':', ' ', '：', '=']);
         // `changed the password to the one …` continues; `password to staging is …` has another verb.
         return Some((Link::Prose, find_late_verb(text).unwrap_or(rest)));
     }
@@ -144,16 +145,21 @@ fn find_verb(text: &str) -> Option<(Link, &str)> {
     find_late_verb(text).map(|rest| (Link::Prose, rest))
 }
 
+/// Returns the length of the verb at the start of a text.
+fn verb_len(text: &str) -> Option<usize> {
+    let is_verb = |verb: &&&str| text.strip_prefix(**verb).is_some_and(|rest| rest.starts_with([' ', ':']));
+    VERBS.iter().find(is_verb).map(|verb| verb.len())
+}
+
 /// Finds the verb after the words that say what a secret is for: `password for the staging database is …`.
 fn find_late_verb(text: &str) -> Option<&str> {
     PREPOSITIONS.iter().find(|word| text.starts_with(**word))?;
     let phrase = prefix(text, 60);
     let phrase = &phrase[..phrase.find(['\n', ',', ';', '，', '。']).unwrap_or(phrase.len())];
-    let (at, sign) = [" is ", " was ", ": ", " = ", " is: "]
-        .iter()
-        .filter_map(|verb| Some((phrase.find(verb)?, verb)))
-        .min()?;
-    Some(text[at + sign.len()..].trim_start())
+    let at = [" is ", " was ", ": ", " = ", " is: "].iter().filter_map(|verb| phrase.find(verb)).min()?;
+    let rest = text[at..].trim_start();
+    let len = verb_len(rest).unwrap_or(1);
+    Some(rest[len..].trim_start_matches([':', ' ', '=']))
 }
 
 fn find_han<'t>(name: &Name<'_>, text: &'t str) -> Option<(Link, &'t str)> {
@@ -171,6 +177,9 @@ fn find_han<'t>(name: &Name<'_>, text: &'t str) -> Option<(Link, &'t str)> {
 
 /// Finds a value right after a name: after a flag, in a `.netrc`, in prose.
 fn find_near<'t>(name: &Name<'_>, after: &'t str) -> Option<(Link, &'t str)> {
+    // `the token, 0a1b…, was leaked`
+    let is_key = matches!(name.class, Class::Key { .. });
+    let after = if is_key { after.strip_prefix(',').unwrap_or(after) } else { after };
     let rest = after.trim_start_matches(' ');
     if rest.len() == after.len() || rest.starts_with('\n') {
         return None;

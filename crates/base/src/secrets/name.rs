@@ -349,7 +349,7 @@ fn classify_last(last: &str, qualifiers: &[String]) -> Option<Class> {
         "key" | "keys" if KEY_QUALIFIERS.contains(&qualifier) => Some(Class::Key { min: 8 }),
         "key" | "keys" if qualifiers.iter().any(|word| !word.is_empty()) => Some(Class::Key { min: 16 }),
         "key" | "sk" | "ak" => Some(Class::Key { min: 20 }),
-        "auth" => Some(Class::Key { min: 16 }),
+        "auth" => Some(Class::Key { min: if qualifier.is_empty() { 16 } else { 8 } }),
         "salt" | "signature" | "sig" | "jwt" => Some(Class::Key { min: 12 }),
         "sid" if qualifier == "connect" => Some(Class::Key { min: 16 }),
         _ if KEYS.contains(&last) || ends_with(KEY_ENDS) => Some(Class::Key { min: 8 }),

@@ -12,12 +12,14 @@ pub(super) fn find_pem(hit: Hit<'_>, found: &mut Vec<Match>) {
     let dashes = hit.before().trim_end_matches(' ');
     let start = dashes.trim_end_matches('-').len();
     let after = prefix(hit.after(), MAX_LEN);
-    let Some(head) = after.find("----").filter(|head| *head < 60) else { return };
+    let Some(head) = prefix(after, 64).find("----") else { return };
     if dashes.len() - start < 4 || !after[..head].contains("PRIVATE KEY") {
         return;
     }
     let body_at = head + after[head..].len() - after[head..].trim_start_matches('-').len();
+    // The next key ends this one; without this bound, many starts without an end would each be read in full.
     let body = &after[body_at..];
+    let body = &body[..body.find("BEGIN ").unwrap_or(body.len())];
     let len = match body.find("END ").filter(|end| body[..*end].trim_end_matches(' ').ends_with("----")) {
         // Shorter is a text that names both lines.
         Some(end) if end < 20 => return,

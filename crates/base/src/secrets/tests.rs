@@ -279,6 +279,31 @@ fn mask_secret_of_every_class_is_masked_and_rest_is_kept() {
     }
 }
 
+/// Returns a text of about a megabyte that repeats a part.
+fn repeat(part: &str) -> String {
+    part.repeat((1 << 20) / part.len())
+}
+
+/// In such texts each trigger is inside the secret of the one before it. A scan that reads the rest of the text at
+/// each of them would take minutes.
+#[test]
+fn mask_long_secret_full_of_triggers_is_read_once() {
+    for part in ["pass=a1", "!pass=a1b2", ".sk-abcdefghijklmnop0123456789abcdef", "key=a1B2c3d4e5f6g7h8i9j0"]
+    {
+        let text = repeat(part);
+        let (masked, kinds) = mask(&text);
+        assert!(masked.len() < 1024 && kinds.len() < 10, "{part}: {} bytes", masked.len());
+    }
+    let keys = repeat(concat!("-----BEGIN PRIVATE", " KEY-----"));
+    assert_eq!(mask(&keys).0, keys);
+}
+
+#[test]
+fn mask_token_that_a_text_assigns_is_named_by_its_prefix() {
+    let text = format!("password={}{}", "ghp_", KEY.repeat(40));
+    assert_eq!(mask(&text).1, ["GitHub token"]);
+}
+
 /// Texts without a secret, by class.
 const ORDINARY: &[(&str, &[&str])] = &[
     (

@@ -24,7 +24,7 @@ pub(super) enum Alphabet {
 }
 
 /// Number of characters that decide whether a text is a token. Bounds the work for a text full of prefixes.
-const MAX_CHECKED: usize = 512;
+const MAX_CHECKED: usize = 128;
 
 const fn text(kind: &'static str, prefix: &'static str, min: usize) -> Token {
     Token { kind, prefix, min, alphabet: Alphabet::Text }
@@ -252,15 +252,15 @@ impl Token {
         if self.alphabet != Alphabet::Crypt && is_inside_word(hit) {
             return;
         }
-        let after = hit.after();
-        let rest = match self.alphabet {
-            Alphabet::Text => token_at(prefix(after, MAX_CHECKED)),
-            Alphabet::Hex => run_of(prefix(after, MAX_CHECKED), |c| c.is_ascii_hexdigit()),
+        let read = |text| match self.alphabet {
+            Alphabet::Text => token_at(text),
+            Alphabet::Hex => run_of(text, |c| c.is_ascii_hexdigit()),
             Alphabet::Crypt => {
-                run_of(prefix(after, MAX_CHECKED), |c| is_token_char(c) || matches!(c, '$' | ','))
-                    .trim_end_matches(',')
+                run_of(text, |c| is_token_char(c) || matches!(c, '$' | ',')).trim_end_matches(',')
             }
         };
+        let start = prefix(hit.after(), MAX_CHECKED);
+        let rest = read(start);
         // An ordinary name can start like a key. Nearly every key contains a digit, and most names do not.
         let is_token = rest.len() >= self.min
             && has_digit(rest)
@@ -268,8 +268,9 @@ impl Token {
             && !rest.to_ascii_lowercase().contains("your")
             && (self.alphabet != Alphabet::Text || !is_words(rest));
         if is_token {
-            let len = if rest.len() < MAX_CHECKED { rest.len() } else { token_at(after).len() };
-            found.push(Match { range: hit.at..hit.end + len, kind: self.kind, rank: 0 });
+            let rest =
+                if run_of(start, is_token_char).len() < start.len() { rest } else { read(hit.after()) };
+            found.push(Match { range: hit.at..hit.end + rest.len(), kind: self.kind, rank: 0 });
         }
     }
 }
@@ -347,6 +348,16 @@ pub(super) fn find_azure(hit: Hit<'_>, found: &mut Vec<Match>) {
     let rest = run_of(prefix(hit.after(), 64), is_part).trim_end_matches('.');
     if len == 3 && (31..=38).contains(&rest.len()) && has_digit(rest) {
         found.push(Match { range: hit.at - 3..hit.end + rest.len(), kind: "Azure secret", rank: 0 });
+    }
+}
+
+/// Finds tokens of Terraform: 14 characters, `.atlasv1.` and about 60 characters.
+pub(super) fn find_terraform(hit: Hit<'_>, found: &mut Vec<Match>) {
+    let before = last_bytes(hit.before(), 32);
+    let len = before.len() - before.trim_end_matches(is_base64url).len();
+    let rest = run_of(prefix(hit.after(), MAX_CHECKED), is_base64url);
+    if len >= 8 && rest.len() >= 30 && has_digit(rest) {
+        found.push(Match { range: hit.at - len..hit.end + rest.len(), kind: "Terraform token", rank: 0 });
     }
 }
 

@@ -24,6 +24,7 @@ const FINDERS: &[Finder] = &[
     Finder { starts: token::TWILIO_STARTS, is_exact: true, find: token::find_twilio },
     Finder { starts: &["-us"], is_exact: true, find: token::find_mailchimp },
     Finder { starts: &["5Q~", "6Q~", "7Q~", "8Q~", "9Q~"], is_exact: true, find: token::find_azure },
+    Finder { starts: &[".atlasv1."], is_exact: true, find: token::find_terraform },
     Finder { starts: &[":AA", ":APA91b"], is_exact: true, find: token::find_pair },
     Finder { starts: token::DISCORD_STARTS, is_exact: true, find: token::find_discord },
     Finder { starts: &["pat"], is_exact: true, find: token::find_airtable },
@@ -43,12 +44,18 @@ const FINDERS: &[Finder] = &[
         is_exact: false,
         find: command::find_logins,
     },
-    Finder { starts: &[" -p", " -P", " -a ", " -w ", " -N "], is_exact: true, find: command::find_flags },
+    Finder {
+        starts: &[" -p", " -P", " -a ", " -w ", " -N ", " -k "],
+        is_exact: true,
+        find: command::find_flags,
+    },
     Finder {
         starts: &["auth(", "auth=(", "auth = (", "credentials(", "credential("],
         is_exact: false,
         find: command::find_arguments,
     },
+    Finder { starts: &["-stdin"], is_exact: true, find: command::find_piped },
+    Finder { starts: &[":5432:", ":*:"], is_exact: true, find: command::find_pgpass },
     Finder { starts: &["identified by"], is_exact: false, find: command::find_identified_by },
     Finder {
         starts: &["login", "log in", "sign in", "admin", "root", "creds", "credentials", "账号", "登录"],
@@ -127,21 +134,32 @@ const fn slot(bytes: u32) -> usize {
     ((bytes | 0x0020_2020).wrapping_mul(0x9E37_79B1) >> (32 - SLOTS_LOG2)) as usize
 }
 
+/// Number of bytes at the start of a secret in which another trigger may give it a better name, such as the prefix of
+/// a token after `password=`. The scan skips the rest of the secret: otherwise each trigger in a long secret would read
+/// it to its end again.
+const NAMED_BY: usize = 512;
+
 /// Returns all secrets of a text; matches may overlap.
 pub(super) fn find_all(text: &str) -> Vec<Match> {
     let bytes = text.as_bytes();
-    let mut found = Vec::new();
+    let mut found: Vec<Match> = Vec::new();
     let mut window = 0;
-    // End of the last mask: it is ours, not a name before a value.
-    let mut mark_end = 0;
+    // What the scan skips: a mask, which is ours and not a name before a value, or the rest of a long secret.
+    let mut skipped = 0..0;
     for (end, byte) in bytes.iter().enumerate() {
         window = window >> 8 | u32::from(*byte) << 16;
         let first = TABLE.first[slot(window)];
-        if first != 0 && end >= mark_end + 2 {
+        if first != 0 && end >= 2 && !skipped.contains(&(end - 2)) {
             let at = end - 2;
+            let known = found.len();
             match mark_len(&bytes[at..]) {
                 0 => find_at(text, at, first, &mut found),
-                len => mark_end = at + len,
+                len => skipped = at..at + len,
+            }
+            for one in found[known..].iter().filter(|one| one.range.len() > NAMED_BY) {
+                if one.range.end > skipped.end {
+                    skipped = one.range.start + NAMED_BY..one.range.end;
+                }
             }
         }
     }

@@ -112,6 +112,10 @@ pub(super) fn has_digit(value: &str) -> bool {
     value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
+pub(super) fn is_mixed_case(value: &str) -> bool {
+    value.bytes().any(|byte| byte.is_ascii_uppercase()) && value.bytes().any(|byte| byte.is_ascii_lowercase())
+}
+
 /// Returns whether a value contains a sign that passwords contain and names do not. At the start or the end of a
 /// value it may belong to the sentence.
 fn has_sign(value: &str) -> bool {
@@ -134,18 +138,18 @@ pub(super) fn is_password(value: &str) -> bool {
 /// Returns whether a value can be nothing else than a password: letters, digits and a sign.
 pub(super) fn is_strong_password(value: &str) -> bool {
     value.len() >= 6
-        && is_password(value)
         && has_digit(value)
         && value.contains(['!', '@', '#', '$', '%', '^', '&', '*', '~'])
-        && !is_email(value)
         && !value.contains(['/', '(', '[', '{', '='])
+        && is_password(value)
+        && !is_email(value)
 }
 
 /// Returns whether a value was generated: letters and digits that form no words.
 pub(super) fn is_random(value: &str) -> bool {
     value.is_ascii()
         && has_letter(value)
-        && has_digit(value)
+        && (has_digit(value) || has_random_case(value))
         && !is_name_like(value)
         && !is_digest(value)
         && !is_measure(value)
@@ -154,7 +158,19 @@ pub(super) fn is_random(value: &str) -> bool {
 
 /// Returns whether a value consists of words and numbers, such as `linux-node-18`, `v1.2.3`, `AccessKey2`.
 pub(super) fn is_name_like(value: &str) -> bool {
-    value.split(|c: char| !c.is_ascii_alphanumeric()).all(is_word_with_number) || is_constant(value)
+    (value.split(|c: char| !c.is_ascii_alphanumeric()).all(is_word_with_number) && !has_random_case(value))
+        || is_constant(value)
+}
+
+/// Returns whether upper and lower case change as often as in a generated value. Words change rarely, even several
+/// words in camel case: they have more lower than upper case letters.
+fn has_random_case(value: &str) -> bool {
+    let letters = || value.bytes().filter(u8::is_ascii_alphabetic);
+    let len = letters().count();
+    let upper = letters().filter(u8::is_ascii_uppercase).count();
+    let changes =
+        letters().zip(letters().skip(1)).filter(|(a, b)| a.is_ascii_uppercase() != b.is_ascii_uppercase());
+    value.len() >= 16 && len >= 12 && upper * 3 > len + 2 && changes.count() * 3 >= len
 }
 
 /// Returns whether a value is written as a constant: `X509_USAGE_FLAGS`.
@@ -240,8 +256,9 @@ fn is_measure(value: &str) -> bool {
 /// Returns whether a value is an expression, a path, an address or the name of a file.
 pub(super) fn is_reference(value: &str) -> bool {
     let value = value.trim_end_matches(['!', '?']);
-    let lower = value.to_ascii_lowercase();
-    let is_path = value.starts_with(['/', '.'])
+    // Base64 may start with a slash.
+    let is_path = value.starts_with('.')
+        || (value.starts_with('/') && (value.len() < 24 || is_name_like(value)))
         || value.starts_with("~/")
         || value[1.min(value.len())..].starts_with(":\\");
     let is_identifier = |part: &str| {
@@ -249,6 +266,7 @@ pub(super) fn is_reference(value: &str) -> bool {
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let is_member = value.contains('.') && value.split('.').all(is_identifier) && {
+        let lower = value.to_ascii_lowercase();
         let (root, member) = lower.split_once('.').unwrap_or_default();
         ROOTS.contains(&root)
             || ["pass", "token", "secret", "key", "cred"].iter().any(|stem| member.contains(stem))
@@ -258,7 +276,10 @@ pub(super) fn is_reference(value: &str) -> bool {
         || value.contains("::")
         || value.contains("://")
         || value.contains("->")
-        || EXTENSIONS.iter().any(|end| lower.ends_with(end))
+        || value.rfind('.').is_some_and(|dot| {
+            let end = &value[dot..];
+            EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(end))
+        })
 }
 
 /// Returns whether an unquoted value is code.
