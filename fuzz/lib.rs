@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use tanmi_base::Lang;
 use tanmi_engine::{
     BUILTIN_RULES, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
-    check_condition, decide, parse_rules,
+    check_condition, decide, escape_tags, parse_rules,
 };
 use tanmi_event::{Event, EventKind, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
@@ -32,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     ("query", query),
     ("record", record),
     ("secrets", secrets),
+    ("escape", escape),
 ];
 
 /// 2025-12-11, in milliseconds since 1970.
@@ -170,10 +171,61 @@ pub fn record(data: &[u8]) {
     }
 }
 
-/// Checks that masking is idempotent: a masked text contains no further secrets.
+/// Checks that masking is idempotent and bounded, and that it keeps everything around the masks.
 pub fn secrets(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let (masked, _) = tanmi_base::secrets::mask(&text);
+    let (masked, kinds) = tanmi_base::secrets::mask(&text);
     let (remasked, found) = tanmi_base::secrets::mask(&masked);
     assert_eq!((remasked.as_ref(), found.len()), (masked.as_ref(), 0), "{text:?}");
+    assert_eq!(kinds.is_empty(), masked == text, "{text:?}");
+    assert!(masked.len() <= text.len() + kinds.len() * MAX_MASK, "{text:?}");
+    // The parts between the masks are in the text, in this order; the first begins it and the last ends it.
+    let parts = parts_between_masks(&masked);
+    let mut rest = text.strip_prefix(parts[0]).expect("the text begins as before");
+    for part in &parts[1..] {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part:?} is missing: {text:?}"));
+        rest = &rest[at + part.len()..];
+    }
+    assert!(text.ends_with(parts[parts.len() - 1]), "{text:?}");
+}
+
+/// The maximum length of a mask.
+const MAX_MASK: usize = 48;
+
+fn parts_between_masks(masked: &str) -> Vec<&str> {
+    const MARK: &str = "[masked: ";
+    let mut parts = Vec::new();
+    let (mut start, mut from) = (0, 0);
+    while let Some(found) = masked[from..].find(MARK) {
+        let at = from + found;
+        from = at + MARK.len();
+        if let Some(len) = masked[from..].bytes().take(MAX_MASK).position(|byte| byte == b']') {
+            parts.push(&masked[start..at]);
+            from += len + 1;
+            start = from;
+        }
+    }
+    parts.push(&masked[start..]);
+    parts
+}
+
+/// Checks that escaping is idempotent and bounded, that no tag of Tanmi or of a client can open, and that a text
+/// without special characters stays as it is.
+pub fn escape(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let escaped = escape_tags(&text);
+    assert_eq!(escape_tags(&escaped), escaped, "{text:?}");
+    assert!(escaped.len() <= text.len() * 3, "{text:?}");
+    let lower = escaped.to_ascii_lowercase();
+    for tag in ["tanmi-", "system-reminder", "function_", "tool_"] {
+        assert!(!lower.contains(&format!("<{tag}")) && !lower.contains(&format!("</{tag}")), "{text:?}");
+    }
+    let has_code = text.contains(['`', '~']);
+    let opens = |rest: &str| {
+        rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?' | '|'))
+    };
+    assert!(has_code || !escaped.split('<').skip(1).any(opens), "{text:?}");
+    // Letters in lower case, digits and ordinary punctuation form no tag, no role and no invisible character.
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || " \n.,;:!?()-=/'\"".contains(c);
+    assert!(!text.chars().all(is_plain) || escaped == text, "{text:?}");
 }
