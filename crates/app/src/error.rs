@@ -7,6 +7,8 @@ use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint};
 use tanmi_workspace::model::WorkspaceId;
 
+use crate::masking::FoundSecret;
+
 #[cfg(test)]
 mod tests;
 
@@ -63,6 +65,14 @@ pub enum Error {
         candidates: Vec<String>,
     },
     NothingToChange,
+    /// A text contains secrets, and the user has not decided about them.
+    SecretsFound {
+        secrets: Vec<FoundSecret>,
+    },
+    /// An agent tried to change a setting that protects the user.
+    UserDecides {
+        setting: &'static str,
+    },
     /// An error in the content of a file.
     InFile {
         path: PathBuf,
@@ -132,6 +142,8 @@ impl Error {
             Error::NoSession => "NO_SESSION",
             Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
             Error::NothingToChange => "NOTHING_TO_CHANGE",
+            Error::SecretsFound { .. } => "SECRETS_FOUND",
+            Error::UserDecides { .. } => "USER_DECIDES",
             Error::InFile { error, .. } => error.code(),
             Error::NoAgents { .. } => "NO_AGENTS",
             Error::NoHome => "NO_HOME",
@@ -152,6 +164,8 @@ impl Error {
             Error::NoFocus { .. } => Some("nodeId"),
             Error::NoSession | Error::AmbiguousSession { .. } => Some("sessionId"),
             Error::BadValue { key, .. } | Error::NotForProjects { key } => Some(key),
+            Error::UserDecides { setting } => Some(setting),
+            Error::SecretsFound { secrets } => secrets.first().map(|secret| secret.field),
             _ => None,
         }
     }
@@ -211,6 +225,18 @@ impl Error {
                 "another tanmi process is changing the configuration files of agents",
             ),
             Error::NothingToChange => texts("没有给出要修改的内容", "no change was given"),
+            Error::SecretsFound { secrets } => {
+                let found: Vec<String> =
+                    secrets.iter().map(|secret| format!("{} ({})", secret.field, secret.kind)).collect();
+                let found = found.join(", ");
+                (
+                    format!("文字中可能有敏感信息：{found}；没有保存"),
+                    format!("the text seems to contain a secret: {found}; it was not saved"),
+                )
+            }
+            Error::UserDecides { setting } => {
+                (format!("只有用户可以修改 {setting}"), format!("only the user can change {setting}"))
+            }
             Error::NeedsYes { .. } => texts(
                 "需要确认，但标准输入或标准错误不是终端",
                 "confirmation required, but stdin or stderr is not a terminal",
@@ -301,6 +327,12 @@ impl Error {
                 texts("至少给出一个要修改的参数", "pass at least one parameter to change"),
                 texts("至少修改一个字段", "change at least one field"),
             ),
+            Error::SecretsFound { .. } => interface.pick(
+                texts("加上 `--mask-secrets` 以遮盖它", "pass `--mask-secrets` to mask it"),
+                texts("从文字中去掉它", "remove it from the text"),
+                texts("选择「遮盖后保存」或「原样保存」", "choose “Mask and save” or “Save as it is”"),
+            ),
+            Error::UserDecides { .. } => texts("请用户自己修改", "ask the user to change it"),
             Error::NoWorkspace { .. } => {
                 let (create_zh, create_en) = create_workspace_hint(interface);
                 let (zh, en) = interface.pick(
@@ -407,6 +439,10 @@ impl Error {
             }
             Error::AmbiguousSession { candidates } => json!({"sessions": candidates}),
             Error::NeedsYes { what } => what.clone(),
+            Error::SecretsFound { secrets } => {
+                let list = secrets.iter().map(|secret| json!({"field": secret.field, "kind": secret.kind}));
+                json!({"secrets": list.collect::<Vec<_>>()})
+            }
             _ => Value::Null,
         };
         if !details.is_null() {

@@ -20,6 +20,7 @@ pub mod events;
 mod import;
 pub mod ledger;
 pub mod maintenance;
+pub mod masking;
 pub mod memory;
 pub mod nodes;
 pub mod pipeline;
@@ -47,6 +48,7 @@ use core::Core;
 use events::EventService;
 use ledger::LedgerService;
 use maintenance::MaintenanceService;
+use masking::Masking;
 use memory::MemoryService;
 use nodes::NodeService;
 use resolver::Resolver;
@@ -86,6 +88,7 @@ pub struct Env {
 }
 
 /// The services of one project, which share their stores and settings.
+#[derive(Clone)]
 pub struct App {
     core: Arc<Core>,
     pub resolver: Resolver,
@@ -140,6 +143,14 @@ impl App {
             events,
             core,
         }
+    }
+
+    /// Returns the same services, which treat the secrets in the texts of a person in this way.
+    pub fn with_masking(&self, masking: Masking) -> App {
+        let mut app = self.clone();
+        app.nodes.masking = Some(masking);
+        app.workspaces.masking = Some(masking);
+        app
     }
 
     /// Returns the folder of the project.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::text;
-use tanmi_workspace::command::{Command, Committed};
+use tanmi_workspace::command::{Command, Committed, Outcome};
 use tanmi_workspace::context::Context;
 use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
@@ -18,6 +18,7 @@ use tanmi_workspace::store::NodeBrief;
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::events::EventService;
+use crate::masking::{MaskReport, Masking};
 use crate::resolver::CallScope;
 use crate::sessions::SessionService;
 
@@ -29,20 +30,25 @@ pub struct InWorkspace<T> {
     /// The sequence number of the change, under the same key as in the change feed. `None` for a read.
     #[serde(rename = "change", skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// What failed after the change was durable.
+    /// What failed after the change was durable, and the secrets that were stored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Kinds of secrets that were masked before the texts were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<&'static str>,
     #[serde(flatten)]
     pub result: T,
 }
 
 impl<T> InWorkspace<T> {
     fn read(ws: &WorkspaceRef, result: T) -> InWorkspace<T> {
-        InWorkspace { workspace_id: ws.id.clone(), seq: None, warnings: Vec::new(), result }
+        let workspace_id = ws.id.clone();
+        InWorkspace { workspace_id, seq: None, warnings: Vec::new(), masked: Vec::new(), result }
     }
 
-    fn committed(ws: &WorkspaceRef, seq: u64, result: T) -> InWorkspace<T> {
-        InWorkspace { seq: Some(seq), ..InWorkspace::read(ws, result) }
+    fn committed(ws: &WorkspaceRef, change: Change, result: T) -> InWorkspace<T> {
+        let Change { seq, secrets: MaskReport { masked, warnings } } = change;
+        InWorkspace { seq: Some(seq), warnings, masked, ..InWorkspace::read(ws, result) }
     }
 }
 
@@ -153,19 +159,29 @@ pub struct NodeService {
     core: Arc<Core>,
     sessions: SessionService,
     events: EventService,
+    /// What the user asked for; `None` for the default of the caller.
+    pub(crate) masking: Option<Masking>,
+}
+
+/// A change that is durable.
+struct Change {
+    seq: u64,
+    secrets: MaskReport,
 }
 
 impl NodeService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService, events: EventService) -> NodeService {
-        NodeService { core, sessions, events }
+        NodeService { core, sessions, events, masking: None }
     }
 
-    fn run(&self, ws: &WorkspaceRef, command: &Command) -> Result<Committed> {
+    fn run(&self, ws: &WorkspaceRef, command: Command) -> Result<(Outcome, Change)> {
         self.run_as(ws, command, &self.core.op())
     }
 
-    fn run_as(&self, ws: &WorkspaceRef, command: &Command, op: &OpContext) -> Result<Committed> {
-        Ok(ws.store().run(&ws.id, command, op, &self.sessions)?)
+    fn run_as(&self, ws: &WorkspaceRef, mut command: Command, op: &OpContext) -> Result<(Outcome, Change)> {
+        let secrets = self.core.mask_command(ws, &mut command, self.masking)?;
+        let Committed { outcome, seq } = ws.store().run(&ws.id, &command, op, &self.sessions)?;
+        Ok((outcome, Change { seq, secrets }))
     }
 
     pub fn create(&self, ws: &WorkspaceRef, new: NodeCreate) -> Result<InWorkspace<NodeResult>> {
@@ -181,7 +197,7 @@ impl NodeService {
             isolated: new.isolated,
             rules_check: self.core.rules_hash_check(new.rules_hash),
         };
-        self.change_node(ws, &Command::CreateNode { node })
+        self.change_node(ws, Command::CreateNode { node })
     }
 
     pub fn show(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeResult>> {
@@ -235,7 +251,7 @@ impl NodeService {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
-        self.change_node(ws, &Command::UpdateNode { node_id: id.clone(), change })
+        self.change_node(ws, Command::UpdateNode { node_id: id.clone(), change })
     }
 
     /// Moves a node below another parent.
@@ -246,7 +262,7 @@ impl NodeService {
         parent: &str,
     ) -> Result<InWorkspace<NodeResult>> {
         let parent_id = NodeId::parse_field("parentId", parent)?;
-        self.change_node(ws, &Command::MoveNode { node_id: id.clone(), parent_id })
+        self.change_node(ws, Command::MoveNode { node_id: id.clone(), parent_id })
     }
 
     pub fn edit_reference(
@@ -257,13 +273,13 @@ impl NodeService {
         edit: ReferenceEdit,
     ) -> Result<InWorkspace<NodeResult>> {
         let command = Command::EditReference { node_id: id.clone(), target: target.to_owned(), edit };
-        self.change_node(ws, &command)
+        self.change_node(ws, command)
     }
 
-    fn change_node(&self, ws: &WorkspaceRef, command: &Command) -> Result<InWorkspace<NodeResult>> {
-        let Committed { outcome, seq } = self.run(ws, command)?;
+    fn change_node(&self, ws: &WorkspaceRef, command: Command) -> Result<InWorkspace<NodeResult>> {
+        let (outcome, change) = self.run(ws, command)?;
         let (node, status_changes) = outcome.into_node()?;
-        Ok(InWorkspace::committed(ws, seq, NodeResult { node_id: node.id.clone(), node, status_changes }))
+        Ok(InWorkspace::committed(ws, change, NodeResult { node_id: node.id.clone(), node, status_changes }))
     }
 
     /// Deletes a node and its descendants. With `force`, also if a live session holds one of them.
@@ -275,14 +291,14 @@ impl NodeService {
     ) -> Result<InWorkspace<DeletedSubtree>> {
         let ws = &scope.workspace;
         let claimant = Claimant { session: scope.session.clone(), force, ..Claimant::default() };
-        let Committed { outcome, seq } = self.run(ws, &Command::DeleteNode { node_id, claimant })?;
+        let (outcome, change) = self.run(ws, Command::DeleteNode { node_id, claimant })?;
         let deleted = outcome.into_deleted()?;
         self.core.prune_trash(ws.project.as_ref());
         let refocused =
             scope.binding.as_ref().map(|bound| self.sessions.refocus_after_delete(bound, &deleted));
         let error = refocused.and_then(Result::err);
         let warnings = error.iter().map(|error| self.focus_warning(error)).collect();
-        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, seq, deleted) })
+        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, change, deleted) })
     }
 
     pub fn transition(
@@ -304,13 +320,12 @@ impl NodeService {
             TransitionRequest { node_id: node_id.clone(), action, conclusion: args.conclusion, claimant };
         // A bound session has its own focus, so the focus of the workspace stays.
         let op = OpContext { moves_focus: scope.binding.is_none(), ..self.core.op() };
-        let Committed { outcome, seq } = self.run_as(ws, &Command::Transition { request }, &op)?;
+        let (outcome, mut change) = self.run_as(ws, Command::Transition { request }, &op)?;
         let mut step = outcome.into_transition()?;
-        let mut warnings = Vec::new();
         if let Some(bound) = scope.binding.as_ref().filter(|_| action != Action::Submit) {
             let moved = self.sessions.update_focus(bound, &node_id, step.to, step.focus.as_ref());
             step.focus_moved = moved.unwrap_or_else(|error| {
-                warnings.push(self.focus_warning(&error));
+                change.secrets.warnings.push(self.focus_warning(&error));
                 false
             });
         }
@@ -319,7 +334,7 @@ impl NodeService {
             _ => Vec::new(),
         };
         let result = TransitionResult { step, reminders };
-        Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, seq, result) })
+        Ok(InWorkspace::committed(ws, change, result))
     }
 
     /// Returns the warning for a change that is durable although the focus of the session could not be saved.
@@ -345,10 +360,10 @@ impl NodeService {
         event: &str,
     ) -> Result<InWorkspace<LogResult>> {
         let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
-        let Committed { outcome, seq } = self.run(ws, &command)?;
+        let (outcome, change) = self.run(ws, command)?;
         let (entry, total) = outcome.into_log()?;
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
-        Ok(InWorkspace::committed(ws, seq, result))
+        Ok(InWorkspace::committed(ws, change, result))
     }
 
     /// Returns the last `limit` log entries.
@@ -365,23 +380,23 @@ impl NodeService {
         target: &Target,
         change: ProblemChange,
     ) -> Result<InWorkspace<ProblemResult>> {
-        self.change_problem(ws, target, &Command::UpdateProblem { target: target.clone(), change })
+        self.change_problem(ws, target, Command::UpdateProblem { target: target.clone(), change })
     }
 
     pub fn clear_problem(&self, ws: &WorkspaceRef, target: &Target) -> Result<InWorkspace<ProblemResult>> {
-        self.change_problem(ws, target, &Command::ClearProblem { target: target.clone() })
+        self.change_problem(ws, target, Command::ClearProblem { target: target.clone() })
     }
 
     fn change_problem(
         &self,
         ws: &WorkspaceRef,
         target: &Target,
-        command: &Command,
+        command: Command,
     ) -> Result<InWorkspace<ProblemResult>> {
-        let Committed { outcome, seq } = self.run(ws, command)?;
+        let (outcome, change) = self.run(ws, command)?;
         let (problem, cleared) = outcome.into_problem()?;
         let result = ProblemResult { node_id: target.to_string(), problem, cleared };
-        Ok(InWorkspace::committed(ws, seq, result))
+        Ok(InWorkspace::committed(ws, change, result))
     }
 
     pub fn problem(&self, ws: &WorkspaceRef, target: &Target) -> Result<InWorkspace<ProblemResult>> {

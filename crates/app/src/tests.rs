@@ -14,6 +14,7 @@ use crate::sessions::SessionFilter;
 use crate::workspaces::WorkspaceFilter;
 use crate::{App, Error};
 
+mod masking;
 mod memory;
 mod toy;
 

@@ -12,6 +12,7 @@ use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
+use crate::masking::{MaskReport, Masking};
 use crate::sessions::SessionService;
 use crate::stores::{KnownWorkspace, Project};
 use crate::{registry, trust};
@@ -39,6 +40,15 @@ pub struct WorkspaceView {
     /// What the user should know about a new workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<&'static str>,
+    /// Whether secrets in texts are masked. Absent unless the user turned it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mask_secrets: Option<bool>,
+    /// Kinds of secrets that were masked before the texts were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<&'static str>,
+    /// The secrets that were stored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Detects concurrent edits; see [`Workspace::version`].
     #[serde(skip)]
     pub version: String,
@@ -129,15 +139,18 @@ fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> std::result::Res
 pub struct WorkspaceService {
     core: Arc<Core>,
     sessions: SessionService,
+    /// What the user asked for; `None` for the default of the caller.
+    pub(crate) masking: Option<Masking>,
 }
 
 impl WorkspaceService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> WorkspaceService {
-        WorkspaceService { core, sessions }
+        WorkspaceService { core, sessions, masking: None }
     }
 
     /// Creates a workspace in this project.
-    pub fn create(&self, new: NewWorkspace) -> Result<WorkspaceView> {
+    pub fn create(&self, mut new: NewWorkspace) -> Result<WorkspaceView> {
+        let MaskReport { masked, warnings } = self.core.mask_new(new.texts_mut(), self.masking)?;
         let project = self.core.project.clone();
         let is_clean = trust::is_clean(project.folder());
         let workspace = project.workspaces().create(new, &self.core.op())?;
@@ -150,7 +163,8 @@ impl WorkspaceService {
         // If the home store cannot be written, the workspace still works; it is only not found from other projects.
         let _ = self.core.stores.projects.remember(&[known]);
         self.core.prune_trash(project.as_ref());
-        Ok(WorkspaceView { notice, ..workspace_view(project.as_ref(), workspace, Progress::default()) })
+        let view = workspace_view(project.as_ref(), workspace, Progress::default());
+        Ok(WorkspaceView { notice, masked, warnings, ..view })
     }
 
     pub fn list(&self, filter: &WorkspaceFilter) -> Result<WorkspaceLines> {
@@ -250,11 +264,14 @@ impl WorkspaceService {
         if change.is_empty() {
             return Err(Error::NothingToChange);
         }
-        self.change(ws, &Command::UpdateWorkspace { change })
+        if change.mask_secrets.is_some() && self.core.env.operator == Operator::Ai {
+            return Err(Error::UserDecides { setting: "maskSecrets" });
+        }
+        self.change(ws, Command::UpdateWorkspace { change })
     }
 
     pub fn archive(&self, ws: &WorkspaceRef) -> Result<WorkspaceView> {
-        self.change(ws, &Command::ArchiveWorkspace)
+        self.change(ws, Command::ArchiveWorkspace)
     }
 
     /// Restores a workspace from the archive or the trash.
@@ -271,7 +288,7 @@ impl WorkspaceService {
             }
         }
         let ws = self.sessions.resolver().workspace(id)?;
-        self.change(&ws, &Command::RestoreWorkspace)
+        self.change(&ws, Command::RestoreWorkspace)
     }
 
     pub fn delete(&self, ws: &WorkspaceRef) -> Result<WorkspaceLine> {
@@ -291,13 +308,15 @@ impl WorkspaceService {
 
     /// Sets or clears the focus of the workspace itself.
     pub fn focus(&self, ws: &WorkspaceRef, node_id: Option<NodeId>) -> Result<WorkspaceView> {
-        self.change(ws, &Command::FocusNode { node_id })
+        self.change(ws, Command::FocusNode { node_id })
     }
 
-    fn change(&self, ws: &WorkspaceRef, command: &Command) -> Result<WorkspaceView> {
-        let Committed { outcome, seq } = ws.store().run(&ws.id, command, &self.core.op(), &self.sessions)?;
+    fn change(&self, ws: &WorkspaceRef, mut command: Command) -> Result<WorkspaceView> {
+        let MaskReport { masked, warnings } = self.core.mask_command(ws, &mut command, self.masking)?;
+        let Committed { outcome, seq } = ws.store().run(&ws.id, &command, &self.core.op(), &self.sessions)?;
         let (workspace, progress) = outcome.into_workspace()?;
-        Ok(WorkspaceView { seq: Some(seq), ..workspace_view(ws.project.as_ref(), workspace, progress) })
+        let view = workspace_view(ws.project.as_ref(), workspace, progress);
+        Ok(WorkspaceView { seq: Some(seq), masked, warnings, ..view })
     }
 }
 
@@ -318,5 +337,8 @@ fn workspace_view(project: &dyn Project, workspace: Workspace, progress: Progres
         project: project.folder().to_owned(),
         seq: None,
         notice: None,
+        mask_secrets: Some(false).filter(|_| !workspace.mask_secrets),
+        masked: Vec::new(),
+        warnings: Vec::new(),
     }
 }

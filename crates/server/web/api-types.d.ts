@@ -10,6 +10,7 @@ export interface Api {
   'GET /workspaces/{workspaceId}': { params: InWorkspace; response: WorkspaceDetail };
   'PATCH /workspaces/{workspaceId}': { params: InWorkspace; body: WorkspaceEdit; version: string; response: unknown };
   'DELETE /workspaces/{workspaceId}': { params: InWorkspace; response: unknown };
+  'PUT /workspaces/{workspaceId}/masking': { params: InWorkspace; body: { on: boolean }; response: unknown };
   'POST /workspaces/{workspaceId}/archive': { params: InWorkspace; response: unknown };
   'POST /workspaces/{workspaceId}/restore': { params: InWorkspace; response: unknown };
   'GET /workspaces/{workspaceId}/nodes': { params: NodeFilter; response: NodePage };
@@ -130,6 +131,8 @@ export interface WorkspaceDetail {
   createdAt: number;
   updatedAt: number;
   project: string;
+  /** `false` if the user turned masking off; otherwise absent. */
+  maskSecrets?: boolean;
   version: string;
   problem: Problem | null;
   log: LogEntry[];
@@ -157,6 +160,7 @@ export interface StoredWorkspace {
   rules: string[];
   docs: Doc[];
   focusedNodeId: string | null;
+  maskSecrets?: boolean;
   createdAt: number;
   updatedAt: number;
   log: LogEntry[];

@@ -43,14 +43,42 @@ export function setProject(path) {
   project = path || '';
 }
 
+/** Asks the user what to do with the secrets in a text; `null` to save nothing. @type {(error: ApiError) => Promise<'mask' | 'keep' | null>} */
+let askAboutSecrets = async () => null;
+
+/** @param {typeof askAboutSecrets} ask */
+export function setSecretsQuestion(ask) {
+  askAboutSecrets = ask;
+}
+
 /**
- * Sends a request. Parameters that are not in the path go to the query, except empty ones.
+ * Sends a request. If a text of a workspace contains a secret, the user decides whether it is masked.
  * @template {keyof Api} R
  * @param {R} route
  * @param {RequestOptions<R>} options
  * @returns {Promise<Api[R]['response']>}
  */
 export async function request(route, options) {
+  const writesTexts = 'body' in options && route.includes(' /workspaces') && !route.endsWith('/masking');
+  if (!writesTexts) return send(route, options);
+  try {
+    return await send(route, options, 'ask');
+  } catch (error) {
+    const choice = hasCode(error, 'SECRETS_FOUND') ? await askAboutSecrets(error) : null;
+    if (!choice) throw error;
+    return send(route, options, choice);
+  }
+}
+
+/**
+ * Sends a request. Parameters that are not in the path go to the query, except empty ones.
+ * @template {keyof Api} R
+ * @param {R} route
+ * @param {RequestOptions<R>} options
+ * @param {'ask' | 'mask' | 'keep'} [secrets]
+ * @returns {Promise<Api[R]['response']>}
+ */
+async function send(route, options, secrets) {
   const { params, body, version } = /** @type {{ params?: Record<string, any>, body?: object, version?: string }} */ (options);
   const [method, template] = route.split(' ');
   const query = { ...params };
@@ -64,6 +92,7 @@ export async function request(route, options) {
   for (const [key, value] of Object.entries(query)) {
     if (value !== undefined && value !== null && value !== '' && value !== false) url.searchParams.set(key, value);
   }
+  if (secrets) url.searchParams.set('secrets', secrets);
   /** @type {Record<string, string>} */
   const headers = { 'Accept-Language': language() };
   const sent = body || (method === 'POST' ? {} : undefined);

@@ -74,6 +74,26 @@ export function openDialog({ title, text, fields = [], confirmLabel, danger, onS
   return dialog;
 }
 
+/**
+ * Asks what to do with the secrets in a text that was not saved.
+ * @param {Error} found
+ * @returns {Promise<'mask' | 'keep' | null>}
+ */
+export function askAboutSecrets(found) {
+  return new Promise((resolve) => {
+    /** @param {'mask' | 'keep' | null} choice */
+    const choose = (choice) => { resolve(choice); dialog.close(); };
+    const dialog = h('dialog', { 'aria-label': t('secretsFound'), onclose: () => { resolve(null); dialog.remove(); } },
+      h('h2', {}, t('secretsFound')), h('p', { dir: 'auto' }, found.message),
+      h('div', { class: 'buttons' },
+        h('button', { type: 'button', onclick: () => choose(null) }, t('cancelEdit')),
+        h('button', { type: 'button', 'data-action': 'keep-secrets', onclick: () => choose('keep') }, t('keepSecrets')),
+        h('button', { type: 'button', class: 'primary', 'data-action': 'mask-secrets', onclick: () => choose('mask') }, t('maskSecrets'))));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
 /** Replaces all line ends with `\n`, as a text area does. @param {string | null} [text] */
 export const normalizeLineEnds = (text) => (text || '').replace(/\r\n?/g, '\n');
 

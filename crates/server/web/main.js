@@ -2,8 +2,9 @@
 
 /** @import { Connection, Go, View } from './page-types.js' */
 
-import { subscribe } from './api.js';
+import { setSecretsQuestion, subscribe } from './api.js';
 import { byId, h, setChildren } from './dom.js';
+import { askAboutSecrets } from './forms.js';
 import { ledgerView } from './ledger.js';
 import { memoryView } from './memory.js';
 import { rulesView } from './rules.js';
@@ -115,6 +116,7 @@ document.addEventListener('keydown', (event) => {
 window.addEventListener('hashchange', onHashChange);
 window.addEventListener('beforeunload', (event) => { if (hasUnsaved()) event.preventDefault(); });
 applyTheme();
+setSecretsQuestion(askAboutSecrets);
 route();
 subscribe({
   onChange: (change) => shown?.view.onChange(change),

@@ -28,6 +28,9 @@ const WORDS = {
   docsHelp: ['每行一个文档，格式为“路径: 说明”。', 'One doc per line, as path: description.'],
   deleteWorkspace: ['删除工作区“{}”？它会移到回收站。', 'Delete the workspace “{}”? It is moved to the trash.'],
   showArchived: ['显示已归档', 'Show archived'],
+  secretsFound: ['敏感信息', 'Secret found'], maskSecrets: ['遮盖后保存', 'Mask and save'], keepSecrets: ['原样保存', 'Save as it is'],
+  turnMaskingOff: ['关闭遮盖', 'Turn masking off'], turnMaskingOn: ['打开遮盖', 'Turn masking on'], maskingIsOff: ['不遮盖敏感信息', 'secrets are not masked'],
+  maskingText: ['智能体写入此工作区的密钥、令牌和密码将按原样保存。', 'Keys, tokens and passwords that agents write into this workspace will be stored as they are.'],
   // Tree
   tree: ['任务树', 'Tree'], searchNodes: ['搜索节点标题', 'Search node titles'],
   status: ['状态', 'Status'], any: ['全部', 'all'], matches: ['{} 个匹配', '{} found'],

@@ -81,12 +81,14 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
       h('header', {}, h('h2', {}, h('bdi', {}, view.name)),
         h('div', { class: 'facts' },
           h('span', { class: 'badge' }, t(view.status)),
+          view.maskSecrets === false ? h('span', { class: 'badge' }, t('maskingIsOff')) : null,
           h('span', {}, `${t('progress')} ${formatNumber(view.progress.done)}/${formatNumber(view.progress.total)}`),
           h('code', { title: 'rulesHash' }, view.rulesHash || '–')),
         h('div', { class: 'buttons' },
           isActive
             ? h('button', { onclick: () => change('archive') }, t('archive'))
             : h('button', { class: 'primary', onclick: () => change('restore') }, t('restore')),
+          isActive ? maskingButton(view.maskSecrets === false) : null,
           h('button', { class: 'danger quiet', onclick: () => confirmDelete(view) }, t('delete')))),
       view.problem ? h('section', { class: 'problem' }, h('h3', {}, `⚠ ${t('problem')}`), h('p', { dir: 'auto' }, view.problem.description)) : null,
       form,
@@ -101,6 +103,22 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
     reloadWorkspaces();
     await load();
   });
+
+  /** @param {boolean} on */
+  async function setMasking(on) {
+    await request('PUT /workspaces/{workspaceId}/masking', { params, body: { on } });
+    await load();
+  }
+
+  /** @param {boolean} isOff */
+  function maskingButton(isOff) {
+    if (isOff) return h('button', { 'data-action': 'masking', onclick: () => attempt(() => setMasking(true)) }, t('turnMaskingOn'));
+    const confirm = () => openDialog({
+      title: t('turnMaskingOff'), text: t('maskingText'), confirmLabel: t('turnMaskingOff'), danger: true,
+      onSubmit: () => setMasking(false),
+    });
+    return h('button', { class: 'quiet', 'data-action': 'masking', onclick: confirm }, t('turnMaskingOff'));
+  }
 
   /** @param {WorkspaceDetail} view */
   function confirmDelete(view) {

@@ -174,6 +174,8 @@ pub enum WorkspaceCommand {
         /// Doc of the workspace as `path: description`; repeatable
         #[arg(long = "doc", value_name = "DOC", allow_hyphen_values = true)]
         docs: Vec<String>,
+        #[command(flatten)]
+        secrets: SecretsArg,
     },
     /// List workspaces, most recently active first
     List {
@@ -225,6 +227,12 @@ pub enum WorkspaceCommand {
         /// Remove the doc with this path; repeatable
         #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
         remove_docs: Vec<String>,
+        /// Whether secrets are masked in texts that agents write, and people are warned of them; only
+        /// the user can change it
+        #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]
+        secret_masking: Option<String>,
+        #[command(flatten)]
+        secrets: SecretsArg,
     },
     /// Archive a workspace, which makes it read-only
     Archive {
@@ -261,6 +269,15 @@ pub enum WorkspaceCommand {
         #[arg(long)]
         fix: bool,
     },
+}
+
+/// What happens to secrets in the texts of a command.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SecretsArg {
+    /// Mask keys, tokens and passwords in the text [default: keep them and warn; always masked inside
+    /// an agent's shell]
+    #[arg(long)]
+    pub mask_secrets: bool,
 }
 
 /// Selects a workspace by an argument or an option.
@@ -314,6 +331,8 @@ pub struct LogArgs {
     /// Maximum number of log entries to show
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
+    #[command(flatten)]
+    pub secrets: SecretsArg,
 }
 
 #[derive(Debug, Args)]
@@ -332,6 +351,8 @@ pub struct ProblemArgs {
     /// Clear the problem
     #[arg(long, conflicts_with_all = ["text", "next_step"])]
     pub clear: bool,
+    #[command(flatten)]
+    pub secrets: SecretsArg,
 }
 
 #[derive(Debug, Args)]

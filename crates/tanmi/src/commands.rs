@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tanmi_app::answers;
+use tanmi_app::masking::Masking;
 use tanmi_app::nodes::InWorkspace;
 use tanmi_app::resolver::{CallScope, CallTarget};
 use tanmi_app::stores::Stores;
@@ -15,8 +16,8 @@ use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
 use tanmi_workspace::model::{DocReference, NodeStatus, Operator};
 
-use crate::cli::{Cli, Command};
-use crate::{env, out};
+use crate::cli::{Cli, Command, SecretsArg};
+use crate::{env, out, show};
 
 mod activity;
 mod config;
@@ -167,13 +168,29 @@ impl CommandContext {
         self.app.resolver.caller_session(&CallTarget { session: named, ..CallTarget::default() })
     }
 
-    /// Prints the result of a change, and what failed after the change was durable.
+    /// Returns the services for a command that writes texts.
+    fn app_for(&self, secrets: SecretsArg) -> App {
+        if secrets.mask_secrets { self.app.with_masking(Masking::Apply) } else { self.app.clone() }
+    }
+
+    /// Prints the result of a change, what was done about secrets, and what failed after the change was durable.
     fn print_change<T: serde::Serialize>(&self, change: &InWorkspace<T>, show: impl FnOnce(&T) -> String) {
+        self.print_secrets(&change.masked, &change.warnings);
+        self.print_result(change, |change| show(&change.result));
+    }
+
+    /// Prints the masked secrets and the warnings of a change, unless the result is printed as JSON.
+    fn print_secrets(&self, masked: &[&str], warnings: &[String]) {
         let lang = self.app.lang(None);
-        for warning in change.warnings.iter().filter(|_| !self.json) {
+        if self.json {
+            return;
+        }
+        if !masked.is_empty() {
+            out::labelled(out::YELLOW, "注意", "note", &show::masked(masked, lang), lang);
+        }
+        for warning in warnings {
             out::labelled(out::YELLOW, "警告", "warning", warning, lang);
         }
-        self.print_result(change, |change| show(&change.result));
     }
 
     /// Prints a result: as JSON with `--json`, else as the text that `show` returns. For an agent, texts of a project

@@ -17,6 +17,7 @@ pub mod trust;
 pub mod workspace;
 
 use anstyle::Style;
+use tanmi_base::Lang;
 use tanmi_workspace::model::NodeStatus;
 
 use crate::out;
@@ -28,6 +29,15 @@ pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
         (count, Some(stem)) => format!("{count} {stem}ies"),
         (count, None) => format!("{count} {noun}s"),
     }
+}
+
+/// Returns the sentence that tells which kinds of secrets were masked.
+pub fn masked(kinds: &[&str], lang: Lang) -> String {
+    let (zh, en) = (
+        format!("保存前已遮盖敏感信息：{}", kinds.join("、")),
+        format!("secrets masked before saving: {}", kinds.join(", ")),
+    );
+    lang.pick(zh, en)
 }
 
 /// Returns the symbol and the colour of a status. The shape alone identifies the status.

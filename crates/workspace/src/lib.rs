@@ -14,6 +14,7 @@ pub mod model;
 pub mod ops;
 pub mod state;
 pub mod store;
+pub mod texts;
 
 pub use error::{Error, Result};
 

@@ -17,10 +17,23 @@ pub struct Workspace {
     pub rules: Vec<String>,
     pub docs: Vec<DocReference>,
     pub focused_node_id: Option<NodeId>,
+    /// Whether secrets in the texts of agents are masked, and people are warned of secrets in theirs. Only written if
+    /// the user turned it off.
+    #[serde(default = "masks_by_default", skip_serializing_if = "is_default_masking")]
+    pub mask_secrets: bool,
     pub created_at: Millis,
     pub updated_at: Millis,
     #[serde(flatten)]
     pub activity: Activity,
+}
+
+fn masks_by_default() -> bool {
+    true
+}
+
+/// Returns whether the setting is the default, which is not written.
+fn is_default_masking(masks: &bool) -> bool {
+    *masks
 }
 
 impl Workspace {

@@ -6,6 +6,7 @@ use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_workspace::model::WorkspaceId;
 
 use super::Error;
+use crate::masking::FoundSecret;
 
 /// One error of every variant, and more where a variant has several texts.
 fn samples() -> Vec<Error> {
@@ -37,6 +38,8 @@ fn samples() -> Vec<Error> {
         Error::NoSession,
         Error::AmbiguousSession { candidates: vec![String::from("s-1"), String::from("s-2")] },
         Error::NothingToChange,
+        Error::SecretsFound { secrets: vec![FoundSecret { field: "note", kind: "GitHub token" }] },
+        Error::UserDecides { setting: "maskSecrets" },
         Error::InFile { path: path(), error: Box::new(unknown_key(Some("memory"))) },
         Error::NoAgents { known: vec!["claude-code", "codex"] },
         Error::NoHome,

@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
+use tanmi_app::masking::Masking;
 use tanmi_base::{Interface, Lang};
 
 use super::feed::MAX_SUBSCRIBERS;
@@ -80,7 +81,7 @@ fn run_use_case(
     let lang = accepted_language(&request.headers);
     let expected_versions = expected_versions(route, &request.headers)?;
     let mut arguments = body_arguments(route, &request)?;
-    let project = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
+    let options = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
     let Path(path) = request.path.map_err(|error| error_json("INVALID_ARGUMENT", error.body_text()))?;
     for (name, value) in path {
         if name == "workspaceId" {
@@ -90,11 +91,12 @@ fn run_use_case(
             return Err(error_json("INVALID_ARGUMENT", format!("{name} differs from its value in the path")));
         }
     }
-    let Some(app) = state.app_of(project.as_deref()) else {
+    let Some(app) = state.app_of(options.project.as_deref()) else {
         let zh = "未知的项目；GET /api/v1/projects 列出已知的项目";
         let en = "unknown project; GET /api/v1/projects lists the known ones";
         return Err(error_json("PROJECT_NOT_FOUND", lang.pick(zh, en)));
     };
+    let app = options.masking.map_or(app.clone(), |masking| Arc::new(app.with_masking(masking)));
     // A request belongs to a session only if its arguments name one.
     let tool_request = ToolRequest {
         app: &app,
@@ -185,22 +187,33 @@ fn body_arguments(route: &Route, request: &RawRequest) -> Result<Map<String, Val
     }
 }
 
-/// Adds the parameters of the query to `arguments`, parsed as the table says. Returns the project, if the query names
-/// one; the project is not an argument of the use case.
+/// Parameters of the query that are not arguments of the use case.
+#[derive(Default)]
+struct RequestOptions {
+    project: Option<String>,
+    masking: Option<Masking>,
+}
+
+/// Adds the parameters of the query to `arguments`, parsed as the table says. Returns those that are not arguments of
+/// the use case.
 fn add_query_arguments(
     spec: &CallSpec,
     route: &Route,
     raw: Option<&str>,
     arguments: &mut Map<String, Value>,
-) -> Result<Option<String>, Value> {
-    let mut project = None;
+) -> Result<RequestOptions, Value> {
+    let mut options = RequestOptions::default();
     for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (Some(name), Some(value)) = (percent_decode(name), percent_decode(value)) else {
             return Err(error_json("INVALID_ARGUMENT", "the query is not valid UTF-8"));
         };
         if name == "project" && route.is_per_project() {
-            project = Some(value);
+            options.project = Some(value);
+            continue;
+        }
+        if name == "secrets" && route.writes_texts() {
+            options.masking = Some(parse_masking(&value)?);
             continue;
         }
         let kind = spec.params.iter().find(|param| param.name == name).map(|param| param.kind);
@@ -216,7 +229,16 @@ fn add_query_arguments(
             }
         }
     }
-    Ok(project)
+    Ok(options)
+}
+
+fn parse_masking(word: &str) -> Result<Masking, Value> {
+    match word {
+        "keep" => Ok(Masking::Warn),
+        "mask" => Ok(Masking::Apply),
+        "ask" => Ok(Masking::Ask),
+        _ => Err(error_json("INVALID_ARGUMENT", "secrets must be keep, mask or ask")),
+    }
 }
 
 /// Parses a value of the query as a parameter of this kind.

@@ -59,6 +59,13 @@ fn operation(route: &Route) -> Value {
             "description": "a project from GET /api/v1/projects; default: the server's own project",
         }));
     }
+    if route.writes_texts() {
+        parameters.push(json!({
+            "name": "secrets", "in": "query", "schema": {"type": "string", "enum": ["keep", "mask", "ask"]},
+            "description": "what happens to secrets in the texts: keep (default) stores them and warns, mask masks \
+                            them, ask fails with SECRETS_FOUND",
+        }));
+    }
     if route.takes_version() {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},

@@ -14,6 +14,7 @@ use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{Node, NodeStatus, WorkspaceStatus};
+use tanmi_workspace::ops::WorkspaceChange;
 
 use super::{ServerState, markdown};
 use crate::tools::{
@@ -77,6 +78,19 @@ pub const WORKSPACE_DETAIL: CallSpec =
 
 pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.workspaces.detail(c.workspace()?)?)
+}
+
+/// Not a tool: only the user decides about it.
+pub const MASKING: CallSpec = CallSpec {
+    name: "workspace_masking",
+    about: "Turn the masking of secrets in the texts of a workspace on or off.",
+    is_read_only: false,
+    params: &[WORKSPACE_ID, required("on", ParamKind::Flag)],
+};
+
+pub fn masking(c: &Call<'_>, _: &ServerState) -> Result {
+    let change = WorkspaceChange { mask_secrets: c.arguments.flag("on"), ..WorkspaceChange::default() };
+    value(&c.app.workspaces.update(c.workspace()?, change)?)
 }
 
 pub const NODES: CallSpec = read_only(

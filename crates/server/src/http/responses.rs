@@ -79,6 +79,7 @@ fn status_of(code: &str) -> StatusCode {
         | "MEMORY_OFF"
         | "CONTENDED"
         | "AMBIGUOUS_WORKSPACE"
+        | "SECRETS_FOUND"
         | "FILE_DAMAGED" => StatusCode::CONFLICT,
         "BUSY" => StatusCode::LOCKED,
         "TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,

@@ -49,6 +49,14 @@ impl Route {
         self.method == Method::PATCH && !self.path.starts_with("/memory")
     }
 
+    /// Returns whether the route writes texts of a workspace and so accepts the query parameter `secrets`.
+    pub fn writes_texts(&self) -> bool {
+        let has_no_text = ["/archive", "/restore", "/focus", "/move", "/masking"];
+        self.path.starts_with("/workspaces")
+            && matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
+            && !has_no_text.iter().any(|end| self.path.ends_with(end))
+    }
+
     /// Returns whether the route accepts the query parameter `project`.
     pub fn is_per_project(&self) -> bool {
         ["/memory", "/rules", "/workspaces", "/sessions", "/events"]
@@ -90,6 +98,7 @@ pub fn all() -> Vec<Route> {
         get("/workspaces/{workspaceId}", PageApi(&page_api::WORKSPACE_DETAIL, page_api::workspace)),
         patch("/workspaces/{workspaceId}", Tool("workspace_update")),
         delete("/workspaces/{workspaceId}", Tool("workspace_delete")),
+        put("/workspaces/{workspaceId}/masking", PageApi(&page_api::MASKING, page_api::masking)),
         post("/workspaces/{workspaceId}/archive", Tool("workspace_archive")),
         post("/workspaces/{workspaceId}/restore", Tool("workspace_restore")),
         get("/workspaces/{workspaceId}/context", Tool("context_get")),

@@ -53,6 +53,8 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
             remove: vec![],
         },
         docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
+        // Not a parameter: only the user decides.
+        mask_secrets: None,
         expected_versions: c.expected_versions.clone(),
     };
     let view = c.app.workspaces.update(c.workspace()?, change)?;
@@ -183,7 +185,9 @@ pub fn log_append(c: &Call<'_>) -> Result {
         c.app.nodes.append_log(c.workspace()?, &c.node_or_workspace()?, &c.arguments.needed("log"))?;
     let (node_id, total) = (&logged.result.node_id, logged.result.total);
     let workspace_id = &logged.workspace_id;
-    Ok(json!({"workspaceId": workspace_id, "nodeId": node_id, "logTotal": total, "change": logged.seq}))
+    let value =
+        json!({"workspaceId": workspace_id, "nodeId": node_id, "logTotal": total, "change": logged.seq});
+    Ok(results::with_secrets(value, &logged))
 }
 
 pub fn problem_update(c: &Call<'_>) -> Result {

@@ -32,6 +32,17 @@ pub fn changed(result: &InWorkspace<NodeResult>) -> Value {
     if !result.result.status_changes.is_empty() {
         value["statusChanges"] = json!(result.result.status_changes);
     }
+    with_secrets(value, result)
+}
+
+/// Adds what was done about secrets to the result of a change.
+pub fn with_secrets<T>(mut value: Value, result: &InWorkspace<T>) -> Value {
+    if !result.masked.is_empty() {
+        value["masked"] = json!(result.masked);
+    }
+    if !result.warnings.is_empty() {
+        value["warnings"] = json!(result.warnings);
+    }
     value
 }
 
@@ -53,7 +64,8 @@ pub fn full(result: &InWorkspace<NodeResult>) -> Result<Value, Error> {
 pub fn workspace(view: &WorkspaceView) -> Result<Value, Error> {
     let mut value = self::value(view)?;
     if let Some(fields) = value.as_object_mut() {
-        fields.retain(|_, value| !is_empty(value));
+        // Present only if it is not the default.
+        fields.retain(|key, value| key == "maskSecrets" || !is_empty(value));
     }
     Ok(value)
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{NodeTarget, WorkspaceArg, examples};
+use super::{NodeTarget, SecretsArg, WorkspaceArg, examples};
 
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
@@ -79,6 +79,8 @@ pub enum NodeCommand {
         /// Mark an expired reference as active again
         #[arg(long)]
         activate: bool,
+        #[command(flatten)]
+        secrets: SecretsArg,
     },
     /// Show the context that an agent receives at a node
     Context {
@@ -128,6 +130,8 @@ pub struct NodeCreateArgs {
     /// “Rules”
     #[arg(long, value_name = "HASH")]
     pub rules_hash: Option<String>,
+    #[command(flatten)]
+    pub secrets: SecretsArg,
 }
 
 #[derive(Debug, Args)]
@@ -155,6 +159,8 @@ pub struct NodeUpdateArgs {
     /// Remove the doc with this path; repeatable
     #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
     pub remove_docs: Vec<String>,
+    #[command(flatten)]
+    pub secrets: SecretsArg,
 }
 
 #[derive(Debug, Args)]
@@ -176,4 +182,6 @@ pub struct NodeTransitionArgs {
     /// Act even if another running session holds the node
     #[arg(long)]
     pub force: bool,
+    #[command(flatten)]
+    pub secrets: SecretsArg,
 }

@@ -66,6 +66,8 @@ const STATUS: ArgumentText = (
     "只显示处于该状态的节点：pending、planning、monitoring、implementing、validating、completed、failed 或 \
      cancelled；可重复，也可用逗号分隔",
 );
+const MASK_SECRETS: ArgumentText =
+    ("mask_secrets", "遮盖文字中的密钥、令牌和密码 [默认：保留并警告；在智能体的 shell 中总是遮盖]");
 const YES: ArgumentText = ("yes", "不询问确认");
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ pub fn log(context: &CommandContext, args: LogArgs) -> Result {
     let (workspace, target) = (&scope.workspace, app.resolver.target(&scope, args.node.as_deref())?);
     match optional_text("log", args.text)? {
         Some(text) => {
-            let logged = app.nodes.append_log(workspace, &target, &text)?;
-            context.print_result(&logged, |logged| show::activity::log(&logged.result, context.lang(&text)));
+            let logged = context.app_for(args.secrets).nodes.append_log(workspace, &target, &text)?;
+            context.print_change(&logged, |logged| show::activity::log(logged, context.lang(&text)));
         }
         None => {
             let log = app.nodes.log(workspace, &target, args.limit)?;
@@ -30,14 +30,12 @@ pub fn problem(context: &CommandContext, args: ProblemArgs) -> Result {
     } else if args.text.is_some() || args.next_step.is_some() {
         let description = optional_text("description", args.text)?;
         let change = ProblemChange { description, next_step: args.next_step };
-        app.nodes.update_problem(workspace, &target, change)?
+        context.app_for(args.secrets).nodes.update_problem(workspace, &target, change)?
     } else {
         app.nodes.problem(workspace, &target)?
     };
     let texts =
         problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
-    context.print_result(&problem, |problem| {
-        show::activity::problem(&problem.result, app.lang(texts.as_deref()))
-    });
+    context.print_change(&problem, |problem| show::activity::problem(problem, app.lang(texts.as_deref())));
     Ok(())
 }

@@ -47,7 +47,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 .print_change(&deleted, |deleted| show::node::deleted(deleted, context.lang(&deleted.title)));
         }
         NodeCommand::Transition(args) => transition(context, args)?,
-        NodeCommand::Reference { at, target, description, remove, expire, activate } => {
+        NodeCommand::Reference { at, target, description, remove, expire, activate, secrets } => {
             let edit = match (remove, expire, activate) {
                 (true, _, _) => ReferenceEdit::Remove,
                 (_, true, _) => ReferenceEdit::Expire,
@@ -55,9 +55,10 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 _ => ReferenceEdit::Add { description },
             };
             let (scope, id) = find(context, &at)?;
-            let edited = app.nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
-            context.print_result(&edited, |edited| {
-                show::node::references(&edited.result.node, context.lang(&edited.result.node.title))
+            let nodes = context.app_for(secrets).nodes;
+            let edited = nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
+            context.print_change(&edited, |edited| {
+                show::node::references(&edited.node, context.lang(&edited.node.title))
             });
         }
         NodeCommand::Context { at, id, node } => {
@@ -90,10 +91,8 @@ fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
         rules_hash: args.rules_hash,
     };
     let workspace = context.scope(args.at.workspace.as_deref())?.workspace;
-    let created = context.app.nodes.create(&workspace, new)?;
-    context.print_result(&created, |created| {
-        show::node::created(&created.result, context.lang(&created.result.node.title))
-    });
+    let created = context.app_for(args.secrets).nodes.create(&workspace, new)?;
+    context.print_change(&created, |created| show::node::created(created, context.lang(&created.node.title)));
     Ok(())
 }
 
@@ -108,15 +107,14 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
         expected_versions: None,
     };
     let (scope, id) = find(context, &args.at)?;
-    let updated = context.app.nodes.update(&scope.workspace, &id, change)?;
-    context.print_result(&updated, |updated| {
-        show::node::full(&updated.result.node, context.lang(&updated.result.node.title))
-    });
+    let updated = context.app_for(args.secrets).nodes.update(&scope.workspace, &id, change)?;
+    context
+        .print_change(&updated, |updated| show::node::full(&updated.node, context.lang(&updated.node.title)));
     Ok(())
 }
 
 fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
-    let (app, at) = (&context.app, args.at);
+    let (app, at) = (&context.app_for(args.secrets), args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
     let (session, workspace) = (args.session.as_deref(), at.at.workspace.as_deref());
     let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;

@@ -11,11 +11,13 @@ use crate::show;
 pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
     let app = &context.app;
     match command {
-        WorkspaceCommand::Init { name, goal, rules, docs: raw } => {
+        WorkspaceCommand::Init { name, goal, rules, docs: raw, secrets } => {
             let goal = text_or_stdin("goal", goal)?;
-            let view = app.workspaces.create(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
+            let workspaces = context.app_for(secrets).workspaces;
+            let view = workspaces.create(NewWorkspace { name, goal, rules, docs: docs(&raw) })?;
             let here = WorkspaceFilter { limit: 2, ..WorkspaceFilter::default() };
             let is_only = app.workspaces.list(&here).is_ok_and(|here| here.total < 2);
+            context.print_secrets(&view.masked, &view.warnings);
             context.print_result(&view, |view| {
                 show::workspace::created(view, is_only, context.lang(&view.name))
             });
@@ -42,6 +44,8 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
             no_rules,
             docs: raw,
             remove_docs,
+            secret_masking,
+            secrets,
         } => {
             let replaced = (no_rules || !rules.is_empty()).then_some(rules);
             let change = WorkspaceChange {
@@ -49,9 +53,12 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
                 goal: goal.map(|goal| text_or_stdin("goal", goal)).transpose()?,
                 rules: ListEdit { set: replaced, add: add_rules, remove: remove_rules },
                 docs: ListEdit { set: None, add: docs(&raw), remove: remove_docs },
+                mask_secrets: secret_masking.map(|word| word == "on"),
                 expected_versions: None,
             };
-            let view = app.workspaces.update(&context.scope(at.get())?.workspace, change)?;
+            let workspaces = context.app_for(secrets).workspaces;
+            let view = workspaces.update(&context.scope(at.get())?.workspace, change)?;
+            context.print_secrets(&view.masked, &view.warnings);
             context.print_result(&view, |view| show::workspace::full(view, context.lang(&view.name)));
         }
         WorkspaceCommand::Archive { at } => {

@@ -21,11 +21,7 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
     };
     let _ = writeln!(out, "{word} {}", paint(out::DIM, &saved.id));
     if !saved.masked.is_empty() {
-        let (zh, en) = (
-            format!("保存前已遮盖敏感信息：{}", saved.masked.join("、")),
-            format!("secrets masked before saving: {}", saved.masked.join(", ")),
-        );
-        let _ = writeln!(out, "{}", paint(out::YELLOW, &lang.pick(zh, en)));
+        let _ = writeln!(out, "{}", paint(out::YELLOW, &super::masked(&saved.masked, lang)));
     }
     if let Some(notice) = saved.notice {
         let _ = writeln!(out, "{}", paint(out::YELLOW, notice));

@@ -76,7 +76,7 @@ pub fn full(view: &WorkspaceView, lang: Lang) -> String {
     );
     let none = lang.pick("（无）", "(none)");
     let focus = view.focused_node_id.as_ref().map_or(none, |id| id.as_str());
-    let rows = vec![
+    let mut rows = vec![
         vec![styled(out::DIM, lang.pick("状态", "status")), cell(view.status.as_str())],
         vec![
             styled(out::DIM, lang.pick("进度", "progress")),
@@ -85,6 +85,10 @@ pub fn full(view: &WorkspaceView, lang: Lang) -> String {
         vec![styled(out::DIM, lang.pick("聚焦", "focus")), cell(focus)],
         vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
     ];
+    if view.mask_secrets == Some(false) {
+        let off = lang.pick("关闭：敏感信息按原样保存", "off: secrets are stored as they are");
+        rows.push(vec![styled(out::DIM, lang.pick("遮盖", "masking")), cell(off)]);
+    }
     out.push_str(&table::render(&rows, 200));
     let _ =
         writeln!(out, "\n{}\n{}", paint(out::BOLD, lang.pick("目标", "Goal")), text::printable(&view.goal));

@@ -31,6 +31,7 @@ mod provision;
 mod real_clients;
 mod rules;
 mod scripted_model;
+mod secrets;
 mod serve;
 mod sessions;
 mod story;

@@ -40,6 +40,8 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
         rules: entries(&RULES).iter().map(|item| list::read_rule(item)).collect(),
         docs: entries(&DOCS).iter().map(|item| list::read_doc(item)).collect(),
         focused_node_id,
+        // Any other value keeps masking on.
+        mask_secrets: doc.get_nullable("maskSecrets").as_deref() != Some("false"),
         created_at: doc.integer("createdAt")?.unwrap_or_default(),
         updated_at: doc.integer("updatedAt")?.unwrap_or_default(),
         activity: read_activity(doc)?,
@@ -82,6 +84,9 @@ fn write(original: Option<(&Document, &Workspace)>, workspace: &Workspace, scope
     }
     if changed(|a, b| a.focused_node_id == b.focused_node_id) {
         doc.set("focusedNodeId", &focus(workspace));
+    }
+    if workspace.mask_secrets != old.is_none_or(|old| old.mask_secrets) {
+        doc.set("maskSecrets", &workspace.mask_secrets.to_string());
     }
     if changed(|a, b| a.created_at == b.created_at) {
         doc.set("createdAt", &workspace.created_at.to_string());

@@ -35,6 +35,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Work
         rules: without_duplicates(new.rules),
         docs: new.docs,
         focused_node_id: None,
+        mask_secrets: true,
         created_at: op.now,
         updated_at: op.now,
         activity: Activity::default(),
@@ -122,13 +123,19 @@ pub struct WorkspaceChange {
     pub goal: Option<String>,
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
+    /// See [`Workspace::mask_secrets`].
+    pub mask_secrets: Option<bool>,
     /// The versions that this change applies to; any other version is rejected.
     pub expected_versions: Option<Vec<String>>,
 }
 
 impl WorkspaceChange {
     pub fn is_empty(&self) -> bool {
-        self.name.is_none() && self.goal.is_none() && self.rules.is_empty() && self.docs.is_empty()
+        self.name.is_none()
+            && self.goal.is_none()
+            && self.rules.is_empty()
+            && self.docs.is_empty()
+            && self.mask_secrets.is_none()
     }
 }
 
@@ -155,6 +162,7 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext
     change.docs.apply("docs", &mut workspace.docs, |doc| doc.path.as_str())?;
     limits::check_list("rules", workspace.rules.len())?;
     limits::check_list("docs", workspace.docs.len())?;
+    workspace.mask_secrets = change.mask_secrets.unwrap_or(workspace.mask_secrets);
     if workspace != old {
         workspace.updated_at = op.now;
         tx.put_workspace(workspace.clone())?;

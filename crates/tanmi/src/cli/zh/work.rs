@@ -1,8 +1,8 @@
 //! Workspaces, nodes, logs, sessions and memory.
 
 use super::{
-    ArgumentText, BELOW, ChineseTexts, NODE_ID, NODE_OPTION, SESSION, STATUS, WORKSPACE, WORKSPACE_ID,
-    WORKSPACE_OPTION, page,
+    ArgumentText, BELOW, ChineseTexts, MASK_SECRETS, NODE_ID, NODE_OPTION, SESSION, STATUS, WORKSPACE,
+    WORKSPACE_ID, WORKSPACE_OPTION, page,
 };
 
 const MAX_NODES: ArgumentText = ("limit", "最多显示多少个节点");
@@ -23,6 +23,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("goal", "工作区目标（`-` 表示从标准输入读取）"),
             ("rules", "工作区中所有智能体和人都要遵守的规则；可重复"),
             ("docs", "工作区文档，格式为 `路径: 说明`；可重复"),
+            MASK_SECRETS,
         ],
         "\
 示例：
@@ -59,6 +60,8 @@ pub const PAGES: &[ChineseTexts] = &[
                 "添加文档，格式为 `路径: 说明`，或修改路径相同的文档；加前缀 `[expired]` 标记为过期；可重复",
             ),
             ("remove_docs", "删除该路径的文档；可重复"),
+            ("secret_masking", "是否遮盖智能体所写文字中的敏感信息，并在人写入时警告；只有用户可以修改"),
+            MASK_SECRETS,
         ],
         "",
     ),
@@ -95,6 +98,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("docs", "节点文档，格式为 `路径: 说明`；可重复"),
             ("isolated", "隔离节点：不接收祖先的上下文"),
             ("rules_hash", "如果工作区规则已改变则失败：`tanmi workspace show` 在“规则”后显示的哈希"),
+            MASK_SECRETS,
         ],
         "\
 示例：
@@ -131,6 +135,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("isolated", "是否与祖先的上下文隔离"),
             ("docs", "添加文档，或修改路径相同的文档：`路径: 说明`；可重复"),
             ("remove_docs", "删除该路径的文档；可重复"),
+            MASK_SECRETS,
         ],
         "",
     ),
@@ -158,6 +163,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]"),
             ("agent", "执行该节点的子智能体的类型，如 Explore"),
             ("force", "即使节点由另一个运行中的会话持有，也执行动作"),
+            MASK_SECRETS,
         ],
         "\
 规划节点的动作：
@@ -182,6 +188,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("remove", "删除引用"),
             ("expire", "把引用标记为过期"),
             ("activate", "把过期的引用重新标记为有效"),
+            MASK_SECRETS,
         ],
         "",
     ),
@@ -212,6 +219,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("node", "节点 ID；`workspace` 表示工作区自己的日志 [默认：聚焦节点]"),
             ("text", "要添加的日志条目（`-` 表示从标准输入读取）[默认：显示日志]"),
             ("limit", "最多显示多少条日志"),
+            MASK_SECRETS,
         ],
         "\
 示例：
@@ -228,6 +236,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("text", "问题描述（`-` 表示从标准输入读取）[默认：显示问题]"),
             ("next_step", "解决问题的下一步"),
             ("clear", "清除问题"),
+            MASK_SECRETS,
         ],
         "\
 示例：

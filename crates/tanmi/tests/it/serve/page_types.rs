@@ -277,6 +277,7 @@ fn request_workspaces(page: &mut Page<'_>, ws: &str) {
         json!({"goal": "g", "rules": ["r"], "docs": [{"path": "a", "description": "b", "status": "active"}]});
     page.request(&format!("PATCH {path}"), params.clone(), edit);
     page.get("/workspaces", json!({"all": true, "limit": 10_000}));
+    page.request(&format!("PUT {path}/masking"), params.clone(), json!({"on": false}));
     page.get(path, params.clone());
     let new = json!({"name": "n", "goal": "g", "rules": ["r"]});
     let created = page.request("POST /workspaces", json!({}), new);
