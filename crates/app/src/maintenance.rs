@@ -70,6 +70,15 @@ impl MaintenanceService {
                         ),
                     ));
                 }
+                for (path, kept_copy) in recovery.displaced {
+                    let kept_copy = kept_copy.display();
+                    notices.push(lang.pick(
+                        format!("{id}：{path} 被同时写入两次；被替换的版本保留在 {kept_copy}"),
+                        format!(
+                            "{id}: {path} was written twice at the same time; the replaced version is kept in {kept_copy}"
+                        ),
+                    ));
+                }
                 if let Some(kept_copy) = recovery.damaged {
                     let kept_copy = kept_copy.display();
                     notices.push(lang.pick(

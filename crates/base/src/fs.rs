@@ -11,12 +11,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::{Deserialize, Serialize};
 
 mod open;
+mod replace;
 
 pub(crate) use open::refuse;
 pub use open::{
     check_folder, check_private_folder, check_unopened, create_private, open_own, open_private, open_regular,
     read_regular, refusal,
 };
+pub(crate) use replace::kept_path;
+pub use replace::{Swap, SwapFolders, SwapOutcome, has_abandoned_swap, recover_swaps, remove_if, replace_if};
 
 /// Identity of a file's content on disk: modification time, size and inode. Tells whether a file changed since it
 /// was read.
@@ -105,8 +108,13 @@ pub fn is_leftover(name: &str) -> bool {
     let [pid, count, random] = parts.as_slice() else { return false };
     let is_ours = count.parse::<u32>().is_ok() && random.len() == 6;
     let pid = pid.parse::<u32>().ok().filter(|_| is_ours);
+    pid.is_some_and(|pid| is_running(pid) == Some(false))
+}
+
+/// Returns whether a process runs, or `None` where that cannot be determined.
+fn is_running(pid: u32) -> Option<bool> {
     let processes = Path::new("/proc");
-    pid.is_some_and(|pid| processes.join("self").exists() && !processes.join(pid.to_string()).exists())
+    processes.join("self").exists().then(|| processes.join(pid.to_string()).exists())
 }
 
 /// Whether the bytes must be on the disk before the call returns, or can be restored from a journal.
@@ -134,32 +142,6 @@ pub fn write_atomic(
     written
 }
 
-/// Like [`write_atomic`], but only if the file still is `expected`. The replaced file is checked after the swap,
-/// when it can no longer be renamed by another process. Returns `None` if another process had changed the file;
-/// that file stays in place.
-pub fn replace_if(
-    path: &Path,
-    bytes: &[u8],
-    temp_dir: &Path,
-    durability: Durability,
-    expected: FileSig,
-) -> io::Result<Option<FileSig>> {
-    let temp = temp_path(temp_dir);
-    let written = write_like(path, &temp, bytes, durability);
-    let swapped = written.and_then(|sig| Ok((sig, exchange(&temp, path)?)));
-    let outcome = match swapped {
-        Err(error) => Err(error),
-        // No atomic swap on this system: the caller's check before this call has to suffice.
-        Ok((sig, false)) => std::fs::rename(&temp, path).map(|()| Some(sig)),
-        // A file that cannot be inspected does not count as the expected one.
-        Ok((sig, true)) if FileSig::of(&temp).is_ok_and(|was| was == Some(expected)) => Ok(Some(sig)),
-        Ok((sig, true)) => swap_back(&temp, path, sig).map(|()| None),
-    };
-    let _ = std::fs::remove_file(&temp);
-    sync_parent(path, durability);
-    outcome
-}
-
 fn sync_parent(path: &Path, durability: Durability) {
     if durability == Durability::Synced
         && let Some(parent) = path.parent()
@@ -168,44 +150,25 @@ fn sync_parent(path: &Path, durability: Durability) {
     }
 }
 
-/// Swaps the file of another process back into place. If a third file was written meanwhile, that is the latest
-/// one and stays.
-fn swap_back(temp: &Path, path: &Path, own: FileSig) -> io::Result<()> {
-    exchange(temp, path)?;
-    if FileSig::of(temp)?.is_some_and(|sig| sig.inode != own.inode) {
-        exchange(temp, path)?;
-    }
-    Ok(())
-}
-
-/// Creates a file atomically if there is none. Returns `false` if another process created it first.
-pub fn create_atomic(path: &Path, bytes: &[u8], temp_dir: &Path, durability: Durability) -> io::Result<bool> {
+/// Creates a file atomically if there is none. Returns `None` if another process created it first.
+pub fn create_atomic(
+    path: &Path,
+    bytes: &[u8],
+    temp_dir: &Path,
+    durability: Durability,
+) -> io::Result<Option<FileSig>> {
     let temp = temp_path(temp_dir);
     // A hard link never replaces an existing file.
-    let made = write_new(&temp, bytes, durability).and_then(|_| match std::fs::hard_link(&temp, path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+    let made = write_new(&temp, bytes, durability).and_then(|sig| match std::fs::hard_link(&temp, path) {
+        Ok(()) => Ok(Some(sig)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         // No hard links on this file system.
-        Err(_) if !path.exists() => std::fs::rename(&temp, path).map(|()| true),
-        Err(_) => Ok(false),
+        Err(_) if !path.exists() => std::fs::rename(&temp, path).map(|()| Some(sig)),
+        Err(_) => Ok(None),
     });
     let _ = std::fs::remove_file(&temp);
     sync_parent(path, durability);
     made
-}
-
-/// Removes a file if it still is `expected`. Returns `false` if it is another file, which stays.
-pub fn remove_if(path: &Path, temp_dir: &Path, expected: FileSig) -> io::Result<bool> {
-    let temp = temp_path(temp_dir);
-    std::fs::rename(path, &temp)?;
-    if FileSig::of(&temp)? == Some(expected) {
-        return std::fs::remove_file(&temp).map(|()| true);
-    }
-    // Restore the name, unless a newer file has it by now.
-    if std::fs::hard_link(&temp, path).is_err() && !path.exists() {
-        return std::fs::rename(&temp, path).map(|()| false);
-    }
-    std::fs::remove_file(&temp).map(|()| false)
 }
 
 /// Writes a new file with the owner of the file it will replace. Invariant: it is never less private than that
@@ -239,22 +202,6 @@ fn open_like(old: &Path, new: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn open_like(_: &Path, new: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(new)
-}
-
-/// Swaps two files atomically. Returns `false` where the system or the file system cannot.
-#[cfg(target_os = "linux")]
-fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
-    Ok(false)
 }
 
 /// Like [`write_atomic`], synced; the file and its folder are readable only by their owner.
@@ -434,28 +381,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_file_is_neither_replaced_nor_removed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        assert!(create_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap());
-        assert!(!create_atomic(&path, b"two", dir.path(), Durability::Journaled).unwrap(), "file exists");
-        let read = FileSig::of(&path).unwrap().unwrap();
-        write_atomic(&path, b"theirs", dir.path(), Durability::Journaled).unwrap();
-        assert_eq!(replace_if(&path, b"ours", dir.path(), Durability::Journaled, read).unwrap(), None);
-        assert!(!remove_if(&path, dir.path(), read).unwrap());
-        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
-        // Another process writes the file after the swap and before the swap back.
-        let (temp, own) =
-            (dir.path().join("t"), write_new(&dir.path().join("o"), b"ours", Durability::Journaled).unwrap());
-        std::fs::rename(&path, &temp).unwrap();
-        write_new(&path, b"newest", Durability::Journaled).unwrap();
-        swap_back(&temp, &path, own).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"newest");
-        let now = FileSig::of(&path).unwrap().unwrap();
-        assert!(remove_if(&path, dir.path(), now).unwrap() && !path.exists());
-    }
-
-    #[test]
     fn is_leftover_matches_only_names_of_dead_processes() {
         assert!(is_leftover("tmp-4194304-0-abcdef"));
         assert!(
@@ -482,20 +407,6 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
             assert_eq!(FileSig::of(&path).unwrap(), Some(sig));
         }
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn replace_if_changed_file_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.md");
-        let seen = write_atomic(&path, b"one", dir.path(), Durability::Journaled).unwrap();
-        write_atomic(&path, b"by hand", dir.path(), Durability::Journaled).unwrap();
-        assert_eq!(replace_if(&path, b"two", dir.path(), Durability::Journaled, seen).unwrap(), None);
-        assert_eq!(std::fs::read(&path).unwrap(), b"by hand");
-        let seen = FileSig::of(&path).unwrap().unwrap();
-        assert!(replace_if(&path, b"two", dir.path(), Durability::Journaled, seen).unwrap().is_some());
-        assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

@@ -74,6 +74,8 @@ pub struct Recovery {
     pub written: Vec<String>,
     /// Files that a person had changed meanwhile, each with the path of our kept copy. The person's file stays.
     pub kept: Vec<(String, PathBuf)>,
+    /// Files that two programs wrote at the same time, each with the path where the older version is kept.
+    pub displaced: Vec<(String, PathBuf)>,
     /// Path of the saved rest of the journal, if the journal itself was damaged.
     pub damaged: Option<PathBuf>,
 }
@@ -110,9 +112,9 @@ pub struct JournalPaths {
     /// The folder that paths in records are relative to.
     pub root: PathBuf,
     /// Folder for temporary files on the same file system. Only the holder of the lock uses it, and empties it
-    /// first.
+    /// first ([`JournalPaths::clear_temp`]).
     pub temp: PathBuf,
-    /// Folder for kept copies.
+    /// Folder for kept copies, on the same file system.
     pub kept: PathBuf,
     /// Returns whether a change is allowed. A journal may come with a cloned repository, so a record that names
     /// any other path is not applied.

@@ -1,9 +1,10 @@
 //! Applies planned changes. Each file is replaced atomically, only if it is still the file that was read, and after a
 //! copy of it was saved.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use tanmi_base::fs::{self, Durability, FileSig};
+use tanmi_base::fs::{self, Durability, FileSig, SwapFolders};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
@@ -43,15 +44,28 @@ fn acquire_lock(home: &Path) -> Result<Lock> {
     Err(Error::Busy)
 }
 
-/// Removes temporary files that a killed process left behind.
-fn remove_leftovers(plans: &[PlannedChange], home: &Path) {
+/// Clears up after killed processes: a file of the client that such a process had displaced gets its place back, and
+/// temporary files are removed.
+fn remove_leftovers(plans: &[PlannedChange], home: &Path) -> Result<()> {
     let store = home.join("install");
-    let dirs = plans.iter().filter_map(|planned| planned.real.parent()).chain([store.as_path(), home]);
-    for entry in dirs.flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten()) {
-        if fs::is_leftover(&entry.file_name().to_string_lossy()) {
-            let _ = std::fs::remove_file(entry.path());
+    let dirs: BTreeSet<&Path> =
+        plans.iter().filter_map(|planned| planned.real.parent()).chain([store.as_path(), home]).collect();
+    for dir in dirs {
+        let is_name = |target: &str| !target.is_empty() && !target.contains('/');
+        fs::recover_swaps(&SwapFolders::beside(dir), is_name).map_err(Error::io(dir))?;
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            if fs::is_leftover(&entry.file_name().to_string_lossy()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
         }
     }
+    Ok(())
+}
+
+/// Returns whether the file is no longer the one that the change was planned for: another process wrote it, or it got
+/// its place back.
+fn is_outdated(planned: &PlannedChange) -> bool {
+    FileSig::of(&planned.real).is_ok_and(|sig| sig != planned.sig)
 }
 
 /// Turns an I/O error into a refusal of this file, so that the other files are still processed.
@@ -72,7 +86,7 @@ pub fn apply(
     now: Millis,
 ) -> Result<Vec<AppliedChange>> {
     let lock = acquire_lock(home)?;
-    remove_leftovers(&plans, home);
+    remove_leftovers(&plans, home)?;
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
@@ -91,6 +105,9 @@ fn apply_one(
     now: Millis,
 ) -> Result<PlannedChange> {
     for _ in 0..MAX_ATTEMPTS {
+        if is_outdated(&planned) {
+            planned = plan::plan(planned.target, options);
+        }
         if !planned.is_change() {
             return Ok(planned);
         }
@@ -105,8 +122,6 @@ fn apply_one(
         if write(&planned, &after)? {
             return Ok(planned);
         }
-        // Another process wrote the file first: plan again with the new content.
-        planned = plan::plan(planned.target, options);
     }
     Ok(refuse_changing_file(planned))
 }
@@ -145,11 +160,11 @@ fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
             if fs::FileSig::of(path).map_err(Error::io(path))? != Some(sig) {
                 return Ok(false);
             }
-            fs::replace_if(path, bytes, dir, Durability::Synced, sig).map(|sig| sig.is_some())
+            fs::replace_if(path, bytes, &SwapFolders::beside(dir), Durability::Synced, sig)
         }
         None => fs::create_atomic(path, bytes, dir, Durability::Synced),
     };
-    written.map_err(Error::io(path))
+    Ok(written.map_err(Error::io(path))?.is_some())
 }
 
 /// Applies planned removals.
@@ -158,7 +173,7 @@ pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChang
         return Ok(Vec::new());
     }
     let lock = acquire_lock(home)?;
-    remove_leftovers(&plans, home);
+    remove_leftovers(&plans, home)?;
     let mut receipts = Receipts::load(home);
     let mut done = Vec::new();
     for planned in plans {
@@ -178,23 +193,26 @@ pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChang
 
 fn remove_one(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
     for _ in 0..MAX_ATTEMPTS {
+        if is_outdated(&planned) {
+            match plan::plan_removal(planned.target.clone(), receipts) {
+                Some(replanned) => planned = replanned,
+                // Already removed with another client whose path is a link to the same file.
+                None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
+            }
+        }
         if !planned.is_change() {
             return Ok(planned);
         }
         let dir = planned.real.parent().unwrap_or(Path::new("."));
         let is_done = match (&planned.after, planned.sig) {
             (Some(after), _) => write(&planned, after)?,
-            (None, Some(sig)) => fs::remove_if(&planned.real, dir, sig).map_err(Error::io(&planned.real))?,
+            (None, Some(sig)) => fs::remove_if(&planned.real, &SwapFolders::beside(dir), sig)
+                .map_err(Error::io(&planned.real))?,
             (None, None) => true,
         };
         if is_done {
             receipts.forget(&planned.real)?;
             return Ok(planned);
-        }
-        match plan::plan_removal(planned.target.clone(), receipts) {
-            Some(replanned) => planned = replanned,
-            // Already removed with another client whose path is a link to the same file.
-            None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
         }
     }
     Ok(refuse_changing_file(planned))

@@ -287,6 +287,12 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
             });
         }
     };
+    if fs::has_abandoned_swap(&now.real) {
+        // A killed process displaced a newer file. The file gets its place back when the plan is carried out, and is
+        // planned again.
+        let (outcome, before) = (ChangeOutcome::Unchanged, now.bytes);
+        return Some(PlannedChange { target, real: now.real, outcome, before, after: None, sig: now.sig });
+    }
     let bytes = now.bytes?;
     let after = match receipts.original(&now.real, &bytes) {
         // Unchanged since the installation: the original content is restored.

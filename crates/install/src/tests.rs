@@ -415,6 +415,34 @@ fn install_leftover_temporary_files_are_removed() {
     assert!(!left.exists() && theirs.exists());
 }
 
+/// A process was killed after it had displaced a file that the client had just written.
+#[cfg(target_os = "linux")]
+#[test]
+fn displaced_file_of_client_gets_its_place_back() {
+    use tanmi_base::fs::FileSig;
+    let env = TestEnv::new();
+    let client = CLIENTS.0[0];
+    let file = env.folders.hook_file(client, Scope::User);
+    let displace = |newest: &str| {
+        let sig = FileSig::of(&file).unwrap().unwrap();
+        let sig = format!("{:x}.{:x}.{:x}", sig.mtime_ns, sig.size, sig.inode);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        write(&file.with_file_name(format!("swap-4194304-0-abcdef-{sig}-1.1.1-{name}")), newest);
+    };
+    write(&file, "{\"old\": 1}\n");
+    env.install(client, Scope::User, "/t/tanmi");
+    displace("{\"newest\": 1}\n");
+    env.install(client, Scope::User, "/t/tanmi");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("newest") && text.contains("/t/tanmi"), "{text}");
+    // The same in an uninstall, which had already written the file without our entries.
+    write(&file, "{\"old\": 1}\n");
+    displace(&text);
+    env.uninstall(client, Scope::User);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"newest\": 1}\n");
+    assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+}
+
 #[cfg(unix)]
 #[test]
 fn install_links_modes_and_read_only_files_are_respected() {

@@ -3,10 +3,46 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Change, CommitError, CommitResult, ExpectedFile, JournalPaths, MoveTarget, Recovery, RedoTargets, Trace,
-};
-use crate::fs::{self, Durability, FileSig};
+use super::{Change, CommitError, CommitResult, JournalPaths, MoveTarget, Recovery, RedoTargets, Trace};
+use crate::fs::{self, Durability, FileSig, Swap, SwapFolders, SwapOutcome};
+
+impl JournalPaths {
+    pub(super) fn swap_folders(&self) -> SwapFolders<'_> {
+        SwapFolders { root: &self.root, temp: &self.temp, kept: &self.kept }
+    }
+
+    /// Empties the temporary folder. A file that a killed process had displaced gets its place back, or is kept if that
+    /// is taken. Returns the paths with a kept file. The caller holds the lock, so no other process uses these files.
+    pub fn clear_temp(&self) -> io::Result<Vec<(String, PathBuf)>> {
+        let entries = match std::fs::read_dir(&self.temp) {
+            Err(error) if fs::is_absent(&error) => {
+                fs::create_private_dir(&self.temp)?;
+                return Ok(Vec::new());
+            }
+            other => other?,
+        };
+        let mut kept = Vec::new();
+        for entry in entries.flatten() {
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            match Swap::of_temp(&entry.path()).filter(|swap| is_file && self.is_target(swap)) {
+                None => fs::remove_tree(&entry.path())?,
+                Some(swap) => {
+                    if let SwapOutcome::Kept(path) = swap.settle(&self.swap_folders())? {
+                        kept.push((swap.target().to_owned(), path));
+                    }
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Returns whether this journal may write the target of a swap. A swap may come with a cloned repository, too.
+    fn is_target(&self, swap: &Swap) -> bool {
+        let path = swap.target().to_owned();
+        resolve(self, &path).is_ok()
+            && (self.allows)(&Change::Write { path, before: None, text: String::new() })
+    }
+}
 
 /// Checks that every file to write still is the file that the change was based on.
 pub(super) fn check(paths: &JournalPaths, changes: &[Change]) -> Result<(), CommitError> {
@@ -29,7 +65,8 @@ pub(super) fn apply(paths: &JournalPaths, changes: &[Change]) -> Result<CommitRe
     for (n, change) in changes.iter().enumerate() {
         let (done, path) = match change {
             Change::Write { path, text, before } => {
-                (write_unless_changed(paths, path, text, before.as_ref()), path)
+                let expected = before.as_ref().map(|before| before.sig);
+                (write_unless_changed(paths, path, text, expected), path)
             }
             Change::Move { from, to } => (move_path(paths, from, to).map(|()| WriteOutcome::Moved), from),
         };
@@ -62,13 +99,15 @@ fn write_unless_changed(
     paths: &JournalPaths,
     path: &str,
     text: &str,
-    before: Option<&ExpectedFile>,
+    expected: Option<FileSig>,
 ) -> io::Result<WriteOutcome> {
     let full = resolve(paths, path)?;
-    let expected = before.map(|before| before.sig);
     if FileSig::of(&full)? == expected {
-        let Some(expected) = expected else { return write(paths, path, text).map(WriteOutcome::File) };
-        if let Some(sig) = fs::replace_if(&full, text.as_bytes(), &paths.temp, DATA, expected)? {
+        let written = match expected {
+            Some(expected) => fs::replace_if(&full, text.as_bytes(), &paths.swap_folders(), DATA, expected)?,
+            None => create(paths, &full, text)?,
+        };
+        if let Some(sig) = written {
             return Ok(WriteOutcome::File(sig));
         }
     }
@@ -77,7 +116,7 @@ fn write_unless_changed(
 
 fn keep_copy(paths: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf> {
     fs::create_private_dir(&paths.kept)?;
-    let copy = paths.kept.join(format!("{}-{}", path.replace('/', "-"), crate::id::random(6)));
+    let copy = fs::kept_path(&paths.kept, path);
     fs::write_new_private(&copy, text.as_bytes(), Durability::Synced)?;
     Ok(copy)
 }
@@ -98,21 +137,27 @@ pub(super) fn redo_targets(
     recovery: &mut Recovery,
 ) -> io::Result<()> {
     for (path, target) in &targets.writes {
-        let replace = match fs::read_regular(&resolve(paths, path)?, MAX_FILE) {
+        let (found, is_refused) = match fs::read_regular(&resolve(paths, path)?, MAX_FILE) {
+            Err(error) if fs::refusal(&error).is_some() => (None, true),
+            other => (other?, false),
+        };
+        let sig = found.as_ref().map(|(_, sig)| *sig);
+        let replace = match found {
             // Not a file that this program wrote.
-            Err(error) if fs::refusal(&error).is_some() => false,
-            Err(error) => return Err(error),
-            Ok(None) => must_be_repeated(paths, path, target.trace),
-            Ok(Some((bytes, _))) if bytes.is_empty() => true,
-            Ok(Some((bytes, _))) if bytes == target.text.as_bytes() => continue,
-            Ok(Some((bytes, sig))) => {
+            _ if is_refused => false,
+            None => must_be_repeated(paths, path, target.trace),
+            Some((bytes, _)) if bytes.is_empty() => true,
+            Some((bytes, _)) if bytes == target.text.as_bytes() => continue,
+            Some((bytes, sig)) => {
                 let md5 = crate::hash::md5_hex(&bytes);
                 target.befores.iter().flatten().any(|before| before.sig == sig && before.md5 == md5)
             }
         };
         if replace {
-            write(paths, path, target.text)?;
-            recovery.written.push((*path).to_owned());
+            match write_unless_changed(paths, path, target.text, sig)? {
+                WriteOutcome::KeptCopy(copy) => recovery.kept.push(((*path).to_owned(), copy)),
+                _ => recovery.written.push((*path).to_owned()),
+            }
         } else if !target.trace.was_applied {
             recovery.kept.push(((*path).to_owned(), keep_copy(paths, path, target.text)?));
         }
@@ -154,18 +199,18 @@ fn resolve(paths: &JournalPaths, path: &str) -> io::Result<PathBuf> {
 /// On Linux one call at a checkpoint makes all data durable; elsewhere each file is synced when it is written.
 const DATA: Durability = if cfg!(target_os = "linux") { Durability::Journaled } else { Durability::Synced };
 
-/// Writes a file. A new folder appears together with its file, so that no reader sees an empty folder.
-fn write(paths: &JournalPaths, path: &str, text: &str) -> io::Result<FileSig> {
-    let full = paths.root.join(path);
+/// Creates a file. A new folder appears together with its file, so that no reader sees an empty folder. Returns `None` if
+/// another process created the file first.
+fn create(paths: &JournalPaths, full: &Path, text: &str) -> io::Result<Option<FileSig>> {
     let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
         return Err(io::Error::other("a change names no file"));
     };
     if !parent.exists()
         && let Some(sig) = write_with_folder(paths, parent, Path::new(name), text)?
     {
-        return Ok(sig);
+        return Ok(Some(sig));
     }
-    fs::write_atomic(&full, text.as_bytes(), &paths.temp, DATA)
+    fs::create_atomic(full, text.as_bytes(), &paths.temp, DATA)
 }
 
 fn write_with_folder(

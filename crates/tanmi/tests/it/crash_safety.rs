@@ -24,7 +24,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Returns whether `strace` is installed. Without it these tests print that they were skipped; in CI they fail.
-fn has_strace() -> bool {
+pub fn has_strace() -> bool {
     let found = std::process::Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok();
     if !found {
         assert!(std::env::var_os("CI").is_none(), "strace is missing: .ci/run installs it");

@@ -23,6 +23,7 @@ mod hostile;
 mod install;
 mod ledger;
 mod licences;
+mod loss;
 mod mcp;
 mod memory;
 mod pipeline;

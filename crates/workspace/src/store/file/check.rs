@@ -59,7 +59,7 @@ pub enum StoreFlaw {
         is: NodeStatus,
         should: NodeStatus,
     },
-    /// A kept copy: our version of a file that a person edited before recovery wrote it.
+    /// A kept copy: a version of a file that is not in its place, because another program wrote the file at that time.
     KeptAside,
     /// A part of the journal that could not be read.
     BrokenJournal,
@@ -113,9 +113,9 @@ impl StoreFlaw {
                 format!("status is {is}, but the children require {should}"),
             ),
             StoreFlaw::KeptAside => (
-                String::from("保留副本：文件已被修改，恢复处理没有写入此版本；比较两者后删除此副本"),
+                String::from("保留副本：文件同时被修改，此版本没有写入或被替换；比较两者后删除此副本"),
                 String::from(
-                    "kept copy: the file had been edited, so recovery did not write this version; \
+                    "kept copy: the file was edited at the same time, so this version was not written or was replaced; \
                      compare both, then delete this copy",
                 ),
             ),

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use tanmi_base::fs::{self, FileSig};
-use tanmi_base::journal::Journal;
+use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::{Millis, clock};
 use tanmi_index::{NodeIndex, OpenOutcome};
@@ -186,7 +186,11 @@ impl FileStore {
         // Opened before anything is changed: a journal that is refused leaves the workspace as it is.
         let path = layout.journal();
         let journal = Journal::open_existing(&path, layout.journal_paths()).map_err(Error::io(&path))?;
-        clear_temp(layout).map_err(Error::io(layout.temp()))?;
+        let displaced = layout.journal_paths().clear_temp().map_err(Error::io(layout.temp()))?;
+        if !displaced.is_empty() {
+            let recovery = Recovery { displaced, ..Recovery::default() };
+            lock(&self.recoveries).push((id.clone(), recovery));
+        }
         let (index, is_new) = self.open_index(id, layout)?;
         let known = index.index.metas()?;
         let indexed_seq = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
@@ -254,13 +258,4 @@ fn open_with_temporary_index(layout: &Layout, lock: Lock, now: Millis) -> Result
 
 fn inode_of(path: &Path) -> Result<Option<u64>> {
     Ok(FileSig::of(path).map_err(Error::io(path))?.map(|sig| sig.inode))
-}
-
-/// Empties the temporary folder. The caller holds the exclusive lock, so no other process uses these files.
-fn clear_temp(layout: &Layout) -> std::io::Result<()> {
-    match std::fs::read_dir(layout.temp()) {
-        Ok(left) => left.flatten().try_for_each(|entry| fs::remove_tree(&entry.path())),
-        Err(error) if fs::is_absent(&error) => fs::create_private_dir(&layout.temp()),
-        Err(error) => Err(error),
-    }
 }
