@@ -2,6 +2,7 @@
 
 use tanmi_base::Lang;
 
+use crate::doc;
 use crate::folders::GuideFile;
 
 /// The marks before and after our block, each on its own line. The first one contains a digest of the text, so that an
@@ -143,24 +144,33 @@ pub fn guide_state(file: &GuideFile, text: &str) -> GuideState {
     }
 }
 
-/// Finds our block. Marks count only alone on a line and outside of code.
+/// Finds our block. Marks count only alone on a line and outside of code. A fence that is never closed is not code,
+/// because our block is found after it, too.
 fn block(text: &str) -> GuideState {
     let (mut begins, mut ends) = (Vec::new(), Vec::new());
-    let mut fence: Option<&str> = None;
     let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim_end_matches(['\n', '\r']);
-        let mark = ["```", "~~~"].into_iter().find(|mark| bare.trim_start().starts_with(mark));
-        match (fence, mark) {
-            (None, Some(mark)) => fence = Some(mark),
-            (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, None) if bare.starts_with(BEGIN) && bare.ends_with("-->") => {
-                begins.push((at, at + line.len(), bare))
+    loop {
+        // The mark of the open fence and the end of its line.
+        let mut fence: Option<(&str, usize)> = None;
+        for line in text[at..].split_inclusive('\n') {
+            let (start, end) = (at, at + line.len());
+            let bare = line.trim_end_matches(['\n', '\r']);
+            let mark = ["```", "~~~"].into_iter().find(|mark| bare.trim_start().starts_with(mark));
+            match (fence, mark) {
+                (None, Some(mark)) => fence = Some((mark, end)),
+                (Some((open, _)), Some(mark)) if open == mark => fence = None,
+                (None, None) if bare.starts_with(BEGIN) && bare.ends_with("-->") => {
+                    begins.push((start, end, bare))
+                }
+                (None, None) if bare == END => ends.push((start, end)),
+                _ => {}
             }
-            (None, None) if bare == END => ends.push((at, at + line.len())),
-            _ => {}
+            at = end;
         }
-        at += line.len();
+        match fence {
+            Some((_, end)) => at = end,
+            None => break,
+        }
     }
     match (begins.as_slice(), ends.as_slice()) {
         ([], []) => GuideState::None,
@@ -179,16 +189,24 @@ pub fn add(file: &GuideFile, before: Option<&str>, lang: Lang) -> Result<String,
     if let GuideState::Changed(line) = guide_state {
         return Err(Some(line));
     }
-    if let GuideFile::OwnFile(path) = file {
-        let is_free = before.is_none_or(|before| before.trim().is_empty()) || guide_state != GuideState::None;
-        return if is_free { Ok(own_file_text(path, lang)) } else { Err(None) };
-    }
+    let is_free = before.is_none_or(|before| before.trim().is_empty()) || guide_state != GuideState::None;
     let before = before.unwrap_or_default();
-    let line_end = if before.contains("\r\n") { "\r\n" } else { "\n" };
-    let text = text(lang);
-    let block = format!("{BEGIN}{} -->\n{text}{END}\n", digest(text)).replace('\n', line_end);
+    let line_end = doc::line_end(before);
+    let own = match file {
+        GuideFile::OwnFile(_) if !is_free => return Err(None),
+        GuideFile::OwnFile(path) => own_file_text(path, lang),
+        GuideFile::Block(_) => format!("{BEGIN}{} -->\n{text}{END}\n", digest(text(lang)), text = text(lang)),
+    };
+    let block = own.replace('\n', line_end);
     if let GuideState::Ours(start, end) = guide_state {
-        return Ok(format!("{}{block}{}", &before[..start], &before[end..]));
+        let is_current = before[start..end].replace("\r\n", "\n") == own;
+        return Ok(match is_current {
+            true => before.to_owned(),
+            false => format!("{}{block}{}", &before[..start], &before[end..]),
+        });
+    }
+    if let GuideFile::OwnFile(_) = file {
+        return Ok(block);
     }
     let gap = match before {
         "" => "",
@@ -209,7 +227,7 @@ pub fn remove(file: &GuideFile, now: &str) -> Result<Option<Option<String>>, usi
     };
     // We also added the blank line before the block.
     let (mut head, tail) = (&now[..start], &now[end..]);
-    let line_end = if now.contains("\r\n") { "\r\n" } else { "\n" };
+    let line_end = doc::line_end(now);
     if head.ends_with(&line_end.repeat(2)) {
         head = &head[..head.len() - line_end.len()];
     }

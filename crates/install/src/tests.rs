@@ -12,6 +12,7 @@ use crate::*;
 
 mod acme;
 mod any;
+mod line_ends;
 mod new_client;
 
 struct TestEnv {

@@ -1,8 +1,10 @@
-//! Our MCP server in the TOML settings of a client. Our table is appended as text, so that the rest of the file stays
-//! unchanged. Only where TOML does not allow this, the parsed document is edited.
+//! Our MCP server in the TOML settings of a client. It is added and updated as text, so that the rest of the file stays
+//! unchanged. Only a server that a person edited is removed from the parsed document.
+
+use std::ops::Range;
 
 use tanmi_platform::ClientSpec;
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
+use toml_edit::{Document, DocumentMut, Item, TableLike, value};
 
 use crate::Refusal;
 use crate::command::is_tanmi;
@@ -11,79 +13,128 @@ use crate::hooks::NAME;
 
 const SERVERS: &str = "mcp_servers";
 
-fn parse(text: &str) -> Result<DocumentMut, Refusal> {
-    text.parse().map_err(|error: toml_edit::TomlError| {
-        let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-        Refusal::Broken { line, column, message: error.message().to_owned() }
-    })
+fn broken(text: &str, error: &toml_edit::TomlError) -> Refusal {
+    let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+    Refusal::Broken { line, column, message: error.message().to_owned() }
+}
+
+/// Parses a text. The items know their positions in it.
+fn parse(text: &str) -> Result<Document<&str>, Refusal> {
+    Document::parse(text).map_err(|error| broken(text, &error))
+}
+
+/// Returns the item at a path.
+fn find<'a>(document: &'a Document<&str>, path: &[&str]) -> Option<&'a Item> {
+    path.iter().try_fold(document.as_item(), |item, key| item.get(key))
 }
 
 /// Returns the line of a key.
-fn line(text: &str, path: &[&str]) -> usize {
-    let Ok(document) = toml_edit::Document::parse(text) else { return 1 };
-    let mut at = 0;
-    let mut table: Option<&dyn TableLike> = Some(document.as_table());
-    for key in path {
-        let Some((_, item)) = table.and_then(|table| table.iter().find(|(name, _)| name == key)) else {
-            break;
-        };
-        at = item.span().map_or(at, |span| span.start);
-        table = item.as_table_like();
-    }
-    position(text, at).0
+fn line(text: &str, document: &Document<&str>, path: &[&str]) -> usize {
+    let deepest = (1..=path.len()).rev().find_map(|depth| find(document, &path[..depth])?.span());
+    position(text, deepest.map_or(0, |span| span.start)).0
+}
+
+fn quoted(program: &str) -> String {
+    value(program).to_string().trim().to_owned()
+}
+
+/// Returns the keys of our server, one per line.
+fn own_keys(program: &str, line_end: &str) -> String {
+    format!("command = {}{line_end}args = [\"mcp\"]{line_end}", quoted(program))
 }
 
 /// Returns the text of our table.
 fn own_table(program: &str, line_end: &str) -> String {
-    let program = value(program).to_string();
-    let text = format!("[{SERVERS}.{NAME}]\ncommand = {}\nargs = [\"mcp\"]\n", program.trim());
-    text.replace('\n', line_end)
+    format!("[{SERVERS}.{NAME}]{line_end}{}", own_keys(program, line_end))
 }
 
-fn line_end(text: &TextFile) -> &'static str {
-    if text.has_crlf() { "\r\n" } else { "\n" }
+/// Returns our server as a value on one line.
+fn own_value(program: &str) -> String {
+    format!("{{ command = {}, args = [\"mcp\"] }}", quoted(program))
+}
+
+/// Returns our server as the first and as the only entry of a table on one line.
+fn own_entries(program: &str) -> [String; 2] {
+    let value = own_value(program);
+    [format!(" {NAME} = {value},"), format!(" {NAME} = {value} ")]
+}
+
+/// Returns the text with other text in place of a range.
+fn replace(text: &str, range: Range<usize>, with: &str) -> String {
+    format!("{}{with}{}", &text[..range.start], &text[range.end..])
 }
 
 pub fn add_server(text: &TextFile, program: &str) -> Result<String, Refusal> {
-    let mut document = parse(&text.body)?;
-    let server = document.get(SERVERS).and_then(|servers| servers.get(NAME));
-    if server.is_none() {
-        let gap = match text.body.as_str() {
-            "" => "",
-            body if body.ends_with('\n') => line_end(text),
-            _ => &line_end(text).repeat(2),
-        };
-        let appended = format!("{}{gap}{}", text.body, own_table(program, line_end(text)));
-        // Invalid after dotted keys or an inline table with this name.
-        if appended.parse::<DocumentMut>().is_ok() {
-            return Ok(appended);
+    let document = parse(&text.body)?;
+    let wrong_type = || {
+        let line = line(&text.body, &document, &[SERVERS]);
+        Refusal::WrongType { line, key: SERVERS.to_owned(), expected: "a table" }
+    };
+    let servers = document.get(SERVERS);
+    if servers.is_some_and(|servers| !servers.is_table_like()) {
+        return Err(wrong_type());
+    }
+    if let Some(server) = servers.and_then(|servers| servers.get(NAME)) {
+        return update_server(text, server, program).ok_or_else(|| {
+            let line = line(&text.body, &document, &[SERVERS, NAME]);
+            Refusal::NameTaken { line, key: format!("{SERVERS}.{NAME}") }
+        });
+    }
+    let added = match servers.and_then(Item::as_inline_table) {
+        None => append_table(text, program),
+        Some(table) => {
+            let [first, only] = own_entries(program);
+            let at = table.span().ok_or_else(wrong_type)?.start + 1;
+            replace(&text.body, at..at, if table.is_empty() { &only } else { &first })
         }
-    }
-    let servers = document.entry(SERVERS).or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let Some(servers) = servers.as_table_like_mut() else {
-        let line = line(&text.body, &[SERVERS]);
-        return Err(Refusal::WrongType { line, key: SERVERS.to_owned(), expected: "a table" });
     };
-    let server = servers.entry(NAME).or_insert_with(|| Item::Table(Table::new()));
-    let Some(server) = server.as_table_like_mut().filter(|server| server.is_empty() || is_ours(*server))
-    else {
-        let line = line(&text.body, &[SERVERS, NAME]);
-        return Err(Refusal::NameTaken { line, key: format!("{SERVERS}.{NAME}") });
+    let is_added = parse(&added).is_ok_and(|document| find(&document, &[SERVERS, NAME]).is_some());
+    if is_added { Ok(added) } else { Err(wrong_type()) }
+}
+
+fn append_table(text: &TextFile, program: &str) -> String {
+    let end = text.line_end();
+    let gap = match text.body.as_str() {
+        "" => "",
+        body if body.ends_with('\n') => end,
+        _ => &end.repeat(2),
     };
-    if server.get("command").and_then(Item::as_str) != Some(program) {
-        server.insert("command", value(program));
+    format!("{}{gap}{}", text.body, own_table(program, end))
+}
+
+/// Returns the text with the program of our server updated, or `None` if the server is not ours.
+fn update_server(text: &TextFile, item: &Item, program: &str) -> Option<String> {
+    let server = item.as_table_like()?;
+    if server.is_empty() {
+        return fill_server(text, item, program);
     }
-    let args = server.get("args").and_then(Item::as_array);
-    let is_set =
-        args.is_some_and(|args| args.len() == 1 && args.get(0).and_then(|arg| arg.as_str()) == Some("mcp"));
-    if !is_set {
-        server.insert("args", value(Array::from_iter(["mcp"])));
+    if !is_ours(server) {
+        return None;
     }
-    Ok(document.to_string())
+    let (command, args) = (server.get("command")?, server.get("args")?);
+    let mut edits = Vec::new();
+    if command.as_str() != Some(program) {
+        edits.push((command.span()?, quoted(program)));
+    }
+    if args.as_array().is_none_or(|args| args.len() != 1) {
+        edits.push((args.span()?, String::from("[\"mcp\"]")));
+    }
+    // From the end of the text to its start, so that the positions stay right.
+    edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    Some(edits.into_iter().fold(text.body.clone(), |text, (range, with)| replace(&text, range, &with)))
+}
+
+/// Returns the text with our keys in an empty table with our name.
+fn fill_server(text: &TextFile, item: &Item, program: &str) -> Option<String> {
+    let (span, end) = (item.span()?, text.line_end());
+    if item.is_value() {
+        return Some(replace(&text.body, span, &own_value(program)));
+    }
+    let keys = own_keys(program, end);
+    Some(match text.body[span.end..].find('\n') {
+        Some(at) => replace(&text.body, span.end + at + 1..span.end + at + 1, &keys),
+        None => format!("{}{end}{keys}", text.body),
+    })
 }
 
 fn is_ours(server: &dyn TableLike) -> bool {
@@ -95,41 +146,45 @@ fn is_ours(server: &dyn TableLike) -> bool {
 
 /// Returns the text without our server, or `None` if the server is not there.
 pub fn remove_server(text: &TextFile, before: &str) -> Result<Option<String>, Refusal> {
-    let mut document = parse(&text.body)?;
-    let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else { return Ok(None) };
-    let Some(server) = servers.get(NAME).and_then(Item::as_table_like).filter(|server| is_ours(*server))
-    else {
-        return Ok(None);
-    };
-    // If our table is unchanged, exactly its text is removed.
-    let program = server.get("command").and_then(Item::as_str).unwrap_or_default();
+    let document = parse(&text.body)?;
+    let Some(program) = program_of(&document) else { return Ok(None) };
+    let left = remove_own_text(&text.body, &program);
+    match left.filter(|left| parse(left).is_ok_and(|left| find(&left, &[SERVERS, NAME]).is_none())) {
+        Some(left) => Ok(Some(left)),
+        None => remove_edited(text, before).map(Some),
+    }
+}
+
+/// Returns the text without our server if the server is there as we wrote it.
+fn remove_own_text(text: &str, program: &str) -> Option<String> {
+    let split = |own: &str| text.split_once(own).filter(|_| text.matches(own).count() == 1);
     for end in ["\r\n", "\n"] {
-        let own_table = own_table(program, end);
-        if text.body.matches(&own_table).count() == 1
-            && let Some((head, tail)) = text.body.split_once(&own_table)
-        {
-            let head =
-                head.strip_suffix(&end.repeat(2)).map_or(head.to_owned(), |head| format!("{head}{end}"));
-            let left = format!("{head}{tail}");
-            let is_removed = left.parse::<DocumentMut>().is_ok_and(|left| !has_server(&left));
-            if is_removed {
-                return Ok(Some(left));
-            }
+        if let Some((head, tail)) = split(&own_table(program, end)) {
+            let gap = end.repeat(2);
+            return Some(match head.strip_suffix(&gap) {
+                Some(head) => format!("{head}{end}{tail}"),
+                None => format!("{head}{tail}"),
+            });
         }
     }
-    let comments = servers.get(NAME).map(comments_of).unwrap_or_default();
-    servers.remove(NAME);
-    let was_there = before.parse::<DocumentMut>().is_ok_and(|before| before.contains_key(SERVERS));
-    let is_unused =
-        servers.is_empty() && document.get(SERVERS).is_none_or(|servers| comments_of(servers).is_empty());
+    own_entries(program).iter().find_map(|own| split(own).map(|(head, tail)| format!("{head}{tail}")))
+}
+
+/// Returns the text without a server that a person edited. Comments stay.
+fn remove_edited(text: &TextFile, before: &str) -> Result<String, Refusal> {
+    let mut document: DocumentMut = text.body.parse().map_err(|error| broken(&text.body, &error))?;
+    let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) else {
+        return Ok(text.body.clone());
+    };
+    let comments = servers.remove(NAME).as_ref().map(comments_of).unwrap_or_default();
+    let is_empty = servers.is_empty();
+    let was_there = parse(before).is_ok_and(|before| find(&before, &[SERVERS]).is_some());
+    let is_unused = is_empty && document.get(SERVERS).is_none_or(|servers| comments_of(servers).is_empty());
     if is_unused && !was_there {
         document.remove(SERVERS);
     }
-    Ok(Some(format!("{document}{comments}")))
-}
-
-fn has_server(document: &DocumentMut) -> bool {
-    document.get(SERVERS).and_then(|servers| servers.get(NAME)).is_some()
+    // The document is written with LF.
+    Ok(text.restore_line_ends(&format!("{document}{comments}")))
 }
 
 /// Returns the comments in a table, so that they survive its removal.
@@ -155,19 +210,19 @@ fn comments_of(item: &Item) -> String {
 }
 
 pub fn server_program(text: &TextFile) -> Result<Option<String>, Refusal> {
-    let document = parse(&text.body)?;
-    let server = document.get(SERVERS).and_then(|servers| servers.get(NAME)).and_then(Item::as_table_like);
-    let server = server.filter(|server| is_ours(*server));
-    Ok(server.and_then(|server| server.get("command")?.as_str().map(String::from)))
+    Ok(program_of(&parse(&text.body)?))
+}
+
+/// Returns the program of our server.
+fn program_of(document: &Document<&str>) -> Option<String> {
+    let server = find(document, &[SERVERS, NAME])?.as_table_like().filter(|server| is_ours(*server))?;
+    server.get("command")?.as_str().map(String::from)
 }
 
 /// Returns the settings that disable our hooks or server.
 pub fn disabling_keys(text: &TextFile, client: &ClientSpec) -> Vec<String> {
     let Ok(document) = parse(&text.body) else { return Vec::new() };
-    let at = |path: &[&str]| {
-        let item = path.iter().try_fold(document.as_item(), |item, key| item.get(key));
-        item.and_then(Item::as_bool)
-    };
+    let at = |path: &[&str]| find(&document, path).and_then(Item::as_bool);
     let server_switch: (&[&str], bool) = (&[SERVERS, NAME, "enabled"], false);
     let hook_switches = client.recipe.off_switches.iter().map(|switch| (switch.path, switch.value));
     [server_switch]
