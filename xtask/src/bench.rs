@@ -10,6 +10,7 @@ use tanmi_base::fs;
 
 mod compare;
 pub mod hook;
+mod install;
 mod mcp;
 pub mod measure;
 mod memory;
@@ -46,7 +47,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Run only these parts (comma-separated) [default: all]
-    #[arg(long, value_name = "PART", value_parser = ["hook", "workspace", "memory", "mcp"], value_delimiter = ',')]
+    #[arg(long, value_name = "PART", value_parser = ["hook", "workspace", "memory", "mcp", "install"], value_delimiter = ',')]
     only: Vec<String>,
 }
 
@@ -79,6 +80,9 @@ pub fn run(options: &Options) -> ExitCode {
     }
     if options.includes("mcp") {
         mcp::run(&tanmi, scratch.path(), options, &mut report);
+    }
+    if options.includes("install") {
+        install::run(&tanmi, scratch.path(), options, &mut report);
     }
     if options.json {
         println!("{:#}", report.to_json());

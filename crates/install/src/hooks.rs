@@ -84,12 +84,9 @@ fn powershell_command(command: &str) -> String {
     if command.starts_with(['\'', '"']) { format!("& {command}") } else { command.to_owned() }
 }
 
-pub fn add(json: &Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
-    if client.recipe.hook_format != HookFormat::Groups {
-        let root = json.object(&[])?;
-        if root.get("version").is_none() {
-            root.insert(0, "version", to_input(&json!(1)));
-        }
+pub fn add(json: &mut Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
+    if client.recipe.hook_format != HookFormat::Groups && json.object(&[])?.get("version").is_none() {
+        json.insert(&[], 0, "version", to_input(&json!(1)))?;
     }
     for hook in client.recipe.hooks {
         let wanted = hook_json(client, &hook_command(client, program, hook), hook);
@@ -171,18 +168,18 @@ pub fn remove(json: &Json, client: &ClientSpec, before: &Value) {
     }
 }
 
-pub fn add_server(json: &Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
+pub fn add_server(json: &mut Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
     let servers = json.object(&[SERVERS])?;
     let wanted = (client.recipe.server)(program);
     let path = [SERVERS, NAME];
     match servers.get(NAME).map(|property| property.object_value()) {
-        None => {
-            servers.append(NAME, to_input(&wanted));
+        None => json.insert(&[SERVERS], usize::MAX, NAME, to_input(&wanted)),
+        Some(Some(server)) if is_ours(&server) => {
+            set_keys(&server, &wanted);
+            Ok(())
         }
-        Some(Some(server)) if is_ours(&server) => set_keys(&server, &wanted),
-        Some(_) => return Err(Refusal::NameTaken { line: json.line(&path), key: path.join(".") }),
+        Some(_) => Err(Refusal::NameTaken { line: json.line(&path), key: path.join(".") }),
     }
-    Ok(())
 }
 
 fn is_ours(server: &CstObject) -> bool {

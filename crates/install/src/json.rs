@@ -2,7 +2,7 @@
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
-use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNewlineKind, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
@@ -54,15 +54,14 @@ impl Json {
     }
 
     /// Returns the object at a path. Creates it if it is missing.
-    pub fn object(&self, path: &[&str]) -> Result<CstObject, Refusal> {
-        let mut object = self.root.object_value_or_set();
-        for (depth, key) in path.iter().enumerate() {
-            self.check_once(&object, &path[..=depth])?;
-            object = object
-                .object_value_or_create(key)
-                .ok_or_else(|| self.wrong_type(&path[..=depth], "an object"))?;
+    pub fn object(&mut self, path: &[&str]) -> Result<CstObject, Refusal> {
+        let Some((key, above)) = path.split_last() else { return Ok(self.root.object_value_or_set()) };
+        let object = self.object(above)?;
+        self.check_once(&object, path)?;
+        if object.get(key).is_none() {
+            self.insert(above, usize::MAX, key, CstInputValue::Object(Vec::new()))?;
         }
-        Ok(object)
+        self.find(path).ok_or_else(|| self.wrong_type(path, "an object"))
     }
 
     /// Returns the object at a path, if there is one.
@@ -71,13 +70,53 @@ impl Json {
     }
 
     /// Returns the list at a path. Creates it if it is missing.
-    pub fn array(&self, path: &[&str]) -> Result<CstArray, Refusal> {
+    pub fn array(&mut self, path: &[&str]) -> Result<CstArray, Refusal> {
         let Some((key, above)) = path.split_last() else {
             return Err(self.wrong_type(path, "an object"));
         };
         let object = self.object(above)?;
         self.check_once(&object, path)?;
-        object.array_value_or_create(key).ok_or_else(|| self.wrong_type(path, "a list"))
+        if object.get(key).is_none() {
+            self.insert(above, usize::MAX, key, CstInputValue::Array(Vec::new()))?;
+        }
+        let array = self.find(above).and_then(|object| object.array_value(key));
+        array.ok_or_else(|| self.wrong_type(path, "a list"))
+    }
+
+    /// Inserts a property into the object at a path, at the end if there are not that many properties. Nodes that were
+    /// returned before do not belong to the document any more.
+    pub fn insert(
+        &mut self,
+        path: &[&str],
+        index: usize,
+        key: &str,
+        value: CstInputValue,
+    ) -> Result<(), Refusal> {
+        self.object(path)?;
+        self.break_lines(path);
+        self.object(path)?.insert(index, key, value);
+        Ok(())
+    }
+
+    /// Puts each property of a one-line object on its own line. The syntax tree does the same before it inserts a
+    /// property, but in quadratic time.
+    fn break_lines(&mut self, path: &[&str]) {
+        let Some(object) = self.find(path) else { return };
+        let has_lines = object.children().iter().any(CstNode::is_newline);
+        if has_lines || object.properties().is_empty() {
+            return;
+        }
+        let text = self.text();
+        let line_end = match self.root.newline_kind() {
+            CstNewlineKind::CarriageReturnLineFeed => "\r\n",
+            CstNewlineKind::CarriageReturn => "\r",
+            CstNewlineKind::LineFeed => "\n",
+        };
+        let indent = self.root.single_indent_text().unwrap_or_else(|| String::from("  "));
+        let broken = with_object(&text, path, |object| break_object(&text, object, line_end, &indent));
+        if let Some(root) = broken.and_then(|text| CstRootNode::parse(&text, &options()).ok()) {
+            self.root = root;
+        }
     }
 
     fn check_once(&self, object: &CstObject, path: &[&str]) -> Result<(), Refusal> {
@@ -100,12 +139,7 @@ impl Json {
         let mut at = value.range().start;
         let mut value = &value;
         for key in path {
-            let ast::Value::Object(object) = value else { break };
-            let Some(property) =
-                object.properties.iter().rev().find(|property| property.name.as_str() == *key)
-            else {
-                break;
-            };
+            let Some(property) = property(value, key) else { break };
             at = property.range.start;
             value = &property.value;
         }
@@ -113,14 +147,43 @@ impl Json {
     }
 }
 
+/// Returns the last property with this name.
+fn property<'a, 'b>(value: &'a ast::Value<'b>, key: &str) -> Option<&'a ast::ObjectProp<'b>> {
+    let ast::Value::Object(object) = value else { return None };
+    object.properties.iter().rev().find(|property| property.name.as_str() == key)
+}
+
+/// Parses a text and returns the result of a function of the object at a path.
+fn with_object<T>(text: &str, path: &[&str], function: impl FnOnce(&ast::Object) -> T) -> Option<T> {
+    let root = parse_to_ast(text, &CollectOptions::default(), &options()).ok()?.value?;
+    let value = path.iter().try_fold(&root, |value, key| property(value, key).map(|found| &found.value))?;
+    let ast::Value::Object(object) = value else { return None };
+    Some(function(object))
+}
+
+/// Returns the text with each property of an object on its own line.
+fn break_object(text: &str, object: &ast::Object, line_end: &str, indent: &str) -> String {
+    let (open, close) = (object.range.start + 1, object.range.end - 1);
+    let line = text[..open].rsplit(['\n', '\r']).next().unwrap_or_default();
+    let outer = &line[..line.len() - line.trim_start().len()];
+    let others = object.properties.iter().skip(1).map(|property| property.range.start);
+    let bounds: Vec<usize> = std::iter::once(open).chain(others).chain([close]).collect();
+    let mut out = text[..open].to_owned();
+    for bound in bounds.windows(2) {
+        out.extend([line_end, outer, indent, text[bound[0]..bound[1]].trim()]);
+    }
+    out.extend([line_end, outer, &text[close..]]);
+    out
+}
+
 /// Applies a change to the JSON of a file and returns the new bytes. A missing or blank file is an empty object.
 pub fn edit_bytes(
     bytes: Option<&[u8]>,
-    change: impl FnOnce(&Json) -> Result<(), Refusal>,
+    change: impl FnOnce(&mut Json) -> Result<(), Refusal>,
 ) -> Result<Vec<u8>, Refusal> {
     let text = TextFile::of(bytes.unwrap_or_default())?;
-    let json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
-    change(&json)?;
+    let mut json = Json::parse(if text.body.trim().is_empty() { "{}\n" } else { &text.body })?;
+    change(&mut json)?;
     Ok(text.encode(&json.text()))
 }
 

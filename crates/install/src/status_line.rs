@@ -10,20 +10,18 @@ use crate::json::{Json, set_keys, to_input};
 
 const KEY: &str = "statusLine";
 
-pub fn add(json: &Json, program: &str) -> Result<(), Refusal> {
+pub fn add(json: &mut Json, program: &str) -> Result<(), Refusal> {
     let root = json.object(&[])?;
     let wanted = json!({"type": "command", "command": format!("{} statusline", quote(program))});
     match root.get(KEY) {
-        None => {
-            root.append(KEY, to_input(&wanted));
-        }
+        None => json.insert(&[], usize::MAX, KEY, to_input(&wanted)),
         Some(existing) => {
             if let Some(object) = existing.object_value().filter(is_ours) {
                 set_keys(&object, &wanted);
             }
+            Ok(())
         }
     }
-    Ok(())
 }
 
 pub fn remove(json: &Json) {
@@ -68,8 +66,8 @@ mod tests {
             (r#"{"statusLine": null}"#, None),
             (r#"{"statusLine": "x"}"#, None),
         ] {
-            let json = Json::parse(before).unwrap();
-            add(&json, "/usr/bin/tanmi").unwrap();
+            let mut json = Json::parse(before).unwrap();
+            add(&mut json, "/usr/bin/tanmi").unwrap();
             assert_eq!(program(&json.value()).as_deref(), after, "{before}");
             if after.is_none() {
                 assert_eq!(json.text(), before);

@@ -14,6 +14,7 @@ mod acme;
 mod any;
 mod line_ends;
 mod new_client;
+mod one_line;
 
 struct TestEnv {
     dir: TempDir,

@@ -340,7 +340,7 @@ impl Provisioner<'_> {
         self.merge(mcp, |json| hooks::add_server(json, client, &program));
     }
 
-    fn merge(&mut self, rel: &str, change: impl FnOnce(&Json) -> Result<(), crate::Refusal>) {
+    fn merge(&mut self, rel: &str, change: impl FnOnce(&mut Json) -> Result<(), crate::Refusal>) {
         let path = match self.resolve(rel) {
             Ok(path) => path,
             Err(reason) => return self.problem(&self.data.join(rel), reason),
