@@ -40,7 +40,7 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<BuiltContext, Noti
     let path = within(manifest.output())?;
     let is_markdown = path.extension().is_some_and(|end| end == "md");
     let is_reserved =
-        [".tanmi/", ".git/", ".tanmi-workspace/"].iter().any(|dir| manifest.output().starts_with(dir));
+        [".tanmi", ".git", ".tanmi-workspace"].iter().any(|dir| path.starts_with(base.join(dir)));
     if !is_markdown || is_reserved {
         return Err(Notice::new(
             &path,

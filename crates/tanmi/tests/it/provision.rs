@@ -273,6 +273,7 @@ fn build_stays_inside_project() {
     let outside = env.root().join("outside");
     env.make(&outside.join("agents/x.md"), "---\nname: x\ndescription: SECRET\n---\n");
     std::os::unix::fs::symlink(&outside, env.project.join("d")).unwrap();
+    std::os::unix::fs::symlink(outside.join("v.md"), env.project.join("v.md")).unwrap();
     let absolute = outside.join("v.md").display().to_string();
     for output in [
         "../outside/v.md",
@@ -280,8 +281,11 @@ fn build_stays_inside_project() {
         "zz/../../outside/v.md",
         "d/v.md",
         "d/n/v.md",
+        "v.md",
         ".git/config.md",
+        "./.git/config.md",
         ".tanmi/x.md",
+        "./.tanmi/x.md",
         "main.rs",
         ".mcp.json",
     ] {
