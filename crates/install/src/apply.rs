@@ -94,6 +94,7 @@ pub fn apply(
         let copy = receipts.copy_of(&planned.real).filter(|_| planned.is_change());
         done.push(AppliedChange { planned, copy });
     }
+    receipts.remove_unused_copies();
     drop(lock);
     Ok(done)
 }
@@ -167,9 +168,11 @@ fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
     Ok(written.map_err(Error::io(path))?.is_some())
 }
 
-/// Applies planned removals.
+/// Applies planned removals, and removes what killed processes left behind.
 pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChange>> {
-    if plans.is_empty() {
+    if plans.is_empty() && !home.join("install").exists() {
+        // Succeeds only if the home store is empty.
+        let _ = std::fs::remove_dir(home);
         return Ok(Vec::new());
     }
     let lock = acquire_lock(home)?;
@@ -180,11 +183,11 @@ pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChang
         let planned = refuse_on_io_error(planned.clone(), remove_one(planned, &mut receipts))?;
         done.push(AppliedChange { planned, copy: None });
     }
+    receipts.remove_unused_copies();
     if receipts.is_empty() {
         // Deleted while the lock is held: a waiting process notices that the lock file was deleted.
         let _ = std::fs::remove_file(home.join("install/lock"));
         let _ = std::fs::remove_dir(home.join("install"));
-        // Succeeds only if the home store is empty.
         let _ = std::fs::remove_dir(home);
     }
     drop(lock);
@@ -193,22 +196,19 @@ pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChang
 
 fn remove_one(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
     for _ in 0..MAX_ATTEMPTS {
-        if is_outdated(&planned) {
-            match plan::plan_removal(planned.target.clone(), receipts) {
-                Some(replanned) => planned = replanned,
-                // Already removed with another client whose path is a link to the same file.
-                None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
-            }
-        }
-        if !planned.is_change() {
-            return Ok(planned);
+        // Planned again, because the first plan was made without the lock.
+        match plan::plan_removal(planned.target.clone(), receipts) {
+            Some(replanned) => planned = replanned,
+            // Already removed with another client whose path is a link to the same file.
+            None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
         }
         let dir = planned.real.parent().unwrap_or(Path::new("."));
-        let is_done = match (&planned.after, planned.sig) {
-            (Some(after), _) => write(&planned, after)?,
-            (None, Some(sig)) => fs::remove_if(&planned.real, &SwapFolders::beside(dir), sig)
+        let is_done = match (&planned.outcome, &planned.after, planned.sig) {
+            (ChangeOutcome::Refused(_), ..) => return Ok(planned),
+            (ChangeOutcome::Unchanged, ..) | (_, None, None) => true,
+            (_, Some(after), _) => write(&planned, after)?,
+            (_, None, Some(sig)) => fs::remove_if(&planned.real, &SwapFolders::beside(dir), sig)
                 .map_err(Error::io(&planned.real))?,
-            (None, None) => true,
         };
         if is_done {
             receipts.forget(&planned.real)?;

@@ -142,7 +142,7 @@ pub(crate) struct CurrentFile {
     pub sig: Option<FileSig>,
 }
 
-pub(crate) fn read(path: &Path) -> Result<CurrentFile, Refusal> {
+fn read(path: &Path) -> Result<CurrentFile, Refusal> {
     let unusable = |error: io::Error| Refusal::Unusable(error.to_string());
     let real = match fs::is_link(path) {
         true => path.canonicalize().map_err(|_| Refusal::BrokenLink)?,
@@ -270,7 +270,9 @@ fn format(target: &TargetFile) -> Format<'_> {
     }
 }
 
-/// Plans the removal of our parts from a file. Returns `None` if there is nothing to remove.
+/// Plans the removal of our parts from a file. Returns `None` if there is nothing to remove. The outcome is
+/// [`ChangeOutcome::Unchanged`] if the file has none of our parts, but a killed process left a receipt or displaced a
+/// newer file.
 pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedChange> {
     let now = match read(&target.path) {
         Ok(now) => now,
@@ -287,29 +289,28 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
             });
         }
     };
-    if fs::has_abandoned_swap(&now.real) {
-        // A killed process displaced a newer file. The file gets its place back when the plan is carried out, and is
-        // planned again.
-        let (outcome, before) = (ChangeOutcome::Unchanged, now.bytes);
-        return Some(PlannedChange { target, real: now.real, outcome, before, after: None, sig: now.sig });
-    }
-    let bytes = now.bytes?;
-    let after = match receipts.original(&now.real, &bytes) {
-        // Unchanged since the installation: the original content is restored.
-        Some(original) => Ok(original),
-        None => {
-            remove_parts(&target, &bytes, &receipts.before(&now.real)).map(|left| left.into_content(&bytes))
-        }
+    let after = match &now.bytes {
+        None => Ok(None),
+        Some(bytes) => match receipts.original(&now.real, bytes) {
+            // Unchanged since the installation: the original content is restored.
+            Some(original) => Ok(original),
+            None => {
+                remove_parts(&target, bytes, &receipts.before(&now.real)).map(|left| left.into_content(bytes))
+            }
+        },
     };
     let outcome = match &after {
         Err(refusal) => ChangeOutcome::Refused(refusal.clone()),
+        Ok(after) if *after == now.bytes => {
+            let was_killed = receipts.is_of(&now.real, target.client) || fs::has_abandoned_swap(&now.real);
+            was_killed.then_some(ChangeOutcome::Unchanged)?
+        }
         Ok(None) => ChangeOutcome::Remove,
-        Ok(Some(after)) if *after == bytes => return None,
         Ok(Some(_)) => ChangeOutcome::Change,
     };
     let after = after.ok().flatten();
-    let target = with_own_parts(&target, Some(&bytes));
-    Some(PlannedChange { target, real: now.real, outcome, before: Some(bytes), after, sig: now.sig })
+    let target = with_own_parts(&target, now.bytes.as_deref());
+    Some(PlannedChange { target, real: now.real, outcome, before: now.bytes, after, sig: now.sig })
 }
 
 /// The content of a file after the removal of our parts.

@@ -3,10 +3,12 @@
 //! Stored as `install/receipts.json` in the home store, next to copies of the original files.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, fs, hash};
+use tanmi_platform::ClientSpec;
 
 use crate::plan::{ConfigPart, OriginalContent, TargetFile};
 use crate::{Error, Result};
@@ -46,15 +48,20 @@ pub struct Receipt {
 pub struct Receipts {
     dir: PathBuf,
     file: File,
+    /// Whether `receipts.json` is missing or could be read.
+    is_readable: bool,
 }
 
 impl Receipts {
     /// Loads the receipts. An unreadable file counts as empty: an uninstall then removes entries one by one.
     pub fn load(home: &Path) -> Receipts {
         let dir = home.join("install");
-        let bytes = fs::read_optional(&dir.join("receipts.json")).ok().flatten();
-        let file = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        Receipts { dir, file }
+        let file = match fs::read_optional(&dir.join("receipts.json")) {
+            Ok(None) => Some(File::default()),
+            Ok(Some(bytes)) => serde_json::from_slice(&bytes).ok(),
+            Err(_) => None,
+        };
+        Receipts { dir, is_readable: file.is_some(), file: file.unwrap_or_default() }
     }
 
     fn get(&self, path: &Path) -> Option<&Receipt> {
@@ -67,6 +74,11 @@ impl Receipts {
 
     pub fn has(&self, path: &Path) -> bool {
         self.get(path).is_some()
+    }
+
+    /// Returns whether the file was written for this client.
+    pub(crate) fn is_of(&self, path: &Path, client: &ClientSpec) -> bool {
+        self.get(path).is_some_and(|receipt| receipt.agent == client.id())
     }
 
     /// Returns whether our hooks were written to the file.
@@ -126,7 +138,9 @@ impl Receipts {
         let copy = match before {
             None => None,
             Some(bytes) => {
-                let name = format!("{}.before", &hash::sha256_hex(key(path).as_bytes())[..16]);
+                // The name depends on the content, so that the copy in use is never overwritten.
+                let content = [key(path).as_bytes(), b"\0", bytes].concat();
+                let name = format!("{}.before", &hash::sha256_hex(&content)[..16]);
                 let to = self.dir.join(&name);
                 fs::write_private(&to, bytes).map_err(Error::io(&to))?;
                 Some(name)
@@ -177,6 +191,19 @@ impl Receipts {
         self.file.version = VERSION;
         let text = serde_json::to_string_pretty(&self.file).unwrap_or_default();
         fs::write_private(&path, format!("{text}\n").as_bytes()).map_err(Error::io(&path))
+    }
+
+    /// Removes the copies that no receipt names: replaced ones and those of killed processes.
+    pub(crate) fn remove_unused_copies(&self) {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        for entry in entries.filter(|_| self.is_readable) {
+            let name = entry.file_name();
+            let is_copy = Path::new(&name).extension().is_some_and(|extension| extension == "before");
+            let mut receipts = self.file.files.values();
+            if is_copy && !receipts.any(|receipt| receipt.before.as_deref().map(OsStr::new) == Some(&name)) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Returns the path of the copy of the original file.

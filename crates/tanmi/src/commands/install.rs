@@ -203,10 +203,12 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
         },
         false => None,
     };
-    let done = match is_dry {
+    let mut done: Vec<AppliedChange> = match is_dry {
         true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
         false => tanmi_install::remove(home, plans).map_err(to_app_error)?,
     };
+    // A receipt without parts of ours is removed without a word.
+    done.retain(|done| done.planned.outcome != ChangeOutcome::Unchanged);
     let mut notes = Vec::new();
     match purged {
         Some(folders) => {

@@ -9,13 +9,15 @@ use serde_json::Value;
 use crate::env::TestEnv;
 
 /// The system calls that change the file system.
-const CALLS: &[&str] = &[
+pub const CALLS: &[&str] = &[
     "write",
     "pwrite64",
     "fdatasync",
     "fsync",
     "rename",
     "renameat2",
+    "link",
+    "linkat",
     "unlink",
     "rmdir",
     "mkdir",
@@ -35,7 +37,7 @@ pub fn has_strace() -> bool {
 
 /// Runs `tanmi` and kills it before its `nth` system call of this name. Returns its output, or `None` if it was not
 /// killed.
-fn kill_at_call(env: &TestEnv, call: &str, nth: usize, args: &[&str]) -> Option<String> {
+pub fn kill_at_call(env: &TestEnv, call: &str, nth: usize, args: &[&str]) -> Option<String> {
     let mut command = env.command_in("strace", &env.project);
     command
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])

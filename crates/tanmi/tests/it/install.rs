@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use crate::env::{Run, TestEnv};
 
+mod killed;
+
 fn home_path(env: &TestEnv, path: &str) -> PathBuf {
     env.root().join("home").join(path)
 }
