@@ -85,6 +85,11 @@ pub enum Error {
     NoHome,
     /// Another process is changing the configuration files of agents.
     Installing,
+    /// A symbolic link in the project leads to a file elsewhere.
+    LinkLeavesProject {
+        link: PathBuf,
+        to: PathBuf,
+    },
     /// The user has to confirm, but there is no terminal to ask in.
     NeedsYes {
         what: Value,
@@ -148,6 +153,7 @@ impl Error {
             Error::NoAgents { .. } => "NO_AGENTS",
             Error::NoHome => "NO_HOME",
             Error::Installing => "BUSY",
+            Error::LinkLeavesProject { .. } => "LINK_LEAVES_PROJECT",
             Error::NeedsYes { .. } => "CONFIRMATION_REQUIRED",
             Error::UnknownKey { .. } => "UNKNOWN_KEY",
             Error::BadValue { .. } => "INVALID_ARGUMENT",
@@ -255,6 +261,13 @@ impl Error {
                 format!("项目不能设置 {key}：项目只能关闭功能"),
                 format!("a project cannot set {key}: it can only turn features off"),
             ),
+            Error::LinkLeavesProject { link, to } => {
+                let (link, to) = (link.display(), to.display());
+                (
+                    format!("符号链接 {link} 指向项目之外的 {to}"),
+                    format!("the symbolic link {link} leads out of the project, to {to}"),
+                )
+            }
             Error::BadFile { path, line, reason } => {
                 // Line 0 stands for an unknown line.
                 let line = if *line == 0 { String::new() } else { format!(":{line}") };
@@ -416,6 +429,10 @@ impl Error {
             ),
             Error::NoHome => texts("设置环境变量 HOME", "set the environment variable HOME"),
             Error::Installing => texts("稍后重试", "retry in a moment"),
+            Error::LinkLeavesProject { .. } => texts(
+                "没有写入任何文件；请删除该链接，或用文件代替它，然后重试",
+                "nothing was written; remove the link or replace it with a file, then retry",
+            ),
             Error::BadFile { .. } => texts("请修正该文件", "fix the file"),
             _ => return None,
         })

@@ -8,6 +8,7 @@ use tanmi_base::fs::{self, Durability, FileSig, SwapFolders};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
+use crate::links::check_links;
 use crate::plan::{self, ChangeOutcome, InstallOptions, PlannedChange, RemovalResult};
 use crate::receipt::Receipts;
 use crate::{Error, Refusal, Result};
@@ -85,6 +86,7 @@ pub fn apply(
     options: &InstallOptions,
     now: Millis,
 ) -> Result<Vec<AppliedChange>> {
+    check_links(&plans)?;
     let lock = acquire_lock(home)?;
     remove_leftovers(&plans, home)?;
     let mut receipts = Receipts::load(home);
@@ -170,6 +172,7 @@ fn write(planned: &PlannedChange, bytes: &[u8]) -> Result<bool> {
 
 /// Applies planned removals, and removes what killed processes left behind.
 pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChange>> {
+    check_links(&plans)?;
     if plans.is_empty() && !home.join("install").exists() {
         // Succeeds only if the home store is empty.
         let _ = std::fs::remove_dir(home);

@@ -16,6 +16,7 @@ mod folders;
 pub mod guide;
 mod hooks;
 mod json;
+mod links;
 mod plan;
 pub mod plugin;
 pub mod probe;
@@ -28,6 +29,7 @@ mod toml;
 pub use apply::{AppliedChange, apply, remove};
 pub use command::{TanmiCommand, find_self, parse_tanmi_command, quote};
 pub use folders::{Folders, GuideFile};
+pub use links::check_links;
 pub use plan::{
     ChangeOutcome, ConfigPart, InstallOptions, InstalledState, PlannedChange, TargetFile, inspect, plan,
     plan_removal, snippet, target_files,
@@ -67,6 +69,11 @@ pub enum Refusal {
     NotUtf8,
     TooLarge,
     BrokenLink,
+    /// A symbolic link in the project leads to a file elsewhere.
+    LeavesProject {
+        link: PathBuf,
+        to: PathBuf,
+    },
     NotAFile,
     /// A file with the name of our guide, which tanmi did not write.
     ForeignFile,
@@ -121,6 +128,13 @@ impl Refusal {
                     format!("`{key}` is used by another program; rename or remove it first"),
                 );
             }
+            Refusal::LeavesProject { link, to } => {
+                let (link, to) = (link.display(), to.display());
+                return lang.pick(
+                    format!("符号链接 {link} 指向项目之外的 {to}；请删除该链接，或用文件代替它"),
+                    format!("the symbolic link {link} leads out of the project, to {to}; remove the link, or replace it with a file"),
+                );
+            }
             Refusal::Unusable(reason) => return reason.clone(),
             Refusal::Edited { .. } => (
                 "tanmi 写入的使用指南已被修改；请移走你的内容，然后删除这一段",
@@ -165,6 +179,8 @@ fn type_zh(expected: &str) -> &str {
 pub enum Error {
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
+    #[error("the symbolic link {link} leads out of the project, to {to}")]
+    LeavesProject { link: PathBuf, to: PathBuf },
     #[error("another tanmi process is changing the configuration files of agents")]
     Busy,
 }

@@ -12,7 +12,7 @@ use crate::doc::TextFile;
 use crate::folders::{Folders, GuideFile};
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
-use crate::{Refusal, TanmiCommand, guide, hooks, status_line, toml};
+use crate::{Refusal, TanmiCommand, guide, hooks, links, status_line, toml};
 
 /// A part of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
             sig: now.sig,
         }
     };
-    match read(&target.path) {
+    match links::check(&target).and_then(|()| read(&target.path)) {
         Err(refusal) => {
             planned(CurrentFile { real: target.path.clone(), bytes: None, sig: None }, Err(refusal))
         }
@@ -274,7 +274,7 @@ fn format(target: &TargetFile) -> Format<'_> {
 /// [`ChangeOutcome::Unchanged`] if the file has none of our parts, but a killed process left a receipt or displaced a
 /// newer file.
 pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedChange> {
-    let now = match read(&target.path) {
+    let now = match check_removal(&target, receipts).and_then(|()| read(&target.path)) {
         Ok(now) => now,
         Err(refusal) => {
             let is_ours = receipts.has(&target.path);
@@ -311,6 +311,18 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
     let after = after.ok().flatten();
     let target = with_own_parts(&target, now.bytes.as_deref());
     Some(PlannedChange { target, real: now.real, outcome, before: now.bytes, after, sig: now.sig })
+}
+
+/// Like [`links::check`], but accepts a link through which an earlier version wrote the file of this project.
+fn check_removal(target: &TargetFile, receipts: &Receipts) -> Result<(), Refusal> {
+    let was_followed = || {
+        let real = target.path.canonicalize();
+        real.is_ok_and(|real| real != target.path && receipts.is_of_project(&real, target.project.as_deref()))
+    };
+    match links::check(target) {
+        Err(Refusal::LeavesProject { .. }) if was_followed() => Ok(()),
+        other => other,
+    }
 }
 
 /// The content of a file after the removal of our parts.
@@ -417,10 +429,13 @@ pub fn inspect(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> 
             altered: Vec::new(),
             refusal: None,
         };
-        let bytes = match fs::read_limited(&target.path, MAX_BYTES) {
+        let bytes = links::check(&target).and_then(|()| {
+            fs::read_limited(&target.path, MAX_BYTES).map_err(|error| Refusal::Unusable(error.to_string()))
+        });
+        let bytes = match bytes {
             Ok(bytes) => bytes?,
-            Err(error) => {
-                found.refusal = Some(Refusal::Unusable(error.to_string()));
+            Err(refusal) => {
+                found.refusal = Some(refusal);
                 return Some(found);
             }
         };

@@ -81,6 +81,11 @@ impl Receipts {
         self.get(path).is_some_and(|receipt| receipt.agent == client.id())
     }
 
+    /// Returns whether the file was written for this project.
+    pub(crate) fn is_of_project(&self, path: &Path, project: Option<&Path>) -> bool {
+        self.get(path).is_some_and(|receipt| receipt.project.as_deref() == project)
+    }
+
     /// Returns whether our hooks were written to the file.
     pub fn has_hooks(&self, path: &Path) -> bool {
         self.get(path).is_some_and(|receipt| receipt.hooks)

@@ -13,6 +13,8 @@ use crate::*;
 mod acme;
 mod any;
 mod line_ends;
+#[cfg(unix)]
+mod links;
 mod new_client;
 mod one_line;
 

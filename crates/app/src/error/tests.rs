@@ -44,6 +44,7 @@ fn samples() -> Vec<Error> {
         Error::NoAgents { known: vec!["claude-code", "codex"] },
         Error::NoHome,
         Error::Installing,
+        Error::LinkLeavesProject { link: path(), to: PathBuf::from("/home/user/.bashrc") },
         Error::NeedsYes { what: json!({}) },
         unknown_key(None),
         unknown_key(Some("memory")),

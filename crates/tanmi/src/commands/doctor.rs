@@ -234,8 +234,11 @@ fn reinstall(
     };
     let target_files = tanmi_install::target_files(client, scope, folders, Some(&options)).into_iter();
     let plans = target_files.map(|target| tanmi_install::plan(target, &options)).collect();
-    let done =
-        tanmi_install::apply(context.app.home(), plans, &options, context.app.now()).map_err(to_app_error)?;
+    let done = match tanmi_install::apply(context.app.home(), plans, &options, context.app.now()) {
+        // The check of the file has reported the link.
+        Err(tanmi_install::Error::LeavesProject { .. }) => return Ok(false),
+        done => done.map_err(to_app_error)?,
+    };
     Ok(!done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))))
 }
 

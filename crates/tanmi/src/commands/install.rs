@@ -110,6 +110,7 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
                 .map(|target| tanmi_install::plan(target, &options)),
         );
     }
+    tanmi_install::check_links(&plans).map_err(to_app_error)?;
     let done = match args.agents.dry_run {
         true => plans.into_iter().map(|planned| AppliedChange { planned, copy: None }).collect(),
         false => tanmi_install::apply(context.app.home(), plans, &options, context.app.now())
@@ -128,6 +129,7 @@ pub fn to_app_error(error: tanmi_install::Error) -> Error {
     match error {
         tanmi_install::Error::Io { path, error } => Error::io(path)(error),
         tanmi_install::Error::Busy => Error::Installing,
+        tanmi_install::Error::LeavesProject { link, to } => Error::LinkLeavesProject { link, to },
     }
 }
 
@@ -191,6 +193,7 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
             plans.extend(target_files.filter_map(|target| tanmi_install::plan_removal(target, &receipts)));
         }
     }
+    tanmi_install::check_links(&plans).map_err(to_app_error)?;
     let is_dry = args.agents.dry_run;
     let purged = match args.purge && !is_dry {
         true => match confirm_purge(context, args.agents.yes)? {

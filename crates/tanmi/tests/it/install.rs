@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::env::{Run, TestEnv};
 
 mod killed;
+mod links;
 
 fn home_path(env: &TestEnv, path: &str) -> PathBuf {
     env.root().join("home").join(path)
