@@ -7,16 +7,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
-use tanmi_base::Lang;
+use tanmi_base::{Lang, fs};
 use tanmi_engine::{
     BUILTIN_RULES, DeclaredFacts, Facts, MemoryFacts, NodeFacts, RuleSource, SessionFacts, WorkspaceFacts,
     check_condition, decide, escape_tags, parse_rules,
 };
 use tanmi_event::{Event, EventKind, Payload, Source};
 use tanmi_index::{MemoryFilter, MemoryIndex};
+use tanmi_install::{ChangeOutcome, Folders, GuideFile, InstallOptions, PlannedChange, Receipts};
 use tanmi_memory::{dates, record, search, segment, sync};
-use tanmi_platform::{CLIENTS, DEFAULT_CLIENT};
+use tanmi_platform::{CLIENTS, ClientSpec, DEFAULT_CLIENT, Scope};
 use tanmi_workspace::codec::{self, Document};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId};
 
@@ -33,6 +35,9 @@ pub const TARGETS: &[Target] = &[
     ("record", record),
     ("secrets", secrets),
     ("escape", escape),
+    ("install_toml", install_toml),
+    ("install_json", install_json),
+    ("install_guide", install_guide),
 ];
 
 /// 2025-12-11, in milliseconds since 1970.
@@ -228,4 +233,83 @@ pub fn escape(data: &[u8]) {
     // Letters in lower case, digits and ordinary punctuation form no tag, no role and no invisible character.
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || " \n.,;:!?()-=/'\"".contains(c);
     assert!(!text.chars().all(is_plain) || escaped == text, "{text:?}");
+}
+
+/// Checks that an installation into a TOML file can be repeated and restores the file.
+pub fn install_toml(data: &[u8]) {
+    let is_toml = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+    for client in CLIENTS.iter() {
+        install_round_trip(client, data, |folders| folders.server_file(client, Scope::User).filter(is_toml));
+    }
+}
+
+/// The same for the JSON file with the hooks of a client. The first byte selects the client.
+pub fn install_json(data: &[u8]) {
+    let Some((which, text)) = data.split_first() else { return };
+    let client = CLIENTS.0[usize::from(*which) % CLIENTS.0.len()];
+    install_round_trip(client, text, |folders| Some(folders.hook_file(client, Scope::User)));
+}
+
+/// The same for the guide in a Markdown file. The first byte selects the client.
+pub fn install_guide(data: &[u8]) {
+    let Some((which, text)) = data.split_first() else { return };
+    let client = CLIENTS.0[usize::from(*which) % CLIENTS.0.len()];
+    install_round_trip(client, text, |folders| {
+        let (GuideFile::OwnFile(path) | GuideFile::Block(path)) = folders.guide_file(client, Scope::User)?;
+        Some(path)
+    });
+}
+
+/// Writes a file of a client, installs twice and uninstalls.
+fn install_round_trip(
+    client: &'static ClientSpec,
+    data: &[u8],
+    file: impl FnOnce(&Folders) -> Option<PathBuf>,
+) {
+    let dir = std::env::temp_dir().join(format!("tanmi-fuzz-install-{}", std::process::id()));
+    let folders = Folders::new(dir.join("user"), dir.join("project"), |_| None);
+    let Some(file) = file(&folders) else { return };
+    fs::remove_tree(&dir).expect("remove the folder of the last input");
+    std::fs::create_dir_all(file.parent().expect("the file is in a folder")).expect("create the folders");
+    #[allow(clippy::disallowed_methods)] // temporary file
+    std::fs::write(&file, data).expect("write the file");
+    let options = InstallOptions {
+        program: String::from("/opt/tanmi"),
+        lang: Lang::En,
+        hooks: true,
+        server: true,
+        guide: true,
+        status_line: true,
+    };
+    let home = dir.join("store");
+    let install = || {
+        let targets = tanmi_install::target_files(client, Scope::User, &folders, Some(&options)).into_iter();
+        let plans = targets.map(|target| tanmi_install::plan(target, &options)).collect();
+        let done = tanmi_install::apply(&home, plans, &options, NOW).expect("the installation ends");
+        done.into_iter().map(|done| done.planned).collect::<Vec<PlannedChange>>()
+    };
+    // Parts that were there before are ours, too: an uninstall removes them.
+    let has_parts = tanmi_install::inspect(client, Scope::User, &folders).iter().any(|found| {
+        !found.hooks.is_empty() || found.server.is_some() || found.status_line.is_some() || found.has_guide
+    });
+    let is_refused = |planned: &PlannedChange| matches!(planned.outcome, ChangeOutcome::Refused(_));
+    if install().iter().any(|planned| planned.target.path == file && is_refused(planned)) {
+        assert_eq!(std::fs::read(&file).expect("the file exists"), data, "refused and changed");
+    }
+    for planned in install() {
+        assert!(is_refused(&planned) || planned.outcome == ChangeOutcome::Unchanged, "the second install");
+    }
+    uninstall(client, &folders, &home);
+    if !has_parts {
+        assert_eq!(std::fs::read(&file).expect("the file exists"), data, "not restored");
+    }
+    assert!(!home.exists(), "the receipts are removed");
+    fs::remove_tree(&dir).expect("remove the folder");
+}
+
+fn uninstall(client: &'static ClientSpec, folders: &Folders, home: &Path) {
+    let receipts = Receipts::load(home);
+    let targets = tanmi_install::target_files(client, Scope::User, folders, None).into_iter();
+    let plans = targets.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
+    tanmi_install::remove(home, plans).expect("the uninstall ends");
 }
