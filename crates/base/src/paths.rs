@@ -96,19 +96,24 @@ fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(crate::fs::read_limited(path, 64 << 10).ok()??).ok()
 }
 
-/// Returns the main worktree if `dir` is a linked git worktree. The `.git` file of a submodule has no
-/// `commondir`, so a submodule counts as its own project.
+/// Returns the main worktree if `dir` is a linked git worktree. Both name each other: the `.git` file of the worktree
+/// names a folder `.git/worktrees/<name>` of the main worktree, and the file `gitdir` in that folder names the `.git` file.
+/// Otherwise a `.git` file that came with a folder could claim another project. After a worktree was moved by hand,
+/// `git worktree repair` restores the link.
 fn main_worktree(dir: &Path) -> Option<PathBuf> {
     let dot_git = dir.join(".git");
     if !dot_git.is_file() {
         return None;
     }
     let text = read_text(&dot_git)?;
-    let git_dir = dir.join(text.strip_prefix("gitdir:")?.trim());
-    let common = read_text(&git_dir.join("commondir"))?;
-    let common = git_dir.join(common.trim()).canonicalize().ok()?;
-    let main = common.parent()?;
-    (common.file_name()? == ".git" && main.is_dir()).then(|| main.to_owned())
+    let git_dir = dir.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let worktrees = git_dir.parent()?;
+    let common = worktrees.parent()?;
+    if worktrees.file_name()? != "worktrees" || common.file_name()? != ".git" {
+        return None;
+    }
+    let named = git_dir.join(read_text(&git_dir.join("gitdir"))?.trim());
+    is_same_path(&named, &dot_git).then(|| common.parent().map(Path::to_owned))?
 }
 
 #[cfg(test)]
@@ -152,30 +157,67 @@ mod tests {
         }
     }
 
+    fn write_file(path: &Path, text: &str) {
+        crate::fs::write_new(path, text.as_bytes(), crate::fs::Durability::Journaled).unwrap();
+    }
+
+    /// Returns a scratch folder with a main worktree `main` and the linked worktree `w`.
+    fn worktree() -> (tempfile::TempDir, PathBuf) {
+        let (temp, root) =
+            tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
+        let git_dir = root.join("main/.git/worktrees/w");
+        write_file(&root.join("w/.git"), &format!("gitdir: {}\n", git_dir.display()));
+        write_file(&git_dir.join("commondir"), "../..\n");
+        write_file(&git_dir.join("gitdir"), &format!("{}\n", root.join("w/.git").display()));
+        (temp, root)
+    }
+
     #[test]
     fn project_root_git_file_pointing_to_itself_returns_its_folder() {
         let (_temp, root) = tree(&["p/.g"]);
-        let write_file = |path: &str, text: &str| {
-            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
-                .unwrap();
-        };
-        write_file("p/.git", "gitdir: .g");
-        write_file("p/.g/commondir", "../.git");
+        write_file(&root.join("p/.git"), "gitdir: .g");
+        write_file(&root.join("p/.g/commondir"), "../.git");
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("p"), &home), root.join("p"));
     }
 
     #[test]
     fn project_root_linked_worktree_is_main_worktree() {
-        let (_temp, root) =
-            tree(&["main/.git/worktrees/w", "main/.tanmi-workspace", "w/src", "w/.tanmi-workspace"]);
-        let write_file = |path: &str, text: String| {
-            crate::fs::write_new(&root.join(path), text.as_bytes(), crate::fs::Durability::Journaled)
-                .unwrap();
-        };
-        write_file("w/.git", format!("gitdir: {}\n", root.join("main/.git/worktrees/w").display()));
-        write_file("main/.git/worktrees/w/commondir", "../..\n".into());
+        let (_temp, root) = worktree();
         let home = root.join("home/.tanmi-workspace");
         assert_eq!(project_root(&root.join("w/src"), &home), root.join("main"));
+    }
+
+    #[test]
+    fn project_root_relative_worktree_links_are_followed() {
+        let (_temp, root) = worktree();
+        let home = root.join("home/.tanmi-workspace");
+        for path in ["w/.git", "main/.git/worktrees/w/gitdir"] {
+            std::fs::remove_file(root.join(path)).unwrap();
+        }
+        write_file(&root.join("w/.git"), "gitdir: ../main/.git/worktrees/w\n");
+        write_file(&root.join("main/.git/worktrees/w/gitdir"), "../../../../w/.git\n");
+        assert_eq!(project_root(&root.join("w/src"), &home), root.join("main"));
+    }
+
+    #[test]
+    fn project_root_git_file_that_main_worktree_does_not_name_is_ignored() {
+        let (_temp, root) = worktree();
+        let home = root.join("home/.tanmi-workspace");
+        // A copy of the worktree, and a folder with a git folder of its own that names another project.
+        for dir in ["copy", "clone/evil/worktrees/x"] {
+            std::fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        write_file(&root.join("copy/.git"), &std::fs::read_to_string(root.join("w/.git")).unwrap());
+        assert_eq!(project_root(&root.join("copy"), &home), root.join("copy"));
+        for git_dir in ["evil", "evil/worktrees/x"] {
+            let git_dir = Path::new("clone").join(git_dir);
+            write_file(&root.join(&git_dir).join("commondir"), &root.join("main/.git").display().to_string());
+            write_file(&root.join(&git_dir).join("gitdir"), &root.join("clone/.git").display().to_string());
+            let _ = std::fs::remove_file(root.join("clone/.git"));
+            let name = root.join(&git_dir);
+            write_file(&root.join("clone/.git"), &format!("gitdir: {}", name.display()));
+            assert_eq!(project_root(&root.join("clone"), &home), root.join("clone"), "{}", name.display());
+        }
     }
 }
