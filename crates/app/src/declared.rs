@@ -374,13 +374,13 @@ pub fn for_prompt(
     if prompt.starts_with(['/', '!']) {
         return None;
     }
-    let trust = Trust::new(home).of_project(&paths::project_root(cwd, home));
-    if !crate::config::Config::load(home, Some(&trust)).declared_context {
+    let trust = paths::own_project_root(cwd, home).map(|project| Trust::new(home).of_project(&project));
+    if !crate::config::Config::load(home, trust.as_ref()).declared_context {
         return None;
     }
     let mut declaration = find(&ContextLookup {
         user,
-        project: Some(&trust),
+        project: trust.as_ref(),
         container,
         // A platform that loads no files by itself, because there is no client in a pipe.
         platform: &API,

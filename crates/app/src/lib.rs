@@ -116,11 +116,15 @@ impl App {
             Some(dir) => dir.clone(),
             None => paths::project_root(&env.cwd, &env.home),
         };
+        let project = stores.projects.in_folder(&folder);
         let trust = Trust::new(&env.home);
-        trust.upgrade(&folder, (env.clock)());
+        // Remembers which folder this is. The calls report an error.
+        if project.check().is_ok() {
+            trust.upgrade(&folder, (env.clock)());
+        }
         let core = Arc::new(Core {
             config: Config::load(&env.home, Some(&trust.of_project(&folder))),
-            project: stores.projects.in_folder(&folder),
+            project,
             env,
             stores,
             located: Mutex::default(),

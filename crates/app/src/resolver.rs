@@ -123,11 +123,13 @@ impl Resolver {
         }
     }
 
-    /// Returns the binding of a session, if its workspace exists and is active.
+    /// Returns the binding of a session, if its workspace exists and is active. Fails if its project cannot be used:
+    /// a call must not use another workspace instead.
     pub fn binding(&self, session: &str) -> Result<Option<SessionBinding>> {
         let Some(binding) = self.core.stores.bindings.find(session)? else { return Ok(None) };
         let Ok(id) = WorkspaceId::parse(&binding.workspace_id) else { return Ok(None) };
         let project = self.core.stores.projects.in_folder(&binding.project);
+        project.check()?;
         let headers = project.workspaces().headers().unwrap_or_default();
         let header = headers.into_iter().find(|(known, _)| *known == id).and_then(|(_, header)| header);
         let active = header.filter(|header| header.status == WorkspaceStatus::Active);

@@ -156,7 +156,7 @@ impl SessionService {
     /// project must be trusted.
     pub fn import_old_bindings(&self) {
         let (home, project, now) = (self.core.home(), self.core.folder(), self.core.now());
-        if !self.core.trust().has_project(project) {
+        if self.core.project.check().is_err() || !self.core.trust().has_project(project) {
             return;
         }
         let left_out = crate::import::sessions(home, self.core.stores.bindings.as_ref(), project, now);

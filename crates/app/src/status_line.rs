@@ -42,7 +42,9 @@ pub struct StatusLineInput {
 pub fn read(home: &Path, stores: &Stores, input: &StatusLineInput, now: Millis) -> StatusLine {
     let mut line =
         input.session.as_deref().and_then(|session| read_bound(stores, session)).unwrap_or_default();
-    let is_bindable = |cwd: &Path| has_workspaces(stores, &paths::project_root(cwd, home));
+    let is_bindable = |cwd: &Path| {
+        paths::own_project_root(cwd, home).is_some_and(|project| has_workspaces(stores, &project))
+    };
     line.could_be_bound = !line.bound && input.cwd.as_deref().is_some_and(is_bindable);
     let today = clock::utc_day(now);
     let ledger = stores.ledger.read(Some(&today), Some(&today)).unwrap_or_default();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tanmi_base::paths::project_key;
+use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
 use tanmi_workspace::model::WorkspaceId;
@@ -39,6 +40,9 @@ pub trait Project: Send + Sync {
     fn id(&self) -> &ProjectId;
     /// Returns the folder on this machine that hooks read. Bindings name it.
     fn folder(&self) -> &Path;
+    /// Fails if the stores of the project cannot be used: it was moved, replaced or deleted since the first call, or it
+    /// belongs to another user. Every use of a store checks this too.
+    fn check(&self) -> Result<()>;
     fn workspaces(&self) -> &dyn Workspaces;
     fn snapshots(&self) -> &dyn ContextSnapshots;
     fn feed(&self) -> &dyn ChangeFeed;
@@ -97,7 +101,7 @@ impl Stores {
 }
 
 struct LocalProject {
-    folder: PathBuf,
+    place: Arc<ProjectPlace>,
     id: OnceLock<ProjectId>,
     store: FileStore,
     home: PathBuf,
@@ -105,11 +109,15 @@ struct LocalProject {
 
 impl Project for LocalProject {
     fn id(&self) -> &ProjectId {
-        self.id.get_or_init(|| ProjectId::of_folder(&self.folder))
+        self.id.get_or_init(|| ProjectId::of_folder(self.folder()))
     }
 
     fn folder(&self) -> &Path {
-        &self.folder
+        self.place.folder()
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(self.place.check().map_err(tanmi_workspace::Error::from)?)
     }
 
     fn workspaces(&self) -> &dyn Workspaces {
@@ -126,7 +134,7 @@ impl Project for LocalProject {
 
     fn memory(&self) -> Arc<dyn MemoryStore> {
         // Built for each call, because the folder of an older tool is used only until there is one of our own.
-        Arc::new(FileMemory::new(&self.folder, &self.home))
+        Arc::new(FileMemory::new(self.place.clone(), &self.home))
     }
 
     fn maintenance(&self) -> Option<&dyn LocalMaintenance> {
@@ -146,12 +154,9 @@ impl Projects for LocalProjects {
     fn in_folder(&self, folder: &Path) -> Arc<dyn Project> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let project = open.entry(folder.to_owned()).or_insert_with(|| {
-            Arc::new(LocalProject {
-                folder: folder.to_owned(),
-                id: OnceLock::new(),
-                store: FileStore::new(folder),
-                home: self.home.clone(),
-            })
+            let place = Arc::new(ProjectPlace::new(folder, Some(&self.home)));
+            let store = FileStore::new(place.clone());
+            Arc::new(LocalProject { place, id: OnceLock::new(), store, home: self.home.clone() })
         });
         project.clone()
     }

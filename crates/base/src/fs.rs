@@ -369,11 +369,20 @@ pub fn read_no_follow(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
 
 /// Creates a folder and its parents; new folders are readable only by their owner.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    private_dir_builder().recursive(true).create(path)
+}
+
+/// Returns a builder of folders that are readable only by their owner.
+#[cfg(unix)]
+pub(crate) fn private_dir_builder() -> std::fs::DirBuilder {
     let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder
+}
+
+#[cfg(not(unix))]
+pub(crate) fn private_dir_builder() -> std::fs::DirBuilder {
+    std::fs::DirBuilder::new()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths, text
-//! budgets, removal of invisible characters, masking of secrets, and the two languages.
+//! Foundations shared by all other crates: clock, ids, hashes, atomic files, locks, the redo journal, paths, the owner and
+//! place of a project, text budgets, removal of invisible characters, masking of secrets, and the two languages.
 //!
 //! Nothing in this crate knows about workspaces, memory or agents.
 
@@ -12,7 +12,9 @@ pub mod invisible;
 pub mod journal;
 pub mod lang;
 pub mod lock;
+pub mod owner;
 pub mod paths;
+pub mod place;
 pub mod secrets;
 pub mod text;
 

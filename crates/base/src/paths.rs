@@ -2,7 +2,11 @@
 //!
 //! Nothing is created here.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+
+use crate::owner;
+use crate::place::store_metadata;
 
 /// Folder name of the project store and of the home store.
 pub const STORE_DIR: &str = ".tanmi-workspace";
@@ -45,30 +49,51 @@ pub fn has_project_files(project: &Path) -> bool {
 }
 
 /// Returns the project of a working directory: the nearest ancestor with a project store, else the git root, else
-/// the directory itself. A linked git worktree belongs to the project of its main worktree.
+/// the directory itself. A linked git worktree belongs to the project of its main worktree. The owner of the store is not
+/// checked here but when the store is used, so that the caller learns of it.
 ///
 /// A home store does not mark a project, otherwise everything below the home folder would be one project. It
 /// counts only if the working directory is the folder that contains it.
 pub fn project_root(cwd: &Path, home_store: &Path) -> PathBuf {
-    // In a linked worktree, search upwards from the main worktree: its project store may be in an ancestor.
-    let main = cwd.ancestors().find_map(main_worktree);
-    find_root_above(main.as_deref().unwrap_or(cwd), home_store)
+    find_root(cwd, home_store, |_, _| true).unwrap_or_else(|| cwd.to_owned())
 }
 
-fn find_root_above(cwd: &Path, home_store: &Path) -> PathBuf {
+/// Same as [`project_root`] for callers that report no error: the search ends below a store that belongs to another
+/// user. `None` if the working directory is the folder of that store.
+pub fn own_project_root(cwd: &Path, home_store: &Path) -> Option<PathBuf> {
+    find_root(cwd, home_store, |folder, store| {
+        let is_own = |meta: &Metadata| owner::other_owner(meta).is_none();
+        (is_own(store) && std::fs::metadata(folder).is_ok_and(|meta| is_own(&meta)))
+            || owner::is_allowed(home_store, folder)
+    })
+}
+
+fn find_root(cwd: &Path, home_store: &Path, accepts: impl Fn(&Path, &Metadata) -> bool) -> Option<PathBuf> {
+    // In a linked worktree, search upwards from the main worktree: its project store may be in an ancestor.
+    let main = cwd.ancestors().find_map(main_worktree);
+    let start = main.as_deref().unwrap_or(cwd);
     let mut git_root = None;
-    for dir in cwd.ancestors() {
+    for dir in start.ancestors() {
         let store = dir.join(STORE_DIR);
-        if store.is_dir()
-            && (dir == cwd || !(is_same_path(&store, home_store) || has_home_store_files(&store)))
+        if let Some(meta) = store_folder(&store)
+            && (dir == start || !(is_same_path(&store, home_store) || has_home_store_files(&store)))
         {
-            return dir.to_owned();
+            if accepts(dir, &meta) {
+                return Some(dir.to_owned());
+            }
+            return git_root.or_else(|| (dir != start).then(|| start.to_owned()));
         }
         if git_root.is_none() && dir.join(".git").exists() {
             git_root = Some(dir.to_owned());
         }
     }
-    git_root.unwrap_or_else(|| cwd.to_owned())
+    Some(git_root.unwrap_or_else(|| start.to_owned()))
+}
+
+/// Returns the metadata of a store, or of the symbolic link to one. `None` if it is not a folder.
+fn store_folder(store: &Path) -> Option<Metadata> {
+    let meta = store_metadata(store).ok()??;
+    (meta.is_dir() || (meta.is_symlink() && store.is_dir())).then_some(meta)
 }
 
 /// Returns whether a store folder is a home store, also one of another home folder or of another `TANMI_HOME`.

@@ -11,6 +11,8 @@ use tanmi_base::fs;
 mod memory;
 mod nodes;
 
+use tanmi_base::place::PlaceError;
+
 pub use memory::{
     IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryOutline, MemoryRow,
 };
@@ -23,6 +25,19 @@ pub enum UnavailableCause {
     Busy,
     Index(IndexError),
     Io(std::io::Error),
+    /// The project was moved, replaced or deleted while this process used it.
+    Moved,
+    /// The project belongs to another user.
+    OtherOwner(u32),
+}
+
+impl From<PlaceError> for UnavailableCause {
+    fn from(error: PlaceError) -> UnavailableCause {
+        match error {
+            PlaceError::Moved { .. } => UnavailableCause::Moved,
+            PlaceError::OtherOwner { owner, .. } => UnavailableCause::OtherOwner(owner),
+        }
+    }
 }
 
 /// The name endings of an index and of the files that SQLite creates beside it.

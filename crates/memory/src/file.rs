@@ -1,8 +1,11 @@
 //! Memory in files of this machine: the folder of a project, and its ingested transcripts in the home store.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tanmi_base::lock::Lock;
+use tanmi_base::place::ProjectPlace;
 use tanmi_base::{Millis, fs};
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
@@ -19,25 +22,35 @@ mod write;
 #[derive(Clone, Debug)]
 pub struct FileMemory {
     folder: Folder,
-    project: PathBuf,
+    place: Arc<ProjectPlace>,
     /// The home store, which contains the ingested transcripts.
     home: PathBuf,
 }
 
 impl FileMemory {
-    pub fn new(project: &Path, home: &Path) -> FileMemory {
-        FileMemory { folder: Folder::of(project), project: project.to_owned(), home: home.to_owned() }
+    pub fn new(place: Arc<ProjectPlace>, home: &Path) -> FileMemory {
+        FileMemory { folder: Folder::of(place.folder()), place, home: home.to_owned() }
+    }
+
+    /// Locks the folder for a write that is acknowledged.
+    fn lock(&self) -> Result<Lock> {
+        self.place.check_for_write()?;
+        let lock = self.folder.lock()?;
+        // The project may have been moved while this process waited for the lock.
+        self.place.check_for_write()?;
+        Ok(lock)
     }
 
     /// Returns the files that are indexed: those of the folder, and the ingested transcripts.
     fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut files = self.folder.files()?;
-        files.extend(transcripts::files(&transcripts::folder(&self.home, &self.project)));
+        files.extend(transcripts::files(&transcripts::folder(&self.home, self.place.folder())));
         Ok(files)
     }
 
     /// Returns an up-to-date index. If it cannot be opened or written, builds a temporary one in RAM.
     fn open_index(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<(MemoryIndex, SyncResult)> {
+        self.place.check()?;
         let files = self.files()?;
         for _ in 0..2 {
             if !self.folder.has_only_regular_files() {
@@ -74,6 +87,7 @@ impl MemoryStore for FileMemory {
     }
 
     fn create(&self, is_shared: bool) -> Result<bool> {
+        self.place.check_for_write()?;
         let is_new = !self.folder.exists();
         if is_new {
             self.folder.create(is_shared)?;
@@ -86,7 +100,7 @@ impl MemoryStore for FileMemory {
     }
 
     fn save_summary(&self, summary: &Summary) -> Result<()> {
-        let lock = self.folder.lock()?;
+        let lock = self.lock()?;
         self.folder.append(&lock, &self.folder.sessions(), &summary.to_line(), AppendSync::Yes)?;
         // Makes the summary searchable at once. Errors are ignored: it is saved, and the next search indexes it.
         let _ = self.index();

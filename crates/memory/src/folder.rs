@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::STORE_DIR;
+use tanmi_base::place::ensure_dir;
 use tanmi_base::{Millis, clock, fs};
 
 use crate::{Error, Result};
@@ -86,8 +87,10 @@ impl Folder {
     /// Creates the folder. With `shared`, memories may be committed to Git; otherwise they are ignored.
     pub fn create(&self, shared: bool) -> Result<()> {
         self.check_folders()?;
-        let daily = self.dir.join("daily");
-        std::fs::create_dir_all(&daily).map_err(Error::io(&daily))?;
+        // Not the folder of the project: if it is gone, the project was moved.
+        for dir in self.dir.parent().into_iter().chain([self.dir.as_path(), &self.dir.join("daily")]) {
+            ensure_dir(dir).map_err(Error::io(dir))?;
+        }
         let ignore = self.dir.join(".gitignore");
         if !self.is_legacy && !ignore.exists() {
             let text = if shared { "index.sqlite*\n.lock\n" } else { "*\n" };
@@ -136,7 +139,7 @@ impl Folder {
     pub fn append(&self, _lock: &Lock, path: &Path, lines: &str, sync: AppendSync) -> Result<()> {
         self.check_folders()?;
         if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(Error::io(dir))?;
+            ensure_dir(dir).map_err(Error::io(dir))?;
         }
         let write = || -> std::io::Result<()> {
             let mut options = std::fs::OpenOptions::new();

@@ -47,6 +47,8 @@ fn describe(cause: &UnavailableCause, place: &str) -> String {
         UnavailableCause::Busy => format!("{place} is locked by another process"),
         UnavailableCause::Index(error) => error.to_string(),
         UnavailableCause::Io(error) => format!("{place}: {error}"),
+        UnavailableCause::Moved => format!("{place} was moved, replaced or deleted while in use"),
+        UnavailableCause::OtherOwner(owner) => format!("{place} belongs to another user (uid {owner})"),
     }
 }
 
@@ -73,6 +75,12 @@ impl Error {
 impl From<tanmi_index::IndexError> for Error {
     fn from(error: tanmi_index::IndexError) -> Error {
         Error::Unavailable { place: String::from("memory index"), cause: UnavailableCause::Index(error) }
+    }
+}
+
+impl From<tanmi_base::place::PlaceError> for Error {
+    fn from(error: tanmi_base::place::PlaceError) -> Error {
+        Error::Unavailable { place: error.path().display().to_string(), cause: error.into() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::lock::LockError;
+use tanmi_base::place::PlaceError;
 use tanmi_base::{Bilingual, Lang, Millis};
 use tanmi_index::IndexError;
 
@@ -217,6 +218,8 @@ impl Error {
                 UnavailableCause::Busy => "BUSY",
                 UnavailableCause::Index(_) => "INDEX",
                 UnavailableCause::Io(_) => "IO",
+                UnavailableCause::Moved => "PROJECT_MOVED",
+                UnavailableCause::OtherOwner(_) => "PROJECT_OWNER",
             },
         }
     }
@@ -272,6 +275,10 @@ impl Error {
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
             Error::Outdated { version, current } => json!({"version": version, "current": current}),
             Error::Corrupt { place, line, .. } => json!({"path": place, "line": line}),
+            Error::Unavailable { place, cause: UnavailableCause::Moved } => json!({"path": place}),
+            Error::Unavailable { place, cause: UnavailableCause::OtherOwner(owner) } => {
+                json!({"path": place, "owner": owner})
+            }
             _ => Value::Null,
         }
     }
@@ -280,6 +287,12 @@ impl Error {
 impl From<IndexError> for Error {
     fn from(error: IndexError) -> Error {
         Error::Unavailable { place: String::from("index"), cause: UnavailableCause::Index(error) }
+    }
+}
+
+impl From<PlaceError> for Error {
+    fn from(error: PlaceError) -> Error {
+        Error::Unavailable { place: error.path().display().to_string(), cause: error.into() }
     }
 }
 

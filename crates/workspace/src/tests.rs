@@ -126,7 +126,7 @@ fn on_both_stores(test: impl Fn(&TestWorkspace<'_>)) {
     let memory = InMemoryStore::new();
     test(&TestWorkspace::new(&memory, &[]));
     let dir = tempfile::tempdir().unwrap();
-    let files = FileStore::new(dir.path());
+    let files = FileStore::in_folder(dir.path());
     test(&TestWorkspace::new(&files, &[]));
 }
 

@@ -39,7 +39,7 @@ pub struct GrowingWorkspace {
 impl GrowingWorkspace {
     pub fn new(project: &Path, shape: Shape) -> GrowingWorkspace {
         std::fs::create_dir_all(project).expect("create the project folder");
-        let store = FileStore::new(project);
+        let store = FileStore::in_folder(project);
         let new = NewWorkspace {
             name: "bench".into(),
             goal: "measure".into(),

@@ -150,9 +150,14 @@ fn parent_of(project: &dyn Project, snapshot: &ContextSnapshot) -> Option<Parent
     })
 }
 
-/// Returns the project of the working directory of an event.
+/// Returns the project of the working directory of an event, unless it belongs to another user. A look from the host
+/// into a container shows what its user is told.
 pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
-    Some(paths::project_root(Path::new(event.payload.cwd.as_deref()?), caller.home))
+    let cwd = Path::new(event.payload.cwd.as_deref()?);
+    match caller.mount {
+        Some(_) => Some(paths::project_root(cwd, caller.home)),
+        None => paths::own_project_root(cwd, caller.home),
+    }
 }
 
 /// Returns whether the project of the event has an active workspace.

@@ -123,6 +123,10 @@ impl Project for ToyProject {
         &self.folder
     }
 
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn workspaces(&self) -> &dyn Workspaces {
         &self.store
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tanmi_base::fs;
-use tanmi_base::lock::Lock;
 
 use super::*;
 
@@ -15,7 +14,7 @@ const MAX_SIMILAR: usize = 3;
 
 impl FileMemory {
     pub(super) fn write_fact(&self, fact: &Fact) -> Result<SavedFact> {
-        let lock = self.folder.lock()?;
+        let lock = self.lock()?;
         let index = self.index()?;
         for target in &fact.supersedes {
             let old = find(&index, target)?;
@@ -64,7 +63,7 @@ impl FileMemory {
         at: Millis,
         by: &str,
     ) -> Result<Vec<MemoryRow>> {
-        let lock = self.folder.lock()?;
+        let lock = self.lock()?;
         let index = self.index()?;
         let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
         let lines: Vec<String> =
@@ -82,7 +81,7 @@ impl FileMemory {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ImportResult> {
         let folder = &self.folder;
-        let lock = folder.lock()?;
+        let lock = self.lock()?;
         let index = self.index()?;
         let batch = import::read(lines, |id| Ok(index.find(id)?.is_some()))?;
         // On Linux one sync of the file system replaces the sync of every file: an import can write thousands of

@@ -1,8 +1,10 @@
 //! The contract of [`MemoryStore`]: the same steps on every implementation, with one expected result for each.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tanmi_base::clock::DAY;
+use tanmi_base::place::ProjectPlace;
 
 use super::*;
 use crate::record::session_line;
@@ -93,11 +95,17 @@ const IMPORT: &str = r#"{"id":"i1","content":"Ports start at 9000","type":"B","t
 {"id":"t3","content":"And the port?","speaker":"user","timestamp":"2025-12-10T01:00:02Z","session":"talk"}
 "#;
 
+/// Returns the memory of a project in a scratch folder.
+fn file_memory(dir: &tempfile::TempDir) -> FileMemory {
+    let project = dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    FileMemory::new(Arc::new(ProjectPlace::new(&project, None)), &dir.path().join("home"))
+}
+
 #[test]
 fn contract_same_steps_on_every_store_have_same_results() {
     let dir = tempfile::tempdir().unwrap();
-    let (project, home) = (dir.path().join("project"), dir.path().join("home"));
-    let file = FileMemory::new(&project, &home);
+    let file = file_memory(&dir);
     let stores: [(&str, &dyn MemoryStore); 2] = [("file", &file), ("vec", &VecMemory::default())];
     for (name, step, want) in STEPS {
         for (store_name, store) in stores {
@@ -119,7 +127,7 @@ fn export_imported_into_the_other_store_is_exported_the_same() {
         let _ = step(&vec);
     }
     let exported = vec.export(true, NOW).unwrap();
-    let file = FileMemory::new(&dir.path().join("project"), &dir.path().join("home"));
+    let file = file_memory(&dir);
     file.create(false).unwrap();
     let imported = file.import(&exported.join("\n"), NOW, &mut |_, _| {}).unwrap();
     assert_eq!((imported.bad_lines, imported.known), (0, 0));

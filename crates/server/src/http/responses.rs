@@ -80,6 +80,8 @@ fn status_of(code: &str) -> StatusCode {
         | "CONTENDED"
         | "AMBIGUOUS_WORKSPACE"
         | "SECRETS_FOUND"
+        | "PROJECT_MOVED"
+        | "PROJECT_OWNER"
         | "FILE_DAMAGED" => StatusCode::CONFLICT,
         "BUSY" => StatusCode::LOCKED,
         "TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,

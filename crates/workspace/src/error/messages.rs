@@ -152,6 +152,14 @@ impl Error {
                     Some(reason) => (format!("{place}：{}", reason.zh), format!("{place}: {}", reason.en)),
                     None => (format!("{place}：{error}"), format!("{place}: {error}")),
                 },
+                UnavailableCause::Moved => (
+                    format!("{place} 在使用期间被移动、替换或删除；没有写入任何更改"),
+                    format!("{place} was moved, replaced or deleted while in use; nothing was written"),
+                ),
+                UnavailableCause::OtherOwner(owner) => (
+                    format!("{place} 属于另一个用户（uid {owner}），因此不使用此项目"),
+                    format!("{place} belongs to another user (uid {owner}), so the project is not used"),
+                ),
             },
         }
     }
@@ -304,6 +312,33 @@ impl Error {
             Error::Conflict { .. } | Error::Unavailable { cause: UnavailableCause::Busy, .. } => {
                 texts("稍后重试", "retry in a moment")
             }
+            Error::Unavailable { cause: UnavailableCause::Moved, .. } => interface.pick(
+                texts("在项目现在的文件夹中重新运行此命令", "run the command again in the current folder of the project"),
+                texts(
+                    "请用户在项目现在的文件夹中重新启动客户端",
+                    "ask the user to restart the client in the current folder of the project",
+                ),
+                texts(
+                    "在项目现在的文件夹中重新启动服务",
+                    "restart the server in the current folder of the project",
+                ),
+            ),
+            // Only the user decides whom to trust, so an agent must not learn how to allow it.
+            Error::Unavailable { cause: UnavailableCause::OtherOwner(_), .. } => match interface {
+                Interface::CommandLine => texts(
+                    "如果信任该用户，用 `tanmi trust --allow-owner` 允许此项目；或用 `--project` 指定你自己的文件夹",
+                    "if you trust that user, allow the project with `tanmi trust --allow-owner`; \
+                     or select a folder of your own with `--project`",
+                ),
+                Interface::AgentShell | Interface::Mcp => texts(
+                    "请用户在终端中用 doctor 检查此文件夹",
+                    "ask the user to check the folder with doctor in a terminal",
+                ),
+                Interface::Page => texts(
+                    "在终端中用 doctor 检查此文件夹",
+                    "check the folder with doctor in a terminal",
+                ),
+            },
             Error::Unavailable { cause: UnavailableCause::Index(_), .. } => texts(
                 "检查磁盘空间；可以删除 .local/index.sqlite，Tanmi 会重建它",
                 "check the free disk space; you can delete .local/index.sqlite, Tanmi rebuilds it",

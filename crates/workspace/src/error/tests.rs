@@ -79,6 +79,8 @@ fn samples() -> Vec<Error> {
         Error::Outdated { version: String::from("v2"), current: Box::new(json!({})) },
         Error::corrupt(&path(), 3, Bilingual::new("缺少 title", "title is missing")),
         Error::unavailable(&path(), UnavailableCause::Busy),
+        Error::unavailable(&path(), UnavailableCause::Moved),
+        Error::unavailable(&path(), UnavailableCause::OtherOwner(1000)),
         Error::Conflict { place: String::from("/project/file") },
         Error::UnexpectedOutcome,
         Error::from(index_error()),

@@ -5,14 +5,15 @@
 //! them, [`scan`] updates the index, [`follow`] reports changes, [`check`] finds damage, and [`layout`] defines file names.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 use tanmi_base::fs::{self, Durability};
 use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::Lock;
-use tanmi_base::paths::STORE_DIR;
+use tanmi_base::paths::project_store;
+use tanmi_base::place::{ProjectPlace, ensure_dir, ensure_private_dir};
 
 use super::{Access, Store, Tx, WorkspaceEntry};
 use crate::codec;
@@ -38,7 +39,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// All workspaces of one project.
 #[derive(Default)]
 pub struct FileStore {
-    project: PathBuf,
+    place: Arc<ProjectPlace>,
     /// Open indexes that no transaction uses, so that a server does not open them again and again. Invariant: only a
     /// holder of the lock of a workspace takes one of its indexes.
     indexes: Mutex<HashMap<WorkspaceId, Vec<OpenIndex>>>,
@@ -46,13 +47,23 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    pub fn new(project: impl Into<PathBuf>) -> FileStore {
-        FileStore { project: project.into(), ..FileStore::default() }
+    pub fn new(place: Arc<ProjectPlace>) -> FileStore {
+        FileStore { place, ..FileStore::default() }
+    }
+
+    /// Returns the store in a folder of this user.
+    pub fn in_folder(project: &Path) -> FileStore {
+        FileStore::new(Arc::new(ProjectPlace::new(project, None)))
+    }
+
+    fn dir(&self) -> PathBuf {
+        project_store(self.place.folder())
     }
 
     /// Returns the ids of all workspace folders.
     fn workspace_ids(&self) -> Result<Vec<WorkspaceId>> {
-        let dir = self.project.join(STORE_DIR);
+        self.place.check()?;
+        let dir = self.dir();
         let entries = match std::fs::read_dir(&dir) {
             Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
             other => other.map_err(Error::io(&dir))?,
@@ -66,24 +77,27 @@ impl FileStore {
     }
 
     fn layout(&self, id: &WorkspaceId) -> Layout {
-        Layout::new(self.project.join(STORE_DIR).join(id.as_str()))
+        Layout::new(self.dir().join(id.as_str()))
     }
 
     fn project_layout(&self) -> ProjectLayout {
-        ProjectLayout::new(self.project.join(STORE_DIR))
+        ProjectLayout::new(self.dir())
     }
 
     fn not_found(id: &WorkspaceId) -> Error {
         Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }
     }
 
-    /// Locks the project for the creation or deletion of a workspace. Creates the store folder if needed.
+    /// Locks the project for the creation or deletion of a workspace. Creates the store folder if needed, but never the
+    /// folder of the project.
     fn lock_project(&self) -> Result<Lock> {
+        self.place.check_for_write()?;
         let layout = self.project_layout();
         layout.check_folders()?;
-        std::fs::create_dir_all(layout.dir()).map_err(Error::io(layout.dir()))?;
-        fs::create_private_dir(&layout.local()).map_err(Error::io(layout.local()))?;
+        ensure_dir(layout.dir()).map_err(Error::io(layout.dir()))?;
+        ensure_private_dir(&layout.local()).map_err(Error::io(layout.local()))?;
         let guard = Lock::exclusive(&layout.lock())?;
+        self.place.check_for_write()?;
         let ignore = layout.gitignore();
         if !ignore.exists() {
             fs::write_atomic(&ignore, layout::GITIGNORE.as_bytes(), &layout.local(), Durability::Synced)
@@ -109,8 +123,12 @@ impl Store for FileStore {
             fs::write_new(&path, text.as_bytes(), Durability::Synced).map(|_| ()).map_err(Error::io(path))
         };
         let node_md = draft.node_md(&root.id);
-        std::fs::create_dir_all(draft.node_dir(&root.id)).map_err(Error::io(draft.dir()))?;
-        fs::create_private_dir(&draft.temp()).map_err(Error::io(draft.temp()))?;
+        for dir in [draft.dir().to_owned(), draft.nodes(), draft.node_dir(&root.id)] {
+            ensure_dir(&dir).map_err(Error::io(dir))?;
+        }
+        for dir in [draft.local(), draft.temp()] {
+            ensure_private_dir(&dir).map_err(Error::io(dir))?;
+        }
         write(draft.workspace_md(), codec::write_workspace(None, workspace))?;
         write(node_md, codec::write_node(None, root))?;
         Journal::create(&draft.journal(), &draft.temp(), 0).map_err(Error::io(draft.journal()))?;
@@ -149,6 +167,7 @@ impl Store for FileStore {
     }
 
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {
+        self.place.check()?;
         let layout = self.layout(id);
         match std::fs::metadata(layout.dir()) {
             Err(error) if fs::is_absent(&error) => Ok(false),
@@ -171,7 +190,7 @@ impl Store for FileStore {
             drop(writer);
         }
         let to = self.project_layout().new_trash_path(now, id.as_str());
-        std::fs::create_dir_all(self.project_layout().trash()).map_err(Error::io(&to))?;
+        ensure_dir(&self.project_layout().trash()).map_err(Error::io(&to))?;
         std::fs::rename(layout.dir(), &to).map_err(Error::io(layout.dir()))?;
         fs::sync_dir(self.project_layout().dir());
         Ok(())

@@ -14,7 +14,7 @@ const SHORT: Duration = Duration::from_millis(50);
 
 fn fixture() -> (tempfile::TempDir, FileStore, WorkspaceId, NodeId) {
     let dir = tempfile::tempdir().unwrap();
-    let store = FileStore::new(dir.path());
+    let store = FileStore::in_folder(dir.path());
     let b = TestWorkspace::new(&store, &[]);
     let (id, task) = (b.id.clone(), b.add_execution(&NodeId::root(), "task"));
     // The first read scans if it has to, so that later ones need not.
@@ -30,7 +30,7 @@ fn title(store: &FileStore, id: &WorkspaceId, node: &NodeId) -> String {
 fn reader_in_transaction_does_not_block_other_readers() {
     let (dir, store, id, task) = fixture();
     // Another process would have a store of its own.
-    let other = FileStore::new(dir.path());
+    let other = FileStore::in_folder(dir.path());
     let reader = store.begin(&id, Access::Read, NOW).unwrap();
     for store in [&store, &other] {
         // If the lock were exclusive, this thread would fail with a timeout.
@@ -44,7 +44,7 @@ fn reader_in_transaction_does_not_block_other_readers() {
 #[test]
 fn read_during_write_returns_committed_state() {
     let (dir, store, id, task) = fixture();
-    let other = FileStore::new(dir.path());
+    let other = FileStore::in_folder(dir.path());
     let mut writer = store.begin(&id, Access::Write, NOW).unwrap();
     let mut node = writer.node(&task).unwrap().unwrap();
     node.title = String::from("written");
@@ -69,7 +69,7 @@ fn reader_that_comes_after_waiting_writer_reads_its_change() {
     let first_reader = store.begin(&id, Access::Read, NOW).unwrap();
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            let store = FileStore::new(dir.path());
+            let store = FileStore::in_folder(dir.path());
             let change = NodeChange { title: Some(String::from("written")), ..NodeChange::default() };
             store::change(&store, &id, NOW, |tx| update_node(tx, &task, change.clone(), &op(NOW))).unwrap();
         });
@@ -79,7 +79,7 @@ fn reader_that_comes_after_waiting_writer_reads_its_change() {
             Lock::try_exclusive(&turnstile).unwrap().is_none()
         });
         assert!(is_waiting);
-        let second_reader = scope.spawn(|| title(&FileStore::new(dir.path()), &id, &task));
+        let second_reader = scope.spawn(|| title(&FileStore::in_folder(dir.path()), &id, &task));
         thread::sleep(SHORT);
         drop(first_reader);
         writer.join().unwrap();

@@ -238,10 +238,10 @@ proptest! {
     #[test]
     fn random_operations_all_implementations_agree(operations in prop::collection::vec(operation(), 1..40)) {
         let dir = tempfile::tempdir().unwrap();
-        let open_files = || Box::new(FileStore::new(dir.path()));
+        let open_files = || Box::new(FileStore::in_folder(dir.path()));
         let mut memory = Runner::new(InMemoryStore::new());
         let mut remote = Runner::new(RemoteWorkspaces::default());
-        let mut files = Runner::new(FileStore::new(dir.path()));
+        let mut files = Runner::new(FileStore::in_folder(dir.path()));
         let workspace_dir = dir.path().join(".tanmi-workspace").join(files.workspace.as_str());
         let mut edited = Vec::new();
         for operation in &operations {
@@ -282,7 +282,7 @@ proptest! {
 #[test]
 fn deleted_workspace_is_restored_with_same_state() {
     let dir = tempfile::tempdir().unwrap();
-    let files = Runner::new(FileStore::new(dir.path()));
+    let files = Runner::new(FileStore::in_folder(dir.path()));
     for mut runner in [Runner::new(InMemoryStore::new()), files, Runner::new(RemoteWorkspaces::default())] {
         runner.run(&Operation::Create { parent: 0, planning: false, title: String::from("task") });
         let (all, id, before) = (&runner.workspaces, &runner.workspace, runner.state());

@@ -41,7 +41,7 @@ fn check_subscriptions<S: Store + ChangeFeed>(store: &S) {
 fn subscription_after_position_returns_exactly_later_changes() {
     check_subscriptions(&InMemoryStore::new());
     let dir = tempfile::tempdir().unwrap();
-    check_subscriptions(&FileStore::new(dir.path()));
+    check_subscriptions(&FileStore::in_folder(dir.path()));
 }
 
 /// Adds four nodes and calls `trim` after the third; then only the fourth change is known.
@@ -64,7 +64,7 @@ fn check_gap<S: Store + ChangeFeed>(store: &S, trim: impl Fn(&WorkspaceId)) {
 fn subscription_after_forgotten_position_returns_gap() {
     check_gap(&InMemoryStore::with_kept_changes(1), |_| ());
     let dir = tempfile::tempdir().unwrap();
-    check_gap(&FileStore::new(dir.path()), |id| {
+    check_gap(&FileStore::in_folder(dir.path()), |id| {
         let local = dir.path().join(".tanmi-workspace").join(id.as_str()).join(".local");
         Journal::create(&local.join("journal"), &local.join("tmp"), 3).unwrap();
     });
@@ -90,5 +90,5 @@ fn check_snapshot<S: Store + ContextSnapshots>(store: &S) {
 fn context_snapshot_has_focused_node_and_counts() {
     check_snapshot(&InMemoryStore::new());
     let dir = tempfile::tempdir().unwrap();
-    check_snapshot(&FileStore::new(dir.path()));
+    check_snapshot(&FileStore::in_folder(dir.path()));
 }

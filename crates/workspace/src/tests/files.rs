@@ -13,7 +13,7 @@ struct FileFixture {
 impl FileFixture {
     fn new() -> FileFixture {
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::new(dir.path());
+        let store = FileStore::in_folder(dir.path());
         FileFixture { dir, store }
     }
     fn workspace_dir(&self, b: &TestWorkspace<'_>) -> PathBuf {
@@ -111,7 +111,7 @@ fn damaged_file_is_kept_and_other_nodes_work() {
     let (bad, good) = (b.add_execution(&plan, "bad"), b.add_execution(&plan, "good"));
     let broken = "---\ntitle: bad\ntype: exec";
     f.edit(&f.node_file(&b, &bad), |_| broken.into());
-    for store in [&f.store, &FileStore::new(f.dir.path())] {
+    for store in [&f.store, &FileStore::in_folder(f.dir.path())] {
         let b = TestWorkspace { store, id: b.id.clone(), now: std::cell::Cell::new(b.now.get()) };
         match b.apply(&bad, Action::Start) {
             Err(Error::Corrupt { place, line, .. }) => {
@@ -228,7 +228,7 @@ fn clone_without_local_files_works() {
     let b = TestWorkspace::new(&f.store, &[]);
     let task = b.add_execution(&NodeId::root(), "a");
     tanmi_base::fs::remove_tree(&f.workspace_dir(&b).join(".local")).unwrap();
-    let store = FileStore::new(f.dir.path());
+    let store = FileStore::in_folder(f.dir.path());
     let b = TestWorkspace { store: &store, id: b.id.clone(), now: b.now.clone() };
     assert_eq!(b.node(&task).title, "a");
     b.apply(&task, Action::Start).unwrap();
@@ -237,7 +237,7 @@ fn clone_without_local_files_works() {
 #[test]
 fn two_stores_in_one_process_see_same_nodes() {
     let f = FileFixture::new();
-    let other = FileStore::new(f.dir.path());
+    let other = FileStore::in_folder(f.dir.path());
     let b = TestWorkspace::new(&f.store, &[]);
     let c = TestWorkspace { store: &other, id: b.id.clone(), now: b.now.clone() };
     for n in 0..20 {

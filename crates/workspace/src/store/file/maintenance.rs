@@ -20,6 +20,7 @@ impl LocalMaintenance for FileStore {
     }
 
     fn prune_trash(&self, now: Millis, days: u32) -> Result<usize> {
+        self.place.check()?;
         let layout = self.project_layout();
         layout.check_folders()?;
         let Ok(entries) = std::fs::read_dir(layout.trash()) else { return Ok(0) };

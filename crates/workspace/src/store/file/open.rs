@@ -12,6 +12,7 @@ use std::path::Path;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::{Journal, Recovery};
 use tanmi_base::lock::{Lock, LockError};
+use tanmi_base::place::ensure_private_dir;
 use tanmi_base::{Millis, clock};
 use tanmi_index::{NodeIndex, OpenOutcome};
 
@@ -46,6 +47,7 @@ impl FileStore {
         now: Millis,
         scan: Scan,
     ) -> Result<FileTx<'_>> {
+        self.place.check()?;
         let layout = self.layout(id);
         if !layout.is_workspace() {
             return Err(FileStore::not_found(id));
@@ -124,6 +126,8 @@ impl FileStore {
         if !lock.is_held() {
             return open_with_temporary_index(layout, lock, now);
         }
+        // The project may have been moved while this process waited for the lock.
+        self.place.check()?;
         let opened = match self.open_up_to_date(id, layout, access, now, scan) {
             Err(Error::Unavailable { cause: UnavailableCause::Index(error), .. }) if error.is_lost() => {
                 NodeIndex::discard(&layout.index());
@@ -166,7 +170,9 @@ impl FileStore {
         match wait() {
             // A fresh clone has no local folder yet.
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) && layout.exists() => {
-                fs::create_private_dir(&layout.temp()).map_err(Error::io(layout.temp()))?;
+                for dir in [layout.local(), layout.temp()] {
+                    ensure_private_dir(&dir).map_err(Error::io(dir))?;
+                }
                 Ok(wait()?)
             }
             Err(LockError::Io { source, .. }) if fs::is_absent(&source) => Err(FileStore::not_found(id)),

@@ -15,6 +15,9 @@ impl ContextSnapshots for FileStore {
         focus: Option<&str>,
         depth: SnapshotDepth,
     ) -> Option<ContextSnapshot> {
+        if !self.place.has_own_store() {
+            return None;
+        }
         let layout = self.layout(id);
         let workspace = scan::read_workspace(&layout, id)?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
