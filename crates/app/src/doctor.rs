@@ -5,7 +5,7 @@
 use serde::Serialize;
 use tanmi_base::clock::DAY;
 use tanmi_base::paths::CONFIG_DIR;
-use tanmi_base::{Lang, Millis, paths};
+use tanmi_base::{Interface, Lang, Millis, paths};
 use tanmi_session::{Binding, pause};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::Fix;
@@ -82,15 +82,21 @@ pub(crate) fn run_checks(
     doctor.settings();
     doctor.permissions();
     doctor.sessions();
-    doctor.leftovers();
-    doctor.rules();
+    // Nothing is read or repaired in a project that is not used.
+    let is_usable = doctor.check_project();
+    doctor.leftovers(is_usable);
+    if is_usable {
+        doctor.rules();
+    }
     // A check that fails is reported as one result, and the other checks still run.
     let outcome = doctor.bindings();
     doctor.report_error("bindings", outcome);
-    let outcome = doctor.workspaces();
-    doctor.report_error("workspaces", outcome);
-    let outcome = doctor.memory();
-    doctor.report_error("memory", outcome);
+    if is_usable {
+        let outcome = doctor.workspaces();
+        doctor.report_error("workspaces", outcome);
+        let outcome = doctor.memory();
+        doctor.report_error("memory", outcome);
+    }
     doctor.out
 }
 
@@ -187,6 +193,17 @@ impl Doctor<'_> {
         });
     }
 
+    /// Checks that the project belongs to the user, and returns whether it can be used.
+    fn check_project(&mut self) -> bool {
+        let Err(error) = self.core.project.check() else { return true };
+        let message = error.message(self.lang);
+        self.report("project", Health::ByHand, message.clone(), message);
+        if let Some(hint) = error.hint(self.lang, Interface::CommandLine) {
+            self.advise(&hint, &hint);
+        }
+        false
+    }
+
     fn bindings(&mut self) -> Result<()> {
         let (bindings, projects) = (&self.core.stores.bindings, &self.core.stores.projects);
         if bindings.is_damaged()? {
@@ -270,9 +287,10 @@ impl Doctor<'_> {
     }
 
     /// Checks for temporary files that interrupted processes left behind.
-    fn leftovers(&mut self) {
+    fn leftovers(&mut self, with_project: bool) {
         let mut found = Vec::new();
-        for root in [self.core.home().to_owned(), paths::project_store(self.core.folder())] {
+        let store = with_project.then(|| paths::project_store(self.core.folder()));
+        for root in std::iter::once(self.core.home().to_owned()).chain(store) {
             find_leftovers(&root, 6, &mut found);
         }
         if !found.is_empty() {

@@ -23,6 +23,7 @@ pub mod maintenance;
 pub mod masking;
 pub mod memory;
 pub mod nodes;
+pub mod owners;
 pub mod pipeline;
 pub mod registry;
 pub mod resolver;

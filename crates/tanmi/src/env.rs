@@ -21,6 +21,11 @@ pub struct Variable {
 const OWN_VARIABLES: &[(&[&str], &str)] = &[
     (&["TANMI_HOME"], "home store, instead of `~/.tanmi-workspace`"),
     (&["TANMI_CONTEXT"], "`context.json` of the machine or container"),
+    (
+        &["TANMI_SAFE_PROJECTS"],
+        "projects that are used although they belong to another user, separated as in `PATH`; `*` for all",
+    ),
+    (&["SUDO_UID"], "user whose projects root uses, set by `sudo`"),
     (&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
     (&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
     (&["HOME", "USERPROFILE"], "home folder of the user"),

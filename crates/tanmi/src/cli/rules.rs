@@ -81,6 +81,9 @@ pub struct TrustArgs {
     /// Stop trusting this project and all of its files
     #[arg(long, conflicts_with = "yes")]
     pub revoke: bool,
+    /// Use this project although it belongs to another user, without trusting its content
+    #[arg(long, conflicts_with = "revoke")]
+    pub allow_owner: bool,
 }
 
 #[derive(Debug, Args)]

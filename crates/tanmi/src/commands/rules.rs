@@ -81,9 +81,13 @@ fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lan
 
 pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
     let app = &context.app;
+    if args.allow_owner {
+        return allow_owner(context, args.yes);
+    }
     if args.revoke {
         let was_trusted = app.rules.distrust_project()?;
-        let view = view(context, &PendingTrust::default(), was_trusted);
+        let was_allowed = app.rules.set_owner_allowed(false)?;
+        let view = view(context, &PendingTrust::default(), was_trusted || was_allowed);
         context.print_result(&view, |view| show::trust::revoked(view, app.lang(None)));
         return Ok(());
     }
@@ -93,6 +97,26 @@ pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
         app.sessions.import_old_bindings();
         Ok(())
     })
+}
+
+/// Asks the user and allows the project although it belongs to another user.
+fn allow_owner(context: &CommandContext, yes: bool) -> Result {
+    let app = &context.app;
+    let lang = app.lang(None);
+    let mut view = app.rules.owner();
+    if let (Some(owner), false) = (view.owner, view.allowed) {
+        let project = &view.project;
+        let question = lang.pick(
+            format!("{project} 属于另一个用户（uid {owner}）。仍要使用？"),
+            format!("{project} belongs to another user (uid {owner}). Use it anyway?"),
+        );
+        if yes || confirm(&question, || serde_json::json!(view))? {
+            view.done = app.rules.set_owner_allowed(true)?;
+            view.allowed = true;
+        }
+    }
+    context.print_result(&view, |view| show::trust::owner(view, lang));
+    Ok(())
 }
 
 /// Shows what the user is asked to agree to, asks, and runs `agree`. `with_project` is false if only rules files are

@@ -70,3 +70,19 @@ pub fn revoked(view: &TrustView, lang: Lang) -> String {
     };
     format!("{text}\n")
 }
+
+pub fn owner(view: &OwnerView, lang: Lang) -> String {
+    let project = &view.project;
+    let text = match view.owner {
+        None => lang.pick(format!("{project} 属于你"), format!("{project} belongs to you")),
+        Some(owner) if view.allowed => lang.pick(
+            format!("允许使用 {project}（属于 uid {owner}）；`tanmi trust --revoke` 可撤销"),
+            format!("{project} (of uid {owner}) is used; undo this with `tanmi trust --revoke`"),
+        ),
+        Some(owner) => lang.pick(
+            format!("不使用 {project}（属于 uid {owner}）"),
+            format!("{project} (of uid {owner}) is not used"),
+        ),
+    };
+    format!("{text}\n")
+}

@@ -93,7 +93,11 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "trust",
         "信任本项目的记忆、规则、声明的上下文和设置",
-        &[YES, ("revoke", "不再信任本项目及其所有文件")],
+        &[
+            YES,
+            ("revoke", "不再信任本项目及其所有文件"),
+            ("allow_owner", "允许使用本项目，即使它属于另一个用户；不信任其内容"),
+        ],
         "",
     ),
     page(
