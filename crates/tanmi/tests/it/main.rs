@@ -27,6 +27,7 @@ mod loss;
 mod mcp;
 mod memory;
 mod pipeline;
+mod places;
 mod plain_words;
 mod provision;
 mod real_clients;
