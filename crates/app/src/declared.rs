@@ -391,7 +391,7 @@ pub fn for_prompt(
     if declaration.is_in_prompt(prompt) {
         return None;
     }
-    let files = declaration.read(Some(&trust));
+    let files = declaration.read(trust.as_ref());
     let texts: Vec<String> = files.iter().map(|file| escape_tags(&file.text).into_owned()).collect();
     let texts: Vec<&str> = texts.iter().map(|text| text.trim_end()).filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))

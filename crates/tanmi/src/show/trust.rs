@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use tanmi_app::owners::OwnerView;
 use tanmi_app::rules::{PendingTrust, TrustView};
 use tanmi_app::trust::pending::FileKind;
 use tanmi_base::{Lang, text};
