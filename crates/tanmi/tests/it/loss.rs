@@ -1,9 +1,13 @@
-//! Loss: what people, editors and clients wrote survives the death of the program at any moment.
+//! Loss: what people, editors and clients wrote survives the death of the program at any moment, and work on local files
+//! stays bounded.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
 use crate::crash_safety::has_strace;
 use crate::env::TestEnv;
 
@@ -123,4 +127,162 @@ fn client_file_displaced_by_killed_install_gets_its_place_back() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("NEWEST") && text.contains("hook claude-code"), "{text}");
     assert_eq!(swaps(&dir), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn byte_order_mark_hides_nothing_and_stays() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "a task");
+    let memory = env.project.join(".tanmi-workspace/memory");
+    env.ok(&["memory", "save-fact", "the first fact is about caches"]);
+    env.ok(&["memory", "save-summary", "--topic", "zebra", "--summary", "the first summary is about caches"]);
+    env.ok(&["config", "set", "ledger", "false"]);
+    env.make(&memory.join("facts.jsonl"), "{\"content\": \"an old fact about caches\"}");
+    env.make(&memory.join("MEMORY.md"), "Core memory");
+    let files = [
+        memory.join("daily/2025-12-11.jsonl"),
+        memory.join("sessions.jsonl"),
+        memory.join("facts.jsonl"),
+        memory.join("MEMORY.md"),
+        env.home_store().join("config.json"),
+        env.workspace_dir(&ws).join("Workspace.md"),
+        env.node_md(&ws, &task),
+    ];
+    for file in &files {
+        env.edit(file, |text| format!("\u{feff}{text}"));
+    }
+    let found = env.ok(&["memory", "search", "caches", "--json"]);
+    for content in ["the first fact", "the first summary", "an old fact"] {
+        assert!(found.contains(content), "{content}: {found}");
+    }
+    assert_eq!(env.json(&["memory", "stats"])["badLines"], 0);
+    let start = Agent::claude(&env, "s").start("startup");
+    assert!(start.contains("Core memory") && start.contains("the first fact"), "{start}");
+    assert!(!start.contains('\u{feff}'), "{start}");
+    env.ok(&["config", "set", "language", "en"]);
+    env.ok(&["log", "--node", &task, "a line"]);
+    env.ok(&["workspace", "update", "--goal", "another"]);
+    env.ok(&["memory", "save-fact", "a second fact"]);
+    let ledger = env.ok(&["config", "get", "ledger"]);
+    assert!(ledger.contains("false"), "{ledger}");
+    for file in &files {
+        assert!(std::fs::read_to_string(file).unwrap().starts_with('\u{feff}'), "{}", file.display());
+    }
+}
+
+/// Writes a chain of nodes, each the child of the one before.
+fn write_chain(env: &TestEnv, ws: &str, length: usize) {
+    let first = env.node("root", "planning", "link 0");
+    let template = std::fs::read_to_string(env.node_md(ws, &first)).unwrap();
+    let mut parent = first.clone();
+    for n in 1..=length {
+        let id = format!("node-chain-{n}");
+        let text = template.replace("parentId: root", &format!("parentId: {parent}"));
+        env.make(
+            &env.node_md(ws, &id),
+            &text
+                .replace("link 0", &format!("link {n}"))
+                .replace(&format!("id: {first}\n"), &format!("id: {id}\n")),
+        );
+        parent = id;
+    }
+}
+
+#[test]
+fn check_of_a_deep_chain_is_linear() {
+    if !has_strace() {
+        return;
+    }
+    let count = |length: usize| {
+        let env = TestEnv::new();
+        let ws = env.init();
+        write_chain(&env, &ws, length);
+        let fixed = env.json(&["workspace", "check", "--fix"]);
+        assert_eq!(
+            fixed["findings"].as_array().unwrap().len(),
+            length,
+            "each parent has an unfinished child"
+        );
+        let calls = env.root().join("calls");
+        let mut command = env.command_in("strace", &env.project);
+        command
+            .args(["-f", "-qq", "-e", "trace=statx,stat,newfstatat,openat,pread64,read", "-o"])
+            .arg(&calls);
+        command.arg(env!("CARGO_BIN_EXE_tanmi")).args(["workspace", "check", "--json"]);
+        let output = command.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["findings"].as_array().unwrap().len(), 0);
+        assert_eq!(report["nodes"], length + 1, "without the root");
+        std::fs::read_to_string(calls).unwrap().lines().count()
+    };
+    let (short, long) = (count(250), count(500));
+    assert!(long < short * 5 / 2, "{short} system calls for 250 nodes, {long} for 500");
+}
+
+#[test]
+fn retention_runs_at_session_start_and_keeps_what_is_in_use() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let count = |folder: &str, end: &str| {
+        let entries = std::fs::read_dir(env.home_store().join(folder)).unwrap().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(end)).count()
+    };
+    for day in 0..40 {
+        for n in 0..2 {
+            Agent::claude(&env, &format!("s{day}-{n}")).start("startup");
+        }
+        if day == 0 {
+            env.ok(&["session", "bind", "--session", "s0-0", "--workspace", &ws]);
+        } else if day == 20 {
+            Agent::claude(&env, "s0-0").prompt("go on");
+        }
+        env.tick(86_400_000);
+    }
+    // Texts of the last second are kept.
+    std::thread::sleep(Duration::from_millis(1200));
+    let last = Agent::claude(&env, "last");
+    last.start("startup");
+    assert_eq!(count("ledger", ".jsonl"), 31, "30 days and today");
+    assert!(count("state", ".json") <= 64, "{}", count("state", ".json"));
+    assert!(count("ledger/texts", "") <= 64, "{}", count("ledger/texts", ""));
+    let entries = env.json(&["ledger", "--text", "--limit", "1000"])["entries"].clone();
+    assert!(entries.as_array().unwrap().iter().all(|entry| entry["content"].is_string()), "{entries}");
+    let bound = env.json(&["session", "status", "--session", "s0-0"]);
+    assert_eq!(bound["bound"], true, "active within 30 days: {bound}");
+    // The latest session of a client that still runs, in this case of the test, is kept however long it was idle.
+    env.tick(90 * 86_400_000);
+    env.ok(&["ledger"]);
+    assert_eq!(count("state", ".json"), 1);
+    assert_eq!(count("ledger", ".jsonl"), 0);
+}
+
+#[test]
+fn file_size_limit_kills_no_hook_and_is_reported() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    env.ok(&["workspace", "update", "--goal", &"a long goal ".repeat(200)]);
+    let run = |args: &str, input: &str| {
+        let mut command = env.command_in("sh", &env.project);
+        command.args(["-c", &format!("ulimit -f 1; exec \"$0\" {args}"), env!("CARGO_BIN_EXE_tanmi")]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    for event in ["SessionStart", "UserPromptSubmit", "SessionEnd"] {
+        let payload = json!({"session_id": "s", "hook_event_name": event, "cwd": env.project,
+            "prompt": "go on", "source": "startup"});
+        let output = run(&format!("hook claude-code {event}"), &payload.to_string());
+        assert_eq!(output.status.code(), Some(0), "{event}");
+        let is_json = serde_json::from_slice::<Value>(&output.stdout).is_ok();
+        assert!(is_json || output.stdout.is_empty(), "{event}: {output:?}");
+    }
+    let output = run("log --node workspace 'a line' --json", "");
+    let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error["error"]["message"].as_str().unwrap().contains("File too large"), "{error}");
+    env.ok(&["log", "--node", "workspace", "another line"]);
+    assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
 }

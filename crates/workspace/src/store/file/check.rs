@@ -1,10 +1,12 @@
 //! `workspace check`: finds damage and repairs what has only one correct value.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use tanmi_base::{Bilingual, Lang, Millis};
 
 use super::tx::FileTx;
+use super::layout::Layout;
 use super::{FileStore, Scan, scan};
 use crate::codec::ParseError;
 use crate::error::{Error, Result};
@@ -183,13 +185,12 @@ impl FileStore {
             let Ok(node) = NodeId::parse(&row.id) else { continue };
             report.push(layout.node_md(&node), None, StoreFlaw::Orphan { parent: row.parent }, Fix::ByHand);
         }
-        let ids = scan::node_ids(&layout)?;
-        for node in &ids {
-            let Some(brief) = tx.brief(node)?.filter(|brief| brief.damage.is_none()) else { continue };
-            check_node(&tx, &brief, layout.node_md(node), &mut report)?;
+        let nodes = Nodes::read(&tx, &layout)?;
+        for (node, flaw) in nodes.find_misplaced() {
+            report.push(layout.node_md(node), None, flaw, Fix::ByHand);
         }
-        for (node, is, should) in wrong_statuses(&tx, &ids)? {
-            report.push(layout.node_md(&node), None, StoreFlaw::WrongStatus { is, should }, Fix::Repairable);
+        for (node, is, should) in nodes.find_wrong_statuses(&tx)? {
+            report.push(layout.node_md(node), None, StoreFlaw::WrongStatus { is, should }, Fix::Repairable);
         }
         match tx.workspace() {
             Err(Error::Corrupt { line, reason, .. }) => {
@@ -249,14 +250,15 @@ impl FileStore {
         let op = OpContext { now, operator: Operator::Ai, auto_log: false, moves_focus: false };
         let statuses = store::change(self, id, now, |tx| {
             ops::writable_workspace(tx)?;
-            // A repaired node can make the status of its parent wrong.
-            for _ in 0..crate::limits::DEPTH {
-                let wrong = wrong_statuses(tx, &scan::node_ids(&layout)?)?;
-                for (node, _, should) in &wrong {
-                    ops::set_status(tx, node, *should, &op)?;
-                }
-                if wrong.is_empty() {
-                    break;
+            let nodes = Nodes::read(tx, &layout)?;
+            let wrong = nodes.find_wrong_statuses(tx)?;
+            let mut wrong: Vec<NodeId> = wrong.into_iter().map(|(node, ..)| node.clone()).collect();
+            while let Some(node) = wrong.pop() {
+                let Some(brief) = tx.brief(&node)? else { continue };
+                if let Some(should) = correct_status(tx, &brief)? {
+                    ops::set_status(tx, &node, should, &op)?;
+                    // A repaired node can make the status of its parent wrong.
+                    wrong.extend(brief.parent_id);
                 }
             }
             Ok(())
@@ -294,51 +296,84 @@ impl CheckReport {
     }
 }
 
-fn check_node(tx: &dyn Tx, brief: &NodeBrief, path: PathBuf, report: &mut CheckReport) -> Result<()> {
-    let Some(parent) = &brief.parent_id else { return Ok(()) };
-    let Some(parent_brief) = tx.brief(parent)? else { return Ok(()) };
-    if is_in_cycle(tx, &brief.id)? {
-        report.push(path, None, StoreFlaw::Unreachable, Fix::ByHand);
-    } else if parent_brief.kind == NodeType::Execution && parent_brief.damage.is_none() {
-        report.push(path, None, StoreFlaw::ChildOfExecution { parent: parent.clone() }, Fix::ByHand);
-    }
-    Ok(())
-}
+/// All nodes that have a file. Each was read once: a check stays linear in the number of nodes at any depth.
+struct Nodes(BTreeMap<NodeId, NodeBrief>);
 
-/// Returns the nodes whose status contradicts their children, with the current and the correct status. Returns nothing
-/// while any file is unreadable, because its parent is unknown then.
-fn wrong_statuses(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<(NodeId, NodeStatus, NodeStatus)>> {
-    let mut wrong = Vec::new();
-    for id in ids {
-        let Some(brief) = tx.brief(id)? else { continue };
-        if brief.damage.is_some() {
-            return Ok(Vec::new());
-        }
-        if brief.kind != NodeType::Planning {
-            continue;
-        }
-        let status_counts = tx.status_counts(id)?;
-        let should = match brief.status {
-            NodeStatus::Monitoring if status_counts.total() == 0 => NodeStatus::Planning,
-            NodeStatus::Pending | NodeStatus::Completed if status_counts.total() > status_counts.done() => {
-                NodeStatus::Monitoring
+impl Nodes {
+    fn read(tx: &dyn Tx, layout: &Layout) -> Result<Nodes> {
+        let mut nodes = BTreeMap::new();
+        for id in scan::node_ids(layout)? {
+            if let Some(brief) = tx.brief(&id)? {
+                nodes.insert(id, brief);
             }
-            _ => continue,
-        };
-        wrong.push((id.clone(), brief.status, should));
+        }
+        Ok(Nodes(nodes))
     }
-    Ok(wrong)
+
+    /// Returns the nodes whose place in the tree is not allowed. Orphans are not among them.
+    fn find_misplaced(&self) -> Vec<(&NodeId, StoreFlaw)> {
+        let in_cycle = self.find_cycles();
+        let flaw = |(id, brief): (&'_ NodeId, &NodeBrief)| {
+            let parent = self.0.get(brief.parent_id.as_ref()?)?;
+            if in_cycle.contains(id) {
+                Some(StoreFlaw::Unreachable)
+            } else if parent.kind == NodeType::Execution && parent.damage.is_none() {
+                Some(StoreFlaw::ChildOfExecution { parent: parent.id.clone() })
+            } else {
+                None
+            }
+        };
+        let readable = self.0.iter().filter(|(_, brief)| brief.damage.is_none());
+        readable.filter_map(|(id, brief)| Some((id, flaw((id, brief))?))).collect()
+    }
+
+    /// Returns the nodes whose ancestors contain a cycle. Every node is visited once.
+    fn find_cycles(&self) -> BTreeSet<&NodeId> {
+        let mut verdicts: BTreeMap<&NodeId, bool> = BTreeMap::new();
+        for id in self.0.keys() {
+            let (mut path, mut on_path) = (Vec::new(), BTreeSet::new());
+            let mut at = self.0.get_key_value(id);
+            let is_in_cycle = loop {
+                let Some((id, brief)) = at else { break false };
+                if let Some(known) = verdicts.get(id) {
+                    break *known;
+                }
+                if !on_path.insert(id) {
+                    break true;
+                }
+                path.push(id);
+                at = brief.parent_id.as_ref().and_then(|parent| self.0.get_key_value(parent));
+            };
+            verdicts.extend(path.into_iter().map(|id| (id, is_in_cycle)));
+        }
+        verdicts.into_iter().filter_map(|(id, is_in_cycle)| is_in_cycle.then_some(id)).collect()
+    }
+
+    /// Returns the nodes whose status contradicts their children, with the current and the correct status. Returns nothing
+    /// while any file is unreadable, because its parent is unknown then.
+    fn find_wrong_statuses(&self, tx: &dyn Tx) -> Result<Vec<(&NodeId, NodeStatus, NodeStatus)>> {
+        let mut wrong = Vec::new();
+        if self.0.values().any(|brief| brief.damage.is_some()) {
+            return Ok(wrong);
+        }
+        for (id, brief) in &self.0 {
+            wrong.extend(correct_status(tx, brief)?.map(|should| (id, brief.status, should)));
+        }
+        Ok(wrong)
+    }
 }
 
-/// Returns whether the ancestors of a node contain a cycle.
-fn is_in_cycle(tx: &dyn Tx, id: &NodeId) -> Result<bool> {
-    let mut seen = std::collections::BTreeSet::from([id.clone()]);
-    let mut at = tx.brief(id)?.and_then(|brief| brief.parent_id);
-    while let Some(parent) = at {
-        if !seen.insert(parent.clone()) {
-            return Ok(true);
-        }
-        at = tx.brief(&parent)?.and_then(|brief| brief.parent_id);
+/// Returns the status that the children of a node require, if it has another one.
+fn correct_status(tx: &dyn Tx, brief: &NodeBrief) -> Result<Option<NodeStatus>> {
+    if brief.kind != NodeType::Planning || brief.damage.is_some() {
+        return Ok(None);
     }
-    Ok(false)
+    let children = tx.status_counts(&brief.id)?;
+    Ok(match brief.status {
+        NodeStatus::Monitoring if children.total() == 0 => Some(NodeStatus::Planning),
+        NodeStatus::Pending | NodeStatus::Completed if children.total() > children.done() => {
+            Some(NodeStatus::Monitoring)
+        }
+        _ => None,
+    })
 }
