@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::project_store;
-use tanmi_base::{Millis, fs, hash};
+use tanmi_base::{Millis, fs, hash, text};
 use tanmi_session::{Binding, Bindings, States};
 use tanmi_workspace::model::{NodeId, WorkspaceId};
 
@@ -33,8 +33,8 @@ struct OldBinding {
 /// is ignored.
 pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Millis) -> usize {
     let path = project_store(project).join("sessions.json");
-    let Some(bytes) = fs::read_no_follow(&path, 16 << 20).ok().flatten() else { return 0 };
-    let Ok(file) = serde_json::from_slice::<SessionsFile>(&bytes) else { return 0 };
+    let Some((bytes, _)) = fs::read_regular(&path, 16 << 20).ok().flatten() else { return 0 };
+    let Ok(file) = serde_json::from_slice::<SessionsFile>(text::without_bom(&bytes)) else { return 0 };
     if !mark_imported(home, &path, &bytes) {
         return 0;
     }

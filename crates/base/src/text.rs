@@ -2,6 +2,14 @@
 
 use unicode_width::UnicodeWidthChar;
 
+/// Returns the bytes without the byte order mark that some editors write at the start of a file.
+pub fn without_bom(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BOM).unwrap_or(bytes)
+}
+
+/// The byte order mark of UTF-8.
+pub const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// Returns the longest prefix of at most `max` bytes that ends on a character boundary.
 pub fn prefix(text: &str, max: usize) -> &str {
     if text.len() <= max {

@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use tanmi_base::clock::DAY;
-use tanmi_base::{Millis, fs};
+use tanmi_base::{Millis, fs, text};
 use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::folder::Folder;
@@ -62,8 +62,10 @@ const MAX_CORE: u64 = 64 << 10;
 pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
     let index = MemoryIndex::open_existing(&folder.index());
     let core = read_core(&folder.memory_md());
-    let mut recent =
-        StartMemory { core: String::from_utf8_lossy(&core).trim().to_owned(), ..StartMemory::default() };
+    let mut recent = StartMemory {
+        core: String::from_utf8_lossy(text::without_bom(&core)).trim().to_owned(),
+        ..StartMemory::default()
+    };
     let (from, confident_from) = query.recent_from();
     let unindexed = UnindexedLines::read(folder, index.as_ref(), query);
     if let Some(index) = &index {

@@ -4,7 +4,7 @@
 //! and stays.
 
 use serde_json::{Map, Value, json};
-use tanmi_base::{Millis, hash};
+use tanmi_base::{Millis, hash, text};
 use tanmi_index::{MemoryLetter, MemoryRow};
 
 use crate::dates;
@@ -142,6 +142,8 @@ pub enum Line {
 
 /// Parses a line. If the line has no type, the file name decides what it is.
 pub fn read_line(line: &[u8], file: &str) -> Line {
+    // At the start of the first line, or of a later one if files were joined.
+    let line = text::without_bom(line);
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else { return Line::Bad };
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     let at = parse_time(&fields);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tanmi_base::fs::{self, FileSig};
-use tanmi_base::hash;
+use tanmi_base::{hash, text};
 use tanmi_index::{IndexedFile, MemoryIndex, MemoryRow};
 
 use crate::rank::{self, Doc};
@@ -165,10 +165,14 @@ fn complete_lines_len(bytes: &[u8], is_last: bool) -> usize {
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let rest = &bytes[end..];
     match is_last {
-        true if serde_json::from_slice::<serde::de::IgnoredAny>(rest).is_ok() => bytes.len(),
+        true if is_json(rest) => bytes.len(),
         false if end == 0 => bytes.len(),
         _ => end,
     }
+}
+
+fn is_json(line: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text::without_bom(line)).is_ok()
 }
 
 fn read_chunk(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
