@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use tanmi_base::fs::{self, Durability};
+use tanmi_base::fs::{self, Durability, FileSig, SwapFolders};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::CONFIG_DIR;
+use tanmi_base::text::{BOM, without_bom};
 use tanmi_base::{Bilingual, Lang};
 use tanmi_workspace::context::ContextLimits;
 
@@ -352,7 +353,6 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     fs::create_private_dir(home).map_err(Error::io(home))?;
     let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
     let before = project.map(|project| ProjectSettings::read(home, project)).transpose()?;
-    let mut values = read_file(path)?;
     let json = match key.kind {
         SettingKind::Switch => Value::Bool(text == "true"),
         SettingKind::Number { .. } | SettingKind::Prompts => {
@@ -360,18 +360,41 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
         }
         SettingKind::Word(_) => Value::from(text.clone()),
     };
-    values.insert(key.name.to_owned(), json);
-    let body = format!("{:#}\n", Value::Object(values));
-    let written = match path.parent() {
-        Some(dir) if for_project => std::fs::create_dir_all(dir)
-            .and_then(|()| fs::write_atomic(path, body.as_bytes(), dir, Durability::Synced).map(|_| ())),
-        _ => fs::write_private(path, body.as_bytes()),
-    };
-    written.map_err(Error::io(path))?;
-    if let Some(before) = before {
-        before.agree_to_change(home)?;
+    for _ in 0..MAX_ATTEMPTS {
+        if write_value(path, key.name, &json, for_project)? {
+            if let Some(before) = &before {
+                before.agree_to_change(home)?;
+            }
+            return Ok(Setting { key, value: text, source: Some(path.to_owned()) });
+        }
     }
-    Ok(Setting { key, value: text, source: Some(path.to_owned()) })
+    Err(Error::io(path)(std::io::ErrorKind::ResourceBusy.into()))
+}
+
+/// How often a setting is written again because a person saved the file at the same time.
+const MAX_ATTEMPTS: usize = 20;
+
+/// Writes one value. Returns `false` if another program changed the file meanwhile.
+fn write_value(path: &Path, key: &str, value: &Value, for_project: bool) -> Result<bool> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let read = || -> std::io::Result<(Option<FileSig>, Vec<u8>)> {
+        fs::recover_swaps(&SwapFolders::beside(dir), |target| target == name)?;
+        Ok((FileSig::of(path)?, fs::read_limited(path, MAX_BYTES)?.unwrap_or_default()))
+    };
+    let (sig, bytes) = read().map_err(Error::io(path))?;
+    let mut values = if sig.is_some() { parse(path, &bytes)? } else { Map::new() };
+    values.insert(key.to_owned(), value.clone());
+    let mut body = if bytes.starts_with(BOM) { BOM.to_vec() } else { Vec::new() };
+    body.extend(format!("{:#}\n", Value::Object(values)).bytes());
+    let written = match sig {
+        Some(sig) => fs::replace_if(path, &body, &SwapFolders::beside(dir), Durability::Synced, sig)
+            .map(|sig| sig.is_some()),
+        None if for_project => std::fs::create_dir_all(dir)
+            .and_then(|()| fs::create_atomic(path, &body, dir, Durability::Synced).map(|sig| sig.is_some())),
+        None => fs::write_private(path, &body).map(|()| true),
+    };
+    written.map_err(Error::io(path))
 }
 
 /// The settings of a project before a change by the user.
@@ -461,9 +484,11 @@ fn read_file(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
+const MAX_BYTES: u64 = 1 << 20;
+
 fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>> {
     let bad = |line: usize, reason: Bilingual| Error::BadFile { path: path.to_owned(), line, reason };
-    match serde_json::from_slice(bytes) {
+    match serde_json::from_slice(without_bom(bytes)) {
         Ok(Value::Object(values)) => Ok(values),
         Ok(_) => Err(bad(1, Bilingual::new("应为 JSON 对象", "expected a JSON object"))),
         Err(error) => Err(bad(error.line(), malformed_json(&error))),

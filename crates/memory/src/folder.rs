@@ -172,13 +172,17 @@ impl Folder {
     /// records stay.
     pub fn drop_session_lines(&self, oldest: Millis) -> Result<()> {
         let last = clock::utc_day(oldest);
-        for (name, path) in self.files()? {
+        let folders = fs::SwapFolders::beside(&self.dir);
+        let is_day = |name: &str| {
             let day = name.strip_prefix("daily/").and_then(|name| name.strip_suffix(".jsonl"));
-            if day.is_none_or(|day| day >= last.as_str()) {
-                continue;
-            }
+            day.filter(|day| clock::is_day(day)).is_some_and(|day| day < last.as_str())
+        };
+        let lock = self.lock()?;
+        fs::recover_swaps(&folders, is_day).map_err(Error::io(&self.dir))?;
+        drop(lock);
+        for (name, path) in self.files()?.into_iter().filter(|(name, _)| is_day(name)) {
             let read = fs::read_regular(&path, MAX_FILE).map_err(Error::io(&path))?;
-            let Some((bytes, _)) = read else { continue };
+            let Some((bytes, sig)) = read else { continue };
             let is_session_line = |line: &[u8]| {
                 contains(line, b"\"session_")
                     && matches!(crate::record::read_line(line, &name), crate::record::Line::Session)
@@ -189,16 +193,15 @@ impl Folder {
             }
             let lock = self.lock()?;
             let kept: Vec<u8> = lines().filter(|line| !is_session_line(line)).flatten().copied().collect();
-            // Another process may have appended meanwhile; then a later call removes the lines.
-            let is_same = fs::FileSig::of(&path)
-                .map_err(Error::io(&path))?
-                .is_some_and(|sig| sig.size == bytes.len() as u64);
-            if is_same && kept.trim_ascii().is_empty() {
-                std::fs::remove_file(&path).map_err(Error::io(&path))?;
-            } else if is_same {
-                fs::write_atomic(&path, &kept, &self.dir, fs::Durability::Synced)
-                    .map_err(Error::io(&path))?;
+            // If another program changed the file meanwhile, a later call removes the lines.
+            if fs::FileSig::of(&path).map_err(Error::io(&path))? != Some(sig) {
+                continue;
             }
+            let done = match kept.trim_ascii().is_empty() {
+                true => fs::remove_if(&path, &folders, sig).map(|_| ()),
+                false => fs::replace_if(&path, &kept, &folders, fs::Durability::Synced, sig).map(|_| ()),
+            };
+            done.map_err(Error::io(&path))?;
             drop(lock);
         }
         Ok(())
