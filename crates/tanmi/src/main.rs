@@ -14,6 +14,8 @@ mod out;
 mod show;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    survive_file_size_limit();
     // Hooks first: they run on every prompt of every agent, and need nothing of what follows.
     if let Some(code) = hook::run(std::env::args_os()) {
         return code;
@@ -26,6 +28,14 @@ fn main() -> ExitCode {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(error, &args),
     }
+}
+
+/// Blocks the signal that ends a process when a file reaches the limit of `ulimit -f`. The write then fails with an error,
+/// which is reported like a full disk.
+#[cfg(unix)]
+fn survive_file_size_limit() {
+    use nix::sys::signal::{SigSet, Signal};
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
 }
 
 /// Prints help, the version or a usage error in the user's language; errors as JSON if the caller asked for it.
