@@ -484,7 +484,6 @@ fn read_file(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
-const MAX_BYTES: u64 = 1 << 20;
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>> {
     let bad = |line: usize, reason: Bilingual| Error::BadFile { path: path.to_owned(), line, reason };

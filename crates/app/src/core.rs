@@ -15,6 +15,7 @@ use tanmi_workspace::store::Workspaces;
 use crate::Env;
 use crate::config::Config;
 use crate::pipeline::Caller;
+use crate::retention;
 use crate::stores::{Project, Stores};
 use crate::trust::Trust;
 
@@ -104,6 +105,11 @@ impl Core {
             mount: None,
             uses_tags: false,
         }
+    }
+
+    /// See [`retention::run_if_due`].
+    pub fn run_retention(&self) {
+        retention::run_if_due(self.home(), &self.stores, self.config.log_retain_days, self.now());
     }
 
     /// Deletes expired entries of the trash. Errors are ignored: they do not concern the call that triggered it.

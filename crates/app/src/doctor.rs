@@ -280,7 +280,7 @@ impl Doctor<'_> {
                 format!("sessions: {old} inactive for more than 30 days; --fix deletes the state"),
             );
             self.repair("sessions", zh, en, || {
-                states.prune(now - INACTIVE_AFTER);
+                states.prune(now - INACTIVE_AFTER, usize::MAX);
                 Ok(())
             });
         }

@@ -97,7 +97,7 @@ impl LedgerService {
             }
         }
         let ledger = &self.core.stores.ledger;
-        prune(&self.core);
+        self.core.run_retention();
         let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
         let is_wanted =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
@@ -174,10 +174,4 @@ impl LedgerService {
         };
         Ok(found.into_iter().map(day).collect())
     }
-}
-
-/// Deletes expired days. Errors are ignored: they do not concern the call that triggered it.
-pub(crate) fn prune(core: &Core) {
-    let retained = Millis::from(core.config.log_retain_days) * DAY;
-    let _ = core.stores.ledger.prune(&clock::utc_day(core.now() - retained));
 }

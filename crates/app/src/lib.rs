@@ -27,6 +27,7 @@ pub mod owners;
 pub mod pipeline;
 pub mod registry;
 pub mod resolver;
+mod retention;
 pub mod rules;
 pub mod sessions;
 pub mod similar;

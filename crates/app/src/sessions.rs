@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tanmi_base::clock::DAY;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_platform::CLIENTS;
 use tanmi_session::{Binding, SessionState, is_running};
@@ -19,9 +18,6 @@ use crate::error::Result;
 use crate::pipeline;
 use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
-
-/// Bindings and states of sessions that were inactive for longer are deleted.
-const STALE_AFTER: Millis = 30 * DAY;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +130,7 @@ impl SessionService {
             (state.seen_context, state.was_unbound_by_user, state.alive_at) = (None, false, self.core.now());
             state.hooks.clear();
         })?;
-        self.prune()?;
+        self.core.run_retention();
         let message = bind_message(lang, &fit_title(&workspace.name));
         let binding =
             BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
@@ -171,19 +167,6 @@ impl SessionService {
     /// Returns whether a hook of this session has run.
     pub fn has_hooks(&self, session: &str) -> bool {
         !self.core.states().read(session).platform.is_empty()
-    }
-
-    /// Deletes the bindings and states of inactive sessions, and expired days of the ledger.
-    fn prune(&self) -> Result<()> {
-        let states = self.core.states();
-        let oldest = self.core.now() - STALE_AFTER;
-        let is_stale = |session: &str, binding: &Binding| {
-            binding.bound_at < oldest && states.read(session).alive_at < oldest
-        };
-        self.core.stores.bindings.prune(&is_stale)?;
-        states.prune(oldest);
-        crate::ledger::prune(&self.core);
-        Ok(())
     }
 
     pub fn unbind(&self, session: &str) -> Result<UnbindResult> {

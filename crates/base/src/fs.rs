@@ -270,6 +270,13 @@ pub fn append_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Sets the modification time of a file, and creates it if it is missing. A new file is readable only by its owner.
+pub fn touch_private(path: &Path, at: crate::Millis) -> io::Result<()> {
+    append_private(path, b"")?;
+    let at = std::time::Duration::from_millis(u64::try_from(at).unwrap_or(0));
+    OpenOptions::new().append(true).open(path)?.set_modified(std::time::UNIX_EPOCH + at)
+}
+
 /// Makes a folder's entries durable. Best effort: some systems cannot, and then only the order of renames
 /// protects them.
 pub fn sync_dir(dir: &Path) {

@@ -3,6 +3,7 @@
 //!
 //! Decisions are made elsewhere. A lost line only affects a report, so nothing is synced.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,8 +51,9 @@ pub trait Ledger: Send + Sync {
     fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead>;
     /// Returns the text of an entry, with secrets masked.
     fn text(&self, digest: &str) -> Option<String>;
-    /// Removes the days before `oldest`, and the texts that no remaining entry refers to.
-    fn prune(&self, oldest: &str) -> Result<()>;
+    /// Removes the days before the day of `before`, and texts that no remaining entry refers to. Looks at no more than
+    /// `limit` of each; every text has its turn as the days go by.
+    fn prune(&self, before: Millis, limit: usize) -> Result<()>;
     /// Returns a number that changes when an entry is added on the day of `now`.
     fn revision(&self, now: Millis) -> u64;
 }
@@ -138,8 +140,8 @@ impl Ledger for FileLedger {
         String::from_utf8(bytes).ok()
     }
 
-    fn prune(&self, oldest: &str) -> Result<()> {
-        self.remove_expired(oldest).map_err(Error::io(&self.dir))
+    fn prune(&self, before: Millis, limit: usize) -> Result<()> {
+        self.remove_expired(before, limit).map_err(Error::io(&self.dir))
     }
 
     fn revision(&self, now: Millis) -> u64 {
@@ -148,33 +150,70 @@ impl Ledger for FileLedger {
 }
 
 impl FileLedger {
-    fn remove_expired(&self, oldest: &str) -> io::Result<()> {
+    fn remove_expired(&self, before: Millis, limit: usize) -> io::Result<()> {
         let days = self.days().unwrap_or_default();
-        let expired: Vec<&String> = days.iter().filter(|day| day.as_str() < oldest).collect();
-        if expired.is_empty() {
-            return Ok(());
-        }
-        for day in expired {
+        let oldest = clock::utc_day(before);
+        let (expired, kept) = days.split_at(days.partition_point(|day| *day < oldest));
+        for day in expired.iter().take(limit) {
             std::fs::remove_file(self.dir.join(format!("{day}.jsonl")))?;
         }
-        // An unreadable entry may refer to any text.
-        let remaining = self.read(None, None).map_err(io::Error::other)?;
-        if remaining.unreadable > 0 {
-            return Ok(());
-        }
-        let needed: std::collections::BTreeSet<&str> =
-            remaining.entries.iter().map(|entry| entry.text.as_str()).collect();
-        // Keep recent texts: a text is written before its entry.
-        let since = fs::FileSig::of(&self.dir)?.map_or(0, |sig| sig.mtime_ns) - 60_000_000_000;
-        for entry in std::fs::read_dir(self.texts())?.flatten() {
-            let is_needed = entry.file_name().to_str().is_some_and(|name| needed.contains(name));
-            let is_recent = fs::FileSig::of(&entry.path())?.is_some_and(|sig| sig.mtime_ns > since);
-            if !is_needed && !is_recent {
-                std::fs::remove_file(entry.path())?;
-            }
+        let mut texts: Vec<String> = match std::fs::read_dir(self.texts()) {
+            Err(error) if fs::is_absent(&error) => return Ok(()),
+            entries => entries?.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect(),
+        };
+        // Listed before the entries are read, and without the latest ones: a text is written before its entry.
+        let since = fs::FileSig::of(&self.dir)?.map_or(0, |sig| sig.mtime_ns) - 1_000_000_000;
+        choose_window(&mut texts, before, limit);
+        texts.retain(|name| {
+            let sig = fs::FileSig::of(&self.texts().join(name)).ok().flatten();
+            sig.is_some_and(|sig| sig.mtime_ns < since)
+        });
+        let left = expired.iter().skip(limit).chain(kept);
+        let Some(needed) = self.needed_texts(left)?.filter(|_| !texts.is_empty()) else { return Ok(()) };
+        for name in texts.iter().filter(|name| !needed.contains(*name)) {
+            std::fs::remove_file(self.texts().join(name))?;
         }
         Ok(())
     }
+
+    /// Returns the digests of all texts that the entries of these days refer to. `None` if that is unknown, because an
+    /// entry cannot be read or there is too much to read.
+    fn needed_texts<'a>(
+        &self,
+        days: impl Iterator<Item = &'a String>,
+    ) -> io::Result<Option<BTreeSet<String>>> {
+        let (mut needed, mut left) = (BTreeSet::new(), MAX_READ);
+        for day in days {
+            let path = self.dir.join(format!("{day}.jsonl"));
+            let Some(bytes) = fs::read_optional(&path)? else { continue };
+            let Some(rest) = left.checked_sub(bytes.len()) else { return Ok(None) };
+            left = rest;
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+                let Ok(TextOf { text }) = serde_json::from_slice(line) else { return Ok(None) };
+                needed.insert(text);
+            }
+        }
+        Ok(Some(needed))
+    }
+}
+
+/// The part of a [`LedgerEntry`] that names its text.
+#[derive(Deserialize)]
+struct TextOf {
+    text: String,
+}
+
+/// Upper limit for the entries that are read to find unneeded texts.
+const MAX_READ: usize = 32 << 20;
+
+/// Cuts a list to at most `limit` names. Which ones depends on the day, so that every name has its turn.
+pub(crate) fn choose_window(names: &mut Vec<String>, at: Millis, limit: usize) {
+    names.sort();
+    let day = usize::try_from(at / clock::DAY).unwrap_or(0);
+    if let Some(start) = day.wrapping_mul(limit).checked_rem(names.len()) {
+        names.rotate_left(start);
+    }
+    names.truncate(limit);
 }
 
 #[cfg(test)]
@@ -226,10 +265,10 @@ mod tests {
         let old = ledger.read(None, None).unwrap().entries[0].text.clone();
         let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
         std::fs::File::open(texts.join(&old)).unwrap().set_modified(long_ago).unwrap();
-        ledger.prune("1970-01-30").unwrap();
+        ledger.prune(30 * DAY, 100).unwrap();
         assert_eq!(ledger.days().unwrap(), ["1970-02-10"]);
         assert_eq!((ledger.text(&old), std::fs::read_dir(texts).unwrap().count()), (None, 1));
-        ledger.prune("1970-01-30").unwrap();
+        ledger.prune(30 * DAY, 100).unwrap();
     }
 
     #[test]

@@ -10,8 +10,8 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::lock::{Lock, LockError};
 use tanmi_base::{Millis, id};
 
-use crate::process::ClientProcess;
-use crate::{Error, Result, check_session};
+use crate::process::{ClientProcess, is_running};
+use crate::{Error, Result, check_session, ledger};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -209,27 +209,48 @@ impl States {
         files.filter_map(state).filter(|state| !state.session.is_empty()).collect()
     }
 
-    /// Removes the states and client files without activity since `before`. Returns the number of removed states.
-    pub fn prune(&self, before: Millis) -> usize {
-        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    /// Returns whether a session was active since `before`, or is the latest one of a client that still runs.
+    pub fn is_active(&self, session: &str, before: Millis) -> bool {
+        self.was_active(&self.read(session), before)
+    }
+
+    fn was_active(&self, state: &SessionState, before: Millis) -> bool {
+        let is_open = |client: &ClientProcess| {
+            self.session_ids_of_client(client).last() == Some(&state.session) && is_running(client)
+        };
+        state.alive_at >= before || state.client.as_ref().is_some_and(is_open)
+    }
+
+    /// Removes the states of sessions that are not active ([`States::is_active`]) and the files of ended clients. Looks at no more than `limit` files; every file has its turn as the days go by. Returns the number of
+    /// removed states.
+    pub fn prune(&self, before: Millis, limit: usize) -> usize {
+        let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+        ledger::choose_window(&mut names, before, limit);
         let mut removed = 0;
-        for path in files.filter(|path| path.extension().is_some_and(|end| end == "json")) {
-            let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
-            let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
-            // An unreadable file may be about to be written, so its modification time counts.
-            let alive_at = state.map_or_else(|| modified_at(&path), |state| state.alive_at);
-            if alive_at < before {
-                removed += usize::from(std::fs::remove_file(&path).is_ok());
-            }
-        }
-        let clients = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        for entry in clients.filter(|entry| entry.file_name().to_string_lossy().starts_with("client-")) {
-            if modified_at(&entry.path()) < before {
-                let _ = std::fs::remove_file(entry.path());
+        for name in names {
+            let path = self.dir.join(&name);
+            if let Some(client) = name.strip_prefix("client-") {
+                if modified_at(&path) < before && !parse_client(client).is_some_and(|it| is_running(&it)) {
+                    let _ = std::fs::remove_file(&path);
+                }
+            } else if name.ends_with(".json") {
+                let read = fs::read_limited(&path, MAX_BYTES).ok().flatten();
+                let state = read.and_then(|bytes| serde_json::from_slice::<SessionState>(&bytes).ok());
+                // An unreadable file may be about to be written, so its modification time counts.
+                let is_kept = state
+                    .map_or_else(|| modified_at(&path) >= before, |state| self.was_active(&state, before));
+                removed += usize::from(!is_kept && std::fs::remove_file(&path).is_ok());
             }
         }
         removed
     }
+}
+
+/// Parses the end of the name of a client file: the pid and the start time.
+fn parse_client(name: &str) -> Option<ClientProcess> {
+    let (pid, started) = name.split_once('-')?;
+    Some(ClientProcess { pid: pid.parse().ok()?, started: started.parse().ok()? })
 }
 
 fn modified_at(path: &Path) -> Millis {
@@ -290,6 +311,6 @@ mod tests {
             states.sessions_of_client(&ClientProcess { pid: 1, started: 6 }).is_empty(),
             "another process with the same pid"
         );
-        assert_eq!(states.prune(15), 1);
+        assert_eq!(states.prune(15, 100), 1);
     }
 }

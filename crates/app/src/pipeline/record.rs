@@ -5,6 +5,7 @@ use tanmi_event::{Event, EventKind, Source};
 use tanmi_session::{LedgerEntry, States};
 
 use super::{Caller, DecisionInput, Response, Session, log, log_line, memory, state};
+use crate::retention;
 
 /// Records a response: the binding that the session takes over, the session state, its client process, the session line
 /// in memory, the ledger and the log.
@@ -26,6 +27,9 @@ pub fn record(
     }
     if event.source == Source::Hook {
         memory::record_session(caller, event, &input.config, input.trust.as_ref());
+        if event.kind == EventKind::SessionStart {
+            retention::run_if_due(caller.home, caller.stores, input.config.log_retain_days, caller.now);
+        }
     }
     due_warnings.iter().for_each(|warning| log_line(caller, warning));
     if response.decision.should_respond && input.config.ledger && caller.home.is_dir() {

@@ -269,7 +269,7 @@ impl Ledger for ToyLedger {
         self.entries.lock().unwrap().last().map(|(_, text)| text.clone())
     }
 
-    fn prune(&self, _: &str) -> tanmi_session::Result<()> {
+    fn prune(&self, _: Millis, _: usize) -> tanmi_session::Result<()> {
         Ok(())
     }
 
