@@ -346,34 +346,6 @@ pub fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
 }
 
-/// Like [`read_limited`], but a symbolic link at the end of the path is an error and is not followed. Opens the file
-/// without a look at it first, which is one system call less.
-pub fn read_no_follow(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    use std::io::Read;
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        // Without blocking, because the file may be a pipe.
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits() as _);
-    }
-    #[cfg(not(unix))]
-    if is_link(path) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link"));
-    }
-    let file = match options.open(path) {
-        Err(error) if is_absent(&error) => return Ok(None),
-        opened => opened?,
-    };
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes")));
-    }
-    Ok(Some(bytes))
-}
-
 /// Creates a folder and its parents; new folders are readable only by their owner.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     private_dir_builder().recursive(true).create(path)

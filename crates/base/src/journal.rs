@@ -239,7 +239,7 @@ impl Journal {
         let journal = parse(&bytes, self.paths.allows)?;
         if let Some(from) = journal.damaged_at {
             let copy = self.paths.kept.join(format!("journal-{}", crate::id::random(6)));
-            fs::create_private_dir(&self.paths.kept)?;
+            crate::place::ensure_private_dir(&self.paths.kept)?;
             fs::write_new_private(&copy, &bytes[from..], Durability::Synced)?;
             recovery.damaged = Some(copy);
         }

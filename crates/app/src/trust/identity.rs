@@ -21,7 +21,7 @@ fn id_file(project: &Path) -> PathBuf {
 
 /// Returns the id in the folder of a project, if there is a valid one.
 pub fn read(project: &Path) -> Option<String> {
-    let bytes = fs::read_no_follow(&id_file(project), MAX_BYTES).ok()??;
+    let (bytes, _) = fs::read_regular(&id_file(project), MAX_BYTES).ok()??;
     let text = String::from_utf8(bytes).ok()?;
     Some(text.trim_end().to_owned()).filter(|id| !id.is_empty())
 }

@@ -113,7 +113,7 @@ impl Swap {
 
     /// Moves the displaced file to the folder for kept files.
     pub fn keep(&self, folders: &SwapFolders<'_>) -> io::Result<PathBuf> {
-        super::create_private_dir(folders.kept)?;
+        crate::place::ensure_private_dir(folders.kept)?;
         let kept = kept_path(folders.kept, &self.target);
         std::fs::rename(&self.temp, &kept)?;
         sync_dir(folders.kept);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Change, CommitError, CommitResult, JournalPaths, MoveTarget, Recovery, RedoTargets, Trace};
 use crate::fs::{self, Durability, FileSig, Swap, SwapFolders, SwapOutcome};
+use crate::place::{ensure_dir, ensure_private_dir};
 
 impl JournalPaths {
     pub(super) fn swap_folders(&self) -> SwapFolders<'_> {
@@ -16,7 +17,7 @@ impl JournalPaths {
     pub fn clear_temp(&self) -> io::Result<Vec<(String, PathBuf)>> {
         let entries = match std::fs::read_dir(&self.temp) {
             Err(error) if fs::is_absent(&error) => {
-                fs::create_private_dir(&self.temp)?;
+                ensure_private_dir(&self.temp)?;
                 return Ok(Vec::new());
             }
             other => other?,
@@ -115,7 +116,7 @@ fn write_unless_changed(
 }
 
 fn keep_copy(paths: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf> {
-    fs::create_private_dir(&paths.kept)?;
+    ensure_private_dir(&paths.kept)?;
     let copy = fs::kept_path(&paths.kept, path);
     fs::write_new_private(&copy, text.as_bytes(), Durability::Synced)?;
     Ok(copy)
@@ -220,7 +221,7 @@ fn write_with_folder(
     text: &str,
 ) -> io::Result<Option<FileSig>> {
     if let Some(above) = folder.parent() {
-        std::fs::create_dir_all(above)?;
+        ensure_dir(above)?;
     }
     let temp = fs::temp_path(&paths.temp);
     std::fs::create_dir(&temp)?;
@@ -238,7 +239,9 @@ fn write_with_folder(
 fn move_path(paths: &JournalPaths, from: &str, to: &str) -> io::Result<()> {
     let (from, to) = (resolve(paths, from)?, resolve(paths, to)?);
     if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent)?;
+        // The folder of this change in the trash, and the trash.
+        parent.parent().map_or(Ok(()), ensure_dir)?;
+        ensure_dir(parent)?;
     }
     match std::fs::rename(from, to) {
         Err(error) if fs::is_absent(&error) => Ok(()),

@@ -249,3 +249,11 @@ fn end_session(store: &dyn MemoryStore) -> Result<String> {
     store.maintain(Instant::now() + Duration::from_secs(60), Some(NOW - 30 * DAY))?;
     find(store, "f1")
 }
+
+#[test]
+fn create_without_project_folder_fails_and_creates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = FileMemory::new(&dir.path().join("moved"), &dir.path().join("home"));
+    assert!(file.create(false).is_err());
+    assert!(!dir.path().join("moved").exists());
+}
