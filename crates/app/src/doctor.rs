@@ -216,9 +216,12 @@ impl Doctor<'_> {
         let all = bindings.all()?;
         let is_stale = |binding: &Binding| {
             let workspaces = projects.in_folder(&binding.project);
-            let exists = WorkspaceId::parse(&binding.workspace_id)
-                .is_ok_and(|id| workspaces.workspaces().exists(&id).unwrap_or(true));
-            !exists
+            let exists = || {
+                WorkspaceId::parse(&binding.workspace_id)
+                    .is_ok_and(|id| workspaces.workspaces().exists(&id).unwrap_or(true))
+            };
+            // A project that was moved or is on a disk that is not mounted may come back, also while we look.
+            binding.project.is_dir() && !exists() && binding.project.is_dir()
         };
         let stale = all.iter().filter(|(_, binding)| is_stale(binding)).count();
         if stale > 0 {

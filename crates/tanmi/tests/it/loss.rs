@@ -286,3 +286,15 @@ fn file_size_limit_kills_no_hook_and_is_reported() {
     env.ok(&["log", "--node", "workspace", "another line"]);
     assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
 }
+
+#[test]
+fn doctor_keeps_bindings_of_moved_project() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let moved = env.root().join("moved");
+    std::fs::rename(&env.project, &moved).unwrap();
+    env.run_in(&env.root(), &["doctor", "--fix"]);
+    std::fs::rename(&moved, &env.project).unwrap();
+    assert_eq!(env.json(&["session", "status", "--session", "s"])["bound"], true);
+}
