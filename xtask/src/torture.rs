@@ -1,6 +1,6 @@
 //! `cargo xtask torture`: runs many processes of every kind on one home and one project and kills them at random moments.
 //!
-//! Simulated editors change files, and indexes are deleted, at the same time. At the end, [`check`] looks for violations.
+//! Simulated people edit files, check out commits and move the project, and indexes are deleted, at the same time. At the end, [`check`] looks for violations.
 //! Invariant: every acknowledged write exists exactly once.
 
 use std::io::{BufRead, BufReader, Write};
@@ -18,6 +18,7 @@ use crate::rng::Rng;
 mod check;
 mod disk;
 mod http;
+mod people;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -33,6 +34,9 @@ pub struct Options {
     /// Run on a disk of this size that repeatedly fills up (needs permission to mount)
     #[arg(long, value_name = "MB")]
     small_disk: Option<u64>,
+    /// Run this program instead of building one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Another version of the program; every second process runs it
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
@@ -70,6 +74,10 @@ struct TestEnv {
     /// How often the disk was full.
     full_disk_count: AtomicU64,
     edit_lock: Mutex<()>,
+    /// `None` without git.
+    repository: Option<people::Repository>,
+    /// Violations that were noticed during the test.
+    violations: Mutex<Vec<String>>,
 }
 
 impl TestEnv {
@@ -90,8 +98,9 @@ impl TestEnv {
             killed: AtomicU64::new(0),
             full_disk_count: AtomicU64::new(0),
             edit_lock: Mutex::new(()),
+            repository: None,
+            violations: Mutex::default(),
         };
-        // Given explicitly, because the build folder is inside a Git repository, which would be the project.
         let project = env.project().display().to_string();
         let args =
             ["workspace", "init", "--name", "Torture", "--goal", "survive", "--project", &project, "--json"];
@@ -103,6 +112,9 @@ impl TestEnv {
             }
         };
         env.workspace = created["workspaceId"].as_str().expect("a workspaceId is printed").to_owned();
+        create_node(&env, &mut rng, "branches");
+        let node = env.acknowledged.lock().expect("no worker panicked").nodes.pop();
+        env.repository = node.and_then(|node| people::Repository::create(&env, node));
         env
     }
 
@@ -140,9 +152,23 @@ impl TestEnv {
         command
     }
 
+    /// Starts a process. Its working directory is missing while the project is moved.
+    fn spawn(&self, command: &mut Command) -> Child {
+        let start = Instant::now();
+        loop {
+            match command.spawn() {
+                Ok(child) => return child,
+                Err(error) => {
+                    assert!(start.elapsed() < Duration::from_secs(20), "start the program: {error}")
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Runs a command, which may be killed at random. Returns its JSON output if it succeeded.
     fn run(&self, rng: &mut Rng, args: &[&str]) -> Option<Value> {
-        let mut child = self.command(args).spawn().ok()?;
+        let mut child = self.spawn(&mut self.command(args));
         if rng.below(6) == 0 {
             std::thread::sleep(Duration::from_micros(rng.below(12_000)));
             let _ = child.kill();
@@ -175,15 +201,18 @@ fn run_worker(env: &TestEnv, number: u64, seed: u64) {
     while !env.stop.load(Ordering::Relaxed) {
         count += 1;
         let marker = format!("w{number}-{count}");
-        match rng.below(13) {
+        match rng.below(16) {
             0..3 => create_node(env, &mut rng, &marker),
             3..5 => append_log(env, &mut rng, &marker),
             5..7 => save_memory(env, &mut rng, &marker),
             7 => run_hook(env, &mut rng, &marker),
-            8 => edit_node_file(env, &mut rng, &marker),
+            8 => people::edit_node_file(env, &mut rng, &marker),
             9 => delete_index(env, &mut rng),
             10 => bind_session(env, &mut rng, &marker),
             11 => http::run_server(env, &mut rng, &marker),
+            12 if env.repository.is_some() => people::check_out(env, &mut rng),
+            13 => people::move_project(env, &mut rng),
+            14 => people::intrude(env, &mut rng),
             _ => run_mcp_server(env, &mut rng, &marker),
         }
     }
@@ -241,7 +270,7 @@ fn run_hook(env: &TestEnv, rng: &mut Rng, marker: &str) {
         payload.as_object_mut().expect("the payload is an object").retain(|key, _| !key.starts_with("agent"));
     }
     let mut command = env.command(&["hook", "claude-code", event]);
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("start a hook");
+    let mut child = env.spawn(command.stdin(Stdio::piped()));
     let _ = child.stdin.take().expect("stdin is piped").write_all(payload.to_string().as_bytes());
     let output = child.wait_with_output().expect("wait for the hook");
     env.calls.fetch_add(1, Ordering::Relaxed);
@@ -251,37 +280,6 @@ fn run_hook(env: &TestEnv, rng: &mut Rng, marker: &str) {
         is_plain || serde_json::from_slice::<Value>(&output.stdout).is_ok(),
         "the output of the hook is not JSON: {event}"
     );
-}
-
-/// Edits a node's file as an editor does: writes a new file and renames it over the old one.
-///
-/// The lock prevents two edits at once, because two editors would overwrite each other's changes.
-#[allow(clippy::disallowed_methods)]
-fn edit_node_file(env: &TestEnv, rng: &mut Rng, marker: &str) {
-    let _lock = env.edit_lock.lock().expect("no worker panicked");
-    let node = env.random_node(rng);
-    let path = env.node_file(&node);
-    let Ok(text) = std::fs::read_to_string(&path) else { return };
-    let temp = path.with_file_name(format!(".{marker}.swp"));
-    let edited = format!("{}\n\n## Aside\n\n{marker}\n", text.trim_end());
-    if text.contains("## Aside") {
-        return;
-    }
-    if std::fs::write(&temp, edited).is_err() {
-        let _ = std::fs::remove_file(&temp);
-        return;
-    }
-    // If a process changed the file in the meantime, the edit would overwrite that change. That would be the editor's
-    // fault, so the edit is dropped.
-    let is_unchanged = std::fs::read_to_string(&path).is_ok_and(|now| now == text);
-    if is_unchanged && std::fs::rename(&temp, &path).is_ok() {
-        let is_written = std::fs::read_to_string(&path).is_ok_and(|now| now.contains(marker));
-        if is_written {
-            env.acknowledged.lock().expect("no worker panicked").edits.push((node, marker.to_owned()));
-        }
-    } else {
-        let _ = std::fs::remove_file(&temp);
-    }
 }
 
 /// Sometimes deletes an index; then runs a command that needs one.
@@ -307,7 +305,7 @@ fn bind_session(env: &TestEnv, rng: &mut Rng, marker: &str) {
 
 /// Starts an MCP server and calls tools. Half of the servers are killed, the others end when stdin closes.
 fn run_mcp_server(env: &TestEnv, rng: &mut Rng, marker: &str) {
-    let mut child = env.command(&["mcp"]).stdin(Stdio::piped()).spawn().expect("start the server");
+    let mut child = env.spawn(env.command(&["mcp"]).stdin(Stdio::piped()));
     let mut stdin = child.stdin.take().expect("stdin is piped");
     let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let mut request = |id: u64, method: &str, params: Value| -> Option<Value> {
@@ -364,10 +362,19 @@ fn wait_for_exit(mut child: Child) {
 }
 
 pub fn run(options: &Options) -> ExitCode {
-    let tanmi = bench::build();
-    let scratch =
-        tempfile::tempdir_in(tanmi.parent().unwrap_or(Path::new("."))).expect("create a temporary folder");
+    let tanmi = options.program.clone().unwrap_or_else(bench::build);
+    // Not in the build folder: that is inside a Git repository, whose stores a process would use while the project is moved.
+    let scratch = tempfile::tempdir().expect("create a temporary folder");
+    let in_repository = |dir: &Path| dir.join(".git").exists() || dir.join(".tanmi-workspace").exists();
+    assert!(
+        !scratch.path().ancestors().any(in_repository),
+        "the temporary folder is inside a project; set TMPDIR"
+    );
     let root = scratch.path().canonicalize().expect("path of the temporary folder");
+    // The second user can reach the folder, as in a shared file system.
+    #[cfg(unix)]
+    std::fs::set_permissions(&root, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("open the folder");
     let small_disk = match options.small_disk.map(|size| disk::SmallDisk::mount(&root, size)) {
         Some(Err(reason)) => {
             eprintln!("cannot mount a small disk: {reason}");

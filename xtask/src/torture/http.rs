@@ -14,7 +14,7 @@ use crate::rng::Rng;
 /// Starts a server and appends log entries over HTTP. Half of the servers are killed, the others get SIGTERM.
 pub fn run_server(env: &TestEnv, rng: &mut Rng, marker: &str) {
     let mut command = env.command(&["serve", "--no-open", "--json"]);
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("start the server");
+    let mut child = env.spawn(command.stdin(Stdio::piped()));
     let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
     let mut output = String::new();
     // The output is one JSON value on several lines.
