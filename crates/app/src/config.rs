@@ -421,7 +421,7 @@ impl ProjectSettings<'_> {
     }
 
     /// Agrees to the changed file, if everything else in it was agreed to. The first file of a project is its user's own.
-    fn agree_to_change(self, home: &Path) -> Result<()> {
+    fn agree_to_change(&self, home: &Path) -> Result<()> {
         let (trust, now) = (Trust::new(home), tanmi_base::clock::now());
         let file = read_project_file(&trust.of_project(self.project)).ok().flatten();
         match file {
@@ -483,7 +483,6 @@ fn read_file(path: &Path) -> Result<Map<String, Value>> {
         None => Ok(Map::new()),
     }
 }
-
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>> {
     let bad = |line: usize, reason: Bilingual| Error::BadFile { path: path.to_owned(), line, reason };

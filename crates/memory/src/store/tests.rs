@@ -253,7 +253,10 @@ fn end_session(store: &dyn MemoryStore) -> Result<String> {
 #[test]
 fn create_without_project_folder_fails_and_creates_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let file = FileMemory::new(&dir.path().join("moved"), &dir.path().join("home"));
+    let file = FileMemory::new(
+        Arc::new(ProjectPlace::new(&dir.path().join("moved"), None)),
+        &dir.path().join("home"),
+    );
     assert!(file.create(false).is_err());
     assert!(!dir.path().join("moved").exists());
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use tanmi_base::{Bilingual, Lang, Millis};
 
-use super::tx::FileTx;
 use super::layout::Layout;
+use super::tx::FileTx;
 use super::{FileStore, Scan, scan};
 use crate::codec::ParseError;
 use crate::error::{Error, Result};
