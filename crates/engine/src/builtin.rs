@@ -10,6 +10,7 @@ mod binding_lost;
 mod context_inject;
 mod context_refresh;
 mod declared_context;
+mod hint_words;
 mod memory_flush;
 mod memory_load;
 mod plan_confirm;

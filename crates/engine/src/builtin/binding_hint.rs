@@ -2,6 +2,7 @@
 
 use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 
+use super::hint_words::mentions_workspaces;
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 use crate::decide::time_left;
 use crate::facts::Facts;
@@ -59,39 +60,6 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         facts.lang.pick(zh, en)
     };
     Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
-}
-
-/// Returns whether a prompt mentions workspaces. After an unbind fewer words count, because the user has just
-/// declined to work in a workspace.
-fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
-    let (han, latin): (&[&str], &[&str]) = if after_unbind {
-        (&["工作区"], &["workspace", "workspaces"])
-    } else {
-        (&["工作区", "任务", "节点"], &["workspace", "workspaces", "tanmi"])
-    };
-    // Searched byte by byte and without a copy, because this runs at every prompt of an unbound session.
-    latin.iter().any(|word| has_word(prompt, word))
-        || (!prompt.is_ascii() && han.iter().any(|word| prompt.contains(word)))
-}
-
-/// Returns whether `text` contains `word`, in any case, as a separate word: `Workspace` but not `workspace_roots`, `tanmi`
-/// but not `tanmi.rs`. `word` is in lower case.
-fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\' | '@');
-    let (bytes, wanted) = (text.as_bytes(), word.as_bytes());
-    let is_at = |at: usize| {
-        bytes[at].to_ascii_lowercase() == wanted[0]
-            && bytes[at..at + wanted.len()].eq_ignore_ascii_case(wanted)
-    };
-    let last = (bytes.len() + 1).saturating_sub(wanted.len());
-    (0..last).filter(|at| is_at(*at)).any(|at| {
-        let before = text[..at].chars().next_back();
-        let mut after = text[at + word.len()..].chars();
-        let next = after.next();
-        // A full stop may end a sentence. If a letter or digit follows, it is part of a file name.
-        let is_in_file_name = next == Some('.') && after.next().is_some_and(|c| c.is_ascii_alphanumeric());
-        !before.is_some_and(|c| is_part(c) || c == '.') && !next.is_some_and(is_part) && !is_in_file_name
-    })
 }
 
 fn is_mostly_code(prompt: &str) -> bool {

@@ -217,33 +217,15 @@ fn reminder_throttled_suppresses_lower_reminders_except_p0() {
 }
 
 #[test]
-fn binding_hint_prompt_mentions_workspaces_is_injected() {
+fn binding_hint_depends_on_prompt_and_on_unbind() {
     let has_hint = |prompt: &str, after_unbind: bool| {
         let mut facts = unbound(Lang::En);
         facts.session.was_unbound_by_user = after_unbind;
         run(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), &facts).should_respond
     };
-    for prompt in [
-        "继续工作区任务",
-        "continue the workspace",
-        "which node? 节点",
-        "Use Tanmi please",
-        "WORKSPACE.",
-        "下一个任务",
-    ] {
-        assert!(has_hint(prompt, false), "{prompt}");
-    }
-    for prompt in [
-        "how do I install node.js?",
-        "workspace_roots is empty",
-        "open tanmi.rs",
-        "my-workspace/file",
-        "Python 的 list 和 tuple 有什么区别？",
-        "```rust\nlet workspace = 1;\nlet tanmi = workspace;\n```",
-        "",
-    ] {
-        assert!(!has_hint(prompt, false), "{prompt}");
-    }
+    assert!(has_hint("continue the workspace", false));
+    assert!(!has_hint("```rust\nlet workspace = 1;\nlet tanmi = workspace;\n```", false), "mostly code");
+    assert!(!has_hint("", false));
     assert!(!has_hint("下一个任务", true), "after an unbind fewer words count");
     assert!(has_hint("继续工作区", true));
 }

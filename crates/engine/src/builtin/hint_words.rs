@@ -1,0 +1,195 @@
+//! The words of a prompt that mention workspaces of this program. Many other tools have workspaces, tasks and nodes
+//! too, so the word before or after decides.
+//!
+//! Everything is searched byte by byte and without a copy, because it runs at every prompt of an unbound session.
+
+/// Words in Latin script, in lower case.
+const LATIN: &[&str] = &["workspace", "workspaces", "tanmi", "tanmi-workspace"];
+const LATIN_AFTER_UNBIND: &[&str] = &["workspace", "workspaces"];
+/// Sentences that ask for the work of an earlier session, in lower case.
+const PHRASES: &[&str] = &["where we left off", "where you left off", "where i left off"];
+/// A word directly before `workspace` that names another tool, in lower case.
+const OTHER_TOOLS: &[&str] = &[
+    "bazel",
+    "bun",
+    "cargo",
+    "code",
+    "deno",
+    "eclipse",
+    "go",
+    "google",
+    "gradle",
+    "lerna",
+    "npm",
+    "nx",
+    "pnpm",
+    "postman",
+    "rush",
+    "rust",
+    "slack",
+    "terraform",
+    "turborepo",
+    "uv",
+    "vscode",
+    "xcode",
+    "yarn",
+];
+
+/// A word in Chinese, with the texts directly before and after it that make it another thing.
+struct HanWord {
+    word: &'static str,
+    not_after: &'static [&'static str],
+    not_before: &'static [&'static str],
+}
+
+const HAN: &[HanWord] = &[
+    HanWord { word: "工作区", not_after: OTHER_TOOLS, not_before: &[] },
+    HanWord {
+        word: "任务",
+        not_after: &["定时", "计划", "后台", "异步", "调度", "批处理", "并发", "cron", "celery", "gradle"],
+        not_before: &["栏", "管理器", "队列", "调度", "计划程序"],
+    },
+    HanWord {
+        word: "节点",
+        not_after: &[
+            "集群",
+            "dom",
+            "文本",
+            "元素",
+            "叶子",
+            "工作",
+            "控制",
+            "计算",
+            "边缘",
+            "服务器",
+            "链表",
+            "k8s",
+            "kubernetes",
+            "xml",
+            "html",
+            "ast",
+            "redis",
+            "哨兵",
+        ],
+        not_before: &["池", "亲和"],
+    },
+];
+
+/// Returns whether a prompt mentions workspaces. After an unbind fewer words count, because the user has just
+/// declined to work in a workspace.
+pub fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
+    let latin = if after_unbind { LATIN_AFTER_UNBIND } else { LATIN };
+    let han = if after_unbind { &HAN[..1] } else { HAN };
+    latin.iter().any(|word| has_word(prompt, word))
+        || (!after_unbind && PHRASES.iter().any(|phrase| has_word(prompt, phrase)))
+        || (!prompt.is_ascii() && han.iter().any(|han| has_han_word(prompt, han)))
+}
+
+/// Returns whether `text` contains `word`, in any case, as a separate word: `Workspace` but not `workspace_roots`, `tanmi`
+/// but not `tanmi.rs`, and not after the name of another tool.
+fn has_word(text: &str, word: &str) -> bool {
+    let (bytes, wanted) = (text.as_bytes(), word.as_bytes());
+    let is_at = |at: usize| {
+        bytes[at].to_ascii_lowercase() == wanted[0]
+            && bytes[at..at + wanted.len()].eq_ignore_ascii_case(wanted)
+    };
+    let last = (bytes.len() + 1).saturating_sub(wanted.len());
+    (0..last).filter(|at| is_at(*at)).any(|at| {
+        let before = &text[..at];
+        is_separate(before, &text[at + word.len()..])
+            && !OTHER_TOOLS.iter().any(|tool| ends_with(before, tool))
+    })
+}
+
+/// Returns whether a word between these texts is a separate word, not part of an identifier, option or path.
+fn is_separate(before: &str, after: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '\\' | '@');
+    let mut after = after.chars();
+    let next = after.next();
+    // A full stop may end a sentence. If a letter or digit follows, it is part of a file name.
+    let is_in_file_name = next == Some('.') && after.next().is_some_and(|c| c.is_ascii_alphanumeric());
+    let previous = before.chars().next_back();
+    !previous.is_some_and(|c| is_part(c) || c == '.') && !next.is_some_and(is_part) && !is_in_file_name
+}
+
+fn has_han_word(text: &str, han: &HanWord) -> bool {
+    text.match_indices(han.word).any(|(at, word)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !han.not_after.iter().any(|other| ends_with(before, other))
+            && !han.not_before.iter().any(|other| after.starts_with(other))
+    })
+}
+
+/// Returns whether `text` ends with `word`, in any case, also if a space, a quote or `的` follows it. A word in Latin
+/// script must be separate.
+fn ends_with(text: &str, word: &str) -> bool {
+    let text = text.trim_end_matches([' ', '\u{3000}', '"', '`', '的']);
+    let Some(at) = text.len().checked_sub(word.len()) else { return false };
+    let is_word = text.is_char_boundary(at) && text[at..].eq_ignore_ascii_case(word);
+    is_word && !(word.is_ascii() && text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentions_workspaces_own_words_count() {
+        for prompt in [
+            "继续工作区任务",
+            "continue the workspace",
+            "which node? 节点",
+            "Use Tanmi please",
+            "WORKSPACE.",
+            "下一个任务",
+            "完成这个任务",
+            "聚焦到下一个节点",
+            "从节点 3 开始",
+            "Continue where we left off",
+            "please pick up where you left off.",
+            "list what tanmi-workspace has",
+            "what is in this workspace, cargo or not",
+            "a google doc about my workspace",
+            "the workspace of the cargo project",
+        ] {
+            assert!(mentions_workspaces(prompt, false), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn mentions_workspaces_things_of_other_tools_do_not_count() {
+        for prompt in [
+            "how do I install node.js?",
+            "workspace_roots is empty",
+            "open tanmi.rs",
+            "my-workspace/file",
+            "run cargo test --workspace",
+            "Python 的 list 和 tuple 有什么区别？",
+            "add a crate to the Cargo workspace",
+            "npm workspaces are slow",
+            "does pnpm workspace support this",
+            "Yarn workspaces",
+            "connect Google Workspace",
+            "a VS Code workspace setting",
+            "the vscode workspace file",
+            "写一个定时任务",
+            "添加一个定时的任务",
+            "集群节点挂了",
+            "删除 DOM 节点",
+            "删除DOM节点",
+            "打开任务管理器",
+            "Cargo 工作区里有几个包",
+            "",
+        ] {
+            assert!(!mentions_workspaces(prompt, false), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn mentions_workspaces_after_unbind_needs_the_word_workspace() {
+        assert!(!mentions_workspaces("下一个任务", true));
+        assert!(!mentions_workspaces("continue where we left off", true));
+        assert!(mentions_workspaces("继续工作区", true));
+        assert!(mentions_workspaces("bind a workspace", true));
+    }
+}
