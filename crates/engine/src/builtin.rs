@@ -41,6 +41,8 @@ pub struct RuleInput<'a> {
     pub facts: &'a Facts,
     /// The part of the byte limit of the platform that earlier rules have not used.
     pub bytes_left: usize,
+    /// Whether an earlier rule injects the context, which contains the open problem.
+    pub has_context: bool,
 }
 
 impl RuleInput<'_> {

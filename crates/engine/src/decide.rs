@@ -1,7 +1,7 @@
 //! Runs all rules in order of priority and merges their outputs into one decision.
 
 use tanmi_base::Millis;
-use tanmi_event::{Decision, DecisionAction, Event, EventKind, RuleId, Source, Throttle};
+use tanmi_event::{ActionKind, Decision, DecisionAction, Event, EventKind, RuleId, Source, Throttle};
 
 use crate::builtin::{BuiltinRule, RuleInput, RuleOutput, SkipReason};
 use crate::custom::{ConditionScope, CustomRule, RuleSource, throttle_of};
@@ -155,7 +155,7 @@ pub fn decide(
         let verdict = match (*rule, &stopped_by) {
             _ if is_already_told => Err(Verdict::Suppressed),
             (_, Some(by)) => Err(Verdict::Stopped { by: by.clone() }),
-            (Rule::Builtin(rule), None) => run_builtin(rule, event, facts, bytes_left(event, &decision)),
+            (Rule::Builtin(rule), None) => run_builtin(rule, event, facts, &decision),
             (Rule::Custom(custom_rule), None) => {
                 match check_match(custom_rule, event, facts, builtin, custom, &mut scope) {
                     Err(verdict) => Err(verdict),
@@ -207,7 +207,7 @@ fn run_builtin(
     rule: &BuiltinRule,
     event: &Event,
     facts: &Facts,
-    bytes_left: usize,
+    decision: &Decision,
 ) -> Result<RuleOutput, Verdict> {
     if !rule.events.contains(&event.kind) {
         return Err(Verdict::OtherEvent);
@@ -215,7 +215,9 @@ fn run_builtin(
     if facts.disabled_rules.contains(&rule.id) {
         return Err(Verdict::Disabled);
     }
-    let output = (rule.run)(&RuleInput { event, facts, bytes_left }).map_err(Verdict::Skipped)?;
+    let has_context = decision.actions.iter().any(|action| action.kind == ActionKind::InjectContext);
+    let input = RuleInput { event, facts, bytes_left: bytes_left(event, decision), has_context };
+    let output = (rule.run)(&input).map_err(Verdict::Skipped)?;
     match output.throttle.as_ref().and_then(|throttle| time_left(throttle, facts)) {
         Some(left) => Err(Verdict::Throttled { left }),
         None => Ok(output),

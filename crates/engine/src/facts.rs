@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tanmi_base::{Lang, Millis};
+use tanmi_base::{Lang, Millis, hash};
 use tanmi_event::{BuiltinRuleId, EventKind};
 use tanmi_workspace::model::{NodeRole, NodeStatus, NodeType};
 
@@ -44,6 +44,8 @@ pub struct SessionFacts {
     pub lost_workspace: Option<String>,
     /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
+    /// Hash of the problem that was last injected in full.
+    pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.
     pub prompts: u32,
     /// Prompts over the whole life of the session.
@@ -139,6 +141,14 @@ pub struct NodeFacts {
     pub children: Option<ChildCounts>,
     /// Loaded only when a node is completed.
     pub parent: Option<ParentFacts>,
+}
+
+impl NodeFacts {
+    /// Returns a hash of the open problem and its next step, or `None` if no problem is open.
+    pub fn problem_hash(&self) -> Option<String> {
+        let text = format!("{}\u{0}{}\u{0}{}", self.id, self.problem, self.next_step);
+        (!self.problem.is_empty()).then(|| hash::md5_hex(text.as_bytes())[..12].to_owned())
+    }
 }
 
 /// A pending execution node with empty texts.

@@ -43,6 +43,7 @@ pub fn build(
             id: text::one_line(&event.session),
             lost_workspace: None,
             seen_context: state.seen_context.clone(),
+            told_problem: state.told_problem.clone(),
             prompts: state.prompts,
             total_prompts: state.total_prompts,
             saved_facts: state.saved_facts,

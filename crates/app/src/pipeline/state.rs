@@ -1,7 +1,7 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{CONTEXT_RULES, ContextHash, Facts};
+use tanmi_engine::{CONTEXT_RULES, ContextHash, Facts, NodeFacts};
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source};
 use tanmi_session::{HandledEvent, SessionState};
 
@@ -96,6 +96,11 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         state.declared = Some(declared.digest.clone());
     }
     let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule));
+    // A reminder about an open problem comes before every other one.
+    let has_reminder = decision.actions.iter().any(|action| action.kind == ActionKind::SmartReminder);
+    if has_context || has_reminder {
+        state.told_problem = facts.node.as_ref().and_then(NodeFacts::problem_hash);
+    }
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
         mark_seen(
             state,

@@ -21,7 +21,7 @@ pub fn needs_workspaces(event: &Event, facts: &Facts) -> bool {
     RULE.events.contains(&event.kind)
         && !facts.disabled_rules.contains(&RULE.id)
         && time_left(&throttle(), facts).is_none()
-        && check(&RuleInput { event, facts, bytes_left: 0 }).is_ok()
+        && check(&RuleInput { event, facts, bytes_left: 0, has_context: false }).is_ok()
 }
 
 fn throttle() -> Throttle {

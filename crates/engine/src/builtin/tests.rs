@@ -217,6 +217,35 @@ fn reminder_throttled_suppresses_lower_reminders_except_p0() {
 }
 
 #[test]
+fn problem_is_injected_in_full_once_then_as_one_line() {
+    for lang in [Lang::En, Lang::Zh] {
+        let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
+        let mut facts = bound(lang);
+        let node = facts.node.as_mut().unwrap();
+        node.problem = "The clocks of the hosts differ. ".repeat(20);
+        node.next_step = "Allow 60 s".into();
+        let hash = node.problem_hash();
+        let full = run(&prompt, &facts).actions.remove(0).content;
+        assert!(full.contains("Allow 60 s") && full.len() > 600, "{full}");
+        facts.session.told_problem = hash;
+        let known = run(&prompt, &facts).actions.remove(0).content;
+        assert!(
+            known.len() <= 140 && known.contains("clocks of the hosts") && !known.contains('\n'),
+            "{known}"
+        );
+        facts.node.as_mut().unwrap().next_step = "Allow 90 s".into();
+        assert!(
+            run(&prompt, &facts).actions[0].content.contains("Allow 90 s"),
+            "a changed next step is news"
+        );
+        facts.session.compacted = true;
+        let actions = run(&prompt, &facts).actions;
+        assert_eq!(actions.len(), 1, "the context contains the problem");
+        assert_eq!(actions[0].kind, tanmi_event::ActionKind::InjectContext);
+    }
+}
+
+#[test]
 fn binding_hint_depends_on_prompt_and_on_unbind() {
     let has_hint = |prompt: &str, after_unbind: bool| {
         let mut facts = unbound(Lang::En);

@@ -72,7 +72,14 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
         let mut never_bound = unbound.clone();
         never_bound.session.lost_workspace = None;
         let no_workspaces = Facts { has_workspaces: false, ..never_bound.clone() };
-        for facts in [bound, with_command, unbound, never_bound, no_workspaces] {
+        let mut seen = bound.clone();
+        seen.session.seen_context = bound
+            .workspace
+            .as_ref()
+            .map(|workspace| ContextHash::of(workspace, bound.node.as_ref()).to_string());
+        let mut told = seen.clone();
+        told.session.told_problem = told.node.as_ref().and_then(NodeFacts::problem_hash);
+        for facts in [bound, seen, told, with_command, unbound, never_bound, no_workspaces] {
             for kind in EventKind::ALL {
                 let mut event = event(&CLAUDE_CODE, *kind, "workspace");
                 event.payload.agent_type = Some(HOSTILE.into());
