@@ -110,6 +110,7 @@ fn facts() -> Facts {
         declared: Ok(DeclaredFacts::default()),
         has_refused_files: false,
         memory_enabled: true,
+        has_project_data: true,
         suggests_commands: false,
         has_workspaces: true,
         refresh_every: 10,

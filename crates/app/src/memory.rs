@@ -220,11 +220,6 @@ impl MemoryService {
             supersedes: new.supersedes,
         };
         let saved = self.store().save_fact(&fact)?;
-        if !saved.is_duplicate {
-            self.update_session_state(&fact.session, |state| {
-                state.saved_facts = state.saved_facts.saturating_add(1);
-            });
-        }
         let similar = saved.similar.iter().map(Memory::of_hit).collect();
         Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, notice })
     }
@@ -253,7 +248,9 @@ impl MemoryService {
         let notice = self.create()?;
         self.store().save_summary(&summary)?;
         // Only this session: sessions in other windows are still asked for their summaries.
-        self.update_session_state(&summary.session, |state| state.summarized = true);
+        self.update_session_state(&summary.session, |state| {
+            (state.prompts_since_summary, state.completed_since_summary) = (0, 0);
+        });
         Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), notice })
     }
 

@@ -329,6 +329,9 @@ impl NodeService {
                 false
             });
         }
+        if let Some(session) = session.filter(|_| step.to == NodeStatus::Completed) {
+            self.sessions.record_completion(session);
+        }
         let reminders = match step.to {
             NodeStatus::Completed => self.events.on_task_complete(session, ws, &step.node_id),
             _ => Vec::new(),

@@ -261,12 +261,16 @@ impl SessionService {
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
-    /// Records a transition by a session. Errors are ignored: the transition itself does not depend on it.
+    /// Records that a session is active. Errors are ignored: the call itself does not depend on it.
     pub(crate) fn record_activity(&self, session: &str) {
         let now = self.core.now();
+        let _ = self.core.states().update(session, |state| state.alive_at = now);
+    }
+
+    /// Records that a session completed a node. Errors are ignored, as above.
+    pub(crate) fn record_completion(&self, session: &str) {
         let _ = self.core.states().update(session, |state| {
-            state.alive_at = now;
-            state.transitions = state.transitions.saturating_add(1);
+            state.completed_since_summary = state.completed_since_summary.saturating_add(1);
         });
     }
 

@@ -89,6 +89,7 @@ impl RuleOutput {
 }
 
 const UNBOUND: SkipReason = ("会话未绑定工作区", "the session is not bound to a workspace");
+const NO_PROJECT_DATA: SkipReason = ("此项目没有工作区或记忆", "the project has no workspace and no memory");
 const BOUND: SkipReason = ("会话已绑定工作区", "the session is bound to a workspace");
 
 /// In milliseconds: for each type of reminder, for the binding hint, and for custom rules at a prompt.

@@ -25,6 +25,8 @@ pub struct Facts {
     pub has_refused_files: bool,
     /// Whether memory is enabled in the settings.
     pub memory_enabled: bool,
+    /// Whether the project has a workspace or a memory. Looked up only at events whose rules need it.
+    pub has_project_data: bool,
     /// Whether the project has an active workspace that the session could be bound to. Looked up only if
     /// [`crate::needs_workspaces`].
     pub has_workspaces: bool,
@@ -48,12 +50,12 @@ pub struct SessionFacts {
     pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.
     pub prompts: u32,
-    /// Prompts over the whole life of the session.
-    pub total_prompts: u32,
-    pub saved_facts: u32,
-    pub transitions: u32,
-    pub summarized: bool,
-    pub summary_requested: bool,
+    pub started_at: Millis,
+    pub prompts_since_summary: u32,
+    /// Nodes that the session completed since it saved a summary.
+    pub completed_since_summary: u32,
+    /// When a summary was last requested from the agent.
+    pub summary_requested_at: Option<Millis>,
     /// Whether a compaction happened since the context was injected.
     pub compacted: bool,
     /// Whether the session was unbound on purpose.

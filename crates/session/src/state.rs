@@ -35,18 +35,17 @@ pub struct SessionState {
     /// Number of prompts in the whole session.
     #[serde(skip_serializing_if = "is_zero", rename = "allPrompts")]
     pub total_prompts: u32,
-    /// Number of facts the session saved.
-    #[serde(skip_serializing_if = "is_zero", rename = "saves")]
-    pub saved_facts: u32,
-    /// Number of node transitions the session caused.
-    #[serde(skip_serializing_if = "is_zero", rename = "steps")]
-    pub transitions: u32,
-    /// A summary was saved.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub summarized: bool,
-    /// A summary was requested from the agent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "asked")]
-    pub summary_requested: bool,
+    /// When the session started, or was first seen.
+    pub started_at: Millis,
+    /// Number of prompts since the session saved a summary.
+    #[serde(skip_serializing_if = "is_zero", rename = "newPrompts")]
+    pub prompts_since_summary: u32,
+    /// Number of nodes that the session completed since it saved a summary.
+    #[serde(skip_serializing_if = "is_zero", rename = "newCompleted")]
+    pub completed_since_summary: u32,
+    /// When a summary was last requested from the agent.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "askedAt")]
+    pub summary_requested_at: Option<Millis>,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.

@@ -7,7 +7,7 @@ use tanmi_engine::{
     ChildCounts, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts,
     SkipReason, WorkspaceFacts,
 };
-use tanmi_event::{BuiltinRuleId, Event, EventKind, Source};
+use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, SessionState};
 use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
 use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth, StatusCounts};
@@ -45,11 +45,10 @@ pub fn build(
             seen_context: state.seen_context.clone(),
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
-            total_prompts: state.total_prompts,
-            saved_facts: state.saved_facts,
-            transitions: state.transitions,
-            summarized: state.summarized,
-            summary_requested: state.summary_requested,
+            started_at: state.started_at,
+            prompts_since_summary: state.prompts_since_summary,
+            completed_since_summary: state.completed_since_summary,
+            summary_requested_at: state.summary_requested_at,
             compacted: state.compacted,
             was_unbound_by_user: state.was_unbound_by_user,
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
@@ -64,6 +63,7 @@ pub fn build(
         declared,
         has_refused_files: false,
         memory_enabled: config.memory,
+        has_project_data: false,
         // `rules explain` shows the text of a hook, which suggests tool calls.
         suggests_commands: caller.suggests_commands && event.source == Source::Api,
     }
@@ -159,6 +159,18 @@ pub fn project_of(caller: &Caller<'_>, event: &Event) -> Option<PathBuf> {
         Some(_) => Some(paths::project_root(cwd, caller.home)),
         None => paths::own_project_root(cwd, caller.home),
     }
+}
+
+/// Returns whether a rule for this event depends on whether the project has data: the texts around a compaction, and the
+/// request for a summary.
+pub fn needs_project_data(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Stop | EventKind::PreCompact)
+        || event.payload.start == Some(StartSource::Compact)
+}
+
+/// Returns whether a project has a workspace or a memory.
+pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
+    paths::project_store(project).is_dir() || caller.stores.projects.in_folder(project).memory().exists()
 }
 
 /// Returns whether the project of the event has an active workspace.

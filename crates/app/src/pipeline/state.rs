@@ -2,7 +2,7 @@
 
 use tanmi_base::Millis;
 use tanmi_engine::{CONTEXT_RULES, ContextHash, Facts, NodeFacts};
-use tanmi_event::{ActionKind, Decision, Event, EventKind, Source};
+use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource};
 use tanmi_session::{HandledEvent, SessionState};
 
 use super::Caller;
@@ -41,6 +41,11 @@ pub fn try_begin_event(state: &mut SessionState, event: &Event, caller: &Caller<
 pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     state.session.clone_from(&event.session);
     state.alive_at = caller.now;
+    let is_new_start =
+        event.kind == EventKind::SessionStart && event.payload.start != Some(StartSource::Compact);
+    if is_new_start || state.started_at == 0 {
+        state.started_at = caller.now;
+    }
     super::declared::advance(state, event);
     match event.kind {
         EventKind::SessionStart => {
@@ -55,6 +60,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
         EventKind::PromptSubmit => {
             state.prompts = state.prompts.saturating_add(1);
             state.total_prompts = state.total_prompts.saturating_add(1);
+            state.prompts_since_summary = state.prompts_since_summary.saturating_add(1);
         }
         EventKind::PreCompact => state.compacted = true,
         _ => {}
@@ -87,7 +93,9 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     for throttle in &decision.throttle {
         state.last_injected.insert(throttle.key.clone(), facts.now);
     }
-    state.summary_requested |= decision.actions.iter().any(|action| action.kind == ActionKind::Save);
+    if decision.actions.iter().any(|action| action.kind == ActionKind::Save) {
+        state.summary_requested_at = Some(facts.now);
+    }
     let has_declared = decision.actions.iter().any(|action| action.kind == ActionKind::Declared);
     if let Ok(declared) = &facts.declared
         && !is_for_subagent

@@ -5,7 +5,7 @@
 
 use tanmi_event::{ActionKind, BuiltinRuleId, CompactionRecipient, EventKind, StartSource};
 
-use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, session_flag};
+use super::{BuiltinRule, NO_PROJECT_DATA, RuleInput, RuleOutput, SkipReason, session_flag};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::MemoryFlush,
@@ -20,10 +20,14 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     if !facts.memory_enabled {
         return Err(("记忆已关闭", "memory is disabled"));
     }
-    if event.kind == EventKind::SessionStart {
-        if event.payload.start != Some(StartSource::Compact) {
-            return Err(("不是压缩之后", "not after a compaction"));
-        }
+    let is_start = event.kind == EventKind::SessionStart;
+    if is_start && event.payload.start != Some(StartSource::Compact) {
+        return Err(("不是压缩之后", "not after a compaction"));
+    }
+    if !facts.has_project_data {
+        return Err(NO_PROJECT_DATA);
+    }
+    if is_start {
         let zh = "上下文刚刚压缩。若摘要中有尚未保存的关键决策或用户偏好，请用 memory_save 保存；没有则不操作，不向用户报告。";
         let en = "The conversation was just compacted. If its summary contains decisions or preferences that are not saved yet, save them with memory_save; otherwise do nothing. The user does not need a report.";
         return RuleOutput::unthrottled(ActionKind::Reminder, facts.lang.pick(zh, en).to_owned());

@@ -35,6 +35,7 @@ fn unbound(lang: Lang) -> Facts {
         declared: Err(("", "")),
         has_refused_files: false,
         memory_enabled: true,
+        has_project_data: true,
         suggests_commands: false,
     }
 }
@@ -445,22 +446,46 @@ fn memory_flush_in_chinese_contains_specified_sentences() {
     );
 }
 
-/// Commands, paths and the sentence about facts differ from the specification: facts are asked for whether or not a
-/// compaction happened.
 #[test]
-fn session_save_in_chinese_contains_specified_sentences() {
+fn session_save_asks_after_enough_work_and_time() {
+    let minutes = |n: i64| n * 60_000;
+    let stop = event(&CURSOR, EventKind::Stop, "");
+    let ask = |change: fn(&mut Facts)| {
+        let mut facts = unbound(Lang::En);
+        facts.session.started_at = NOW - 15 * 60_000;
+        facts.session.prompts_since_summary = 5;
+        change(&mut facts);
+        texts(&stop, &facts).len() == 1
+    };
+    assert!(ask(|_| ()));
+    assert!(!ask(|facts| facts.session.prompts_since_summary = 4));
+    assert!(ask(|facts| {
+        (facts.session.prompts_since_summary, facts.session.completed_since_summary) = (1, 1);
+    }));
+    assert!(!ask(|facts| facts.session.started_at += 1), "the session is younger than 15 minutes");
+    assert!(!ask(|facts| facts.session.summary_requested_at = Some(NOW - 30 * 60_000 + 1)));
+    assert!(ask(|facts| facts.session.summary_requested_at = Some(NOW - 30 * 60_000)));
+    assert!(!ask(|facts| facts.has_project_data = false), "a project without data is left alone");
     let mut facts = unbound(Lang::Zh);
-    facts.session.total_prompts = 10;
-    let injected = texts(&event(&CURSOR, EventKind::Stop, ""), &facts);
-    let paragraphs: Vec<&str> = injected[0].split("\n\n").collect();
-    assert_eq!(paragraphs[0], "[Session Save]");
-    assert!(paragraphs[1].starts_with("任务已完成。请生成本次会话的摘要并保存"), "{injected:?}");
-    assert_eq!(
-        paragraphs[2],
-        "摘要要求：主题（一句话）、摘要（100-200 字）、关键决策（列表）、待办事项（如有）"
-    );
-    assert!(paragraphs[3].starts_with("同时："), "{injected:?}");
-    assert_eq!(paragraphs[4..], ["注意：内容太少则不操作；完成后不向用户报告"]);
+    (facts.session.started_at, facts.session.prompts_since_summary) = (NOW - minutes(15), 5);
+    for lang in [Lang::Zh, Lang::En] {
+        facts.lang = lang;
+        let text = texts(&stop, &facts).remove(0);
+        assert!(text.starts_with("[Session Save]") && text.len() <= 220 && !text.contains('\n'), "{text}");
+    }
+}
+
+#[test]
+fn memory_flush_project_without_data_is_silent() {
+    let mut after = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    after.payload.start = Some(tanmi_event::StartSource::Compact);
+    for event in [event(&CURSOR, EventKind::PreCompact, ""), after] {
+        let facts = bound(Lang::En);
+        let has_flush =
+            |facts: &Facts| run(&event, facts).actions.iter().any(|a| a.rule.as_str() == "memory-flush");
+        assert!(has_flush(&facts));
+        assert!(!has_flush(&Facts { has_project_data: false, ..facts }));
+    }
 }
 
 #[test]

@@ -146,6 +146,7 @@ pub fn sample() -> Value {
         declared: Err(("", "")),
         has_refused_files: false,
         memory_enabled: false,
+        has_project_data: false,
         suggests_commands: false,
     };
     let event = Event {

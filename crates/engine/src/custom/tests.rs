@@ -57,6 +57,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         declared: Err(("", "")),
         has_refused_files: false,
         memory_enabled: true,
+        has_project_data: true,
         suggests_commands: false,
     }
 }

@@ -138,7 +138,8 @@ fn untrusted_memory_is_not_injected() {
 }
 
 #[test]
-fn stop_asks_for_summary_once_after_enough_prompts() {
+fn stop_asks_for_summary_after_enough_prompts_and_time() {
+    const MINUTE: i64 = 60_000;
     for platform in ["claude-code", "cursor"] {
         let env = TestEnv::new();
         env.init();
@@ -149,12 +150,12 @@ fn stop_asks_for_summary_once_after_enough_prompts() {
             payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             agent.send("Stop", "stop", payload)
         };
-        agent.prompt("one");
-        assert_eq!(stop(&agent, json!({})), "", "too few prompts");
-        for _ in 0..3 {
+        for _ in 0..5 {
             agent.prompt("more");
             other.prompt("more");
         }
+        assert_eq!(stop(&agent, json!({})), "", "the session has just started");
+        env.tick(15 * MINUTE);
         assert_eq!(
             stop(&agent, json!({"loop_count": 1, "stop_hook_active": true})),
             "",
@@ -169,11 +170,53 @@ fn stop_asks_for_summary_once_after_enough_prompts() {
         env.ok(&["config", "set", "askForSummary", "true"]);
         let request = stop(&agent, json!({}));
         assert!(
-            request.contains("[Session Save]") && request.contains("--session a"),
+            request.contains("[Session Save]"),
             "the summary of another session does not count: {request}"
         );
-        assert_eq!(stop(&agent, json!({})), "", "once");
         assert_eq!(stop(&other, json!({})), "", "this session has saved a summary");
+        env.tick(29 * MINUTE);
+        assert_eq!(stop(&agent, json!({})), "", "asked less than 30 minutes ago");
+        env.tick(MINUTE);
+        assert!(stop(&agent, json!({})).contains("[Session Save]"));
+    }
+}
+
+#[test]
+fn stop_after_completed_node_asks_for_summary() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let agent = Agent::claude(&env, "s");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    agent.start("startup");
+    let node = env.node("root", "execution", "t");
+    env.tick(15 * 60_000);
+    let stop = || agent.send("Stop", "stop", json!({"stop_hook_active": false}));
+    for action in ["start", "complete"] {
+        assert_eq!(stop(), "", "before {action}");
+        let args =
+            ["node", "transition", &node, "--workspace", &ws, "--action", action, "--conclusion", "done"];
+        let args = if action == "start" { &args[..7] } else { &args };
+        let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", "s").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(stop().contains("[Session Save]"));
+}
+
+#[test]
+fn project_without_data_gets_no_text_at_compaction_stop_and_end() {
+    for platform in ["claude-code", "cursor"] {
+        let env = TestEnv::new();
+        let agent = Agent { env: &env, platform, session: "a".into() };
+        agent.start("startup");
+        for _ in 0..10 {
+            agent.prompt("x");
+        }
+        env.tick(3_600_000);
+        let compact = json!({"context_usage_percent": 85, "message_count": 30, "trigger": "auto"});
+        assert_eq!(agent.send("PreCompact", "preCompact", compact), "");
+        assert_eq!(agent.send("Stop", "stop", json!({"status": "completed", "loop_count": 0})), "");
+        assert_eq!(agent.send("SessionEnd", "sessionEnd", json!({"reason": "completed"})), "");
+        assert!(!agent.start("compact").contains("memory_save"));
     }
 }
 
@@ -185,9 +228,10 @@ fn compaction_stop_and_end_texts() {
             let env = TestEnv::with_lang(lang);
             env.init();
             let agent = Agent { env: &env, platform, session: "conv-123".into() };
-            for _ in 0..3 {
+            for _ in 0..5 {
                 agent.prompt(if name == "zh" { "继续" } else { "go on" });
             }
+            env.tick(15 * 60_000);
             let compact = json!({"context_usage_percent": 85, "message_count": 30, "trigger": "auto"});
             let mut show =
                 |what: &str, text: String| out.push_str(&format!("=== {name} {platform}: {what}\n{text}\n"));

@@ -168,7 +168,7 @@ fn prompt_through_two_hooks_injects_once() {
     env.ok(&["workspace", "focus", "root"]);
     for generation in ["g1", "g2"] {
         let prompt = payload("beforeSubmitPrompt", generation);
-        assert!(hook(&env, "cursor", prompt.as_bytes()).contains("problem_clear"), "{generation}");
+        assert!(hook(&env, "cursor", prompt.as_bytes()).contains("stuck"), "{generation}");
         assert_eq!(hook(&env, "claude-code", prompt.as_bytes()), "", "{generation}");
     }
     let (again, state) = (payload("sessionStart", "g3"), env.home_store().join("state/c.json"));
@@ -210,7 +210,8 @@ fn settings_of_user_and_project_disable_texts() {
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
     env.ok(&["problem", "--node", "root", "stuck"]);
     env.ok(&["workspace", "focus", "root"]);
-    assert!(agent.prompt("x").contains("problem_clear"));
+    assert!(agent.prompt("x").contains("Problem: stuck"), "in the context after the bind");
+    assert!(agent.prompt("x").contains("Still open: stuck"));
     env.ok(&["config", "set", "reminders", "false"]);
     assert_eq!(agent.prompt("x"), "");
 }
@@ -258,8 +259,10 @@ fn context_check_serves_client_without_hooks() {
     assert!(!bound["context"].as_str().unwrap().contains('<'), "a tool result needs no tags");
     env.ok(&["problem", "--node", "root", "stuck"]);
     env.ok(&["workspace", "focus", "root"]);
+    let moved = check(&mut client, "before_response", "x");
+    assert!(moved["context"].as_str().unwrap().contains("Problem: stuck"), "{moved}");
     let reminded = check(&mut client, "before_response", "x");
-    assert!(reminded["reminder"].as_str().unwrap().contains("problem_clear"), "{reminded}");
+    assert!(reminded["reminder"].as_str().unwrap().contains("Still open: stuck"), "{reminded}");
 
     let agent = Agent { env: &env, platform: "cursor", session: "web".into() };
     agent.start("startup");

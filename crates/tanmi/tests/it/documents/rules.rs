@@ -84,6 +84,8 @@ impl Scene {
         ] {
             env.ok(&["session", "bind", "--session", session, "--workspace", &workspace, "--node", node]);
         }
+        // The context after the bind contains the problem; the reminder follows at the next prompt.
+        Agent::claude(&env, "stuck").prompt("go on");
         for n in 0..10 {
             Agent::claude(&env, "long").prompt(&format!("question {n}"));
         }
