@@ -283,21 +283,22 @@ impl SessionService {
             pipeline::context_now(&self.core.stores, &binding)
         };
         let before = session.and_then(|session| {
-            let (hash, focus) = context(session)?;
+            let known = context(session)?;
             let seen = states.read(session).seen_context;
-            (seen == Some(hash.to_string())).then_some((session, focus))
+            (seen == Some(known.hash.to_string())).then_some((session, known.node_id))
         });
         let outcome = work();
         if let Some((session, focus)) = before
-            && let Some((hash, node)) = context(session)
+            && let Some(now) = context(session)
         {
             let _ = states.update(session, |state| {
                 // The focus may have moved to a node that was changed by others since the session last saw it.
-                let known = node.as_ref().filter(|_| node != focus).and_then(|node| state.nodes.get(node));
-                let is_changed = known.is_some_and(|known| *known != hash.node);
+                let node = now.node_id.as_ref().filter(|_| now.node_id != focus);
+                let known = node.and_then(|node| state.nodes.get(node));
+                let is_changed = known.is_some_and(|known| *known != now.hash.node);
                 // After a bind no context has been injected yet, so the session knows none.
                 if state.seen_context.is_some() && !is_changed {
-                    pipeline::mark_seen(state, &hash, node.as_deref());
+                    pipeline::mark_seen(state, now);
                 }
             });
         }

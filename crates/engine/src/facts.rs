@@ -46,6 +46,8 @@ pub struct SessionFacts {
     pub lost_workspace: Option<String>,
     /// Hash of the context that was last injected into this session.
     pub seen_context: Option<String>,
+    /// The rules that were last injected; `None` if they are too long to keep.
+    pub told_rules: Option<Vec<String>>,
     /// Hash of the problem that was last injected in full.
     pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.

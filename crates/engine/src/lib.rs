@@ -7,6 +7,7 @@
 
 mod builtin;
 mod capped_text;
+mod context_hash;
 mod context_text;
 mod custom;
 mod decide;
@@ -15,7 +16,8 @@ mod facts;
 mod render;
 
 pub use builtin::{BUILTIN_RULES, BuiltinRule, SkipReason, needs_workspaces};
-pub use context_text::{ContextHash, context_text};
+pub use context_hash::ContextHash;
+pub use context_text::context_text;
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;

@@ -21,6 +21,9 @@ pub struct SessionState {
     /// Hash of the context that was last injected.
     #[serde(skip_serializing_if = "Option::is_none", rename = "seen")]
     pub seen_context: Option<String>,
+    /// The rules that were last injected; `None` if they are too long to keep.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "rules")]
+    pub told_rules: Option<Vec<String>>,
     /// Hash of the problem that was last injected in full.
     #[serde(skip_serializing_if = "Option::is_none", rename = "problem")]
     pub told_problem: Option<String>,

@@ -43,6 +43,7 @@ pub fn build(
             id: text::one_line(&event.session),
             lost_workspace: None,
             seen_context: state.seen_context.clone(),
+            told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
             started_at: state.started_at,
@@ -69,10 +70,26 @@ pub fn build(
     }
 }
 
-/// Returns the hash of the context of a bound session.
-pub fn hash_of(snapshot: &ContextSnapshot) -> ContextHash {
-    let node = snapshot.node.as_ref().map(|node| node_facts(node, snapshot));
-    ContextHash::of(&workspace_facts(snapshot), node.as_ref())
+/// The context of a bound session at one moment.
+pub struct KnownContext {
+    pub hash: ContextHash,
+    pub rules: Vec<String>,
+    pub node_id: Option<String>,
+}
+
+impl KnownContext {
+    pub fn of(workspace: &WorkspaceFacts, node: Option<&NodeFacts>) -> KnownContext {
+        KnownContext {
+            hash: ContextHash::of(workspace, node),
+            rules: workspace.rules.clone(),
+            node_id: node.map(|node| node.id.clone()),
+        }
+    }
+
+    pub fn of_snapshot(snapshot: &ContextSnapshot) -> KnownContext {
+        let node = snapshot.node.as_ref().map(|node| node_facts(node, snapshot));
+        KnownContext::of(&workspace_facts(snapshot), node.as_ref())
+    }
 }
 
 /// Returns the built-in rules that the settings disable.

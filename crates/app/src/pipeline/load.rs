@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use tanmi_engine::{ContextHash, CustomRule, Facts, needs_workspaces};
+use tanmi_engine::{CustomRule, Facts, needs_workspaces};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::{Binding, SessionState, States};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth};
 
+use super::facts::KnownContext;
 use super::rules::{self, RuleFile};
 use super::{Caller, declared, facts, memory, state};
 use crate::config::Config;
@@ -108,10 +109,10 @@ fn find_binding(caller: &Caller<'_>, event: &Event) -> (Option<Binding>, Option<
     (binding, previous)
 }
 
-/// Returns the hash of the current context of a bound session, and its focused node.
-pub fn context_now(stores: &Stores, binding: &Binding) -> Option<(ContextHash, Option<String>)> {
+/// Returns the current context of a bound session.
+pub fn context_now(stores: &Stores, binding: &Binding) -> Option<KnownContext> {
     let snapshot = load_snapshot(stores, EventKind::PromptSubmit, None, binding).filter(is_active)?;
-    Some((facts::hash_of(&snapshot), snapshot.node.map(|node| node.id.to_string())))
+    Some(KnownContext::of_snapshot(&snapshot))
 }
 
 fn is_active(snapshot: &ContextSnapshot) -> bool {

@@ -1,11 +1,12 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{CONTEXT_RULES, ContextHash, Facts, NodeFacts};
+use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts};
 use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource};
 use tanmi_session::{HandledEvent, SessionState};
 
 use super::Caller;
+use super::facts::KnownContext;
 
 /// Without an event id, two runs of different hook commands within this time count as the same event.
 const SAME_EVENT_WINDOW: Millis = 10_000;
@@ -74,11 +75,16 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     }
 }
 
+/// The maximum length of the rules that are kept per session, in bytes.
+const MAX_RULES_BYTES: usize = 4096;
+
 /// Records that the session knows this context.
-pub fn mark_seen(state: &mut SessionState, hash: &ContextHash, node: Option<&str>) {
-    state.seen_context = Some(hash.to_string());
-    if let Some(node) = node {
-        state.nodes.insert(node.to_owned(), hash.node.clone());
+pub fn mark_seen(state: &mut SessionState, known: KnownContext) {
+    state.seen_context = Some(known.hash.to_string());
+    let is_short = known.rules.iter().map(String::len).sum::<usize>() <= MAX_RULES_BYTES;
+    state.told_rules = is_short.then_some(known.rules);
+    if let Some(node) = known.node_id {
+        state.nodes.insert(node, known.hash.node);
         while state.nodes.len() > MAX_NODES {
             state.nodes.pop_first();
         }
@@ -110,11 +116,7 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         state.told_problem = facts.node.as_ref().and_then(NodeFacts::problem_hash);
     }
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| has_context) {
-        mark_seen(
-            state,
-            &ContextHash::of(workspace, facts.node.as_ref()),
-            facts.node.as_ref().map(|node| node.id.as_str()),
-        );
+        mark_seen(state, KnownContext::of(workspace, facts.node.as_ref()));
         state.compacted = false;
     }
 }

@@ -6,7 +6,7 @@ use tanmi_platform::{CLAUDE_CODE, CURSOR};
 use tanmi_workspace::model::NodeStatus;
 
 use super::*;
-use crate::context_text::ContextHash;
+use crate::context_hash::ContextHash;
 use crate::facts::{
     ChildCounts, FactLine, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts, WorkspaceFacts,
 };
@@ -61,7 +61,8 @@ fn bound(lang: Lang) -> Facts {
         ..NodeFacts::default()
     };
     let seen_context = Some(ContextHash::of(&workspace, Some(&node)).to_string());
-    let session = SessionFacts { seen_context, ..unbound(lang).session };
+    let told_rules = Some(workspace.rules.clone());
+    let session = SessionFacts { seen_context, told_rules, ..unbound(lang).session };
     Facts { workspace: Some(workspace), node: Some(node), session, ..unbound(lang) }
 }
 
@@ -215,6 +216,61 @@ fn reminder_throttled_suppresses_lower_reminders_except_p0() {
     facts.session.last_injected.insert("log_timeout".into(), NOW + 50_000);
     facts.node.as_mut().unwrap().problem.clear();
     assert!(run(&prompt, &facts).should_respond, "a clock that was set back does not throttle");
+}
+
+#[test]
+fn context_refresh_tells_only_what_changed() {
+    let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "x");
+    let told = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = bound(Lang::En);
+        facts.workspace.as_mut().unwrap().rules = vec!["Keys come from a file".into(), "Test first".into()];
+        facts.session.told_rules = Some(facts.workspace.as_ref().unwrap().rules.clone());
+        facts.session.seen_context =
+            Some(ContextHash::of(facts.workspace.as_ref().unwrap(), facts.node.as_ref()).to_string());
+        change(&mut facts);
+        texts(&prompt, &facts).join("\n")
+    };
+    let rules = |facts: &mut Facts| {
+        facts.workspace.as_mut().unwrap().rules = vec!["Test first".into(), "Tokens live for an hour".into()];
+    };
+    let workspace = bound(Lang::En).workspace.unwrap();
+    assert_eq!(told(&|_| ()), "");
+    assert_eq!(
+        told(&rules),
+        format!(
+            "Rules changed (rulesHash {}):\n+ Tokens live for an hour\n− Keys come from a file",
+            workspace.rules_hash
+        )
+    );
+    let reordered = told(&|facts| facts.workspace.as_mut().unwrap().rules.reverse());
+    assert!(reordered.ends_with("only their order"), "{reordered}");
+    let unknown = told(&|facts| {
+        rules(facts);
+        facts.session.told_rules = None;
+    });
+    assert!(unknown.ends_with("2 now; workspace_get returns them"), "{unknown}");
+    let moved = told(&|facts| {
+        let node = facts.node.as_mut().unwrap();
+        (node.id, node.title, node.requirement) = ("node-2".into(), "Check tokens".into(), "Expiry".into());
+        node.problem = "Clock skew".into();
+    });
+    assert_eq!(
+        moved,
+        "Focus is now: Check tokens (implementing) node-2\nRequirement: Expiry\nProblem: Clock skew"
+    );
+    let goal = told(&|facts| facts.workspace.as_mut().unwrap().goal = "Ship it".into());
+    assert!(goal.ends_with("\nGoal: Ship it") && goal.lines().count() == 2, "{goal}");
+    let unfocused = told(&|facts| facts.node = None);
+    assert_eq!(unfocused, "No node is focused now.");
+    let docs = told(&|facts| facts.workspace.as_mut().unwrap().docs = vec!["a.md: A".into()]);
+    assert_eq!(docs, "Docs are now:\n- a.md: A");
+    let old = told(&|facts| facts.session.seen_context = Some("abc.def".into()));
+    assert!(old.starts_with("Workspace: "), "the state of an older version: {old}");
+    let compacted = told(&|facts| {
+        rules(facts);
+        facts.session.compacted = true;
+    });
+    assert!(compacted.starts_with("Workspace: "), "{compacted}");
 }
 
 #[test]

@@ -236,7 +236,10 @@ impl Demo<'_> {
             ],
         )?;
         self.prompt(
-            pick("上下文有变化：重新注入。", "The context has changed: it is injected again."),
+            pick(
+                "上下文有变化：告知变化的部分。",
+                "The context has changed: the session is told what changed.",
+            ),
             pick("继续", "continue"),
         )?;
         let conclusion = pick("已完成，测试通过", "Done, tests pass");

@@ -77,7 +77,8 @@ fn claude_code_and_cursor_hooks_inject_once() {
             command(&cursor["hooks"][cursor_event][0]),
         ];
         let answers: Vec<String> = commands.iter().map(|command| shell(&env, command, &payload)).collect();
-        let injected = answers.iter().filter(|answer| answer.contains("JWT")).count();
+        let injected =
+            answers.iter().filter(|answer| answer.contains(&format!("news before {cursor_event}"))).count();
         assert_eq!(injected, 1, "{cursor_event}: {answers:?}");
     }
 }
