@@ -39,6 +39,14 @@ impl CappedText {
         self.push_line(&escape_tags(&line), label.len());
     }
 
+    /// Calls `add` with at most `max` bytes of the budget.
+    pub fn within(&mut self, max: usize, add: impl FnOnce(&mut CappedText)) {
+        let reserved = self.bytes_left.saturating_sub(max);
+        self.bytes_left -= reserved;
+        add(self);
+        self.bytes_left += reserved;
+    }
+
     pub fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.blank_line();

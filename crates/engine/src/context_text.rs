@@ -1,13 +1,13 @@
 //! The context text of a bound session, and the text about what changed in it.
 
 use tanmi_base::Lang;
-use tanmi_base::text::one_line;
+use tanmi_base::text::{self, one_line};
 use tanmi_event::ActionKind;
 
 use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
 use crate::context_hash::ContextHash;
-use crate::facts::{Facts, NodeFacts, WorkspaceFacts};
+use crate::facts::{Facts, NodeFacts, OverviewFacts, SurroundingsFacts, WorkspaceFacts};
 
 /// Returns the context text. Together with its surrounding tags it has at most `max_bytes` bytes. The most important lines
 /// come first and are cut last.
@@ -22,11 +22,16 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         workspace.rules.iter().for_each(|rule| body.line("- ", rule));
     }
     match &facts.node {
-        None => body.line(
-            &label("聚焦节点", "Focused node"),
-            lang.pick("（无；node_list 列出节点）", "(none; node_list lists the nodes)"),
-        ),
+        None => {
+            body.line(
+                &label("聚焦节点", "Focused node"),
+                lang.pick("（无；node_list 列出节点）", "(none; node_list lists the nodes)"),
+            );
+            body.within(SURROUNDINGS_BYTES, |body| add_overview(body, facts, &workspace.overview));
+        }
         Some(node) => {
+            let path = node.surroundings.ancestors.iter().map(|title| one_line(title)).collect::<Vec<_>>();
+            body.within(PATH_BYTES, |body| body.line(&label("路径", "Path"), &path.join(" › ")));
             body.line(&label("聚焦节点", "Focused node"), &node_line(node));
             body.line(&label("需求", "Requirement"), &node.requirement);
             add_problem(&mut body, lang, node);
@@ -40,7 +45,61 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
         body.line(&label("文档", "Docs"), " ");
         workspace.docs.iter().for_each(|doc| body.line("- ", &one_line(doc)));
     }
+    if let Some(node) = &facts.node {
+        body.within(SURROUNDINGS_BYTES - PATH_BYTES, |body| add_surroundings(body, lang, &node.surroundings));
+    }
     body.finish(pointer)
+}
+
+/// The maximum length of what surrounds the focus, in bytes.
+const SURROUNDINGS_BYTES: usize = 2000;
+/// The part of it for the titles of the ancestors.
+const PATH_BYTES: usize = 300;
+/// The maximum width of one line about another node, or of one log entry.
+const LINE_COLUMNS: usize = 200;
+
+fn add_surroundings(body: &mut CappedText, lang: Lang, surroundings: &SurroundingsFacts) {
+    for (zh, en, lines) in [
+        ("最近日志", "Last log entries", &surroundings.log),
+        ("子节点结论", "Child conclusions", &surroundings.conclusions),
+        ("引用", "References", &surroundings.references),
+    ] {
+        if !lines.is_empty() {
+            body.line(&label(lang, zh, en), " ");
+            lines.iter().for_each(|line| body.line("- ", &fit(line)));
+        }
+    }
+}
+
+/// Adds what is in progress, open problems and what comes next.
+fn add_overview(body: &mut CappedText, facts: &Facts, overview: &OverviewFacts) {
+    let lang = facts.lang;
+    for node in &overview.in_progress {
+        let mut line = format!("{} ({}) {}", fit(&node.title), node.status, node.id);
+        if let Some(log) = &node.last_log {
+            line.push_str(&format!("{}{}", lang.pick("；最近日志 ", "; last log "), fit(log)));
+        }
+        let holder = match &node.holder {
+            Some(session) if *session == facts.session.id => lang.pick("本会话", "this session").to_owned(),
+            Some(session) => format!("{}{}", lang.pick("会话 ", "session "), fit(session)),
+            None => lang.pick("无会话认领", "no session").to_owned(),
+        };
+        line.push_str(
+            &lang.pick(format!("；{holder}，自 {}", node.since), format!("; {holder} since {}", node.since)),
+        );
+        body.line(&label(lang, "进行中", "In progress"), &one_line(&line));
+    }
+    for node in &overview.problems {
+        let line = format!("{} {}: {}", fit(&node.title), node.id, fit(&node.text));
+        body.line(&label(lang, "未解决的问题", "Open problem"), &one_line(&line));
+    }
+    let next: Vec<String> =
+        overview.next.iter().map(|node| format!("{} {}", fit(&node.title), node.id)).collect();
+    body.line(&label(lang, "接下来", "Next"), &next.join(lang.pick("；", "; ")));
+}
+
+fn fit(text: &str) -> String {
+    text::fit(&one_line(text), LINE_COLUMNS)
 }
 
 /// Returns the text about what changed since the session was told the context with the hash `seen`, and the open problem,

@@ -122,6 +122,50 @@ pub struct WorkspaceFacts {
     pub docs: Vec<String>,
     /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
+    /// Loaded only for the whole context of a session without a focus.
+    pub overview: OverviewFacts,
+}
+
+/// What a session that has no focus needs to know to continue the work.
+#[derive(Clone, Debug, Default)]
+pub struct OverviewFacts {
+    pub in_progress: Vec<InProgressFacts>,
+    pub problems: Vec<NodeText>,
+    pub next: Vec<NodeText>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct InProgressFacts {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    /// The last log entry with its time.
+    pub last_log: Option<String>,
+    /// The session that claimed the node.
+    pub holder: Option<String>,
+    /// Local time of the last status change.
+    pub since: String,
+}
+
+/// A node with one text about it, such as its problem. The text can be empty.
+#[derive(Clone, Debug, Default)]
+pub struct NodeText {
+    pub id: String,
+    pub title: String,
+    pub text: String,
+}
+
+/// The surroundings of the focused node. Loaded only for the whole context.
+#[derive(Clone, Debug, Default)]
+pub struct SurroundingsFacts {
+    /// Titles from the top down, without the root and the node itself.
+    pub ancestors: Vec<String>,
+    /// The last log entries, the latest last.
+    pub log: Vec<String>,
+    /// One line per child that is done.
+    pub conclusions: Vec<String>,
+    /// One line per reference.
+    pub references: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -145,6 +189,7 @@ pub struct NodeFacts {
     pub children: Option<ChildCounts>,
     /// Loaded only when a node is completed.
     pub parent: Option<ParentFacts>,
+    pub surroundings: SurroundingsFacts,
 }
 
 impl NodeFacts {
@@ -174,6 +219,7 @@ impl Default for NodeFacts {
             last_log_at: None,
             children: None,
             parent: None,
+            surroundings: SurroundingsFacts::default(),
         }
     }
 }

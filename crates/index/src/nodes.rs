@@ -6,15 +6,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 use tanmi_base::fs::FileSig;
 
 use crate::Result;
 
 /// Version of the tables. Raise it with every change of the schema: an index of another version is deleted.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
-/// One node in the index. The caller defines the values of status, kind and role.
+/// One node in the index. The caller defines the values of status, kind and role; the queries name those statuses that
+/// they distinguish.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRow {
     pub id: String,
@@ -52,6 +53,50 @@ impl NodeRow {
     }
 }
 
+/// Which nodes to select, and in which order. An index of the table covers each, except the orphans.
+#[derive(Clone, Copy, Debug)]
+pub enum NodeQuery<'a> {
+    /// Children with one status, the latest status change first.
+    Recent { parent: &'a str, status: &'a str },
+    /// Children that are not done, in their order.
+    OpenChildren { parent: &'a str },
+    /// Implementing and validating nodes, the latest status change first.
+    Started,
+    /// Nodes with an open problem, the latest change first.
+    WithProblem,
+    /// Nodes whose parent does not exist, except the root.
+    Orphans,
+    /// Nodes whose files cannot be read, by id.
+    Damaged,
+}
+
+impl<'a> NodeQuery<'a> {
+    /// Returns the condition and the order, and the values of `:parent` and `:status` in it.
+    fn sql(&self) -> (&'static str, Option<&'a str>, Option<&'a str>) {
+        match *self {
+            NodeQuery::Recent { parent, status } => (
+                "parent = :parent AND status = :status ORDER BY status_changed_at DESC",
+                Some(parent),
+                Some(status),
+            ),
+            NodeQuery::OpenChildren { parent } => (
+                "parent = :parent AND status NOT IN ('completed', 'failed', 'cancelled')
+                 ORDER BY ord, created_at, id",
+                Some(parent),
+                None,
+            ),
+            NodeQuery::Started => {
+                ("status IN ('implementing', 'validating') ORDER BY status_changed_at DESC", None, None)
+            }
+            NodeQuery::WithProblem => ("has_problem ORDER BY updated_at DESC", None, None),
+            NodeQuery::Orphans => {
+                ("parent <> '' AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)", None, None)
+            }
+            NodeQuery::Damaged => ("damage IS NOT NULL ORDER BY id", None, None),
+        }
+    }
+}
+
 /// Number of children per status.
 pub type StatusCountRows = Vec<(String, u64)>;
 
@@ -76,6 +121,9 @@ CREATE TABLE nodes(
 CREATE INDEX siblings ON nodes(parent, ord, created_at, id);
 CREATE INDEX recent ON nodes(parent, status, status_changed_at);
 CREATE INDEX damaged ON nodes(id) WHERE damage IS NOT NULL;
+CREATE INDEX open ON nodes(parent, ord, created_at, id) WHERE status NOT IN ('completed', 'failed', 'cancelled');
+CREATE INDEX started ON nodes(status_changed_at) WHERE status IN ('implementing', 'validating');
+CREATE INDEX problems ON nodes(updated_at) WHERE has_problem;
 CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
 CREATE TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
   INSERT INTO tally VALUES(new.parent, new.status, 1), ('', new.status, 1)
@@ -264,13 +312,17 @@ impl NodeIndex {
         Ok(rows?)
     }
 
-    /// Returns children with one status, the latest status change first.
-    pub fn recent(&self, parent: &str, status: &str, limit: usize) -> Result<Vec<NodeRow>> {
-        let mut statement = self.db.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM nodes WHERE parent = ?1 AND status = ?2 ORDER BY status_changed_at DESC LIMIT ?3"
-        ))?;
+    /// Returns the first nodes of a query, at most `limit`.
+    pub fn select(&self, query: &NodeQuery<'_>, limit: usize) -> Result<Vec<NodeRow>> {
+        let (condition, parent, status) = query.sql();
+        let mut statement = self
+            .db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes AS n WHERE {condition} LIMIT :limit"))?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(statement.query_map(params![parent, status, limit], read_row)?.collect::<rusqlite::Result<_>>()?)
+        let mut named: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
+        named.extend(parent.as_ref().map(|parent| (":parent", parent as &dyn ToSql)));
+        named.extend(status.as_ref().map(|status| (":status", status as &dyn ToSql)));
+        Ok(statement.query_map(&*named, read_row)?.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn last_order(&self, parent: &str) -> Result<i64> {
@@ -317,25 +369,9 @@ impl NodeIndex {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Returns the nodes whose parent does not exist, except the root.
-    pub fn orphans(&self) -> Result<Vec<NodeRow>> {
-        let mut statement = self.db.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM nodes AS n WHERE parent <> ''
-             AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)"
-        ))?;
-        Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
-    }
-
     /// Returns when a node last changed.
     pub fn last_update(&self) -> Result<i64> {
         Ok(self.db.query_row("SELECT coalesce(max(updated_at), 0) FROM nodes", [], |row| row.get(0))?)
-    }
-
-    pub fn damaged(&self) -> Result<Vec<NodeRow>> {
-        let mut statement = self
-            .db
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes WHERE damage IS NOT NULL ORDER BY id"))?;
-        Ok(statement.query_map([], read_row)?.collect::<rusqlite::Result<_>>()?)
     }
 }
 

@@ -17,6 +17,7 @@ mod file;
 mod in_memory;
 mod maintenance;
 mod snapshot;
+mod surroundings;
 mod walk;
 mod workspaces;
 
@@ -25,6 +26,7 @@ pub use file::{CheckReport, FileStore, Finding, Fix};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
+pub use surroundings::{Overview, SnapshotSource, Surroundings};
 pub use workspaces::{NodeDetail, Workspaces};
 
 /// The fields of a node that a list shows, without its texts.

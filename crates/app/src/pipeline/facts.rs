@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::{Lang, paths, text};
+use tanmi_base::{Lang, clock, paths, text};
 use tanmi_engine::{
-    ChildCounts, ContextHash, DeclaredFacts, Facts, MemoryFacts, NodeFacts, ParentFacts, SessionFacts,
-    SkipReason, WorkspaceFacts,
+    ChildCounts, ContextHash, DeclaredFacts, Facts, InProgressFacts, MemoryFacts, NodeFacts, NodeText,
+    OverviewFacts, ParentFacts, SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, SessionState};
-use tanmi_workspace::model::{Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
-use tanmi_workspace::store::{ContextSnapshot, SnapshotDepth, StatusCounts};
+use tanmi_workspace::context::{ChildConclusion, ReferenceBlock};
+use tanmi_workspace::model::{LogEntry, Node, NodeStatus, RefStatus, Workspace, WorkspaceStatus};
+use tanmi_workspace::store::{
+    ContextSnapshot, NodeBrief, Overview, SnapshotDepth, StatusCounts, Surroundings,
+};
 
 use super::Caller;
 use crate::config::Config;
@@ -118,7 +121,66 @@ fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
         rules_hash: workspace.rules_hash(),
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
+        overview: snapshot.overview.as_ref().map(overview_facts).unwrap_or_default(),
     }
+}
+
+fn overview_facts(overview: &Overview) -> OverviewFacts {
+    let in_progress = |node: &Node| InProgressFacts {
+        id: node.id.to_string(),
+        title: node.title.clone(),
+        status: node.status.to_string(),
+        last_log: node.activity.log.last().map(log_line),
+        holder: node.started_by.clone(),
+        since: clock::local_stamp(node.status_changed_at.unwrap_or(node.created_at)),
+    };
+    let problem = |node: &Node| NodeText {
+        id: node.id.to_string(),
+        title: node.title.clone(),
+        text: node.activity.problem.as_ref().map(|problem| problem.description.clone()).unwrap_or_default(),
+    };
+    let next = |brief: &NodeBrief| NodeText {
+        id: brief.id.to_string(),
+        title: brief.title.clone(),
+        text: String::new(),
+    };
+    OverviewFacts {
+        in_progress: overview.in_progress.iter().map(in_progress).collect(),
+        problems: overview.with_problem.iter().map(problem).collect(),
+        next: overview.next.iter().map(next).collect(),
+    }
+}
+
+fn log_line(entry: &LogEntry) -> String {
+    format!("{} {}", entry.timestamp, entry.event)
+}
+
+/// The number of log entries of the focused node in its context.
+const LOG_ENTRIES: usize = 3;
+
+fn surroundings_facts(surroundings: &Surroundings, node: &Node) -> SurroundingsFacts {
+    let log = &node.activity.log;
+    let conclusion =
+        |child: &ChildConclusion| format!("{} ({}): {}", child.title, child.status, child.conclusion);
+    SurroundingsFacts {
+        ancestors: surroundings.ancestors.clone(),
+        log: log[log.len().saturating_sub(LOG_ENTRIES)..].iter().map(log_line).collect(),
+        conclusions: surroundings.conclusions.iter().map(conclusion).collect(),
+        references: surroundings.references.iter().map(reference_line).collect(),
+    }
+}
+
+fn reference_line(reference: &ReferenceBlock) -> String {
+    let mut line = reference.target_id.clone();
+    if let (Some(title), Some(status)) = (&reference.title, reference.status) {
+        line.push_str(&format!(" {title} ({status})"));
+    }
+    for text in [Some(&reference.description), reference.conclusion.as_ref()].into_iter().flatten() {
+        if !text.is_empty() {
+            line.push_str(&format!(": {text}"));
+        }
+    }
+    line
 }
 
 fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
@@ -139,6 +201,11 @@ fn node_facts(node: &Node, snapshot: &ContextSnapshot) -> NodeFacts {
         last_log_at: node.activity.last_log_at,
         children: snapshot.children.as_ref().map(child_counts),
         parent: None,
+        surroundings: snapshot
+            .surroundings
+            .as_ref()
+            .map(|surroundings| surroundings_facts(surroundings, node))
+            .unwrap_or_default(),
     }
 }
 

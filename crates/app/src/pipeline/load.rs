@@ -46,8 +46,8 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     }
     state::advance(state, event, caller);
     let node = event.payload.node_id.as_deref();
-    let snapshot =
-        binding.as_ref().and_then(|binding| load_snapshot(caller.stores, event.kind, node, binding));
+    let depth = snapshot_depth(event, state);
+    let snapshot = binding.as_ref().and_then(|binding| load_snapshot(caller.stores, depth, node, binding));
     // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
     let is_lost = binding.is_some() && snapshot.is_none();
     let bound = binding.as_ref().zip(snapshot.filter(is_active));
@@ -111,7 +111,7 @@ fn find_binding(caller: &Caller<'_>, event: &Event) -> (Option<Binding>, Option<
 
 /// Returns the current context of a bound session.
 pub fn context_now(stores: &Stores, binding: &Binding) -> Option<KnownContext> {
-    let snapshot = load_snapshot(stores, EventKind::PromptSubmit, None, binding).filter(is_active)?;
+    let snapshot = load_snapshot(stores, SnapshotDepth::Focus, None, binding).filter(is_active)?;
     Some(KnownContext::of_snapshot(&snapshot))
 }
 
@@ -119,18 +119,24 @@ fn is_active(snapshot: &ContextSnapshot) -> bool {
     snapshot.workspace.status == WorkspaceStatus::Active
 }
 
+/// Returns how much of the workspace to read: more if the whole context may be injected.
+fn snapshot_depth(event: &Event, state: &SessionState) -> SnapshotDepth {
+    let is_whole = state.seen_context.is_none() || state.compacted;
+    match event.kind {
+        EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Surroundings,
+        EventKind::PromptSubmit if is_whole => SnapshotDepth::Surroundings,
+        _ => SnapshotDepth::Focus,
+    }
+}
+
 /// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read.
 fn load_snapshot(
     stores: &Stores,
-    kind: EventKind,
+    depth: SnapshotDepth,
     node: Option<&str>,
     binding: &Binding,
 ) -> Option<ContextSnapshot> {
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
-    let depth = match kind {
-        EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Progress,
-        _ => SnapshotDepth::Focus,
-    };
     let node = node.or(binding.focused_node_id.as_deref());
     stores.projects.in_folder(&binding.project).snapshots().context_snapshot(&id, node, depth)
 }

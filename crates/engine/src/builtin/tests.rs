@@ -8,7 +8,8 @@ use tanmi_workspace::model::NodeStatus;
 use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    ChildCounts, FactLine, MemoryFacts, NodeFacts, ParentFacts, SessionFacts, SummaryFacts, WorkspaceFacts,
+    ChildCounts, FactLine, InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
+    SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -50,6 +51,7 @@ fn bound(lang: Lang) -> Facts {
         rules_hash: "ff280711".into(),
         docs: vec!["docs/jwt.md: x".into()],
         progress: Some((3, 5)),
+        ..WorkspaceFacts::default()
     };
     let node = NodeFacts {
         id: "node-y".into(),
@@ -64,6 +66,41 @@ fn bound(lang: Lang) -> Facts {
     let told_rules = Some(workspace.rules.clone());
     let session = SessionFacts { seen_context, told_rules, ..unbound(lang).session };
     Facts { workspace: Some(workspace), node: Some(node), session, ..unbound(lang) }
+}
+
+fn with_surroundings(lang: Lang) -> Facts {
+    let mut facts = bound(lang);
+    facts.node.as_mut().unwrap().surroundings = SurroundingsFacts {
+        ancestors: vec!["Tokens".into()],
+        log: vec!["2025-12-10 14:02:00 signed with RS256".into()],
+        conclusions: vec!["Choose a library (completed): jsonwebtoken\nsecond line".into()],
+        references: vec!["docs/jwt.md: how tokens look".into()],
+    };
+    facts
+}
+
+fn with_overview(lang: Lang) -> Facts {
+    let node = |id: &str, title: &str, text: &str| NodeText {
+        id: id.into(),
+        title: title.into(),
+        text: text.into(),
+    };
+    let in_progress = |holder: Option<&str>| InProgressFacts {
+        id: "node-a".into(),
+        title: "Issue tokens".into(),
+        status: "implementing".into(),
+        last_log: Some("2025-12-10 14:02:00 signed with RS256".into()),
+        holder: holder.map(String::from),
+        since: "2025-12-10 13:00:00".into(),
+    };
+    let overview = OverviewFacts {
+        in_progress: vec![in_progress(Some("abc123")), in_progress(Some("other")), in_progress(None)],
+        problems: vec![node("node-b", "Check tokens", "clock skew")],
+        next: vec![node("node-c", "Check tokens", ""), node("node-d", "Roll out", "")],
+    };
+    let mut facts = Facts { node: None, ..bound(lang) };
+    facts.workspace.as_mut().unwrap().overview = overview;
+    facts
 }
 
 fn run(event: &Event, facts: &Facts) -> Decision {
@@ -91,6 +128,8 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
                 out.push_str(&format!("## {lang:?} {} · {what}\n{text}\n\n", platform.id));
             };
             show("start, bound", injected_text(&start, &bound(lang)));
+            show("start, bound, with surroundings", injected_text(&start, &with_surroundings(lang)));
+            show("start, bound, no focus", injected_text(&start, &with_overview(lang)));
             show("start, unbound", injected_text(&start, &unbound(lang)));
             show("prompt, bound, nothing to remind of", injected_text(&prompt("x"), &bound(lang)));
             let mut problem = bound(lang);
@@ -271,6 +310,26 @@ fn context_refresh_tells_only_what_changed() {
         facts.session.compacted = true;
     });
     assert!(compacted.starts_with("Workspace: "), "{compacted}");
+}
+
+#[test]
+fn surroundings_are_capped_and_cut_after_the_node() {
+    let start = event(&CLAUDE_CODE, EventKind::SessionStart, "");
+    let (plain, long) = (texts(&start, &bound(Lang::En)).remove(0), vec!["very long ".repeat(500); 30]);
+    let mut facts = bound(Lang::En);
+    facts.node.as_mut().unwrap().surroundings = SurroundingsFacts {
+        ancestors: long.clone(),
+        log: long.clone(),
+        conclusions: long.clone(),
+        references: long.clone(),
+    };
+    let text = texts(&start, &facts).remove(0);
+    assert!(text.len() > plain.len() + 1000 && text.len() <= plain.len() + 2050, "{}", text.len());
+    assert!(text.contains("Progress: ") && text.contains("context_get"), "{text}");
+    let mut facts = with_overview(Lang::En);
+    facts.workspace.as_mut().unwrap().overview.problems =
+        vec![NodeText { text: "very long ".repeat(500), ..NodeText::default() }; 50];
+    assert!(texts(&start, &facts).remove(0).len() <= plain.len() + 2050);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use tanmi_base::Millis;
 use super::feed::WORKSPACE;
 use super::walk;
 use super::{
-    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, SiblingPosition,
-    SnapshotDepth, StatusCounts, Store, StoreEvent, Subscription, Tx, WorkspaceEntry,
+    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, Overview,
+    SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent, Subscription,
+    Surroundings, Tx, WorkspaceEntry,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -173,10 +174,56 @@ impl ContextSnapshots for InMemoryStore {
             node: node.cloned(),
             children: parent
                 .map(|parent| count(nodes.values(), |node| node.parent_id.as_ref() == Some(&parent.id))),
-            progress: (depth == SnapshotDepth::Progress)
+            progress: (depth >= SnapshotDepth::Progress)
                 .then(|| count(nodes.values(), |node| !node.id.is_root()).progress()),
+            surroundings: node
+                .filter(|_| depth >= SnapshotDepth::Surroundings)
+                .map(|node| Surroundings::of(nodes, node)),
+            overview: (depth >= SnapshotDepth::Surroundings && node.is_none()).then(|| Overview::of(nodes)),
         })
     }
+}
+
+impl SnapshotSource for BTreeMap<NodeId, Node> {
+    fn node(&self, id: &NodeId) -> Option<Node> {
+        self.get(id).cloned()
+    }
+
+    fn brief(&self, id: &NodeId) -> Option<NodeBrief> {
+        self.get(id).map(NodeBrief::of)
+    }
+
+    fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief> {
+        let is_open = |node: &&Node| node.parent_id.as_ref() == Some(parent) && !node.status.is_done();
+        sorted(self.values().filter(is_open), limit, |node| node.position.clone())
+    }
+
+    fn done_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief> {
+        let is_done = |node: &&Node| node.parent_id.as_ref() == Some(parent) && node.status.is_done();
+        sorted(self.values().filter(is_done), limit, |node| std::cmp::Reverse(node.status_changed_at))
+    }
+
+    fn started(&self, limit: usize) -> Vec<NodeBrief> {
+        let is_started =
+            |node: &&Node| matches!(node.status, NodeStatus::Implementing | NodeStatus::Validating);
+        sorted(self.values().filter(is_started), limit, |node| std::cmp::Reverse(node.status_changed_at))
+    }
+
+    fn with_problem(&self, limit: usize) -> Vec<NodeBrief> {
+        let has_problem = |node: &&Node| node.activity.problem.is_some();
+        sorted(self.values().filter(has_problem), limit, |node| std::cmp::Reverse(node.updated_at))
+    }
+}
+
+fn sorted<'a, K: Ord>(
+    nodes: impl Iterator<Item = &'a Node>,
+    limit: usize,
+    key: fn(&NodeBrief) -> K,
+) -> Vec<NodeBrief> {
+    let mut briefs: Vec<NodeBrief> = nodes.map(NodeBrief::of).collect();
+    briefs.sort_by_key(key);
+    briefs.truncate(limit);
+    briefs
 }
 
 impl ChangeFeed for InMemoryStore {

@@ -1,7 +1,7 @@
 //! [`ContextSnapshots`]: the little that a hook reads of a workspace, without waiting.
 
 use crate::model::{Node, Progress, Workspace, WorkspaceId};
-use crate::store::StatusCounts;
+use crate::store::{Overview, StatusCounts, Surroundings};
 
 #[derive(Debug)]
 pub struct ContextSnapshot {
@@ -11,13 +11,21 @@ pub struct ContextSnapshot {
     /// Counts of its children, if the node is planning or monitoring.
     pub children: Option<StatusCounts>,
     pub progress: Option<Progress>,
+    /// The surroundings of the focused node.
+    pub surroundings: Option<Surroundings>,
+    /// Read only if no node is focused.
+    pub overview: Option<Overview>,
 }
 
-/// Whether to read the progress of the workspace, which can take longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much to read. Each depth includes those before it, and takes longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotDepth {
+    /// The workspace and the focused node.
     Focus,
+    /// The progress of the workspace.
     Progress,
+    /// The surroundings of the focused node, or the overview.
+    Surroundings,
 }
 
 /// The source of context snapshots.

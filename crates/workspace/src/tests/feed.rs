@@ -92,3 +92,38 @@ fn context_snapshot_has_focused_node_and_counts() {
     let dir = tempfile::tempdir().unwrap();
     check_snapshot(&FileStore::in_folder(dir.path()));
 }
+
+fn check_surroundings<S: Store + ContextSnapshots>(store: &S) {
+    let b = TestWorkspace::new(store, &[]);
+    let (root, depth) = (NodeId::root(), SnapshotDepth::Surroundings);
+    let first = b.add_planning(&root, "first");
+    let (done, started) = (b.add_execution(&first, "done"), b.add_execution(&first, "started"));
+    let second = b.add_planning(&root, "second");
+    let inner = b.add_planning(&second, "inner");
+    let (third, fourth) = (b.add_execution(&inner, "third"), b.add_execution(&root, "fourth"));
+    b.apply(&done, Action::Start).unwrap();
+    b.apply(&done, Action::Complete).unwrap();
+    b.apply(&started, Action::Start).unwrap();
+    let op = b.tick();
+    b.change(|tx| crate::ops::focus(tx, None, &op)).unwrap();
+    let snapshot = store.context_snapshot(&b.id, None, depth).unwrap();
+    let overview = snapshot.overview.unwrap();
+    assert_eq!(overview.in_progress, [b.node(&started)]);
+    let next: Vec<NodeId> = overview.next.into_iter().map(|node| node.id).collect();
+    assert_eq!(next, [third.clone(), fourth], "in the order of the tree");
+    assert!(overview.with_problem.is_empty());
+
+    let snapshot = store.context_snapshot(&b.id, Some(third.as_str()), depth).unwrap();
+    assert_eq!(snapshot.surroundings.unwrap().ancestors, ["second", "inner"]);
+    assert!(snapshot.overview.is_none());
+    let snapshot = store.context_snapshot(&b.id, Some(first.as_str()), depth).unwrap();
+    let conclusions = snapshot.surroundings.unwrap().conclusions;
+    assert_eq!(conclusions.iter().map(|child| &child.id).collect::<Vec<_>>(), [&done]);
+}
+
+#[test]
+fn context_snapshot_has_surroundings_or_overview() {
+    check_surroundings(&InMemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    check_surroundings(&FileStore::new(dir.path()));
+}

@@ -31,6 +31,18 @@ fn hostile_facts(lang: Lang) -> Facts {
             rules_hash: text(),
             docs: vec![text()],
             progress: None,
+            overview: OverviewFacts {
+                in_progress: vec![InProgressFacts {
+                    id: text(),
+                    title: text(),
+                    status: text(),
+                    last_log: Some(text()),
+                    holder: Some(text()),
+                    since: text(),
+                }],
+                problems: vec![NodeText { id: text(), title: text(), text: text() }],
+                next: vec![NodeText { id: text(), title: text(), text: text() }],
+            },
         }),
         node: Some(NodeFacts {
             id: text(),
@@ -40,6 +52,12 @@ fn hostile_facts(lang: Lang) -> Facts {
             problem: text(),
             next_step: text(),
             parent: Some(parent),
+            surroundings: SurroundingsFacts {
+                ancestors: vec![text()],
+                log: vec![text()],
+                conclusions: vec![text()],
+                references: vec![text()],
+            },
             ..NodeFacts::default()
         }),
         memory: Ok(MemoryFacts {
@@ -79,7 +97,8 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
             .map(|workspace| ContextHash::of(workspace, bound.node.as_ref()).to_string());
         let mut told = seen.clone();
         told.session.told_problem = told.node.as_ref().and_then(NodeFacts::problem_hash);
-        for facts in [bound, seen, told, with_command, unbound, never_bound, no_workspaces] {
+        let unfocused = Facts { node: None, ..bound.clone() };
+        for facts in [bound, seen, told, unfocused, with_command, unbound, never_bound, no_workspaces] {
             for kind in EventKind::ALL {
                 let mut event = event(&CLAUDE_CODE, *kind, "workspace");
                 event.payload.agent_type = Some(HOSTILE.into());

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use tanmi_base::{Bilingual, Lang, Millis};
+use tanmi_index::NodeQuery;
 
 use super::layout::Layout;
 use super::tx::FileTx;
@@ -174,14 +175,19 @@ impl FileStore {
         let mut report = CheckReport::default();
         let layout = self.layout(id);
         report.nodes = tx.total()?.total();
-        for row in tx.index()?.damaged()? {
+        for row in tx.index()?.select(&NodeQuery::Damaged, usize::MAX)? {
             let damage = row.damage.unwrap_or_default();
             let ParseError { line, reason } = ParseError::from_index_text(&damage);
             let Ok(node) = NodeId::parse(&row.id) else { continue };
             let flaw = StoreFlaw::Unreadable { reason };
             report.push(layout.node_md(&node), Some(line), flaw, Fix::ByHand);
         }
-        for row in tx.index()?.orphans()?.into_iter().filter(|row| row.damage.is_none()) {
+        for row in tx
+            .index()?
+            .select(&NodeQuery::Orphans, usize::MAX)?
+            .into_iter()
+            .filter(|row| row.damage.is_none())
+        {
             let Ok(node) = NodeId::parse(&row.id) else { continue };
             report.push(layout.node_md(&node), None, StoreFlaw::Orphan { parent: row.parent }, Fix::ByHand);
         }

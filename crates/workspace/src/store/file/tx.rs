@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tanmi_base::journal::{Change, CommitError, CommitResult, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Bilingual, Millis};
-use tanmi_index::{NodeIndex, NodeRow, RowPosition};
+use tanmi_index::{NodeIndex, NodeQuery, NodeRow, RowPosition};
 
 use super::FileStore;
 use super::layout::Layout;
@@ -367,7 +367,9 @@ impl Tx for FileTx<'_> {
     }
 
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>> {
-        let rows = self.index()?.recent(parent.as_str(), status.as_str(), limit)?;
+        let rows = self
+            .index()?
+            .select(&NodeQuery::Recent { parent: parent.as_str(), status: status.as_str() }, limit)?;
         self.verify_rows(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
     }
 

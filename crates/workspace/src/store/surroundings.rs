@@ -1,0 +1,142 @@
+//! What surrounds the focus of a session: the ancestors, children and references of the focused node. If no node is
+//! focused: the work in progress, open problems and what comes next.
+
+use std::collections::BTreeSet;
+
+use super::NodeBrief;
+use crate::context::{ChildConclusion, ReferenceBlock};
+use crate::model::*;
+
+/// The maximum number of nodes in each list of an overview.
+const OVERVIEW_NODES: usize = 3;
+const CONCLUSIONS: usize = 5;
+const REFERENCES: usize = 5;
+/// The maximum number of levels above a node.
+const MAX_ANCESTORS: usize = 30;
+/// The maximum number of nodes that the search for the next nodes visits.
+const MAX_VISITED: usize = 200;
+
+/// The nodes of a workspace, for one snapshot. A node that cannot be read counts as missing.
+pub trait SnapshotSource {
+    fn node(&self, id: &NodeId) -> Option<Node>;
+    fn brief(&self, id: &NodeId) -> Option<NodeBrief>;
+    /// Returns the first children that are not done, in their order.
+    fn open_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief>;
+    /// Returns the children that were done last, the latest first.
+    fn done_children(&self, parent: &NodeId, limit: usize) -> Vec<NodeBrief>;
+    /// Returns the implementing and validating nodes, the latest status change first.
+    fn started(&self, limit: usize) -> Vec<NodeBrief>;
+    /// Returns the nodes with an open problem, the latest change first.
+    fn with_problem(&self, limit: usize) -> Vec<NodeBrief>;
+}
+
+/// The surroundings of a node.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The titles of its ancestors without the root, from the top down. Empty if the node is isolated.
+    pub ancestors: Vec<String>,
+    /// The latest conclusions of its children, the latest first.
+    pub conclusions: Vec<ChildConclusion>,
+    /// Its active references.
+    pub references: Vec<ReferenceBlock>,
+}
+
+/// What a session that has no focus needs to know to continue the work.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    pub in_progress: Vec<Node>,
+    pub with_problem: Vec<Node>,
+    /// The first pending execution nodes in the order of the tree.
+    pub next: Vec<NodeBrief>,
+}
+
+impl Surroundings {
+    pub fn of(source: &dyn SnapshotSource, node: &Node) -> Surroundings {
+        Surroundings {
+            ancestors: ancestors(source, node),
+            conclusions: conclusions(source, &node.id),
+            references: references(source, node),
+        }
+    }
+}
+
+impl Overview {
+    pub fn of(source: &dyn SnapshotSource) -> Overview {
+        let read =
+            |briefs: Vec<NodeBrief>| briefs.iter().filter_map(|brief| source.node(&brief.id)).collect();
+        let with_problem: Vec<Node> = read(source.with_problem(OVERVIEW_NODES));
+        let has_problem =
+            |node: &Node| node.activity.problem.as_ref().is_some_and(|p| !p.description.is_empty());
+        Overview {
+            in_progress: read(source.started(OVERVIEW_NODES)),
+            with_problem: with_problem.into_iter().filter(has_problem).collect(),
+            next: next(source),
+        }
+    }
+}
+
+fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {
+    let mut titles = Vec::new();
+    let mut parent = node.parent_id.clone().filter(|_| !node.isolated);
+    while let Some(id) = parent.filter(|id| !id.is_root() && titles.len() < MAX_ANCESTORS) {
+        let Some(brief) = source.brief(&id) else { break };
+        parent = brief.parent_id.filter(|_| !brief.isolated);
+        titles.push(brief.title);
+    }
+    titles.reverse();
+    titles
+}
+
+fn conclusions(source: &dyn SnapshotSource, parent: &NodeId) -> Vec<ChildConclusion> {
+    let children = source.done_children(parent, CONCLUSIONS).into_iter();
+    let conclusion = |child: NodeBrief| {
+        let Node { id, title, status, conclusion, .. } = source.node(&child.id)?;
+        Some(ChildConclusion { id, title, status, conclusion: conclusion? })
+    };
+    children.filter_map(conclusion).collect()
+}
+
+fn references(source: &dyn SnapshotSource, node: &Node) -> Vec<ReferenceBlock> {
+    let active = node.references.iter().filter(|reference| reference.status == RefStatus::Active);
+    let block = |reference: &Reference| {
+        let target = NodeId::parse(&reference.target_id).ok();
+        let found = target.as_ref().and_then(|id| source.node(id));
+        ReferenceBlock {
+            target_id: reference.target_id.clone(),
+            kind: reference.kind,
+            description: reference.description.clone(),
+            missing: target.is_some() && found.is_none(),
+            title: found.as_ref().map(|node| node.title.clone()),
+            status: found.as_ref().map(|node| node.status),
+            conclusion: found.and_then(|node| node.conclusion),
+        }
+    };
+    active.take(REFERENCES).map(block).collect()
+}
+
+/// Returns the first pending execution nodes in the order of the tree, below nodes that are not done.
+fn next(source: &dyn SnapshotSource) -> Vec<NodeBrief> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::from([NodeId::root()]);
+    // The nodes that are still to be visited, the first one last.
+    let mut open = source.open_children(&NodeId::root(), MAX_VISITED);
+    open.reverse();
+    while let Some(node) = open.pop() {
+        if found.len() == OVERVIEW_NODES || seen.len() > MAX_VISITED {
+            break;
+        }
+        if !seen.insert(node.id.clone()) {
+            continue;
+        }
+        match node.kind {
+            NodeType::Execution if node.status == NodeStatus::Pending => found.push(node),
+            NodeType::Execution => {}
+            NodeType::Planning => {
+                let mut children = source.open_children(&node.id, MAX_VISITED);
+                children.reverse();
+                open.append(&mut children);
+            }
+        }
+    }
+    found
+}
