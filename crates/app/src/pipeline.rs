@@ -35,7 +35,7 @@ pub mod rules;
 mod state;
 
 pub(crate) use declared::lookup;
-pub use facts::disabled_rules;
+pub use facts::{disabled_rules, overview_facts};
 pub use load::context_now;
 use load::{DecisionInput, load};
 pub use log::{log_line, write as write_log};

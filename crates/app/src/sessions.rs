@@ -12,6 +12,7 @@ use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::DeletedSubtree;
+use tanmi_workspace::store::SnapshotDepth;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
@@ -25,6 +26,9 @@ pub struct BindResult {
     pub success: bool,
     pub message: String,
     pub binding: BindingView,
+    /// What is in progress, open problems and what comes next, if no node is focused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overview: Option<String>,
     /// How the agent can read the context at once.
     pub hint: &'static str,
 }
@@ -109,6 +113,7 @@ impl SessionService {
             Some(id) => self.resolver.workspace(id)?,
             None => self.resolver.only_active_workspace()?,
         };
+        // Reads the files that changed, so that the overview below is up to date.
         let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
         if workspace.status == WorkspaceStatus::Archived {
             return Err(tanmi_workspace::Error::WorkspaceArchived { id: workspace.id }.into());
@@ -132,13 +137,14 @@ impl SessionService {
         })?;
         self.core.run_retention();
         let message = bind_message(lang, &fit_title(&workspace.name));
+        let overview = node.is_none().then(|| overview(&ws, session, lang)).flatten();
         let binding =
             BindingView { session_id: session.to_owned(), workspace_id: ws.id, focused_node_id: node };
         let hint = lang.pick(
             "目标、规则和聚焦节点从下一条提示词起自动注入；context_get 可立即查看",
             "Goal, rules and the focused node are injected from the next prompt on; context_get returns them now",
         );
-        Ok(BindResult { success: true, message, binding, hint })
+        Ok(BindResult { success: true, message, binding, overview, hint })
     }
 
     fn check_node_exists(&self, ws: &WorkspaceRef, node: &NodeId) -> Result<()> {
@@ -376,6 +382,14 @@ impl LiveSessions for SessionService {
             _ => self.core.now() - state.alive_at < LIVE_FOR,
         }
     }
+}
+
+/// Returns the overview of a workspace for a session without a focus, if there is work.
+fn overview(ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {
+    let depth = SnapshotDepth::Surroundings;
+    let overview = ws.project.snapshots().context_snapshot(&ws.id, None, depth)?.overview?;
+    let text = tanmi_engine::overview_text(&pipeline::overview_facts(&overview), session, lang);
+    (!text.is_empty()).then_some(text)
 }
 
 fn bind_message(lang: Lang, name: &str) -> String {

@@ -27,7 +27,9 @@ pub fn context_text(facts: &Facts, workspace: &WorkspaceFacts, max_bytes: usize)
                 &label("聚焦节点", "Focused node"),
                 lang.pick("（无；node_list 列出节点）", "(none; node_list lists the nodes)"),
             );
-            body.within(SURROUNDINGS_BYTES, |body| add_overview(body, facts, &workspace.overview));
+            body.within(SURROUNDINGS_BYTES, |body| {
+                add_overview(body, lang, &facts.session.id, &workspace.overview);
+            });
         }
         Some(node) => {
             let path = node.surroundings.ancestors.iter().map(|title| one_line(title)).collect::<Vec<_>>();
@@ -71,16 +73,22 @@ fn add_surroundings(body: &mut CappedText, lang: Lang, surroundings: &Surroundin
     }
 }
 
+/// Returns what is in progress, open problems and what comes next, for a session that was bound without a focus.
+pub fn overview_text(overview: &OverviewFacts, session: &str, lang: Lang) -> String {
+    let mut body = CappedText::new(SURROUNDINGS_BYTES);
+    add_overview(&mut body, lang, session, overview);
+    body.finish("…")
+}
+
 /// Adds what is in progress, open problems and what comes next.
-fn add_overview(body: &mut CappedText, facts: &Facts, overview: &OverviewFacts) {
-    let lang = facts.lang;
+fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &OverviewFacts) {
     for node in &overview.in_progress {
         let mut line = format!("{} ({}) {}", fit(&node.title), node.status, node.id);
         if let Some(log) = &node.last_log {
             line.push_str(&format!("{}{}", lang.pick("；最近日志 ", "; last log "), fit(log)));
         }
         let holder = match &node.holder {
-            Some(session) if *session == facts.session.id => lang.pick("本会话", "this session").to_owned(),
+            Some(holder) if holder == session => lang.pick("本会话", "this session").to_owned(),
             Some(session) => format!("{}{}", lang.pick("会话 ", "session "), fit(session)),
             None => lang.pick("无会话认领", "no session").to_owned(),
         };

@@ -17,7 +17,7 @@ mod render;
 
 pub use builtin::{BUILTIN_RULES, BuiltinRule, SkipReason, needs_workspaces};
 pub use context_hash::ContextHash;
-pub use context_text::context_text;
+pub use context_text::{context_text, overview_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;

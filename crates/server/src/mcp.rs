@@ -25,14 +25,13 @@ mod calls;
 mod transport;
 
 /// Sent to every client that connects: when to use Tanmi, the order of calls, and the defaults of omitted ids.
-const INSTRUCTIONS: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; \
-it is not meant for quick questions. Create a workspace with workspace_init or find one with workspace_list, then call \
-session_bind. context_get returns goal, rules and rulesHash. Plan with node_create, passing rulesHash: planning nodes have \
-children, execution nodes are carried out. Show the plan to the user before starting it. Per node: node_transition start, \
-log_append for progress, problem_update when blocked, node_transition complete with a conclusion; a planning node completes \
-after all its children. Delete or archive only when the user asks. Save decisions and preferences with memory_save; answer \
-questions about the past with memory_search. IDs left out mean this session, its workspace and its focused node; an unbound \
-session uses the project's only active workspace.";
+const INSTRUCTIONS: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; not \
+for quick questions. Create a workspace with workspace_init or continue an existing one, then call session_bind. Plan with \
+node_create, passing the rulesHash of context_get; show the plan to the user before you start it. Per node: node_transition \
+start, log_append for progress, problem_update when blocked, node_transition complete with a conclusion. Planning nodes have \
+children and complete after them. Save decisions and preferences with memory_save; answer questions about the past with \
+memory_search. IDs left out mean this session, its workspace and its focused node; an unbound session uses the project's only \
+active workspace. Delete or archive only when the user asks.";
 
 /// Serves until the client closes its end.
 pub fn run(app: App) -> io::Result<()> {

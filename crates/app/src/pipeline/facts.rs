@@ -125,7 +125,8 @@ fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
     }
 }
 
-fn overview_facts(overview: &Overview) -> OverviewFacts {
+/// Returns the facts of an overview, as texts.
+pub fn overview_facts(overview: &Overview) -> OverviewFacts {
     let in_progress = |node: &Node| InProgressFacts {
         id: node.id.to_string(),
         title: node.title.clone(),

@@ -75,7 +75,7 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     }
     facts.has_refused_files = trust.as_ref().is_some_and(ProjectTrust::has_refused);
     facts.has_project_data = facts::needs_project_data(event)
-        && project.as_deref().is_some_and(|project| facts::has_project_data(caller, project));
+        && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));
     // Looking for workspaces reads more files, so it is done only if a rule needs it.
     facts.has_workspaces = needs_workspaces(event, &facts) && facts::has_workspaces(caller, event);
     let taken_over = binding.filter(|_| is_taken_over);

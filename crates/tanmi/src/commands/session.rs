@@ -23,7 +23,7 @@ pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
             set_project_of(&session);
             context.print_result(&bound, |bound| {
                 let has_hooks = app.sessions.has_hooks(&session);
-                show::session::bound(&bound.message, &session, has_hooks, app.lang(None))
+                show::session::bound(bound, &session, has_hooks, app.lang(None))
             });
         }
         SessionCommand::Unbind { session } => {

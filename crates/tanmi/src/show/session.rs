@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::sessions::Sessions;
+use tanmi_app::sessions::{BindResult, Sessions};
 use tanmi_base::{Lang, clock, text};
 
 use super::table::{self, cell, styled};
@@ -36,8 +36,11 @@ pub fn list(listed: &Sessions, lang: Lang) -> String {
     out
 }
 
-pub fn bound(message: &str, session: &str, is_known_session: bool, lang: Lang) -> String {
-    let mut out = format!("{message} ({})\n", text::one_line(session));
+pub fn bound(bound: &BindResult, session: &str, is_known_session: bool, lang: Lang) -> String {
+    let mut out = format!("{} ({})\n", bound.message, text::one_line(session));
+    if let Some(overview) = &bound.overview {
+        let _ = writeln!(out, "{overview}");
+    }
     if !is_known_session {
         let (zh, en) = (
             "此会话还没有运行过钩子；可用 tanmi session list 核对会话 ID",

@@ -26,6 +26,7 @@ mod licences;
 mod loss;
 mod mcp;
 mod memory;
+mod moments;
 mod pipeline;
 mod places;
 mod plain_words;

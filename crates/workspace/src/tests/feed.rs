@@ -125,5 +125,5 @@ fn check_surroundings<S: Store + ContextSnapshots>(store: &S) {
 fn context_snapshot_has_surroundings_or_overview() {
     check_surroundings(&InMemoryStore::new());
     let dir = tempfile::tempdir().unwrap();
-    check_surroundings(&FileStore::new(dir.path()));
+    check_surroundings(&FileStore::in_folder(dir.path()));
 }

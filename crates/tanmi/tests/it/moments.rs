@@ -1,0 +1,74 @@
+//! What an agent is told at the moments that decide whether it continues the work: after a bind, on the next day, and in
+//! a project that has nothing yet.
+
+use serde_json::json;
+
+use crate::agent::Agent;
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const DAY: i64 = 86_400_000;
+
+/// Returns an environment with a workspace in which one node is in progress and two are pending, and their ids.
+fn started_work(env: &TestEnv) -> (String, [String; 3]) {
+    let ws = env.init();
+    let plan = env.node("root", "planning", "Tokens");
+    let nodes = ["Issue tokens", "Check tokens", "Roll out"];
+    let nodes =
+        nodes.map(|title| env.node(if title == "Roll out" { "root" } else { &plan }, "execution", title));
+    env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws]);
+    let start = ["node", "transition", &nodes[0], "--workspace", &ws, "--action", "start"];
+    let output = env.command(&start).env("CLAUDE_CODE_SESSION_ID", "day-1").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    env.ok(&["log", "--workspace", &ws, "--node", &nodes[0], "signed with RS256"]);
+    env.ok(&["problem", "--workspace", &ws, "--node", &nodes[1], "clock skew"]);
+    env.ok(&["workspace", "focus"]);
+    (ws, nodes)
+}
+
+#[test]
+fn bind_without_focus_tells_work_in_progress_problem_and_next() {
+    let env = TestEnv::new();
+    let (ws, [issue, check, roll_out]) = started_work(&env);
+    env.tick(DAY);
+    let mut client = Client::connect(&env);
+    let bound = client.expect_ok("session_bind", json!({"sessionId": "day-2", "workspaceId": ws}));
+    let overview = bound["overview"].as_str().unwrap();
+    assert!(
+        overview.starts_with(&format!("In progress: Issue tokens (implementing) {issue}; last log ")),
+        "{overview}"
+    );
+    assert!(overview.contains("signed with RS256; session day-1 since "), "{overview}");
+    assert!(overview.contains(&format!("Open problem: Check tokens {check}: clock skew")), "{overview}");
+    assert!(overview.ends_with(&format!("Next: Check tokens {check}; Roll out {roll_out}")), "{overview}");
+    assert!(overview.len() <= 500, "{}", overview.len());
+    client.finish();
+
+    let agent = Agent::claude(&env, "day-2");
+    let prompt = agent.prompt("go on");
+    assert!(prompt.contains(overview), "the context has the same lines: {prompt}");
+    assert_eq!(agent.prompt("go on"), "");
+    let start = agent.start("startup");
+    assert!(start.contains(overview), "{start}");
+}
+
+#[test]
+fn bind_with_focus_tells_no_overview() {
+    let env = TestEnv::new();
+    let (ws, [issue, ..]) = started_work(&env);
+    let bound = env.json(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &issue]);
+    assert!(bound.get("overview").is_none(), "{bound}");
+    let start = Agent::claude(&env, "s").start("startup");
+    for part in ["Path: Tokens", "Last log entries:", "signed with RS256"] {
+        assert!(start.contains(part), "{part}: {start}");
+    }
+}
+
+#[test]
+fn workspace_init_says_that_session_is_not_bound() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let created = client.expect_ok("workspace_init", json!({"name": "Auth", "goal": "JWT"}));
+    assert!(created["hint"].as_str().unwrap().contains("session_bind"), "{created}");
+    client.finish();
+}
