@@ -112,7 +112,7 @@ fn facts() -> Facts {
         memory_enabled: true,
         has_project_data: true,
         suggests_commands: false,
-        has_workspaces: true,
+        available: Default::default(),
         refresh_every: 10,
         disabled_rules: Vec::new(),
     }

@@ -250,20 +250,31 @@ impl SessionService {
     }
 
     fn unbound_view(&self, session: &str) -> Result<Value> {
-        let filter = WorkspaceFilter {
-            all: true,
-            status: Some(WorkspaceStatus::Active),
-            limit: 20,
-            ..WorkspaceFilter::default()
+        let service = WorkspaceService::new(self.core.clone(), self.clone());
+        let list = |all| {
+            let status = Some(WorkspaceStatus::Active);
+            service.list(&WorkspaceFilter { all, status, limit: AVAILABLE, ..WorkspaceFilter::default() })
         };
-        let lines = WorkspaceService::new(self.core.clone(), self.clone()).list(&filter)?;
+        // Those of this project first.
+        let mut lines = list(false)?.workspaces;
+        let is_listed = |line: &WorkspaceLine, lines: &[WorkspaceLine]| {
+            lines
+                .iter()
+                .any(|known| (&known.workspace_id, &known.project) == (&line.workspace_id, &line.project))
+        };
+        for line in list(true)?.workspaces {
+            if !is_listed(&line, &lines) {
+                lines.push(line);
+            }
+        }
+        lines.truncate(AVAILABLE);
         let line = |line: &WorkspaceLine| {
             json!({
                 "id": line.workspace_id, "name": line.name, "status": line.status, "progress": line.progress,
                 "project": line.project,
             })
         };
-        let available: Vec<Value> = lines.workspaces.iter().map(line).collect();
+        let available: Vec<Value> = lines.iter().map(line).collect();
         Ok(json!({"bound": false, "sessionId": session, "availableWorkspaces": available}))
     }
 
@@ -383,6 +394,9 @@ impl LiveSessions for SessionService {
         }
     }
 }
+
+/// The number of workspaces in the status of an unbound session.
+const AVAILABLE: usize = 20;
 
 /// Returns the overview of a workspace for a session without a focus, if there is work.
 fn overview(ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {

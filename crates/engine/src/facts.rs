@@ -27,9 +27,8 @@ pub struct Facts {
     pub memory_enabled: bool,
     /// Whether the project has a workspace or a memory. Looked up only at events whose rules need it.
     pub has_project_data: bool,
-    /// Whether the project has an active workspace that the session could be bound to. Looked up only if
-    /// [`crate::needs_workspaces`].
-    pub has_workspaces: bool,
+    /// The active workspaces of the project, for an unbound session. Looked up only if [`crate::needs_workspaces`].
+    pub available: AvailableFacts,
     /// The number of prompts after which the full context is injected again, on platforms that need it; 0 means
     /// never.
     pub refresh_every: u32,
@@ -37,6 +36,22 @@ pub struct Facts {
     pub suggests_commands: bool,
     /// The built-in rules that the settings disable.
     pub disabled_rules: Vec<BuiltinRuleId>,
+}
+
+/// The active workspaces of the project.
+#[derive(Clone, Debug, Default)]
+pub struct AvailableFacts {
+    pub total: usize,
+    /// The first of them. Empty if the user has not agreed to the project: then their names are not injected.
+    pub first: Vec<AvailableWorkspace>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct AvailableWorkspace {
+    pub id: String,
+    pub name: String,
+    /// Done and total nodes, if the index has them.
+    pub progress: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -22,7 +22,8 @@ pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules}
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
-    ChildCounts, DeclaredFacts, DeclaredFile, FactLine, Facts, InProgressFacts, MemoryFacts, NodeFacts,
-    NodeText, OverviewFacts, ParentFacts, SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, FactLine, Facts,
+    InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts,
+    SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::{Lang, clock, paths, text};
 use tanmi_engine::{
-    ChildCounts, ContextHash, DeclaredFacts, Facts, InProgressFacts, MemoryFacts, NodeFacts, NodeText,
-    OverviewFacts, ParentFacts, SessionFacts, SkipReason, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, DeclaredFacts, Facts, InProgressFacts,
+    MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
+    SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
 use tanmi_session::{Binding, SessionState};
@@ -18,6 +19,7 @@ use tanmi_workspace::store::{
 use super::Caller;
 use crate::config::Config;
 use crate::stores::Project;
+use crate::trust::ProjectTrust;
 
 pub fn build(
     caller: &Caller<'_>,
@@ -60,7 +62,7 @@ pub fn build(
         },
         workspace: bound.map(|(_, snapshot)| workspace_facts(snapshot)),
         node,
-        has_workspaces: true,
+        available: AvailableFacts::default(),
         refresh_every: config.context_refresh,
         disabled_rules: disabled_rules(config),
         memory,
@@ -258,9 +260,29 @@ pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
     paths::project_store(project).is_dir() || caller.stores.projects.in_folder(project).memory().exists()
 }
 
-/// Returns whether the project of the event has an active workspace.
-pub fn has_workspaces(caller: &Caller<'_>, event: &Event) -> bool {
-    let Some(project) = project_of(caller, event) else { return false };
-    let headers = caller.stores.projects.in_folder(&project).workspaces().headers().unwrap_or_default();
-    headers.iter().any(|(_, head)| head.as_ref().is_some_and(|head| head.status == WorkspaceStatus::Active))
+/// The number of workspaces that an unbound session start names.
+const NAMED_WORKSPACES: usize = 3;
+
+/// Returns the active workspaces of a project, the latest change first.
+pub fn available(caller: &Caller<'_>, trust: Option<&ProjectTrust>) -> AvailableFacts {
+    let Some(trust) = trust else { return AvailableFacts::default() };
+    let project = caller.stores.projects.in_folder(trust.project());
+    let headers = project.workspaces().headers().unwrap_or_default().into_iter();
+    let mut active: Vec<Workspace> = headers
+        .filter_map(|(_, workspace)| workspace)
+        .filter(|workspace| workspace.status == WorkspaceStatus::Active)
+        .collect();
+    active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
+    let named = |workspace: &Workspace| {
+        let snapshot = project.snapshots().context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
+        Some(AvailableWorkspace {
+            id: workspace.id.to_string(),
+            name: workspace.name.clone(),
+            progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
+        })
+    };
+    // Only files can come with a clone.
+    let is_refused = project.maintenance().is_some() && !trust.is_trusted();
+    let count = if is_refused { 0 } else { NAMED_WORKSPACES };
+    AvailableFacts { total: active.len(), first: active.iter().take(count).filter_map(named).collect() }
 }

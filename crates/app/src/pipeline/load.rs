@@ -77,7 +77,9 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     facts.has_project_data = facts::needs_project_data(event)
         && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));
     // Looking for workspaces reads more files, so it is done only if a rule needs it.
-    facts.has_workspaces = needs_workspaces(event, &facts) && facts::has_workspaces(caller, event);
+    if needs_workspaces(event, &facts) {
+        facts.available = facts::available(caller, trust.as_ref());
+    }
     let taken_over = binding.filter(|_| is_taken_over);
     DecisionInput { facts, rules: rules::flatten(&files), config, files, trust, taken_over, warnings }
 }

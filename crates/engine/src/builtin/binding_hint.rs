@@ -15,9 +15,16 @@ pub const RULE: BuiltinRule = BuiltinRule {
     run,
 };
 
-/// Returns whether the rule is about to inject its text, which depends on whether the project has workspaces. Only then
-/// does the caller have to look for them.
+/// Returns whether a rule is about to inject a text that depends on the workspaces of the project: at the start of an
+/// unbound session, and for this hint. Only then does the caller have to look for them.
 pub fn needs_workspaces(event: &Event, facts: &Facts) -> bool {
+    let is_unbound_start = event.kind == EventKind::SessionStart
+        && facts.workspace.is_none()
+        && !facts.disabled_rules.contains(&session_info::RULE.id);
+    is_unbound_start || needs_workspaces_for_hint(event, facts)
+}
+
+fn needs_workspaces_for_hint(event: &Event, facts: &Facts) -> bool {
     RULE.events.contains(&event.kind)
         && !facts.disabled_rules.contains(&RULE.id)
         && time_left(&throttle(), facts).is_none()
@@ -47,17 +54,19 @@ fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     check(ctx)?;
     let facts = ctx.facts;
-    let content = if facts.has_workspaces {
-        session_info::how_to_bind(facts)
-    } else {
-        let id = crate::escape_tags::escape_line(&facts.session.id);
-        let zh = format!(
-            "你的会话 ID 是 {id}。\n还没有活跃的工作区；workspace_init 创建工作区，session_bind 绑定它。"
-        );
-        let en = format!(
-            "Session ID: {id}\nThere is no active workspace yet. workspace_init creates one; session_bind binds it."
-        );
-        facts.lang.pick(zh, en)
+    let content = match facts.session.hooks_seen.contains(&EventKind::SessionStart) {
+        false => session_info::how_to_bind(facts),
+        // The session start told the id and the workspaces.
+        true if facts.available.total == 0 => {
+            let zh = "本会话未绑定，本项目还没有工作区；workspace_init 创建工作区，session_bind 绑定它。";
+            let en = "Tanmi: not bound, and no workspace in this project yet. workspace_init creates one; session_bind binds it.";
+            facts.lang.pick(zh, en).to_owned()
+        }
+        true => {
+            let zh = "本会话未绑定工作区；session_bind 绑定，session_status 列出工作区。";
+            let en = "Tanmi: this session is not bound. session_bind binds a workspace; session_status lists them.";
+            facts.lang.pick(zh, en).to_owned()
+        }
     };
     Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
 }

@@ -1,13 +1,18 @@
 //! Tells an unbound session its id when it starts, so that it can be bound.
 
+use tanmi_base::text;
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason};
-use crate::facts::Facts;
+use crate::escape_tags::escape_line;
+use crate::facts::{AvailableFacts, AvailableWorkspace, Facts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::SessionInfo,
-    about: ("未绑定会话开始时告知会话 ID", "tells an unbound session its ID at session start"),
+    about: (
+        "未绑定会话开始时告知会话 ID 和可用的工作区",
+        "tells an unbound session its ID and the workspaces at session start",
+    ),
     priority: 10,
     events: &[EventKind::SessionStart],
     run,
@@ -22,14 +27,48 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     RuleOutput::unthrottled(ActionKind::SessionInfo, how_to_bind(facts))
 }
 
-/// Returns a text with the session id and how to bind. The rule `binding-hint` uses it too.
+/// The maximum width of a name in the list of workspaces.
+const NAME_COLUMNS: usize = 40;
+
+/// Returns a text with the session id, the workspaces of the project and how to bind. The rule `binding-hint` uses it, too.
 pub(super) fn how_to_bind(facts: &Facts) -> String {
-    let id = crate::escape_tags::escape_line(&facts.session.id);
-    let zh = format!(
-        "你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区；session_status 列出可用的工作区。"
-    );
-    let en = format!(
-        "Session ID: {id}\nThis session is not bound to a workspace. session_status lists workspaces; session_bind binds one."
-    );
+    let id = escape_line(&facts.session.id);
+    let (zh, en) = available(facts);
+    let zh = format!("你的会话 ID 是 {id}，可以用它调用 session_bind。\n本会话未绑定工作区。{zh}");
+    let en = format!("Tanmi: session {id}, not bound. {en}");
     facts.lang.pick(zh, en)
+}
+
+/// Returns which workspaces the session can be bound to, in Chinese and English.
+pub(super) fn available(facts: &Facts) -> (String, String) {
+    let AvailableFacts { total, first } = &facts.available;
+    if *total == 0 {
+        return (
+            String::from("本项目还没有工作区；workspace_init 创建工作区。"),
+            String::from("No workspace in this project yet; workspace_init creates one."),
+        );
+    }
+    if first.is_empty() {
+        return (
+            format!("本项目的工作区：{total} 个，用户尚未信任本项目（tanmi trust）。"),
+            format!("Workspaces here: {total}; the user has not agreed to this project yet (tanmi trust)."),
+        );
+    }
+    let name = |workspace: &AvailableWorkspace| {
+        let name = escape_line(&text::fit(&text::one_line(&workspace.name), NAME_COLUMNS));
+        let progress =
+            workspace.progress.map(|(done, total)| format!(", {done}/{total}")).unwrap_or_default();
+        format!("{name} ({}{progress})", escape_line(&workspace.id))
+    };
+    let names: Vec<String> = first.iter().map(name).collect();
+    let (zh, en) = match total - first.len() {
+        0 => (String::new(), String::new()),
+        more => {
+            (format!("，另有 {more} 个（session_status 列出）"), format!(" and {more} more (session_status)"))
+        }
+    };
+    (
+        format!("本项目的工作区：{}{zh}。", names.join("，")),
+        format!("Workspaces here: {}{en}. session_bind continues one.", names.join(", ")),
+    )
 }

@@ -8,8 +8,8 @@ use tanmi_workspace::model::NodeStatus;
 use super::*;
 use crate::context_hash::ContextHash;
 use crate::facts::{
-    ChildCounts, FactLine, InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts,
-    SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, FactLine, InProgressFacts, MemoryFacts, NodeFacts,
+    NodeText, OverviewFacts, ParentFacts, SessionFacts, SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 use crate::{BUILTIN_RULES, decide};
 
@@ -29,7 +29,7 @@ fn unbound(lang: Lang) -> Facts {
         session: SessionFacts { id: "abc123".into(), prompts: 1, ..SessionFacts::default() },
         workspace: None,
         node: None,
-        has_workspaces: true,
+        available: available(),
         refresh_every: 10,
         disabled_rules: Vec::new(),
         memory: Err(("", "")),
@@ -66,6 +66,18 @@ fn bound(lang: Lang) -> Facts {
     let told_rules = Some(workspace.rules.clone());
     let session = SessionFacts { seen_context, told_rules, ..unbound(lang).session };
     Facts { workspace: Some(workspace), node: Some(node), session, ..unbound(lang) }
+}
+
+fn available() -> AvailableFacts {
+    let workspace = |id: &str, name: &str, done| AvailableWorkspace {
+        id: id.into(),
+        name: name.into(),
+        progress: Some((done, 8)),
+    };
+    AvailableFacts {
+        total: 5,
+        first: vec![workspace("ws-x", "Rework auth", 3), workspace("ws-y", "Docs site", 0)],
+    }
 }
 
 fn with_surroundings(lang: Lang) -> Facts {
@@ -139,7 +151,17 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             changed.workspace.as_mut().unwrap().rules.push("new".into());
             show("prompt, bound, rules changed", injected_text(&prompt("x"), &changed));
             show("prompt, unbound, keyword", injected_text(&prompt("继续工作区任务"), &unbound(lang)));
-            let none = Facts { has_workspaces: false, ..unbound(lang) };
+            let none = Facts { available: AvailableFacts::default(), ..unbound(lang) };
+            show("start, unbound, no workspace", injected_text(&start, &none));
+            let untrusted =
+                Facts { available: AvailableFacts { total: 2, first: Vec::new() }, ..unbound(lang) };
+            show("start, unbound, not trusted", injected_text(&start, &untrusted));
+            let mut started = unbound(lang);
+            started.session.hooks_seen.push(EventKind::SessionStart);
+            show(
+                "prompt, unbound, keyword, after a start",
+                injected_text(&prompt("继续工作区任务"), &started),
+            );
             show(
                 "prompt, unbound, keyword, nothing to bind to",
                 injected_text(&prompt("continue the workspace"), &none),

@@ -139,7 +139,7 @@ pub fn sample() -> Value {
         session: Default::default(),
         workspace: Some(crate::facts::WorkspaceFacts { progress: Some((0, 0)), ..Default::default() }),
         node: Some(NodeFacts { children: counts, parent: Some(parent), ..Default::default() }),
-        has_workspaces: false,
+        available: Default::default(),
         refresh_every: 0,
         disabled_rules: Vec::new(),
         memory: Err(("", "")),

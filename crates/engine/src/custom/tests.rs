@@ -50,7 +50,7 @@ fn facts(title: &str, conclusion: Option<&str>, rules: &[&str]) -> Facts {
         session: SessionFacts { id: "s".into(), prompts: 3, ..SessionFacts::default() },
         workspace: Some(WorkspaceFacts { name: "W".into(), rules, ..WorkspaceFacts::default() }),
         node: Some(node),
-        has_workspaces: true,
+        available: Default::default(),
         refresh_every: 10,
         disabled_rules: Vec::new(),
         memory: Err(("", "")),

@@ -23,6 +23,8 @@ pub struct Call<'a> {
     pub meta: Option<String>,
     /// The versions on which an edit may be based, if the caller names any.
     pub expected_versions: Option<Vec<String>>,
+    /// Whether a model reads the result.
+    pub is_for_agent: bool,
     scope: OnceCell<CallScope>,
     /// The session that the call is about, if it asked for it.
     session: OnceCell<String>,
@@ -51,7 +53,8 @@ pub fn perform(
     let (app, meta, expected_versions) =
         (request.app, request.meta.clone(), request.expected_versions.clone());
     let (scope, session) = (OnceCell::new(), OnceCell::new());
-    let call = Call { app, arguments, meta, expected_versions, scope, session };
+    let is_for_agent = request.is_for_agent;
+    let call = Call { app, arguments, meta, expected_versions, is_for_agent, scope, session };
     let session = if request.spec.is_read_only { None } else { call.caller_session() };
     let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
     app.maintenance.log_notices();

@@ -22,11 +22,13 @@ pub fn workspace_init(c: &Call<'_>) -> Result {
         docs: p.docs("docs").unwrap_or_default(),
     };
     let mut result = results::workspace(&c.app.workspaces.create(new)?)?;
-    let hint = c.app.lang(None).pick(
-        "本会话未绑定到它；用 session_bind 绑定后再规划。",
-        "This session is not bound to it yet; call session_bind with this workspaceId before you plan.",
-    );
-    result["hint"] = json!(hint);
+    if c.is_for_agent {
+        let hint = c.app.lang(None).pick(
+            "本会话未绑定到它；用 session_bind 绑定后再规划。",
+            "This session is not bound to it yet; call session_bind with this workspaceId before you plan.",
+        );
+        result["hint"] = json!(hint);
+    }
     Ok(result)
 }
 

@@ -72,3 +72,39 @@ fn workspace_init_says_that_session_is_not_bound() {
     assert!(created["hint"].as_str().unwrap().contains("session_bind"), "{created}");
     client.finish();
 }
+
+#[test]
+fn unbound_start_names_workspaces_of_trusted_project_and_hint_does_not_repeat_them() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.node("root", "execution", "t");
+    let agent = Agent::claude(&env, "s");
+    let start = agent.start("startup");
+    let expected = format!(
+        "Tanmi: session s, not bound. Workspaces here: Auth ({ws}, 0/1). session_bind continues one."
+    );
+    assert!(start.contains(&expected) && expected.len() <= 200, "{start}");
+    let hint = agent.prompt("continue where we left off");
+    assert!(hint.contains("session_bind") && !hint.contains(&ws), "{hint}");
+    env.ok(&["trust", "--revoke"]);
+    let start = agent.start("startup");
+    assert!(
+        start.contains("Workspaces here: 1; the user has not agreed") && !start.contains("Auth"),
+        "{start}"
+    );
+}
+
+#[test]
+fn session_status_lists_workspaces_of_this_project_first() {
+    let env = TestEnv::new();
+    let here = env.init();
+    let elsewhere = env.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    env.tick(DAY);
+    let other = env.run_in(&elsewhere, &["workspace", "init", "--name", "newer", "--goal", "g", "--json"]);
+    assert!(other.stdout.contains("newer"), "{}", other.stdout);
+    let status = env.json(&["session", "status", "--session", "s"]);
+    let first = &status["availableWorkspaces"][0]["id"];
+    assert_eq!(first, &json!(here), "{status}");
+    assert_eq!(status["availableWorkspaces"].as_array().unwrap().len(), 2, "{status}");
+}

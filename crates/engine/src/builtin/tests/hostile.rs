@@ -67,6 +67,10 @@ fn hostile_facts(lang: Lang) -> Facts {
             related: vec![fact()],
         }),
         declared: Ok(DeclaredFacts { files, ..DeclaredFacts::default() }),
+        available: AvailableFacts {
+            total: 1,
+            first: vec![AvailableWorkspace { id: text(), name: text(), progress: None }],
+        },
         ..unbound(lang)
     }
 }
@@ -89,7 +93,7 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
         let unbound = Facts { workspace: None, node: None, ..bound.clone() };
         let mut never_bound = unbound.clone();
         never_bound.session.lost_workspace = None;
-        let no_workspaces = Facts { has_workspaces: false, ..never_bound.clone() };
+        let no_workspaces = Facts { available: AvailableFacts::default(), ..never_bound.clone() };
         let mut seen = bound.clone();
         seen.session.seen_context = bound
             .workspace
