@@ -38,8 +38,8 @@ impl AnswerService {
     pub fn is_memory_untrusted(&self) -> bool {
         let (store, trust) = (self.core.project.memory(), self.core.trust());
         let folder = store.local_folder().filter(|folder| folder.exists());
-        folder.is_some_and(|folder| !trust.has_project(folder.dir()))
-            && !trust.has_project(self.core.folder())
+        let trust = trust.of_project(self.core.folder());
+        folder.is_some_and(|folder| !trust.has_memory(folder.dir()))
     }
 
     /// Prepares an answer to an agent. `is_untrusted` is about texts without a project of their own; an object with a

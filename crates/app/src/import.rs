@@ -55,6 +55,7 @@ pub fn sessions(home: &Path, bindings: &dyn Bindings, project: &Path, now: Milli
             // At least about now: an older binding would be stale at once.
             bound_at: old.bound_at.unwrap_or(now).max(now - 1),
             project: project.to_owned(),
+            project_id: None,
             other: Default::default(),
         };
         Some((session, binding))

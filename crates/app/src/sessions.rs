@@ -16,9 +16,9 @@ use tanmi_workspace::store::SnapshotDepth;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
-use crate::pipeline;
 use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
+use crate::{pipeline, trust};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,6 +127,7 @@ impl SessionService {
             focused_node_id: node.as_ref().map(NodeId::to_string),
             bound_at: self.core.now(),
             project: ws.project.folder().to_owned(),
+            project_id: trust::folder_id(ws.project.folder()),
             other: Default::default(),
         };
         self.core.stores.bindings.bind(session, &binding)?;

@@ -201,6 +201,7 @@ fn binding_to_unknown_workspace_counts_as_unbound() {
         focused_node_id: None,
         bound_at: 0,
         project: machine.folder(),
+        project_id: None,
         other: Default::default(),
     };
     tanmi_session::Bindings::bind(machine.bindings.as_ref(), "s1", &binding).unwrap();

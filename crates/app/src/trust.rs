@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::stores::Project;
 
 mod identity;
+pub(crate) use identity::read as folder_id;
 pub mod pending;
 mod project;
 

@@ -101,6 +101,11 @@ pub(crate) fn temp_path(dir: &Path) -> PathBuf {
     dir.join(format!("tmp-{}-{n}-{}", std::process::id(), crate::id::random(6)))
 }
 
+/// Returns whether a temporary file or folder of this program can have this name.
+pub(crate) fn is_temp_name(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("tmp-") || name.starts_with("swap-"))
+}
+
 /// Returns whether this is the name of a temporary file of a process that no longer runs. Returns `false` where
 /// that cannot be determined.
 pub fn is_leftover(name: &str) -> bool {
@@ -308,19 +313,8 @@ const MAX_FILE: u64 = 256 << 20;
 /// Like [`read_optional`], for files that other programs may have created. A pipe, a device or a file longer than
 /// `max` is an error and is never opened.
 pub fn read_limited(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    let meta = match std::fs::metadata(path) {
-        Ok(meta) => meta,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    if meta.len() > max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes")));
-    }
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    match open::open_followed(path, OpenOptions::new().read(true)) {
+        Ok((file, meta)) => open::read_up_to(&file, &meta, max).map(Some),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
@@ -384,6 +378,21 @@ mod tests {
         ] {
             assert!(!is_leftover(name), "{name}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn read_limited_file_without_honest_length_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/proc/self/maps", &link).unwrap();
+        assert_eq!(std::fs::metadata(&link).unwrap().len(), 0);
+        assert_eq!(read_limited(&link, 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(read_limited(&link, 1 << 20).unwrap().unwrap().len() > 10);
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(read_limited(&pipe, 10).is_err(), "a pipe without a writer does not block");
+        assert!(read_limited(Path::new("/dev/zero"), 10).is_err());
     }
 
     #[test]

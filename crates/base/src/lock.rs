@@ -29,6 +29,11 @@ pub fn set_lock_timeout(timeout: Duration) {
     LOCK_TIMEOUT_MS.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
+/// Returns the time that this process waits for locks.
+pub fn lock_timeout() -> Duration {
+    Duration::from_millis(LOCK_TIMEOUT_MS.load(Ordering::Relaxed))
+}
+
 impl Lock {
     /// Waits until no other process or thread holds the lock. Creates the lock file but not its folder; `NotFound`
     /// means that the folder does not exist.
@@ -44,7 +49,7 @@ impl Lock {
     fn wait(path: &Path, try_lock: fn(&File) -> Result<(), TryLockError>) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         let start = Instant::now();
-        let timeout = Duration::from_millis(LOCK_TIMEOUT_MS.load(Ordering::Relaxed));
+        let timeout = lock_timeout();
         let mut pause = Duration::from_micros(100);
         loop {
             let (file, meta) = open(path).map_err(io)?;
@@ -101,14 +106,14 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 
 /// Returns whether a path still names the file that was opened.
 #[cfg(unix)]
-fn is_at(held: &Metadata, path: &Path) -> bool {
+pub fn is_at(held: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::symlink_metadata(path).is_ok_and(|named| held.ino() == named.ino() && held.dev() == named.dev())
 }
 
 /// Windows refuses to move a folder that contains an open file, so the path still names the file we hold.
 #[cfg(not(unix))]
-fn is_at(_: &Metadata, path: &Path) -> bool {
+pub fn is_at(_: &Metadata, path: &Path) -> bool {
     path.exists()
 }
 

@@ -31,6 +31,8 @@ struct FirstFound {
 struct FolderId {
     device: u64,
     inode: u64,
+    /// In nanoseconds, where the file system records it. A file system can use an inode again.
+    created: u128,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -122,18 +124,23 @@ impl ProjectPlace {
 }
 
 impl FolderId {
-    #[cfg(unix)]
-    fn of(meta: &Metadata) -> FolderId {
-        use std::os::unix::fs::MetadataExt;
-        FolderId { device: meta.dev(), inode: meta.ino() }
-    }
-
-    /// Windows names no inode here; the time of creation tells most folders apart.
-    #[cfg(not(unix))]
     fn of(meta: &Metadata) -> FolderId {
         let created = meta.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        FolderId { device: 0, inode: created.map_or(0, |since| since.as_nanos() as u64) }
+        let (device, inode) = device_and_inode(meta);
+        FolderId { device, inode, created: created.map_or(0, |since| since.as_nanos()) }
     }
+}
+
+#[cfg(unix)]
+fn device_and_inode(meta: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (meta.dev(), meta.ino())
+}
+
+/// Windows names no inode here; the time of creation tells most folders apart.
+#[cfg(not(unix))]
+fn device_and_inode(_: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 /// Returns the metadata of a store. A symbolic link is not followed: its own owner counts.

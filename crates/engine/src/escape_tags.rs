@@ -29,6 +29,12 @@ const TAGS: &[&str] = &[
     "tool_",
     "local-command",
     "command-",
+    "user_query",
+    "user_instructions",
+    "environment_context",
+    "session_context",
+    "start_of_turn",
+    "end_of_turn",
     "bash-",
 ];
 

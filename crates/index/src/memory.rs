@@ -145,15 +145,17 @@ impl MemoryIndex {
 
     fn connect(path: &Path) -> Result<MemoryIndex> {
         let db = crate::connect(path, rusqlite::OpenFlags::default())?;
-        db.busy_timeout(std::time::Duration::from_secs(10))?;
+        db.busy_timeout(tanmi_base::lock::lock_timeout().min(std::time::Duration::from_secs(10)))?;
         // The index is derived data: after a crash the files are read again. WAL lets hooks read while another
         // process writes.
         db.execute_batch("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY;")?;
         Ok(MemoryIndex { db })
     }
 
+    /// Returns the version of the tables, or `None` if the file has other objects than ours.
     fn version(&self) -> Option<i64> {
-        self.db.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()
+        let version = self.db.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
+        crate::has_only_tables(&self.db, "'terms', 'vocabulary'", "''").ok()?.then_some(version)
     }
 
     /// Runs `work` in a transaction.
@@ -352,6 +354,27 @@ mod tests {
         assert_eq!(index.count(Some(MemoryKind::Turn), &MemoryFilter::default()).unwrap(), 1);
         index.batch("UPDATE records SET letter = 'X'").unwrap();
         assert!(index.find("a").unwrap_err().is_lost());
+    }
+
+    #[test]
+    fn open_index_with_view_is_rebuilt() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        MemoryIndex::open(&path).unwrap().insert(&row("a", 1), &terms("x")).unwrap();
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("DROP TABLE files; CREATE VIEW files AS SELECT 1 AS name;").unwrap();
+        drop(db);
+        assert!(MemoryIndex::open_existing(&path).is_none());
+        assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 0);
+    }
+
+    #[test]
+    fn open_waits_for_other_process_no_longer_than_for_a_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        tanmi_base::lock::set_lock_timeout(std::time::Duration::from_millis(700));
+        let index = MemoryIndex::open(&dir.path().join("index.sqlite")).unwrap();
+        let timeout: i64 = index.db.query_row("PRAGMA busy_timeout", [], |row| row.get(0)).unwrap();
+        assert_eq!(timeout, 700);
     }
 
     #[test]

@@ -201,7 +201,9 @@ impl NodeIndex {
 
     fn is_from_boot(&self, boot: &str) -> Result<bool> {
         let version: i64 = self.db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        Ok(version == VERSION && self.meta("boot")?.as_deref() == Some(boot))
+        Ok(version == VERSION
+            && crate::has_only_tables(&self.db, "''", "'born', 'gone', 'changed'")?
+            && self.meta("boot")?.as_deref() == Some(boot))
     }
 
     pub fn begin(&self) -> Result<()> {
@@ -461,6 +463,26 @@ mod tests {
             seen.extend(page.into_iter().map(|row| row.id));
         }
         assert_eq!(seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"]);
+    }
+
+    /// A query of such a view never ends, so no object of a foreign index is queried.
+    #[test]
+    fn open_index_with_view_or_foreign_trigger_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+        for hostile in [
+            format!(
+                "DROP TABLE meta; CREATE VIEW meta(key, value) AS SELECT 'boot', max(i) FROM ({endless});"
+            ),
+            format!("CREATE TRIGGER slow AFTER INSERT ON meta BEGIN SELECT max(i) FROM ({endless}); END;"),
+        ] {
+            assert!(matches!(NodeIndex::open(&path, "one").unwrap(), OpenOutcome::New(_)));
+            Connection::open(&path).unwrap().execute_batch(&hostile).unwrap();
+            assert!(NodeIndex::open_existing(&path, "one").is_none());
+            assert!(NodeIndex::open_current(&path, "one").unwrap().is_none());
+        }
+        assert!(matches!(NodeIndex::open(&path, "one").unwrap(), OpenOutcome::New(_)));
     }
 
     #[test]

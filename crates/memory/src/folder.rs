@@ -5,7 +5,7 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tanmi_base::lock::Lock;
+use tanmi_base::lock::{self, Lock};
 use tanmi_base::paths::STORE_DIR;
 use tanmi_base::place::ensure_dir;
 use tanmi_base::{Millis, clock, fs};
@@ -26,6 +26,9 @@ const MAX_FILE: u64 = 256 << 20;
 
 /// The memory folder of an older tool, in a project.
 pub const LEGACY_DIR: &str = ".cursor/skills/memory-data";
+
+/// How often lines are appended again because another program replaced the file at the same time.
+const MAX_APPENDS: usize = 20;
 
 /// Whether an append must be on the disk before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,9 +144,9 @@ impl Folder {
         if let Some(dir) = path.parent() {
             ensure_dir(dir).map_err(Error::io(dir))?;
         }
-        let write = || -> std::io::Result<()> {
+        let write = || -> std::io::Result<bool> {
             let mut options = std::fs::OpenOptions::new();
-            let (mut file, _) = fs::open_regular(path, options.read(true).append(true).create(true))?;
+            let (mut file, meta) = fs::open_regular(path, options.read(true).append(true).create(true))?;
             let end = file.seek(SeekFrom::End(0))?;
             let mut text = String::with_capacity(lines.len() + 2);
             if end > 0 {
@@ -163,9 +166,18 @@ impl Folder {
                 let _ = file.set_len(end);
                 return Err(error);
             }
-            if sync == AppendSync::Yes { file.sync_data() } else { Ok(()) }
+            if sync == AppendSync::Yes {
+                file.sync_data()?;
+            }
+            // An editor may have saved another file under this name since it was opened.
+            Ok(lock::is_at(&meta, path))
         };
-        write().map_err(Error::io(path))
+        for _ in 0..MAX_APPENDS {
+            if write().map_err(Error::io(path))? {
+                return Ok(());
+            }
+        }
+        Err(Error::io(path)(std::io::ErrorKind::ResourceBusy.into()))
     }
 
     /// Removes the session start and end lines of days before `oldest`. A file without any other line is deleted;

@@ -23,6 +23,9 @@ pub struct Binding {
     pub bound_at: Millis,
     /// The project of the workspace, because the working directory of a session may change.
     pub project: PathBuf,
+    /// The id of the project folder. Another folder at the same path is another project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -225,6 +228,7 @@ mod tests {
             focused_node_id: None,
             bound_at: 1,
             project: "/p".into(),
+            project_id: None,
             other: Map::new(),
         }
     }

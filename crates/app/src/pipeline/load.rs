@@ -13,7 +13,7 @@ use super::rules::{self, RuleFile};
 use super::{Caller, declared, facts, memory, state};
 use crate::config::Config;
 use crate::stores::Stores;
-use crate::trust::{ProjectTrust, Trust};
+use crate::trust::{ProjectTrust, Trust, folder_id};
 
 /// The input of a decision besides the event.
 pub struct DecisionInput {
@@ -93,6 +93,7 @@ fn find_binding(caller: &Caller<'_>, event: &Event) -> (Option<Binding>, Option<
             focused_node_id: event.payload.node_id.clone(),
             bound_at: caller.now,
             project: project.clone(),
+            project_id: None,
             other: Default::default(),
         };
         return (Some(binding), None);
@@ -131,13 +132,18 @@ fn snapshot_depth(event: &Event, state: &SessionState) -> SnapshotDepth {
     }
 }
 
-/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read.
+/// Returns the current snapshot of the bound workspace; `None` if it is missing or cannot be read, or if the project was
+/// replaced.
 fn load_snapshot(
     stores: &Stores,
     depth: SnapshotDepth,
     node: Option<&str>,
     binding: &Binding,
 ) -> Option<ContextSnapshot> {
+    // A binding is consent to a workspace of this folder, not of another one at the same path.
+    if binding.project_id.is_some() && binding.project_id != folder_id(&binding.project) {
+        return None;
+    }
     let id = WorkspaceId::parse(&binding.workspace_id).ok()?;
     let node = node.or(binding.focused_node_id.as_deref());
     stores.projects.in_folder(&binding.project).snapshots().context_snapshot(&id, node, depth)

@@ -21,6 +21,9 @@ fn id_file(project: &Path) -> PathBuf {
 
 /// Returns the id in the folder of a project, if there is a valid one.
 pub fn read(project: &Path) -> Option<String> {
+    // A link could lead to the id of another folder, which the user trusts.
+    fs::check_folder(&project_store(project)).ok()?;
+    fs::check_folder(&local_dir(project)).ok()?;
     let (bytes, _) = fs::read_regular(&id_file(project), MAX_BYTES).ok()??;
     let text = String::from_utf8(bytes).ok()?;
     Some(text.trim_end().to_owned()).filter(|id| !id.is_empty())

@@ -33,6 +33,10 @@ fn refuse_link() -> io::Error {
     )
 }
 
+fn refuse_other_owner() -> io::Error {
+    refuse("属于另一个用户；请删除它", "belongs to another user; remove it")
+}
+
 fn refuse_special() -> io::Error {
     refuse("不是普通文件；请删除它", "not a regular file; remove it")
 }
@@ -45,11 +49,27 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<(File,
     if meta.is_file() { Ok((file, meta)) } else { Err(refuse_special()) }
 }
 
+/// Like [`open_regular`], but follows symbolic links.
+pub(super) fn open_followed(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
+    #[cfg(unix)]
+    let file = open_with(path, options, rustix::fs::OFlags::empty())?;
+    #[cfg(not(unix))]
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() { Ok((file, meta)) } else { Err(refuse_special()) }
+}
+
 #[cfg(unix)]
 fn open_unfollowed(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open_with(path, options, rustix::fs::OFlags::NOFOLLOW)
+}
+
+/// Opens a file without waiting for the other end of a pipe.
+#[cfg(unix)]
+fn open_with(path: &Path, options: &mut OpenOptions, flags: rustix::fs::OFlags) -> io::Result<File> {
     use rustix::fs::OFlags;
     use rustix::io::Errno;
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits().cast_signed());
     options.open(path).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::LOOP) => refuse_link(),
@@ -65,21 +85,23 @@ fn open_unfollowed(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
-/// Like [`open_regular`], for a file that only its owner may open. A new file gets mode 0600, and an existing one loses
-/// the rights of other users.
+/// Like [`open_regular`], for a file that only its owner may open. A new file gets mode 0600, an existing one loses the
+/// rights of other users, and one of another user is refused: that user could lock it.
 pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     let (file, meta) = open_regular(path, options)?;
+    if !is_own(&meta, path) {
+        return Err(refuse_other_owner());
+    }
     if is_open_to_others(&meta) && super::link_count(&meta) == 1 {
-        // Fails for a file of another user, which is not ours to change.
         let _ = file.set_permissions(private_mode(&meta));
     }
     Ok((file, meta))
 }
 
-/// Like [`open_private`], for a file whose content is copied elsewhere. A file with a second name and a file of another
-/// user are refused, because they may contain the data of another program.
+/// Like [`open_private`], for a file whose content is copied elsewhere. A file with a second name is refused, because it may
+/// contain the data of another program.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let (file, meta) = open_private(path, options)?;
     if super::link_count(&meta) > 1 {
@@ -87,9 +109,6 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
             "有多个名称（硬链接）；请用它的副本替换它",
             "has more than one name (hard link); replace it with a copy of it",
         ));
-    }
-    if !is_own(&meta, path) {
-        return Err(refuse("属于另一个用户；请删除它", "belongs to another user; remove it"));
     }
     Ok(file)
 }
@@ -119,12 +138,19 @@ pub fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, FileSi
         Err(error) if super::is_absent(&error) => return Ok(None),
         other => other?,
     };
+    Ok(Some((read_up_to(&file, &meta, max)?, FileSig::from_metadata(&meta))))
+}
+
+/// Returns the bytes of an open file. A file longer than `max` is an error, also one that names another length, as files
+/// in `/proc` do.
+pub(super) fn read_up_to(file: &File, meta: &Metadata, max: u64) -> io::Result<Vec<u8>> {
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes"));
     if meta.len() > max {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max} bytes")));
+        return Err(too_long());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
-    file.take(max).read_to_end(&mut bytes)?;
-    Ok(Some((bytes, FileSig::from_metadata(&meta))))
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max { Err(too_long()) } else { Ok(bytes) }
 }
 
 /// Refuses a folder that is a symbolic link. A missing folder passes.
@@ -132,11 +158,12 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
     inspect(path).map(|_| ())
 }
 
-/// Like [`check_folder`]; an existing folder loses the rights of other users.
+/// Like [`check_folder`]; an existing folder loses the rights of other users, and one of another user is refused.
 pub fn check_private_folder(path: &Path) -> io::Result<()> {
     match inspect(path)? {
+        Some(meta) if !is_own(&meta, path) => Err(refuse_other_owner()),
         Some(meta) if meta.is_dir() && is_open_to_others(&meta) => {
-            // Fails for a folder of another user, which is not ours to change.
+            // Fails for root in a folder of another user on some file systems.
             let _ = open_unfollowed(path, OpenOptions::new().read(true))
                 .and_then(|folder| folder.set_permissions(private_mode(&meta)));
             Ok(())

@@ -26,7 +26,9 @@ impl JournalPaths {
         for entry in entries.flatten() {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             match Swap::of_temp(&entry.path()).filter(|swap| is_file && self.is_target(swap)) {
-                None => fs::remove_tree(&entry.path())?,
+                None if fs::is_temp_name(&entry.file_name()) => fs::remove_tree(&entry.path())?,
+                // Not a file that this program wrote.
+                None => {}
                 Some(swap) => {
                     if let SwapOutcome::Kept(path) = swap.settle(&self.swap_folders())? {
                         kept.push((swap.target().to_owned(), path));

@@ -29,10 +29,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
         .ok_or(("绑定的工作区没有丢失", "the session has lost no workspace"))?;
     let (session, id) = (escape_line(&ctx.facts.session.id), escape_line(lost));
     let zh = format!(
-        "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"
+        "会话 ID：{session}\n本会话绑定的工作区 {id} 不存在、已被替换或无法读取，因此不再注入它的目标和规则。请告知用户：用 tanmi doctor 查看原因；文件恢复后绑定自动恢复，也可用 session_bind 绑定其他工作区。"
     );
     let en = format!(
-        "Session ID: {session}\nThis session is bound to workspace {id}, which is missing or cannot be read, so its goal and rules are not injected. Please tell the user: tanmi doctor shows the reason; the binding returns with the files, or session_bind binds another workspace."
+        "Session ID: {session}\nThis session is bound to workspace {id}, which is missing, was replaced or cannot be read, so its goal and rules are not injected. Please tell the user: tanmi doctor shows the reason; the binding returns with the files, or session_bind binds another workspace."
     );
     let throttle = Throttle { key: format!("lost:{id}"), ttl: REPEAT_AFTER, rule: RULE.id.into() };
     Ok(RuleOutput {

@@ -110,6 +110,7 @@ fn escape_tags_code_escapes_only_known_tags_and_tokens() {
         ("```\n</system-reminder>\n<b>\n```", "```\n‹/system-reminder>\n<b>\n```"),
         ("`<|im_start|>` `f <| x`", "`‹|im_start|>` `f <| x`"),
         ("`a\u{202E}<b>`", "`a<b>`"),
+        ("`<user_query>` `</environment_context>`", "`‹user_query>` `‹/environment_context>`"),
     ] {
         assert_eq!(escaped(text), expected, "{text:?}");
     }

@@ -9,6 +9,8 @@ mod damaged_index;
 mod links;
 #[cfg(unix)]
 mod modes;
+#[cfg(unix)]
+mod second_round;
 
 #[cfg(unix)]
 #[test]

@@ -33,6 +33,9 @@ pub use check::{CheckReport, Finding, Fix};
 use layout::{Layout, ProjectLayout};
 use open::{OpenIndex, Scan};
 
+/// Maximum number of workspaces that are read to choose one. Hooks do this, and a clone may have any number.
+const MAX_HEADERS: usize = 1000;
+
 /// Maximum size of a workspace or node file.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -163,7 +166,9 @@ impl Store for FileStore {
             let workspace = scan::read_workspace(&self.layout(&id), &id);
             (id, workspace)
         };
-        Ok(self.workspace_ids()?.into_iter().map(read_header).collect())
+        let ids = self.workspace_ids()?;
+        let skipped = ids.len().saturating_sub(MAX_HEADERS);
+        Ok(ids.into_iter().skip(skipped).map(read_header).collect())
     }
 
     fn contains(&self, id: &WorkspaceId) -> Result<bool> {

@@ -97,7 +97,7 @@ fn kept_copy_is_private() {
 }
 
 /// Returns whether commands can be run as another user. Prints a line if not.
-fn can_switch_user() -> bool {
+pub(super) fn can_switch_user() -> bool {
     let tried =
         Command::new("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "true"]).status();
     let can = tried.is_ok_and(|status| status.success());
@@ -107,7 +107,7 @@ fn can_switch_user() -> bool {
     can
 }
 
-fn as_user(command: &mut Command, uid: u32) -> Command {
+pub(super) fn as_user(command: &mut Command, uid: u32) -> Command {
     let mut outer = Command::new("setpriv");
     outer.arg(format!("--reuid={uid}")).arg(format!("--regid={uid}")).arg("--clear-groups");
     outer.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
@@ -224,6 +224,8 @@ fn journal_of_other_user_is_refused() {
     assert!(error["message"].as_str().unwrap().contains("another user"), "{error}");
     assert!(!local.join("kept").exists());
     // Root works in the folder of another user.
-    std::os::unix::fs::chown(&local, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    for folder in [&local, &env.workspace_dir(&workspace)] {
+        std::os::unix::fs::chown(folder, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    }
     env.ok(&["tree"]);
 }
