@@ -18,8 +18,8 @@ pub use open::{
     check_folder, check_private_folder, check_unopened, create_private, open_own, open_private, open_regular,
     read_regular, refusal,
 };
-pub(crate) use replace::kept_path;
 pub use replace::{Swap, SwapFolders, SwapOutcome, has_abandoned_swap, recover_swaps, remove_if, replace_if};
+pub(crate) use replace::{is_kept_path, kept_path};
 
 /// Identity of a file's content on disk: modification time, size and inode. Tells whether a file changed since it
 /// was read.

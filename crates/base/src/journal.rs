@@ -238,10 +238,7 @@ impl Journal {
         self.file.read_to_end(&mut bytes)?;
         let journal = parse(&bytes, self.paths.allows)?;
         if let Some(from) = journal.damaged_at {
-            let copy = self.paths.kept.join(format!("journal-{}", crate::id::random(6)));
-            crate::place::ensure_private_dir(&self.paths.kept)?;
-            fs::write_new_private(&copy, &bytes[from..], Durability::Synced)?;
-            recovery.damaged = Some(copy);
+            recovery.damaged = Some(apply::keep_copy(&self.paths, "journal", &bytes[from..])?);
         }
         let same_boot = journal.boot.as_deref() == Some(crate::clock::boot_id());
         let open: Vec<(&JournalRecord, bool)> = journal

@@ -129,7 +129,17 @@ fn parse_sig(text: &str) -> Option<FileSig> {
 
 /// Returns an unused path for a version of the file `target` that is not in its place.
 pub(crate) fn kept_path(kept: &Path, target: &str) -> PathBuf {
-    kept.join(format!("{}-{}", target.replace('/', "-"), crate::id::random(6)))
+    kept.join(format!("{}-{}", target.replace('/', "-"), crate::id::random(KEPT_SUFFIX)))
+}
+
+/// The number of random characters at the end of the name of a kept file.
+const KEPT_SUFFIX: usize = 6;
+
+/// Returns whether a path can be one that [`kept_path`] returned for `target`.
+pub(crate) fn is_kept_path(path: &Path, target: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let suffix = name.strip_prefix(&target.replace('/', "-")).and_then(|rest| rest.strip_prefix('-'));
+    suffix.is_some_and(|suffix| suffix.len() == KEPT_SUFFIX)
 }
 
 /// Like [`super::write_atomic`], but only if the file still is `expected`. Returns `None` if another program had changed

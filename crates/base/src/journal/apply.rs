@@ -114,13 +114,24 @@ fn write_unless_changed(
             return Ok(WriteOutcome::File(sig));
         }
     }
-    keep_copy(paths, path, text).map(WriteOutcome::KeptCopy)
+    keep_copy(paths, path, text.as_bytes()).map(WriteOutcome::KeptCopy)
 }
 
-fn keep_copy(paths: &JournalPaths, path: &str, text: &str) -> io::Result<PathBuf> {
+/// Saves a version that is not in its place as a private file, and returns its path. `path` is that of the file, or the
+/// name of its kind. A version that a recovery saved before it was interrupted is not saved again.
+pub(super) fn keep_copy(paths: &JournalPaths, path: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     ensure_private_dir(&paths.kept)?;
+    let is_saved = |other: &PathBuf| {
+        fs::is_kept_path(other, path)
+            && fs::read_regular(other, MAX_FILE)
+                .is_ok_and(|found| found.is_some_and(|(found, _)| found == bytes))
+    };
+    let mut known = std::fs::read_dir(&paths.kept)?.flatten().map(|entry| entry.path());
+    if let Some(saved) = known.find(is_saved) {
+        return Ok(saved);
+    }
     let copy = fs::kept_path(&paths.kept, path);
-    fs::write_new_private(&copy, text.as_bytes(), Durability::Synced)?;
+    fs::write_new_private(&copy, bytes, Durability::Synced)?;
     Ok(copy)
 }
 
@@ -162,7 +173,7 @@ pub(super) fn redo_targets(
                 _ => recovery.written.push((*path).to_owned()),
             }
         } else if !target.trace.was_applied {
-            recovery.kept.push(((*path).to_owned(), keep_copy(paths, path, target.text)?));
+            recovery.kept.push(((*path).to_owned(), keep_copy(paths, path, target.text.as_bytes())?));
         }
     }
     for MoveTarget { from, to, trace } in &targets.moves {

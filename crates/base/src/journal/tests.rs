@@ -248,6 +248,19 @@ fn recover_damaged_line_is_kept_and_reported() {
     assert_eq!(fixture.read("a.md").unwrap(), "old");
 }
 
+/// A recovery that is interrupted, or fails at a later file, is repeated by the next process.
+#[test]
+fn recover_twice_keeps_one_copy() {
+    let fixture = Fixture::new();
+    fixture.crash_after_record(vec![fixture.write_change("a.md", "new")]);
+    fixture.write_file("a.md", "by hand");
+    fixture.write_file("journal", &(fixture.read("journal").unwrap() + "damage\n"));
+    let recoveries = [(); 3].map(|()| fixture.open().recover(0).unwrap());
+    assert_eq!(recoveries[0].kept.len(), 1);
+    assert!(recoveries.iter().all(|recovery| *recovery == recoveries[0]));
+    assert_eq!(std::fs::read_dir(fixture.path("kept")).unwrap().count(), 2);
+}
+
 #[test]
 fn commit_file_edited_since_read_is_conflict() {
     let fixture = Fixture::new();
