@@ -150,7 +150,12 @@ pub(super) fn redo_targets(
     targets: &RedoTargets<'_>,
     recovery: &mut Recovery,
 ) -> io::Result<()> {
-    for (path, target) in &targets.writes {
+    // Decided before anything is written, because each write changes the modification time of its folder.
+    let is_lost = |path: &str, trace| must_be_repeated(paths, path, trace);
+    let writes: Vec<_> =
+        targets.writes.iter().map(|(path, target)| (path, target, is_lost(path, target.trace))).collect();
+    let moves: Vec<_> = targets.moves.iter().filter(|moved| is_lost(moved.from, moved.trace)).collect();
+    for (path, target, is_lost) in writes {
         let (found, is_refused) = match fs::read_regular(&resolve(paths, path)?, MAX_FILE) {
             Err(error) if fs::refusal(&error).is_some() => (None, true),
             other => (other?, false),
@@ -159,7 +164,7 @@ pub(super) fn redo_targets(
         let replace = match found {
             // Not a file that this program wrote.
             _ if is_refused => false,
-            None => must_be_repeated(paths, path, target.trace),
+            None => is_lost,
             Some((bytes, _)) if bytes.is_empty() => true,
             Some((bytes, _)) if bytes == target.text.as_bytes() => continue,
             Some((bytes, sig)) => {
@@ -176,9 +181,8 @@ pub(super) fn redo_targets(
             recovery.kept.push(((*path).to_owned(), keep_copy(paths, path, target.text.as_bytes())?));
         }
     }
-    for MoveTarget { from, to, trace } in &targets.moves {
-        let is_open = paths.root.join(from).exists() && !paths.root.join(to).exists();
-        if is_open && must_be_repeated(paths, from, *trace) {
+    for MoveTarget { from, to, .. } in moves {
+        if paths.root.join(from).exists() && !paths.root.join(to).exists() {
             move_path(paths, from, to)?;
             recovery.written.push((*from).to_owned());
         }

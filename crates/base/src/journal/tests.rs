@@ -179,6 +179,32 @@ fn recover_after_reboot_repeats_only_lost_changes() {
     assert_eq!(fixture.recover().written, ["nodes/c/Node.md"]);
 }
 
+/// Each repeated change gives its folder a new modification time, which says nothing about the next change.
+#[test]
+fn recover_after_reboot_repeats_every_lost_change_of_a_folder() {
+    let fixture = Fixture::new();
+    let mut journal = fixture.open();
+    let mut commit = |change: Change| {
+        journal.commit(vec![change], 0).unwrap();
+        journal.mark_applied().unwrap();
+    };
+    commit(fixture.write_change("nodes/a/Node.md", "a"));
+    let on_disk = std::fs::metadata(fixture.path("nodes")).unwrap().modified().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20)); // folder times have the resolution of a clock tick
+    commit(fixture.write_change("nodes/b/Node.md", "b"));
+    commit(fixture.write_change("nodes/c/Node.md", "c"));
+    commit(Change::Move { from: "nodes/a".into(), to: "trash/a".into() });
+    // As if only the first change had reached the disk.
+    std::fs::rename(fixture.path("trash/a"), fixture.path("nodes/a")).unwrap();
+    for name in ["nodes/b", "nodes/c", "trash"] {
+        fs::remove_tree(&fixture.path(name)).unwrap();
+    }
+    std::fs::File::open(fixture.path("nodes")).unwrap().set_modified(on_disk).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fixture.reboot();
+    assert_eq!(fixture.recover().written, ["nodes/b/Node.md", "nodes/c/Node.md", "nodes/a"]);
+}
+
 #[test]
 fn commit_failed_before_first_write_is_voided() {
     let fixture = Fixture::new();
