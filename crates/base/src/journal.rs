@@ -197,7 +197,9 @@ impl Journal {
     /// recovery.
     pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<CommitResult, CommitError> {
         apply::check(&self.paths, &changes)?;
-        if self.len > CHECKPOINT_BYTES {
+        if self.len > CHECKPOINT_BYTES || self.seq == u64::MAX {
+            // After the last number, which only a damaged or forged journal has, the numbers start again.
+            self.seq = if self.seq == u64::MAX { 0 } else { self.seq };
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
         let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths, change)).collect();

@@ -206,6 +206,21 @@ fn recover_after_reboot_repeats_every_lost_change_of_a_folder() {
 }
 
 #[test]
+fn commit_after_last_number_starts_again() {
+    let fixture = Fixture::new();
+    for mark in ["", "A 18446744073709551615\n"] {
+        let header =
+            format!("H {{\"version\":1,\"base\":{},\"boot\":\"{}\"}}\n", u64::MAX, crate::clock::boot_id());
+        fixture.write_file("journal", &(header + mark));
+        let mut journal = fixture.open();
+        assert_eq!((journal.seq(), journal.needs_recovery()), (u64::MAX, false));
+        journal.commit(vec![fixture.write_change("a.md", mark)], 0).unwrap();
+        journal.mark_applied().unwrap();
+        assert_eq!(fixture.open().seq(), 1);
+    }
+}
+
+#[test]
 fn commit_failed_before_first_write_is_voided() {
     let fixture = Fixture::new();
     fs::remove_tree(&fixture.path("tmp")).unwrap();
