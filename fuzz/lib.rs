@@ -22,6 +22,12 @@ use tanmi_platform::{CLIENTS, ClientSpec, DEFAULT_CLIENT, Scope};
 use tanmi_workspace::codec::{self, Document};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId};
 
+mod journal;
+mod trust;
+
+pub use journal::journal;
+pub use trust::trust;
+
 /// The name of a fuzz target and the function that checks an input.
 pub type Target = (&'static str, fn(&[u8]));
 
@@ -38,6 +44,8 @@ pub const TARGETS: &[Target] = &[
     ("install_toml", install_toml),
     ("install_json", install_json),
     ("install_guide", install_guide),
+    ("journal", journal),
+    ("trust", trust),
 ];
 
 /// 2025-12-11, in milliseconds since 1970.
@@ -313,4 +321,17 @@ fn uninstall(client: &'static ClientSpec, folders: &Folders, home: &Path) {
     let targets = tanmi_install::target_files(client, Scope::User, folders, None).into_iter();
     let plans = targets.filter_map(|target| tanmi_install::plan_removal(target, &receipts)).collect();
     tanmi_install::remove(home, plans).expect("the uninstall ends");
+}
+
+/// Replaces a word of an input by what an input cannot know.
+fn replace(text: &[u8], word: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.windows(word.len()).position(|found| found == word) {
+        replaced.extend_from_slice(&rest[..at]);
+        replaced.extend_from_slice(with);
+        rest = &rest[at + word.len()..];
+    }
+    replaced.extend_from_slice(rest);
+    replaced
 }

@@ -22,7 +22,7 @@ mod walk;
 mod workspaces;
 
 pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription};
-pub use file::{CheckReport, FileStore, Finding, Fix};
+pub use file::{CheckReport, FileStore, Finding, Fix, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, SnapshotDepth};

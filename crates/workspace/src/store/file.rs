@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 use tanmi_base::fs::{self, Durability};
-use tanmi_base::journal::{Journal, Recovery};
+use tanmi_base::journal::{Journal, JournalPaths, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::project_store;
 use tanmi_base::place::{ProjectPlace, ensure_dir, ensure_private_dir};
@@ -38,6 +38,11 @@ const MAX_HEADERS: usize = 1000;
 
 /// Maximum size of a workspace or node file.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// Returns the folders of the journal in the folder of a workspace, and which changes it may contain.
+pub fn journal_paths(workspace: &Path) -> JournalPaths {
+    Layout::new(workspace.to_owned()).journal_paths()
+}
 
 /// All workspaces of one project.
 #[derive(Default)]
