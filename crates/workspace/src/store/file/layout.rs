@@ -110,12 +110,20 @@ fn is_allowed_change(change: &Change) -> bool {
             path == "Workspace.md" || path.strip_suffix("/Node.md").is_some_and(is_node)
         }
         Change::Move { from, to } => {
-            let mut parts = to.strip_prefix("../.trash/").unwrap_or_default().split('/');
-            let is_name =
-                |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part != "." && part != "..");
-            is_node(from) && is_name(parts.next()) && is_name(parts.next()) && parts.next().is_none()
+            let parts = to.strip_prefix("../.trash/").and_then(|rest| rest.split_once('/'));
+            is_node(from)
+                && parts
+                    .is_some_and(|(name, id)| is_trash_name(name) && from.strip_prefix("nodes/") == Some(id))
         }
     }
+}
+
+/// Returns whether this is a safe folder name on every system, as [`trash_name`] makes them. A move to a name that a system
+/// refuses would fail in every recovery.
+fn is_trash_name(name: &str) -> bool {
+    (1..=200).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// The paths in `<project>/.tanmi-workspace/ws-…`.
@@ -210,5 +218,34 @@ impl Layout {
     /// Returns the project folder, if the workspace is inside one.
     pub fn project(&self) -> Option<&Path> {
         self.dir.parent()?.parent()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_move_is_allowed_only_to_own_folder_in_trash() {
+        let layout = Layout::new(PathBuf::from("/p/.tanmi-workspace/ws-a"));
+        let own = layout.trash_in_journal(1_765_432_100_000, 7, &NodeId::root());
+        let is_allowed =
+            |to: &str| is_allowed_change(&Change::Move { from: "nodes/root".into(), to: to.into() });
+        assert!(is_allowed(&own), "{own}");
+        let long = format!("../.trash/{}/root", "x".repeat(201));
+        let refused = [
+            "../.trash/1/node-other",
+            "../.trash/1/root/x",
+            "../.trash/../root",
+            "../.trash//root",
+            "../.trash/root",
+            "../.trash/..\\..\\x/root",
+            "../.trash/c:x/root",
+            "../.trash/1\0/root",
+            &long,
+        ];
+        for to in refused {
+            assert!(!is_allowed(to), "{to:?}");
+        }
     }
 }
