@@ -489,9 +489,7 @@ fn install_concurrent_rewrites_by_client_are_kept() {
             let mut n = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 // Only this thread increments `n`. A concurrent replacement can show an older value for a moment.
-                if parsed(&file)["n"] != n {
-                    rest();
-                }
+                (0..1000).take_while(|_| parsed(&file)["n"] != n).for_each(|_| rest());
                 let mut value = parsed(&file);
                 assert_eq!(value["n"], n, "the last write was lost");
                 n += 1;

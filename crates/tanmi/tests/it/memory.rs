@@ -239,7 +239,7 @@ fn compaction_stop_and_end_texts() {
             show("stop", agent.send("Stop", "stop", json!({"status": "completed", "loop_count": 0})));
             show("end", agent.send("SessionEnd", "sessionEnd", json!({"reason": "completed"})));
             if platform == "claude-code" {
-                show("after a compaction", agent.start("compact"));
+                show("after a compaction", env.redact(&agent.start("compact")));
             }
         }
     }
