@@ -18,6 +18,10 @@ pub struct ContextItem {
 
 /// Maximum size of a file.
 const MAX_BYTES: u64 = 4 << 20;
+/// Maximum size of the front matter.
+const MAX_MATTER_BYTES: usize = 16 << 10;
+/// Maximum number of lists and mappings that the front matter may open in a row, as in `- - - x`.
+const MAX_LEVELS_IN_ROW: usize = 16;
 /// Maximum length of a description.
 const MAX_ABOUT: usize = 400;
 
@@ -39,7 +43,14 @@ pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextIte
             ("front matter 没有结束标记（---）", "the front matter has no end (---)"),
         ));
     };
-    let parsed = Yaml::load_from_str(&rest[..end])
+    let matter = &rest[..end];
+    if matter.len() > MAX_MATTER_BYTES || is_deep(matter) {
+        return Err(Notice::new(
+            path,
+            ("front matter 过长或嵌套过深", "the front matter is too long or too deeply nested"),
+        ));
+    }
+    let parsed = Yaml::load_from_str(matter)
         .map_err(|error| Notice::from_error(path, format!("front matter: {error}")))?;
     let matter = parsed.first();
     let field = |key: &str| {
@@ -56,4 +67,14 @@ pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextIte
     let own = field("name");
     let name = if own.is_empty() { name.to_owned() } else { own };
     Ok(ContextItem { name, about, when: field("when"), group, path: path.to_owned() })
+}
+
+/// Returns whether the YAML could be nested too deeply for the parser, which calls itself for every level. Levels that
+/// are not opened in a row need indentation, so the size of the text limits them; the parser limits brackets itself.
+fn is_deep(yaml: &str) -> bool {
+    let mut row = 0;
+    yaml.split_whitespace().any(|word| {
+        row = if matches!(word, "-" | "?" | ":") { row + 1 } else { 0 };
+        row > MAX_LEVELS_IN_ROW
+    })
 }

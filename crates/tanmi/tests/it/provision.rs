@@ -370,3 +370,64 @@ fn users_cannot_reach_each_other() {
     assert!(!provision().ok);
     assert_eq!(env.files(&two), of_two, "the other user's files are unchanged");
 }
+
+/// The parser of front matter calls itself for every level. One bad file of a user must not end the process.
+#[test]
+fn deep_or_long_front_matter_is_a_notice() {
+    let env = TestEnv::new();
+    let root = env.root().join("users");
+    let bad = [
+        "? ".repeat(100_000),
+        "? ".repeat(8_000),
+        "- ".repeat(8_000),
+        "? - ".repeat(4_000),
+        "-\t".repeat(8_000),
+        format!("x: y\r{}", "? ".repeat(8_000)),
+        format!("a: {}", "x".repeat(17_000)),
+    ];
+    for folder in [root.join("user_1/data"), env.project.clone()] {
+        for (at, matter) in bad.iter().enumerate() {
+            let text = format!("---\nname: b\ndescription: d\n{matter}x\n---\n");
+            env.make(&folder.join(format!(".claude/agents/bad-{at}.md")), &text);
+        }
+        env.make(&folder.join(".claude/agents/good.md"), "---\nname: good\ndescription: d\n---\n");
+    }
+    std::fs::create_dir_all(root.join("user_2/data")).unwrap();
+    let run = env.run(&["context", "provision", "--all", "--root", root.to_str().unwrap(), "--json"]);
+    let value: Value = serde_json::from_str(&run.stdout).unwrap();
+    let built = env.json(&["context", "build"]);
+    assert_eq!(built["agents"], 1, "{built}");
+    for notices in [&value["users"][0]["problems"], &built["remarks"]] {
+        let reasons = notices.as_array().unwrap().iter().map(|notice| notice["reason"].as_str().unwrap());
+        assert_eq!(
+            reasons.filter(|reason| reason.contains("too deeply nested")).count(),
+            bad.len(),
+            "{notices}"
+        );
+    }
+    assert!(root.join("user_2/data/.claude/CLAUDE.md").exists(), "the next user is provisioned");
+}
+
+/// What the limits allow is parsed: levels with indentation, and levels that other words separate.
+#[test]
+fn deepest_allowed_front_matter_does_not_end_the_process() {
+    let env = TestEnv::new();
+    let indented = |open: &str| -> String {
+        let width = open.len() + 1;
+        let lines = (0..).take_while(|at| width * at * (at + 1) / 2 + (open.len() + 1) * at < 15_000);
+        lines.map(|at| format!("{}{open}\n", " ".repeat(width * at))).collect()
+    };
+    let rows = format!("{}x:", "? ".repeat(16));
+    let mut bad = vec![indented("a:"), indented(&rows), format!("{}{}", indented("a:"), "[".repeat(200))];
+    for part in
+        ["- &a ", "? &a ", "- !t ", "? !t ", "? a : ", "? \"a\": ", "- a: ", "-\u{feff} ", "? # ", "? |\r"]
+    {
+        bad.push(part.repeat(15_000 / part.len()));
+        bad.push(format!("--- {}", part.repeat(15_000 / part.len())));
+    }
+    for (at, matter) in bad.iter().enumerate() {
+        env.make(&env.project.join(format!(".claude/agents/{at}.md")), &format!("---\n{matter}\n---\n"));
+    }
+    let built = env.json(&["context", "build"]);
+    assert_eq!(built["remarks"].as_array().unwrap().len(), bad.len(), "{built}");
+}
