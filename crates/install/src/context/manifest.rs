@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tanmi_base::Lang;
 
-use super::Notice;
+use super::{Notice, inside};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
@@ -39,7 +39,16 @@ pub struct Intent {
     pub words: Vec<String>,
 }
 
+/// The path of the manifest, relative to the folder that contains `.tanmi`.
+pub(super) const MANIFEST: &str = ".tanmi/context.json";
+
 impl BuildManifest {
+    /// Loads the manifest of a folder. Follows no symbolic link in it.
+    pub fn load_in(base: &Path) -> Result<BuildManifest, Notice> {
+        let path = inside(base, MANIFEST).map_err(|reason| Notice::new(&base.join(MANIFEST), reason))?;
+        BuildManifest::load(&path)
+    }
+
     /// Loads the manifest. Returns the default if there is no file.
     pub fn load(path: &Path) -> Result<BuildManifest, Notice> {
         match tanmi_base::fs::read_limited(path, 1 << 20) {

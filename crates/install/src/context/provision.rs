@@ -11,6 +11,7 @@ use tanmi_base::fs::{self, Durability};
 use tanmi_base::{Lang, hash};
 use tanmi_platform::{CLAUDE_CODE, CLIENTS};
 
+use super::manifest::MANIFEST;
 use super::{BuildManifest, Notice, SYMLINK, TextPair, build, inside};
 use crate::json::{self, Json};
 use crate::{Error, Result, hooks};
@@ -57,7 +58,6 @@ const FOLDERS: &[&str] = &[
     "my-workspace/generated_docs",
 ];
 const RECORD: &str = ".claude/.tanmi.json";
-const MANIFEST: &str = ".tanmi/context.json";
 const CHANGED: TextPair = ("用户已修改", "changed by the user");
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -313,11 +313,7 @@ impl Provisioner<'_> {
 
     /// Builds `CLAUDE.md` and keeps the text of the user in it.
     fn build_context(&mut self) {
-        let file = match self.resolve(MANIFEST) {
-            Ok(file) => file,
-            Err(reason) => return self.problem(&self.data.join(MANIFEST), reason),
-        };
-        let manifest = match BuildManifest::load(&file) {
+        let manifest = match BuildManifest::load_in(&self.data) {
             Ok(manifest) => manifest,
             Err(notice) => return self.report.problems.push(notice),
         };

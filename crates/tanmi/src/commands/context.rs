@@ -58,8 +58,7 @@ fn show(
 fn build(context: &CommandContext, check: bool) -> Result {
     let base = context.app.project();
     let lang = context.app.lang(None);
-    let manifest =
-        BuildManifest::load(&base.join(".tanmi/context.json")).map_err(|notice| bad_file(&notice))?;
+    let manifest = BuildManifest::load_in(base).map_err(|notice| bad_file(&notice))?;
     let built = context::build(base, &manifest).map_err(|notice| bad_file(&notice))?;
     let is_current = built.is_current();
     if check && !is_current {

@@ -431,3 +431,25 @@ fn deepest_allowed_front_matter_does_not_end_the_process() {
     let built = env.json(&["context", "build"]);
     assert_eq!(built["remarks"].as_array().unwrap().len(), bad.len(), "{built}");
 }
+
+/// A clone can carry such links.
+#[test]
+fn build_follows_no_link_to_manifest() {
+    let env = TestEnv::new();
+    let outside = env.root().join("outside");
+    env.make(&outside.join("context.json"), r#"{"title": "PRIVATE"}"#);
+    let link =
+        |target: &Path, name: &str| std::os::unix::fs::symlink(target, env.project.join(name)).unwrap();
+    link(&outside, ".tanmi");
+    assert_eq!(env.error(&["context", "build"])["code"], "FILE_DAMAGED");
+    std::fs::remove_file(env.project.join(".tanmi")).unwrap();
+    std::fs::create_dir(env.project.join(".tanmi")).unwrap();
+    link(&outside.join("context.json"), ".tanmi/context.json");
+    let error = env.error(&["context", "build"]);
+    assert!(error["code"] == "FILE_DAMAGED" && error.to_string().contains("symbolic link"), "{error}");
+    std::fs::remove_file(env.project.join(".tanmi/context.json")).unwrap();
+    env.make(&env.project.join(".tanmi/context.json"), &" ".repeat(2 << 20));
+    let error = env.error(&["context", "build"]);
+    assert!(error.to_string().contains("longer than"), "{error}");
+    assert!(!env.project.join(".claude/CLAUDE.md").exists());
+}
