@@ -46,7 +46,7 @@ pub struct CommandContext {
     /// problems.
     pub failed: Cell<bool>,
     interface: Interface,
-    /// The project whose texts the output has, except memory.
+    /// The project whose texts the output has, if it is not the current one.
     output_project: RefCell<Option<PathBuf>>,
 }
 
@@ -159,7 +159,10 @@ impl CommandContext {
         self.interface == Interface::AgentShell
             && match self.output_project.borrow().as_deref() {
                 Some(project) => self.app.answers.is_untrusted(project),
-                None => self.app.answers.is_memory_untrusted(),
+                None => {
+                    let answers = &self.app.answers;
+                    answers.is_untrusted(self.app.project()) || answers.is_memory_untrusted()
+                }
             }
     }
 
@@ -203,10 +206,16 @@ impl CommandContext {
         };
         let is_untrusted = self.app.answers.for_agent(&mut marked, self.has_untrusted_texts(), lang);
         match (self.json, is_untrusted) {
-            (true, true) => out::json(&marked),
+            (true, true) => {
+                // A list has no field for the note.
+                if marked.is_array() {
+                    print_untrusted_note(lang);
+                }
+                out::json(&marked);
+            }
             (true, false) => out::json(value),
             (false, true) => {
-                out::labelled(out::YELLOW, "注意", "note", answers::untrusted_note(lang), lang);
+                print_untrusted_note(lang);
                 out::text(&answers::text_for_agent(&show(value)));
             }
             (false, false) => out::text(&show(value)),
@@ -224,6 +233,10 @@ impl CommandContext {
     fn lang(&self, text: &str) -> Lang {
         self.app.lang(Some(text))
     }
+}
+
+fn print_untrusted_note(lang: Lang) {
+    out::labelled(out::YELLOW, "注意", "note", answers::untrusted_note(lang), lang);
 }
 
 /// Asks the user a yes-or-no question. Without a terminal, returns an error that contains `what`.

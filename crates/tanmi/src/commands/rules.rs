@@ -13,7 +13,6 @@ use crate::show;
 
 pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
     let app = &context.app;
-    context.set_project(app.project());
     match command {
         RulesCommand::List { source, event, limit } => {
             let lines = app.rules.list(&RuleFilter { source, event, limit })?;
@@ -133,7 +132,8 @@ fn confirm_trust(
     let mut done = false;
     if is_needed {
         if !context.json {
-            crate::out::text(&show::trust::pending(&view(context, pending, false), with_project, lang));
+            let view = view(context, pending, false);
+            context.print_result(&view, |view| show::trust::pending(view, with_project, lang));
         }
         let question = lang.pick("信任以上内容？", "Trust the content above?");
         if yes || confirm(question, || show::trust::details(pending))? {
