@@ -3,11 +3,11 @@
 //!
 //! Everything is searched byte by byte and without a copy, because it runs at every prompt of an unbound session.
 
-/// Words in Latin script, in lower case.
-const LATIN: &[&str] = &["workspace", "workspaces", "tanmi", "tanmi-workspace"];
-const LATIN_AFTER_UNBIND: &[&str] = &["workspace", "workspaces"];
-/// Sentences that ask for the work of an earlier session, in lower case.
-const PHRASES: &[&str] = &["where we left off", "where you left off", "where i left off"];
+/// Words in Latin script that count after an unbind, too, in lower case.
+const WORKSPACE: &[&str] = &["workspace", "workspaces"];
+/// Other words and sentences in Latin script, in lower case. The sentences ask for the work of an earlier session.
+const OTHERS: &[&str] =
+    &["tanmi", "tanmi-workspace", "where we left off", "where you left off", "where i left off"];
 /// A word directly before `workspace` that names another tool, in lower case.
 const OTHER_TOOLS: &[&str] = &[
     "bazel",
@@ -78,27 +78,23 @@ const HAN: &[HanWord] = &[
 /// Returns whether a prompt mentions workspaces. After an unbind fewer words count, because the user has just
 /// declined to work in a workspace.
 pub fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
-    let latin = if after_unbind { LATIN_AFTER_UNBIND } else { LATIN };
+    let others = if after_unbind { &[] } else { OTHERS };
     let han = if after_unbind { &HAN[..1] } else { HAN };
-    latin.iter().any(|word| has_word(prompt, word))
-        || (!after_unbind && PHRASES.iter().any(|phrase| has_word(prompt, phrase)))
-        || (!prompt.is_ascii() && han.iter().any(|han| has_han_word(prompt, han)))
+    has_latin_word(prompt, others) || (!prompt.is_ascii() && han.iter().any(|han| has_han_word(prompt, han)))
 }
 
-/// Returns whether `text` contains `word`, in any case, as a separate word: `Workspace` but not `workspace_roots`, `tanmi`
-/// but not `tanmi.rs`, and not after the name of another tool.
-fn has_word(text: &str, word: &str) -> bool {
-    let (bytes, wanted) = (text.as_bytes(), word.as_bytes());
-    let is_at = |at: usize| {
-        bytes[at].to_ascii_lowercase() == wanted[0]
-            && bytes[at..at + wanted.len()].eq_ignore_ascii_case(wanted)
+/// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word: `Workspace` but not
+/// `workspace_roots`, `tanmi` but not `tanmi.rs`, and not after the name of another tool.
+fn has_latin_word(text: &str, others: &[&str]) -> bool {
+    let is_word_at = |at: usize, word: &str| {
+        let end = at + word.len();
+        text.as_bytes().get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+            && is_separate(&text[..at], &text[end..])
+            && !OTHER_TOOLS.iter().any(|tool| ends_with(&text[..at], tool))
     };
-    let last = (bytes.len() + 1).saturating_sub(wanted.len());
-    (0..last).filter(|at| is_at(*at)).any(|at| {
-        let before = &text[..at];
-        is_separate(before, &text[at + word.len()..])
-            && !OTHER_TOOLS.iter().any(|tool| ends_with(before, tool))
-    })
+    // Every word begins with one of these letters.
+    let starts = text.bytes().enumerate().filter(|(_, byte)| matches!(byte | 0x20, b'w' | b't'));
+    starts.map(|(at, _)| at).any(|at| WORKSPACE.iter().chain(others).any(|word| is_word_at(at, word)))
 }
 
 /// Returns whether a word between these texts is a separate word, not part of an identifier, option or path.

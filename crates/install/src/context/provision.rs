@@ -296,6 +296,8 @@ impl Provisioner<'_> {
     /// Removes temporary files that a killed process left behind.
     fn remove_leftovers(&mut self) {
         let mut dirs = vec![self.data.join(".claude"), self.data.join(".tanmi"), self.data.clone()];
+        // The user of the container can put a link there.
+        dirs.retain(|dir| !fs::is_link(dir));
         let is_walked = |dir: &Path| !dir.ends_with("my-workspace");
         while let Some(dir) = dirs.pop().filter(|_| !self.options.dry_run) {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
