@@ -14,20 +14,20 @@ use crate::mcp::Client;
 fn replace_by_clone(env: &TestEnv) -> std::path::PathBuf {
     let original = env.root().join("project.bak");
     std::fs::rename(&env.project, &original).unwrap();
-    copy_without_local(&original, &env.project);
+    copy_without_local(env, &original, &env.project);
     original
 }
 
-fn copy_without_local(from: &Path, to: &Path) {
+fn copy_without_local(env: &TestEnv, from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             if entry.file_name() != ".local" {
-                copy_without_local(&entry.path(), &target);
+                copy_without_local(env, &entry.path(), &target);
             }
         } else {
-            std::fs::copy(entry.path(), &target).unwrap();
+            env.write(&target, &std::fs::read(entry.path()).unwrap());
         }
     }
 }
