@@ -110,8 +110,10 @@ impl Folder {
 
     /// Fails if a folder is a symbolic link, which could lead anywhere.
     fn check_folders(&self) -> Result<()> {
-        let folders = self.above.iter().chain([&self.dir]).cloned().chain([self.dir.join("daily")]);
-        folders.into_iter().try_for_each(|folder| fs::check_folder(&folder).map_err(Error::io(&folder)))
+        let above =
+            self.above.iter().try_for_each(|folder| fs::check_folder(folder).map_err(Error::io(folder)));
+        let own = [self.dir.clone(), self.dir.join("daily")];
+        above.and(own.iter().try_for_each(|folder| fs::check_own_folder(folder).map_err(Error::io(folder))))
     }
 
     /// Returns whether the memory can be read and written without following a link or waiting for a pipe.

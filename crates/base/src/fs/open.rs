@@ -26,6 +26,7 @@ pub fn refusal(error: &io::Error) -> Option<&Bilingual> {
     Some(&error.get_ref()?.downcast_ref::<Refusal>()?.0)
 }
 
+#[cfg(unix)]
 fn refuse_link() -> io::Error {
     refuse(
         "是一个符号链接，Tanmi 不跟随它；请删除该链接",
@@ -119,15 +120,23 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 fn is_own(meta: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let user = rustix::process::geteuid();
-    let is_of_folder = || {
-        let folder = path.parent().and_then(|folder| std::fs::symlink_metadata(folder).ok());
-        folder.is_some_and(|folder| folder.uid() == meta.uid())
-    };
-    meta.uid() == user.as_raw() || (user.is_root() && is_of_folder())
+    meta.uid() == user.as_raw() || (user.is_root() && has_owner_of_folder(meta, path))
+}
+
+#[cfg(unix)]
+fn has_owner_of_folder(meta: &Metadata, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let folder = path.parent().and_then(|folder| std::fs::symlink_metadata(folder).ok());
+    folder.is_some_and(|folder| folder.uid() == meta.uid())
 }
 
 #[cfg(not(unix))]
 fn is_own(_: &Metadata, _: &Path) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn has_owner_of_folder(_: &Metadata, _: &Path) -> bool {
     true
 }
 
@@ -156,6 +165,14 @@ pub(super) fn read_up_to(file: &File, meta: &Metadata, max: u64) -> io::Result<V
 /// Refuses a folder that is a symbolic link. A missing folder passes.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     inspect(path).map(|_| ())
+}
+
+/// Like [`check_folder`]; a folder of another user than this one and the owner of the folder above is refused, too.
+pub fn check_own_folder(path: &Path) -> io::Result<()> {
+    match inspect(path)? {
+        Some(meta) if !is_own(&meta, path) && !has_owner_of_folder(&meta, path) => Err(refuse_other_owner()),
+        _ => Ok(()),
+    }
 }
 
 /// Like [`check_folder`]; an existing folder loses the rights of other users, and one of another user is refused.

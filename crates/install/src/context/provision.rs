@@ -58,6 +58,8 @@ const FOLDERS: &[&str] = &[
     "my-workspace/generated_docs",
 ];
 const RECORD: &str = ".claude/.tanmi.json";
+/// The maximum size of a file in a user's folder that is read. The user of the container can write any file there.
+const MAX_FILE: u64 = 16 << 20;
 const CHANGED: TextPair = ("用户已修改", "changed by the user");
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -111,7 +113,8 @@ pub fn provision(options: &ProvisionOptions, user: &str) -> ProvisionReport {
             return report;
         }
     }
-    let bytes = fs::read_optional(&data.join(RECORD)).ok().flatten().unwrap_or_default();
+    let read = inside(&data, RECORD).ok().and_then(|path| fs::read_limited(&path, MAX_FILE).ok().flatten());
+    let bytes = read.unwrap_or_default();
     let record = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut provisioner = Provisioner { options, data, record, report };
     provisioner.remove_leftovers();
@@ -207,7 +210,7 @@ impl Provisioner<'_> {
                 return false;
             }
         };
-        let now = match fs::read_limited(&path, u64::MAX) {
+        let now = match fs::read_limited(&path, MAX_FILE) {
             Ok(now) => now.map(|now| hash::sha256_hex(&now)),
             Err(error) => {
                 self.failure(&path, &error);
@@ -238,7 +241,7 @@ impl Provisioner<'_> {
 
     fn write_wanted(&mut self, file: &WantedFile) {
         let Ok(path) = self.resolve(&file.rel) else { return };
-        let now = fs::read_limited(&path, u64::MAX).ok().flatten();
+        let now = fs::read_limited(&path, MAX_FILE).ok().flatten();
         if now.as_ref() != Some(&file.bytes) {
             self.write(&file.rel, &path, &file.bytes, now.is_some());
         }
@@ -270,7 +273,7 @@ impl Provisioner<'_> {
         for rel in unwanted {
             let known = self.record.files.remove(&rel).unwrap_or_default();
             let Ok(path) = self.resolve(&rel) else { continue };
-            let Some(bytes) = fs::read_limited(&path, u64::MAX).ok().flatten() else { continue };
+            let Some(bytes) = fs::read_limited(&path, MAX_FILE).ok().flatten() else { continue };
             if !known.contains(&hash::sha256_hex(&bytes)) {
                 self.report.kept.push(Notice::new(&path, CHANGED));
                 continue;
@@ -366,7 +369,7 @@ impl Provisioner<'_> {
         let files = std::mem::take(&mut self.record.files);
         for (rel, mut known) in files {
             let now =
-                self.resolve(&rel).ok().and_then(|path| fs::read_limited(&path, u64::MAX).ok().flatten());
+                self.resolve(&rel).ok().and_then(|path| fs::read_limited(&path, MAX_FILE).ok().flatten());
             if now.is_some_and(|now| known.last() == Some(&tanmi_base::hash::sha256_hex(&now))) {
                 known.drain(..known.len() - 1);
             }

@@ -89,10 +89,6 @@ fn local_folder_of_other_user_is_refused() {
     }
     let env = TestEnv::new();
     let ws = env.init();
-    let chown = |path: &Path, uid: u32| {
-        let all = std::process::Command::new("chown").args(["-R", &uid.to_string()]).arg(path).status();
-        assert!(all.unwrap().success());
-    };
     chown(&env.root(), 65534);
     chown(&env.workspace_dir(&ws).join(".local"), 1);
     let output = as_user(&mut env.command(&["tree", &ws, "--json"]), 65534).output().unwrap();
@@ -100,4 +96,26 @@ fn local_folder_of_other_user_is_refused() {
     let error =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(error.contains("another user") || error.contains("IO"), "{error}");
+}
+
+fn chown(path: &Path, uid: u32) {
+    let all = std::process::Command::new("chown").args(["-R", &uid.to_string()]).arg(path).status();
+    assert!(all.unwrap().success());
+}
+
+#[test]
+fn memory_folder_of_other_user_in_own_store_is_refused() {
+    if !can_switch_user() {
+        return;
+    }
+    let env = TestEnv::new();
+    env.ok(&["memory", "save-fact", "of the attacker"]);
+    chown(&env.root(), 65534);
+    let search = |uid: u32| {
+        chown(&env.project.join(".tanmi-workspace/memory"), uid);
+        as_user(&mut env.command(&["memory", "search", "attacker"]), 65534).output().unwrap()
+    };
+    assert!(String::from_utf8_lossy(&search(65534).stdout).contains("of the attacker"));
+    let refused = search(1);
+    assert!(!String::from_utf8_lossy(&refused.stdout).contains("of the attacker"), "{refused:?}");
 }
