@@ -14,12 +14,16 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Without `format!`, because a hook computes several digests at every prompt.
 fn hex(digest: &[u8]) -> String {
-    use std::fmt::Write as _;
-    digest.iter().fold(String::with_capacity(2 * digest.len()), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
+    let mut out = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        out.push(digit(byte >> 4));
+        out.push(digit(byte & 0xf));
+    }
+    out
 }
 
 #[cfg(test)]
