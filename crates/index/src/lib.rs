@@ -74,17 +74,6 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns whether an index has only tables, apart from the virtual tables and triggers with these names. An index may come
-/// with a cloned repository: a view in the place of a table could be a query that never ends.
-fn has_only_tables(db: &Connection, virtual_tables: &str, triggers: &str) -> rusqlite::Result<bool> {
-    let query = format!(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'view'
-         OR (type = 'trigger' AND name NOT IN ({triggers}))
-         OR (type = 'table' AND rootpage = 0 AND name NOT IN ({virtual_tables}))"
-    );
-    db.query_row(&query, [], |row| row.get::<_, i64>(0)).map(|others| others == 0)
-}
-
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Returns whether SQLite finds no error in an index. A missing index and one that another process is writing to count

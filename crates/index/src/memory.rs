@@ -155,7 +155,15 @@ impl MemoryIndex {
     /// Returns the version of the tables, or `None` if the file has other objects than ours.
     fn version(&self) -> Option<i64> {
         let version = self.db.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
-        crate::has_only_tables(&self.db, "'terms', 'vocabulary'", "''").ok()?.then_some(version)
+        self.has_only_own_objects().ok()?.then_some(version)
+    }
+
+    /// Returns whether the index has no view, no trigger and no foreign virtual table. An index may come with a cloned
+    /// repository, and any of these could run a query that never ends.
+    fn has_only_own_objects(&self) -> rusqlite::Result<bool> {
+        let query = "SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')
+             OR (type = 'table' AND rootpage = 0 AND name NOT IN ('terms', 'vocabulary'))";
+        self.db.query_row(query, [], |row| row.get::<_, i64>(0)).map(|others| others == 0)
     }
 
     /// Runs `work` in a transaction.
@@ -357,15 +365,19 @@ mod tests {
     }
 
     #[test]
-    fn open_index_with_view_is_rebuilt() {
+    fn open_index_with_view_or_trigger_is_rebuilt() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.sqlite");
         MemoryIndex::open(&path).unwrap().insert(&row("a", 1), &terms("x")).unwrap();
-        let db = rusqlite::Connection::open(&path).unwrap();
-        db.execute_batch("DROP TABLE files; CREATE VIEW files AS SELECT 1 AS name;").unwrap();
-        drop(db);
-        assert!(MemoryIndex::open_existing(&path).is_none());
-        assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 0);
+        for hostile in [
+            "DROP TABLE files; CREATE VIEW files AS SELECT 1 AS name;",
+            "CREATE TRIGGER slow AFTER INSERT ON records BEGIN SELECT 1; END;",
+        ] {
+            MemoryIndex::open(&path).unwrap();
+            rusqlite::Connection::open(&path).unwrap().execute_batch(hostile).unwrap();
+            assert!(MemoryIndex::open_existing(&path).is_none(), "{hostile}");
+            assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 0);
+        }
     }
 
     #[test]
