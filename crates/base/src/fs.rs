@@ -308,7 +308,7 @@ pub fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Far above the size of any file the program writes, and still small enough to hold in memory.
-const MAX_FILE: u64 = 256 << 20;
+pub const MAX_FILE: u64 = 256 << 20;
 
 /// Like [`read_optional`], for files that other programs may have created. A pipe, a device or a file longer than
 /// `max` is an error and is never opened.
@@ -338,6 +338,19 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 /// Returns whether `path` is a symbolic link. The program never creates its folders as links.
 pub fn is_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_symlink())
+}
+
+/// Returns whether a path still names the file that was opened.
+#[cfg(unix)]
+pub fn is_at(held: &Metadata, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).is_ok_and(|named| held.ino() == named.ino() && held.dev() == named.dev())
+}
+
+/// Windows refuses to move a folder that contains an open file, so the path still names the file we hold.
+#[cfg(not(unix))]
+pub fn is_at(_: &Metadata, path: &Path) -> bool {
+    path.exists()
 }
 
 /// Creates a folder and its parents; new folders are readable only by their owner.

@@ -68,7 +68,7 @@ impl Lock {
                 }
             }
             // The folder may have been moved to the trash while we waited. Then we hold the lock of another file.
-            if is_at(&meta, path) {
+            if crate::fs::is_at(&meta, path) {
                 return Ok(Lock { file: Some(file) });
             }
         }
@@ -102,19 +102,6 @@ impl Lock {
 /// Opens or creates a lock file. Only its owner may open it: another user who could open it could hold the lock.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     crate::fs::open_private(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
-}
-
-/// Returns whether a path still names the file that was opened.
-#[cfg(unix)]
-pub fn is_at(held: &Metadata, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::symlink_metadata(path).is_ok_and(|named| held.ino() == named.ino() && held.dev() == named.dev())
-}
-
-/// Windows refuses to move a folder that contains an open file, so the path still names the file we hold.
-#[cfg(not(unix))]
-pub fn is_at(_: &Metadata, path: &Path) -> bool {
-    path.exists()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tanmi_base::lock::{self, Lock};
+use tanmi_base::lock::Lock;
 use tanmi_base::paths::STORE_DIR;
 use tanmi_base::place::ensure_dir;
 use tanmi_base::{Millis, clock, fs};
@@ -20,9 +20,6 @@ pub struct Folder {
     /// Whether this is the folder of an older tool, which is used in place.
     is_legacy: bool,
 }
-
-/// Far above the size of a file of one day, and still small enough to hold in memory.
-const MAX_FILE: u64 = 256 << 20;
 
 /// The memory folder of an older tool, in a project.
 pub const LEGACY_DIR: &str = ".cursor/skills/memory-data";
@@ -172,7 +169,7 @@ impl Folder {
                 file.sync_data()?;
             }
             // An editor may have saved another file under this name since it was opened.
-            Ok(lock::is_at(&meta, path))
+            Ok(fs::is_at(&meta, path))
         };
         for _ in 0..MAX_APPENDS {
             if write().map_err(Error::io(path))? {
@@ -195,7 +192,7 @@ impl Folder {
         fs::recover_swaps(&folders, is_day).map_err(Error::io(&self.dir))?;
         drop(lock);
         for (name, path) in self.files()?.into_iter().filter(|(name, _)| is_day(name)) {
-            let read = fs::read_regular(&path, MAX_FILE).map_err(Error::io(&path))?;
+            let read = fs::read_regular(&path, fs::MAX_FILE).map_err(Error::io(&path))?;
             let Some((bytes, sig)) = read else { continue };
             let is_session_line = |line: &[u8]| {
                 contains(line, b"\"session_")

@@ -123,7 +123,7 @@ pub(super) fn keep_copy(paths: &JournalPaths, path: &str, bytes: &[u8]) -> io::R
     ensure_private_dir(&paths.kept)?;
     let is_saved = |other: &PathBuf| {
         fs::is_kept_path(other, path)
-            && fs::read_regular(other, MAX_FILE)
+            && fs::read_regular(other, fs::MAX_FILE)
                 .is_ok_and(|found| found.is_some_and(|(found, _)| found == bytes))
     };
     let mut known = std::fs::read_dir(&paths.kept)?.flatten().map(|entry| entry.path());
@@ -156,7 +156,7 @@ pub(super) fn redo_targets(
         targets.writes.iter().map(|(path, target)| (path, target, is_lost(path, target.trace))).collect();
     let moves: Vec<_> = targets.moves.iter().filter(|moved| is_lost(moved.from, moved.trace)).collect();
     for (path, target, is_lost) in writes {
-        let (found, is_refused) = match fs::read_regular(&resolve(paths, path)?, MAX_FILE) {
+        let (found, is_refused) = match fs::read_regular(&resolve(paths, path)?, fs::MAX_FILE) {
             Err(error) if fs::refusal(&error).is_some() => (None, true),
             other => (other?, false),
         };
@@ -197,9 +197,6 @@ fn must_be_repeated(paths: &JournalPaths, path: &str, trace: Trace) -> bool {
     let change = Change::Move { from: path.to_owned(), to: String::new() };
     !trace.was_applied || top_folder_mtime(paths, &change) <= trace.folder
 }
-
-/// Far above the size of any file of a store, and still small enough to hold in memory.
-const MAX_FILE: u64 = 256 << 20;
 
 /// Returns the full path of a change. Fails if a folder below the root is a symbolic link, which could lead anywhere.
 fn resolve(paths: &JournalPaths, path: &str) -> io::Result<PathBuf> {
