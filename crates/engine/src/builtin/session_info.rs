@@ -40,7 +40,7 @@ pub(super) fn how_to_bind(facts: &Facts) -> String {
 }
 
 /// Returns which workspaces the session can be bound to, in Chinese and English.
-pub(super) fn available(facts: &Facts) -> (String, String) {
+fn available(facts: &Facts) -> (String, String) {
     let AvailableFacts { total, first } = &facts.available;
     if *total == 0 {
         return (
