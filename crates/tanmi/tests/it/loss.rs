@@ -71,17 +71,49 @@ fn kill_after_exchange(
     kill_traced(child);
 }
 
+/// Saves an edit of a title while the program writes to the node, and kills the program. Returns the workspace, the file
+/// of the node and the folder for temporary files.
+fn displace_hand_edit(env: &TestEnv, title: &str) -> (String, PathBuf, PathBuf) {
+    let ws = env.init();
+    let task = env.node("root", "execution", "old title");
+    let (path, temp) = (env.node_md(&ws, &task), env.workspace_dir(&ws).join(".local/tmp"));
+    let args = ["log", "--node", &task, "by the program"];
+    kill_after_exchange(env, &args, &temp, &path, |text| text.replace("old title", title));
+    (ws, path, temp)
+}
+
+/// An editor saves the daily file by renaming while a fact is appended to it.
+#[test]
+fn fact_appended_to_replaced_file_is_appended_again() {
+    if !has_strace() {
+        return;
+    }
+    let env = TestEnv::new();
+    env.ok(&["memory", "save-fact", "the first fact"]);
+    let daily = env.project.join(".tanmi-workspace/memory/daily");
+    let path = std::fs::read_dir(&daily).unwrap().flatten().next().unwrap().path();
+    let before = std::fs::read(&path).unwrap();
+    let mut command = env.command_in("strace", &env.project);
+    command.args(["-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]);
+    command.args(["-e", "inject=fdatasync:delay_enter=1000000:when=1"]);
+    command.arg(env!("CARGO_BIN_EXE_tanmi")).args(["memory", "save-fact", "the second fact"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the append", || std::fs::read(&path).unwrap().len() > before.len());
+    let saved = env.root().join("saved");
+    env.write(&saved, &before);
+    std::fs::rename(&saved, &path).unwrap();
+    assert!(child.wait().unwrap().success());
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("the first fact") && text.contains("the second fact"), "{text}");
+}
+
 #[test]
 fn hand_edit_displaced_by_killed_process_gets_its_place_back() {
     if !has_strace() {
         return;
     }
     let env = TestEnv::new();
-    let ws = env.init();
-    let task = env.node("root", "execution", "old title");
-    let (path, temp) = (env.node_md(&ws, &task), env.workspace_dir(&ws).join(".local/tmp"));
-    let args = ["log", "--node", &task, "by the program"];
-    kill_after_exchange(&env, &args, &temp, &path, |text| text.replace("old title", "BY HAND"));
+    let (ws, path, temp) = displace_hand_edit(&env, "BY HAND");
     let run = env.run(&["node", "list", "--json"]);
     assert!(run.stdout.contains("BY HAND") && run.stderr.contains("was edited by hand"), "{}", run.stderr);
     assert!(std::fs::read_to_string(&path).unwrap().contains("BY HAND"));
@@ -98,11 +130,7 @@ fn hand_edit_displaced_before_another_save_is_kept() {
         return;
     }
     let env = TestEnv::new();
-    let ws = env.init();
-    let task = env.node("root", "execution", "old title");
-    let (path, temp) = (env.node_md(&ws, &task), env.workspace_dir(&ws).join(".local/tmp"));
-    let args = ["log", "--node", &task, "by the program"];
-    kill_after_exchange(&env, &args, &temp, &path, |text| text.replace("old title", "FIRST EDIT"));
+    let (ws, path, _) = displace_hand_edit(&env, "FIRST EDIT");
     env.edit(&path, |text| text.replace("old title", "SECOND EDIT"));
     let run = env.run(&["node", "list", "--json"]);
     assert!(run.stdout.contains("SECOND EDIT") && run.stderr.contains("written twice"), "{}", run.stderr);
