@@ -10,7 +10,7 @@ use tanmi_event::Source;
 use tanmi_memory::search::Hit;
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, Mark, MemoryKind, MemoryLetter, MemoryRow, MemoryStore, SearchQuery, Summary, dates, record,
+    Fact, Mark, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, dates, record,
 };
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
@@ -157,7 +157,7 @@ pub struct MemoryService {
     pub(crate) core: Arc<Core>,
 }
 
-/// The confidence of an edited opinion that has none.
+/// The confidence of an opinion that has none.
 const DEFAULT_CONFIDENCE: f64 = 0.8;
 
 impl MemoryService {
@@ -203,7 +203,9 @@ impl MemoryService {
     pub fn save(&self, new: NewFact) -> Result<SaveResult> {
         let memory_type = memory_type(new.memory_type.as_deref().unwrap_or("W"))?;
         check_text("content", &new.content, self.core.config.memory_max_bytes)?;
-        check_confidence(new.confidence, memory_type)?;
+        let default_confidence = (memory_type == MemoryType::O).then_some(DEFAULT_CONFIDENCE);
+        let confidence = new.confidence.or(default_confidence);
+        check_confidence(confidence)?;
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
@@ -213,7 +215,7 @@ impl MemoryService {
             memory_type,
             content: content.into_owned(),
             entities,
-            confidence: new.confidence,
+            confidence,
             at: self.core.now(),
             session: new.session.unwrap_or_default(),
             by: self.writer().to_owned(),
@@ -287,11 +289,10 @@ impl MemoryService {
         if old.letter.kind() != MemoryKind::Fact {
             return Err(Error::NotAFact { id: id.to_owned() });
         }
-        let default_confidence = (old.letter == MemoryLetter::O).then_some(DEFAULT_CONFIDENCE);
         self.save(NewFact {
             content,
             entities: record::entities(&old),
-            confidence: old.confidence.or(default_confidence),
+            confidence: old.confidence,
             memory_type: Some(old.letter.as_str().to_owned()),
             session,
             supersedes: vec![old.id],

@@ -45,7 +45,7 @@ const ZH: &str = "## Tanmi 使用指南
 ### 记忆
 
 1. 用户问到以前的决定、偏好或经过时，先用 memory_search 查找，再回答
-2. 做出技术决策、得知用户偏好、完成里程碑时，用 memory_save 保存一条事实（W 客观事实 / B 项目经历 / O 用户偏好，需 confidence）
+2. 做出技术决策、得知用户偏好、完成里程碑时，用 memory_save 保存一条事实（W 客观事实 / B 项目经历 / O 用户偏好，附 confidence）
 3. 收到 [Memory Flush]：把尚未保存的关键事实逐条用 memory_save 保存，不向用户报告
 4. 收到 [Session Save]：用 memory_summary 保存本次会话的主题、摘要、决策和待办；内容太少则不操作
 ";
@@ -83,7 +83,7 @@ Answer directly and do not mention workspaces when:
 ### Memory
 
 1. When the user asks about an earlier decision, preference or event, call memory_search before you answer.
-2. After a technical decision, a stated preference or a milestone, save one fact with memory_save (type W: world, B: project history, O: preference, needs confidence).
+2. After a technical decision, a stated preference or a milestone, save one fact with memory_save (type W: world, B: project history, O: preference, with confidence).
 3. On [Memory Flush], save each key fact that is not saved yet with memory_save. Do not report this to the user.
 4. On [Session Save], save topic, summary, decisions and to-dos of this session with memory_summary. If there is little to summarize, do nothing.
 ";

@@ -15,16 +15,10 @@ pub(super) fn memory_type(word: &str) -> Result<MemoryType> {
     })
 }
 
-pub(super) fn check_confidence(confidence: Option<f64>, kind: MemoryType) -> Result<()> {
-    let bad = |value: String, expected: &str| Error::BadValue {
-        key: "confidence",
-        value,
-        expected: expected.to_owned(),
-    };
-    match confidence {
-        Some(value) if !(0.0..=1.0).contains(&value) => Err(bad(value.to_string(), "0–1")),
-        None if kind == MemoryType::O => Err(bad(String::new(), "0–1 (type O)")),
-        _ => Ok(()),
+pub(super) fn check_confidence(confidence: Option<f64>) -> Result<()> {
+    match confidence.filter(|value| !(0.0..=1.0).contains(value)) {
+        Some(value) => Err(Error::bad_value("confidence", &value.to_string(), String::from("0–1"))),
+        None => Ok(()),
     }
 }
 

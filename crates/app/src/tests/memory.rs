@@ -39,7 +39,6 @@ fn save_refused_arguments_create_no_memory() {
         fact(" "),
         fact(&"x".repeat(1 << 20)),
         NewFact { memory_type: Some("X".into()), ..fact("a") },
-        NewFact { memory_type: Some("O".into()), ..fact("an opinion without a confidence") },
         NewFact { confidence: Some(1.5), ..fact("a") },
         NewFact { entities: vec![String::new()], ..fact("a") },
     ];
@@ -52,6 +51,17 @@ fn save_refused_arguments_create_no_memory() {
     assert_eq!(off.save(fact("a")).unwrap_err().code(), "MEMORY_OFF");
     assert_eq!(off.import("", &mut |_, _| {}).unwrap_err().code(), "MEMORY_OFF");
     assert!(!machine.memory().exists());
+}
+
+#[test]
+fn save_opinion_without_confidence_has_the_default() {
+    let machine = Machine::new();
+    let service = machine.app().memory;
+    let saved = |memory_type: &str, confidence| {
+        let new = NewFact { memory_type: Some(memory_type.into()), confidence, ..fact(memory_type) };
+        service.show(&service.save(new).unwrap().id).unwrap().confidence
+    };
+    assert_eq!((saved("O", None), saved("W", None)), (Some(0.8), None));
 }
 
 #[test]

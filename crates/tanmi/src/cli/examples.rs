@@ -49,7 +49,7 @@ pub const SAVE_FACT: &str = "\
 Types:
   W  State of the world, such as how the code works
   B  Project history: what happened or was decided
-  O  Opinion or preference; needs --confidence
+  O  Opinion or preference; its --confidence is 0.8 by default
 
 Examples:
   tanmi memory save-fact 'The API listens on port 8080' --entities api,port

@@ -283,7 +283,7 @@ pub const PAGES: &[ChineseTexts] = &[
 类型：
   W  客观事实，例如代码如何工作
   B  项目历史：发生过的事或做出的决定
-  O  观点或偏好；需要 --confidence
+  O  观点或偏好；--confidence 默认为 0.8
 
 示例：
   tanmi memory save-fact 'API 监听 8080 端口' --entities api,端口
