@@ -110,14 +110,15 @@ pub fn is_silenced(caller: &Caller<'_>) -> bool {
 /// other's records.
 enum Session {
     Locked(LockedState),
-    /// The state cannot be saved: the event has no session, there is no home store, or the file cannot be written.
+    /// The state cannot be saved: the event has no session, or the file cannot be written.
     Unsaved(SessionState),
 }
 
 impl Session {
     fn open(caller: &Caller<'_>, event: &Event) -> Session {
-        // The home store is not created here, and an event without a session has no state.
-        if event.session.is_empty() || !caller.home.is_dir() {
+        // An event without a session has no state. Without `install`, the first event creates the home store: a tool
+        // call finds its session there, and a throttle lasts. Nothing is created while injection is disabled.
+        if event.session.is_empty() || (caller.disabled && !caller.home.is_dir()) {
             return Session::Unsaved(SessionState::default());
         }
         let states = States::new(caller.home);

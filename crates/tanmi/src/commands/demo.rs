@@ -291,13 +291,7 @@ impl Demo<'_> {
             "another-session",
             None,
         )?;
-        self.cli(
-            pick(
-                "账本记录了工作区创建以来的每一次注入。",
-                "The ledger has a record of every injection since the workspace was created.",
-            ),
-            &["ledger"],
-        )
+        self.cli(pick("账本记录了每一次注入。", "The ledger has a record of every injection."), &["ledger"])
     }
 
     fn start(&mut self, description: &str) -> Result {

@@ -245,11 +245,13 @@ fn untrusted_marker_is_ignored_and_same_content_is_not_repeated() {
     env.make(&env.root().join("home/.tanmi/context.json"), "\u{feff}{\"files\": [\"own.md\"]}");
     env.make(&env.root().join("home/own.md"), "DECLARED-BY-ME");
     declare(&env, json!({"files": [], "marker": "fix"}));
+    env.make(&env.home_store(), "not a folder");
     assert!(
         !prompt(&env, "s", "hello").contains("DECLARED"),
         "without a home store only a session start injects"
     );
     assert!(start(&env, "s", "startup").contains("DECLARED"));
+    std::fs::remove_file(env.home_store()).unwrap();
     env.ok(&["config", "set", "ledger", "true"]);
     assert!(
         prompt(&env, "s", "please fix").contains("DECLARED-BY-ME"),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
+use crate::mcp::Client;
 
 #[test]
 fn session_gets_hint_then_context_then_reminder() {
@@ -15,9 +16,9 @@ fn session_gets_hint_then_context_then_reminder() {
         let agent = Agent { env: &env, platform, session: "abc123".into() };
         let start = agent.start("startup");
         assert!(start.contains("abc123") && start.contains("No workspace in this project yet"), "{start}");
-        assert_eq!(agent.prompt("how do I install node.js?"), "");
-        // Without a home store there is no state, so the hint repeats the id.
-        let hint = agent.prompt("continue the workspace");
+        let other = Agent { env: &env, platform, session: "other".into() };
+        assert_eq!(other.prompt("how do I install node.js?"), "");
+        let hint = other.prompt("continue the workspace");
         assert!(hint.contains("No workspace in this project yet"), "{hint}");
         let ws = env.init();
         env.tick(200_000);
@@ -184,17 +185,45 @@ fn unfinished_input_produces_no_output() {
 }
 
 #[test]
-fn hook_creates_no_folder_and_can_be_disabled() {
+fn disabled_hook_creates_no_folder_and_injects_nothing() {
     let env = TestEnv::new();
-    let agent = Agent { env: &env, platform: "claude-code", session: "s".into() };
-    assert!(!agent.start("startup").is_empty());
-    assert!(!env.home_store().exists() && !env.project.join(".tanmi-workspace").exists());
     let mut command = env.command(&["hook", "claude-code"]);
     command.env("TANMI_DISABLE", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let payload = json!({"session_id": "s", "hook_event_name": "SessionStart"});
     let _ = child.stdin.take().unwrap().write_all(payload.to_string().as_bytes());
     assert!(child.wait_with_output().unwrap().stdout.is_empty());
+    assert!(!env.home_store().exists());
+}
+
+/// With the plugin, or with hooks and a server set up by hand, no `install` created the home store.
+#[test]
+fn first_session_without_install_is_bound_and_throttled() {
+    let env = TestEnv::new();
+    let agent = Agent::claude(&env, "first");
+    assert!(!agent.start("startup").is_empty());
+    assert!(!env.project.join(".tanmi-workspace").exists(), "a hook creates nothing in the project");
+    assert!(agent.prompt("continue the workspace").contains("workspace_init"));
+    assert_eq!(agent.prompt("continue the workspace"), "", "the hint is throttled");
+    let mut client = Client::connect(&env);
+    assert_eq!(client.expect_ok("session_status", json!({}))["sessionId"], "first");
+    let ws = client.expect_ok("workspace_init", json!({"name": "n", "goal": "g"}))["workspaceId"].clone();
+    let bound = client.expect_ok("session_bind", json!({"workspaceId": ws}));
+    assert_eq!(bound["binding"]["sessionId"], "first", "{bound}");
+    assert!(agent.prompt("x").contains(ws.as_str().unwrap()));
+    client.finish();
+}
+
+/// A client without hooks asks for its hints, which are throttled too.
+#[test]
+fn first_context_check_without_home_store_is_throttled() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let mut check = || {
+        client.expect_ok("context_check", json!({"trigger": "before_response", "prompt": "the workspace"}))
+    };
+    assert!(check().get("hint").is_some());
+    assert!(check().get("hint").is_none());
 }
 
 /// 64 processes bind, unbind and prompt at the same time.
