@@ -329,6 +329,9 @@ impl NodeService {
                 false
             });
         }
+        if !step.focus_moved {
+            step.focus = self.sessions.resolver().focus(scope).unwrap_or_default();
+        }
         if let Some(session) = session.filter(|_| step.to == NodeStatus::Completed) {
             self.sessions.record_completion(session);
         }

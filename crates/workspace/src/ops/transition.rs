@@ -39,7 +39,8 @@ pub struct Transition {
     pub action: Action,
     pub from: NodeStatus,
     pub to: NodeStatus,
-    /// The node to focus next: the node itself when it starts, its parent when it is done.
+    /// The node to focus next: the node itself when it starts, its parent when it is done. A caller gets its focus after
+    /// the transition instead.
     pub focus: Option<NodeId>,
     /// Whether the focus of the workspace or of the calling session moved there.
     #[serde(skip)]

@@ -303,3 +303,23 @@ fn bound_connection_takes_ids_from_session() {
     client.finish();
     other.finish();
 }
+
+/// A session that changes another node than its focused one keeps its focus, and the result says so.
+#[test]
+fn node_transition_returns_focus_of_its_session() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    let [own, other] = ["own", "other"].map(|title| env.node(&plan, "execution", title));
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"workspaceId": ws}));
+    let mut focus_after = |node: &str, action: &str| {
+        let arguments = json!({"nodeId": node, "action": action, "conclusion": "c"});
+        client.expect_ok("node_transition", arguments)["focus"].clone()
+    };
+    assert_eq!(focus_after(&other, "start"), *other);
+    assert_eq!(focus_after(&own, "start"), *own);
+    assert_eq!(focus_after(&other, "complete"), *own);
+    assert_eq!(focus_after(&own, "complete"), *plan);
+    client.finish();
+}
