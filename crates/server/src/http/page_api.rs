@@ -111,7 +111,7 @@ pub const NODES: CallSpec = read_only(
 pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
     match c.arguments.texts("ids") {
         Some(ids) => value(&c.app.nodes.rows(c.workspace()?, &ids)?),
-        None => tools::handlers::node_list(c),
+        None => value(&c.app.nodes.list(c.workspace()?, &tools::handlers::node_query(c)?)?),
     }
 }
 

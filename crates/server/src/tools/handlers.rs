@@ -102,19 +102,27 @@ pub fn node_get(c: &Call<'_>) -> Result {
 }
 
 pub fn node_list(c: &Call<'_>) -> Result {
+    let query = node_query(c)?;
+    // A page after the parent begins with what lies below it.
+    let parent = c.arguments.text("parentId").map(|_| query.under.clone());
+    let query = ListQuery { after: query.after.or(parent), ..query };
+    results::value(&c.app.nodes.list(c.workspace()?, &query)?)
+}
+
+/// Returns the query of a call that lists nodes.
+pub fn node_query(c: &Call<'_>) -> Result<ListQuery> {
     let p = &c.arguments;
     let words = p.texts("status").unwrap_or_default();
     let statuses =
         words.iter().map(|word| NodeStatus::parse("status", word)).collect::<std::result::Result<_, _>>()?;
-    let query = ListQuery {
+    Ok(ListQuery {
         under: NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?,
         depth: p.number("depth"),
         statuses,
         words: ListQuery::split_search_words(p.text("query").unwrap_or_default()),
         limit: p.number("limit").unwrap_or(50),
         after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
-    };
-    results::value(&c.app.nodes.list(c.workspace()?, &query)?)
+    })
 }
 
 pub fn node_update(c: &Call<'_>) -> Result {

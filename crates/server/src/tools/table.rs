@@ -146,7 +146,7 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: true,
             params: &[
                 WORKSPACE,
-                with_description(optional("parentId", ID), "only this node and its descendants"),
+                with_description(optional("parentId", ID), "only nodes below it"),
                 optional("status", ParamKind::Words(NodeStatus::WORDS)),
                 with_description(optional("query", LINE), "words the title must contain"),
                 optional("depth", ParamKind::Number { min: 0, max: 64 }),

@@ -323,3 +323,28 @@ fn node_transition_returns_focus_of_its_session() {
     assert_eq!(focus_after(&own, "complete"), *plan);
     client.finish();
 }
+
+#[test]
+fn node_list_of_parent_returns_what_lies_below() {
+    let env = TestEnv::new();
+    env.init();
+    let plan = env.node("root", "planning", "plan");
+    let [first, second] = ["first", "second"].map(|title| env.node(&plan, "execution", title));
+    env.node("root", "execution", "elsewhere");
+    let mut client = Client::connect(&env);
+    let mut ids = |arguments: Value| {
+        let page = client.expect_ok("node_list", arguments);
+        let rows = page["nodes"].as_array().unwrap().iter();
+        (
+            rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>(),
+            page["nextAfter"].clone(),
+        )
+    };
+    assert_eq!(ids(json!({"parentId": plan})).0, [first.as_str(), second.as_str()]);
+    assert_eq!(ids(json!({"parentId": plan, "depth": 1})).0, [first.as_str(), second.as_str()]);
+    assert_eq!(ids(json!({"parentId": plan, "limit": 1})), (vec![first.clone()], json!(first)));
+    assert_eq!(ids(json!({"parentId": plan, "after": first})).0, [second.as_str()]);
+    assert!(ids(json!({"parentId": first})).0.is_empty());
+    assert_eq!(ids(json!({"parentId": "root", "depth": 1})).0.len(), 2);
+    assert_eq!(ids(json!({})).0.len(), 5, "the whole tree with its root");
+}
