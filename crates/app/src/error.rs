@@ -384,7 +384,10 @@ impl Error {
                 let list = candidates.join(", ");
                 let (zh, en) = interface.pick(
                     texts("用 `--session` 指定一个", "select one with `--session`"),
-                    texts("用 `sessionId` 指定一个", "pass one as `sessionId`"),
+                    texts(
+                        "用 `sessionId` 指定本会话（注入的上下文中有它的标识）",
+                        "pass this session as `sessionId` (the injected context has its id)",
+                    ),
                     texts("选择一个会话", "choose a session"),
                 );
                 (format!("{zh}：{list}"), format!("{en}: {list}"))

@@ -289,6 +289,7 @@ impl NodeService {
         node_id: NodeId,
         force: bool,
     ) -> Result<InWorkspace<DeletedSubtree>> {
+        scope.check_session()?;
         let ws = &scope.workspace;
         let claimant = Claimant { session: scope.session.clone(), force, ..Claimant::default() };
         let (outcome, change) = self.run(ws, Command::DeleteNode { node_id, claimant })?;
@@ -307,6 +308,7 @@ impl NodeService {
         node_id: NodeId,
         args: TransitionArgs<'_>,
     ) -> Result<InWorkspace<TransitionResult>> {
+        scope.check_session()?;
         let (ws, session) = (&scope.workspace, scope.session.as_deref());
         let action = Action::parse("action", args.action)?;
         let agent = args.agent.map(|agent| text::fit(&text::one_line(agent.trim()), AGENT_COLUMNS));

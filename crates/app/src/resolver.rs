@@ -61,6 +61,18 @@ pub struct CallScope {
     pub session: Option<String>,
     /// The binding of the session, if it is bound to this workspace.
     pub binding: Option<SessionBinding>,
+    /// The sessions that may have made the call, if there are several and it names none of them.
+    pub(crate) candidates: Vec<String>,
+}
+
+impl CallScope {
+    /// Fails if the caller is one of several sessions. For what depends on the session: its focus and its claims.
+    pub fn check_session(&self) -> Result<()> {
+        match self.candidates.as_slice() {
+            [] => Ok(()),
+            candidates => Err(Error::AmbiguousSession { candidates: candidates.to_vec() }),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -145,11 +157,12 @@ impl Resolver {
 
     /// Returns the workspace and the session of a call.
     pub fn scope(&self, call: &CallTarget<'_>) -> Result<CallScope> {
-        // A call that names its workspace does not need a session or a binding.
+        // A call that names its workspace may need no session and no binding.
         let is_needed = call.workspace.is_none();
-        let session = match self.caller_session(call) {
-            Err(_) if !is_needed => None,
-            other => other?,
+        let (session, candidates) = match self.caller_session(call) {
+            Err(Error::NoSession) if !is_needed => (None, Vec::new()),
+            Err(Error::AmbiguousSession { candidates }) if !is_needed => (None, candidates),
+            other => (other?, Vec::new()),
         };
         let bound = match session.as_deref().map(|session| self.binding(session)).transpose() {
             Err(_) if !is_needed => None,
@@ -166,7 +179,7 @@ impl Resolver {
         };
         self.note_use(&workspace)?;
         let binding = bound.filter(|bound| bound.workspace.id == workspace.id);
-        Ok(CallScope { workspace, session, binding })
+        Ok(CallScope { workspace, session, binding, candidates })
     }
 
     /// Returns the workspace of a call that has no session of its own.
@@ -196,6 +209,7 @@ impl Resolver {
 
     /// Returns the focus of the session if it is bound to this workspace, else the focus of the workspace.
     pub fn focus(&self, scope: &CallScope) -> Result<Option<NodeId>> {
+        scope.check_session()?;
         if let Some(binding) = &scope.binding {
             return Ok(binding.focused_node_id.clone());
         }

@@ -2,6 +2,7 @@
 //! arguments. The specifications are in [`table`], the functions that run the tools in [`handlers`].
 
 use serde_json::{Map, Value, json};
+use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::limits::{LINE_BYTES, TEXT_BYTES, TITLE_CHARS};
 use tanmi_workspace::model::RefStatus;
 
@@ -82,6 +83,8 @@ pub const fn with_description(param: Param, about: &'static str) -> Param {
 pub const TEXT: ParamKind = ParamKind::Text { max: TEXT_BYTES };
 pub const LINE: ParamKind = ParamKind::Text { max: LINE_BYTES };
 pub const ID: ParamKind = ParamKind::Text { max: 80 };
+/// For every tool that depends on the session: one client process can run several.
+pub const SESSION: Param = optional("sessionId", ParamKind::Text { max: MAX_SESSION_BYTES });
 pub const WORKSPACE: Param = optional("workspaceId", ID);
 pub const NODE: Param = optional("nodeId", ID);
 

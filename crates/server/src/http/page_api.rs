@@ -383,7 +383,8 @@ pub const EDIT: CallSpec = CallSpec {
 };
 
 pub fn edit(c: &Call<'_>, _: &ServerState) -> Result {
-    value(&c.app.memory.edit(&c.arguments.needed("id"), c.arguments.needed("content"), c.caller_session())?)
+    let session = c.caller_session()?;
+    value(&c.app.memory.edit(&c.arguments.needed("id"), c.arguments.needed("content"), session)?)
 }
 
 pub const FORGET: CallSpec = CallSpec {

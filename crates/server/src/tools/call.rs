@@ -55,7 +55,7 @@ pub fn perform(
     let (scope, session) = (OnceCell::new(), OnceCell::new());
     let is_for_agent = request.is_for_agent;
     let call = Call { app, arguments, meta, expected_versions, is_for_agent, scope, session };
-    let session = if request.spec.is_read_only { None } else { call.caller_session() };
+    let session = if request.spec.is_read_only { None } else { call.caller_session().unwrap_or_default() };
     let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
     app.maintenance.log_notices();
     let (lang, is_untrusted) = (request.lang, call.has_untrusted_texts());
@@ -104,9 +104,12 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the session that makes the call, if it can be determined.
-    pub fn caller_session(&self) -> Option<String> {
-        self.app.resolver.caller_session(&self.target()).ok().flatten()
+    /// Returns the session that makes the call. A call over the network may have none.
+    pub fn caller_session(&self) -> Result<Option<String>> {
+        match self.app.resolver.caller_session(&self.target()) {
+            Err(Error::NoSession) => Ok(None),
+            other => other,
+        }
     }
 
     /// Returns the workspace and the session of the call.

@@ -186,6 +186,7 @@ pub fn context_get(c: &Call<'_>) -> Result {
 
 pub fn context_focus(c: &Call<'_>) -> Result {
     let scope = c.scope()?;
+    scope.check_session()?;
     let node = c.arguments.text("nodeId").map(NodeId::parse).transpose()?;
     if let Some(bound) = &scope.binding {
         c.app.sessions.set_focus(bound, node.as_ref())?;
@@ -228,7 +229,7 @@ pub fn memory_save(c: &Call<'_>) -> Result {
         memory_type: p.owned("type"),
         entities: p.texts("entities").unwrap_or_default(),
         confidence: p.fraction("confidence"),
-        session: c.caller_session(),
+        session: c.caller_session()?,
         supersedes: p.texts("supersedes").unwrap_or_default(),
     })?)
 }
@@ -252,7 +253,7 @@ pub fn memory_summary(c: &Call<'_>) -> Result {
         summary: p.needed("summary"),
         decisions: p.texts("decisions").unwrap_or_default(),
         todos: p.texts("todos").unwrap_or_default(),
-        session: c.caller_session(),
+        session: c.caller_session()?,
     })?)
 }
 

@@ -1,21 +1,17 @@
 //! The table of tools.
 //!
-//! A parameter has a description only if its name is not clear by itself, because every model reads all of this table.
+//! A parameter has a description only if its name is not clear by itself, because every model reads all of this table. The
+//! server instructions state what omitted ids mean; an id has a description only where a tool deviates from that.
 
 use tanmi_memory::MemoryType;
-use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::state::Action;
 
 use super::{
-    CallSpec, ID, LINE, NODE, Param, ParamKind, TEXT, Tool, WORKSPACE, handlers, optional, required, tool,
-    with_description,
+    CallSpec, ID, LINE, NODE, Param, ParamKind, SESSION, TEXT, Tool, WORKSPACE, handlers, optional, required,
+    tool, with_description,
 };
 
-const SESSION: Param = with_description(
-    optional("sessionId", ParamKind::Text { max: MAX_SESSION_BYTES }),
-    "default: this session",
-);
 const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` means the workspace itself");
 /// Takes precedence over the claim of another session.
 const FORCE: Param =
@@ -56,7 +52,7 @@ pub const TOOLS: &[Tool] = &[
             name: "workspace_get",
             about: "Get a workspace's goal, rules, rulesHash, docs, focus and progress.",
             is_read_only: true,
-            params: &[WORKSPACE],
+            params: &[SESSION, WORKSPACE],
         },
     ),
     tool(
@@ -66,6 +62,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Change a workspace; rules and docs replace the whole list, addRules and addDocs extend it.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 optional("name", ParamKind::Title),
                 optional("goal", LINE),
@@ -82,7 +79,7 @@ pub const TOOLS: &[Tool] = &[
             name: "workspace_archive",
             about: "Archive a workspace: it stays readable and cannot be changed or bound.",
             is_read_only: false,
-            params: &[WORKSPACE],
+            params: &[SESSION, WORKSPACE],
         },
     ),
     tool(
@@ -110,6 +107,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Create a pending node and return its nodeId; a planning node has child nodes, an execution node is carried out.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 with_description(required("parentId", ID), "`root` or a planning node"),
                 required("type", ParamKind::Word(NodeType::WORDS)),
@@ -135,7 +133,7 @@ pub const TOOLS: &[Tool] = &[
             name: "node_get",
             about: "Get a node with all its fields and its last 20 log entries.",
             is_read_only: true,
-            params: &[WORKSPACE, NODE],
+            params: &[SESSION, WORKSPACE, NODE],
         },
     ),
     tool(
@@ -145,6 +143,7 @@ pub const TOOLS: &[Tool] = &[
             about: "List nodes in tree order, one page per call.",
             is_read_only: true,
             params: &[
+                SESSION,
                 WORKSPACE,
                 with_description(optional("parentId", ID), "only nodes below it"),
                 optional("status", ParamKind::Words(NodeStatus::WORDS)),
@@ -162,6 +161,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Change a node's title, requirement, note, role, docs or isolation.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 NODE,
                 optional("title", ParamKind::Title),
@@ -179,7 +179,7 @@ pub const TOOLS: &[Tool] = &[
             name: "node_move",
             about: "Move a node and its descendants to another parent.",
             is_read_only: false,
-            params: &[WORKSPACE, required("nodeId", ID), required("parentId", ID)],
+            params: &[SESSION, WORKSPACE, required("nodeId", ID), required("parentId", ID)],
         },
     ),
     tool(
@@ -188,7 +188,7 @@ pub const TOOLS: &[Tool] = &[
             name: "node_delete",
             about: "Move a node and its descendants to the trash.",
             is_read_only: false,
-            params: &[WORKSPACE, required("nodeId", ID), FORCE],
+            params: &[SESSION, WORKSPACE, required("nodeId", ID), FORCE],
         },
     ),
     tool(
@@ -198,6 +198,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Change a node's status and return the actions allowed next; planning nodes take start, complete, cancel, reopen; execution nodes take start, submit, complete, fail, retry, reopen.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 NODE,
                 required("action", ParamKind::Word(Action::WORDS)),
@@ -214,6 +215,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Add (default), remove, expire or activate a node's reference and return all its references.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 NODE,
                 with_description(required("targetId", LINE), "node ID or doc path"),
@@ -259,7 +261,7 @@ pub const TOOLS: &[Tool] = &[
             name: "context_get",
             about: "Get a node's context: goal, rules, rulesHash, ancestors, child conclusions, references, problem and log.",
             is_read_only: true,
-            params: &[WORKSPACE, NODE],
+            params: &[SESSION, WORKSPACE, NODE],
         },
     ),
     tool(
@@ -268,7 +270,7 @@ pub const TOOLS: &[Tool] = &[
             name: "context_focus",
             about: "Set or clear the focused node, which calls without nodeId use.",
             is_read_only: false,
-            params: &[WORKSPACE, with_description(NODE, "omit to clear")],
+            params: &[SESSION, WORKSPACE, with_description(NODE, "omit to clear")],
         },
     ),
     tool(
@@ -345,7 +347,7 @@ pub const TOOLS: &[Tool] = &[
             name: "log_append",
             about: "Append a progress entry to a node's log.",
             is_read_only: false,
-            params: &[WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
+            params: &[SESSION, WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
         },
     ),
     tool(
@@ -355,6 +357,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Record a node's open problem, its next step or both; a new description replaces both.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 NODE_OR_WORKSPACE,
                 optional("description", TEXT),
@@ -368,7 +371,7 @@ pub const TOOLS: &[Tool] = &[
             name: "problem_clear",
             about: "Remove a node's problem and next step once it is solved.",
             is_read_only: false,
-            params: &[WORKSPACE, NODE_OR_WORKSPACE],
+            params: &[SESSION, WORKSPACE, NODE_OR_WORKSPACE],
         },
     ),
 ];
@@ -383,5 +386,35 @@ mod tests {
         let names: std::collections::BTreeSet<&str> = TOOLS.iter().map(|tool| tool.spec.name).collect();
         assert_eq!(names.len(), TOOLS.len());
         assert_eq!(ROLES[..3], *NodeRole::WORDS);
+    }
+
+    /// One client process can run several sessions, so a default that depends on the session needs its id.
+    #[test]
+    fn tools_with_defaults_of_a_session_accept_its_id() {
+        for spec in TOOLS.iter().map(|tool| &tool.spec) {
+            let has = |name: &str| spec.params.iter().any(|param| param.name == name && !param.required);
+            assert!(has("sessionId") || !(has("workspaceId") || has("nodeId")), "{}", spec.name);
+        }
+    }
+
+    /// The server instructions state the defaults of ids.
+    #[test]
+    fn ids_are_described_only_where_they_deviate_from_the_instructions() {
+        let params =
+            TOOLS.iter().flat_map(|tool| tool.spec.params.iter().map(move |param| (tool.spec.name, param)));
+        let is_id = |name: &str| ["sessionId", "workspaceId", "nodeId"].contains(&name);
+        let described: Vec<(&str, &str)> = params
+            .filter(|(_, param)| is_id(param.name) && !param.about.is_empty())
+            .map(|(tool, param)| (tool, param.name))
+            .collect();
+        let deviating = [
+            ("session_bind", "workspaceId"),
+            ("session_bind", "nodeId"),
+            ("context_focus", "nodeId"),
+            ("log_append", "nodeId"),
+            ("problem_update", "nodeId"),
+            ("problem_clear", "nodeId"),
+        ];
+        assert_eq!(described, deviating);
     }
 }

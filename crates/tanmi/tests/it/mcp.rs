@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
+mod clients;
 mod protocol;
 mod tools;
 
@@ -48,9 +49,20 @@ impl Client {
         client
     }
 
+    /// As [`Client::connect`], with the name that a client sends.
+    fn connect_as(env: &TestEnv, name: &str) -> Client {
+        let mut client = Client::start(env);
+        client.initialize_as(name, "2025-11-25");
+        client
+    }
+
     fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_as("test", version)
+    }
+
+    fn initialize_as(&mut self, name: &str, version: &str) -> Value {
         let params = json!({
-            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": name, "version": "1"},
         });
         let answer = self.request("initialize", params);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
