@@ -126,15 +126,20 @@ fn session_from_http(context: &RequestContext<RoleServer>) -> Option<String> {
 }
 
 fn tool_list() -> Vec<Tool> {
-    tools::TOOLS.iter().map(|tool| describe(&tool.spec)).collect()
+    tools::TOOLS.iter().map(describe).collect()
 }
 
-fn describe(spec: &tools::CallSpec) -> Tool {
-    let mut tool = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
-    if spec.is_read_only {
-        tool.annotations = Some(ToolAnnotations::new().read_only(true));
-    }
-    tool
+fn describe(tool: &tools::Tool) -> Tool {
+    let spec = &tool.spec;
+    let mut described = Tool::new(spec.name, spec.about, Arc::new(tools::schema(spec.params.iter())));
+    // Only what differs from the defaults of the protocol, except that a destructive tool says so.
+    let hints = ToolAnnotations::new();
+    described.annotations = Some(match (spec.is_read_only, tool.is_idempotent) {
+        (true, _) => hints.read_only(true),
+        (false, true) => hints.destructive(tool.is_destructive).idempotent(true),
+        (false, false) => hints.destructive(tool.is_destructive),
+    });
+    described
 }
 
 fn unknown_tool(name: &str) -> ErrorData {
@@ -195,9 +200,22 @@ mod tests {
 
     #[test]
     fn tool_list_stays_within_size_limit() {
-        // 27 tools of this size would fit into 15,000 characters.
         let size = json!({"tools": tool_list()}).to_string().chars().count();
         let count = tools::TOOLS.len();
-        assert!(size < 15_000 * count / 27, "{size} characters for {count} tools");
+        assert!(size < 15_000 && count <= 31, "{size} characters for {count} tools");
+    }
+
+    #[test]
+    fn tool_hints_name_reads_and_removals() {
+        let hints = |name: &str| {
+            let tool = tools::find(name).map(describe).unwrap();
+            serde_json::to_value(tool.annotations).unwrap()
+        };
+        assert_eq!(hints("node_get"), json!({"readOnlyHint": true}));
+        assert_eq!(hints("node_create"), json!({"destructiveHint": false}));
+        assert_eq!(hints("problem_clear"), json!({"destructiveHint": false, "idempotentHint": true}));
+        for name in ["workspace_delete", "node_delete", "memory_forget"] {
+            assert_eq!(hints(name), json!({"destructiveHint": true, "idempotentHint": true}), "{name}");
+        }
     }
 }

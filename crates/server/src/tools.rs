@@ -30,10 +30,23 @@ pub struct CallSpec {
 pub struct Tool {
     pub spec: CallSpec,
     pub handler: fn(&Call<'_>) -> Result,
+    /// Whether it takes something away.
+    pub is_destructive: bool,
+    /// Whether the same call again changes nothing more.
+    pub is_idempotent: bool,
 }
 
 const fn tool(handler: fn(&Call<'_>) -> Result, spec: CallSpec) -> Tool {
-    Tool { spec, handler }
+    Tool { spec, handler, is_destructive: false, is_idempotent: false }
+}
+
+const fn idempotent(tool: Tool) -> Tool {
+    Tool { is_idempotent: true, ..tool }
+}
+
+/// A tool that takes something away, which the same call again does not change.
+const fn destructive(tool: Tool) -> Tool {
+    Tool { is_destructive: true, ..idempotent(tool) }
 }
 
 #[derive(Clone, Copy)]

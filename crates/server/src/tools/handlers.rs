@@ -58,7 +58,7 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
         rules: ListEdit {
             set: p.texts("rules"),
             add: p.texts("addRules").unwrap_or_default(),
-            remove: vec![],
+            remove: p.texts("removeRules").unwrap_or_default(),
         },
         docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
         // Not a parameter: only the user decides.
@@ -244,6 +244,11 @@ pub fn memory_search(c: &Call<'_>) -> Result {
         ..MemoryQuery::default()
     };
     results::value(&c.app.memory.search(&p.needed("query"), &filter)?)
+}
+
+pub fn memory_forget(c: &Call<'_>) -> Result {
+    let forgotten = c.app.memory.forget(&c.arguments.texts("ids").unwrap_or_default())?;
+    Ok(json!({"forgotten": results::value(&forgotten)?}))
 }
 
 pub fn memory_summary(c: &Call<'_>) -> Result {

@@ -8,8 +8,8 @@ use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::state::Action;
 
 use super::{
-    CallSpec, ID, LINE, NODE, Param, ParamKind, SESSION, TEXT, Tool, WORKSPACE, handlers, optional, required,
-    tool, with_description,
+    CallSpec, ID, LINE, NODE, Param, ParamKind, SESSION, TEXT, Tool, WORKSPACE, destructive, handlers,
+    idempotent, optional, required, tool, with_description,
 };
 
 const NODE_OR_WORKSPACE: Param = with_description(NODE, "`workspace` means the workspace itself");
@@ -55,11 +55,11 @@ pub const TOOLS: &[Tool] = &[
             params: &[SESSION, WORKSPACE],
         },
     ),
-    tool(
+    idempotent(tool(
         handlers::workspace_update,
         CallSpec {
             name: "workspace_update",
-            about: "Change a workspace; rules and docs replace the whole list, addRules and addDocs extend it.",
+            about: "Change a workspace; rules and docs replace the whole list.",
             is_read_only: false,
             params: &[
                 SESSION,
@@ -68,12 +68,13 @@ pub const TOOLS: &[Tool] = &[
                 optional("goal", LINE),
                 optional("rules", ParamKind::Texts),
                 optional("addRules", ParamKind::Texts),
+                optional("removeRules", ParamKind::Texts),
                 optional("docs", ParamKind::Docs),
                 optional("addDocs", ParamKind::Docs),
             ],
         },
-    ),
-    tool(
+    )),
+    idempotent(tool(
         handlers::workspace_archive,
         CallSpec {
             name: "workspace_archive",
@@ -81,8 +82,8 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[SESSION, WORKSPACE],
         },
-    ),
-    tool(
+    )),
+    idempotent(tool(
         handlers::workspace_restore,
         CallSpec {
             name: "workspace_restore",
@@ -90,8 +91,8 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[required("workspaceId", ID)],
         },
-    ),
-    tool(
+    )),
+    destructive(tool(
         handlers::workspace_delete,
         CallSpec {
             name: "workspace_delete",
@@ -99,7 +100,7 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[required("workspaceId", ID)],
         },
-    ),
+    )),
     tool(
         handlers::node_create,
         CallSpec {
@@ -119,7 +120,7 @@ pub const TOOLS: &[Tool] = &[
                 ),
                 with_description(
                     optional("role", ParamKind::Word(ROLES)),
-                    "info_collection: on completion, `## Rules` and `## Docs` lists in the conclusion are added to the workspace",
+                    "info_collection: `## Rules` and `## Docs` lists in its conclusion are added to the workspace; validation, summary: labels that custom rules read",
                 ),
                 optional("note", TEXT),
                 optional("docs", ParamKind::Docs),
@@ -154,7 +155,7 @@ pub const TOOLS: &[Tool] = &[
             ],
         },
     ),
-    tool(
+    idempotent(tool(
         handlers::node_update,
         CallSpec {
             name: "node_update",
@@ -167,13 +168,13 @@ pub const TOOLS: &[Tool] = &[
                 optional("title", ParamKind::Title),
                 optional("requirement", TEXT),
                 optional("note", TEXT),
-                optional("role", ParamKind::Word(ROLES)),
+                with_description(optional("role", ParamKind::Word(ROLES)), "as in node_create"),
                 optional("isolated", ParamKind::Flag),
                 with_description(optional("docs", ParamKind::Docs), "replaces the whole list"),
             ],
         },
-    ),
-    tool(
+    )),
+    idempotent(tool(
         handlers::node_move,
         CallSpec {
             name: "node_move",
@@ -181,16 +182,16 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[SESSION, WORKSPACE, required("nodeId", ID), required("parentId", ID)],
         },
-    ),
-    tool(
+    )),
+    destructive(tool(
         handlers::node_delete,
         CallSpec {
             name: "node_delete",
-            about: "Move a node and its descendants to the trash.",
+            about: "Move a node and its descendants to the trash for 30 days; ask the user first.",
             is_read_only: false,
             params: &[SESSION, WORKSPACE, required("nodeId", ID), FORCE],
         },
-    ),
+    )),
     tool(
         handlers::node_transition,
         CallSpec {
@@ -224,7 +225,7 @@ pub const TOOLS: &[Tool] = &[
             ],
         },
     ),
-    tool(
+    idempotent(tool(
         handlers::session_bind,
         CallSpec {
             name: "session_bind",
@@ -236,8 +237,8 @@ pub const TOOLS: &[Tool] = &[
                 with_description(NODE, "node to focus"),
             ],
         },
-    ),
-    tool(
+    )),
+    idempotent(tool(
         handlers::session_unbind,
         CallSpec {
             name: "session_unbind",
@@ -245,7 +246,7 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[SESSION],
         },
-    ),
+    )),
     tool(
         handlers::session_status,
         CallSpec {
@@ -264,7 +265,7 @@ pub const TOOLS: &[Tool] = &[
             params: &[SESSION, WORKSPACE, NODE],
         },
     ),
-    tool(
+    idempotent(tool(
         handlers::context_focus,
         CallSpec {
             name: "context_focus",
@@ -272,7 +273,7 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[SESSION, WORKSPACE, with_description(NODE, "omit to clear")],
         },
-    ),
+    )),
     tool(
         handlers::context_check,
         CallSpec {
@@ -296,10 +297,10 @@ pub const TOOLS: &[Tool] = &[
                 required("content", TEXT),
                 with_description(
                     optional("type", ParamKind::Word(MemoryType::WORDS)),
-                    "W world (default), B project history, O opinion or preference (needs confidence)",
+                    "W world (default), B project history, O opinion or preference",
                 ),
                 optional("entities", ParamKind::Texts),
-                optional("confidence", ParamKind::Share),
+                with_description(optional("confidence", ParamKind::Share), "default for O: 0.8"),
                 with_description(
                     optional("supersedes", ParamKind::Texts),
                     "IDs of facts that this one replaces",
@@ -341,6 +342,15 @@ pub const TOOLS: &[Tool] = &[
             ],
         },
     ),
+    destructive(tool(
+        handlers::memory_forget,
+        CallSpec {
+            name: "memory_forget",
+            about: "Hide wrong or outdated memories; the user can restore them.",
+            is_read_only: false,
+            params: &[with_description(required("ids", ParamKind::Texts), "from memory_search")],
+        },
+    )),
     tool(
         handlers::log_append,
         CallSpec {
@@ -350,7 +360,7 @@ pub const TOOLS: &[Tool] = &[
             params: &[SESSION, WORKSPACE, NODE_OR_WORKSPACE, required("log", LINE)],
         },
     ),
-    tool(
+    idempotent(tool(
         handlers::problem_update,
         CallSpec {
             name: "problem_update",
@@ -364,8 +374,8 @@ pub const TOOLS: &[Tool] = &[
                 optional("nextStep", TEXT),
             ],
         },
-    ),
-    tool(
+    )),
+    idempotent(tool(
         handlers::problem_clear,
         CallSpec {
             name: "problem_clear",
@@ -373,7 +383,7 @@ pub const TOOLS: &[Tool] = &[
             is_read_only: false,
             params: &[SESSION, WORKSPACE, NODE_OR_WORKSPACE],
         },
-    ),
+    )),
 ];
 
 #[cfg(test)]

@@ -100,6 +100,10 @@ impl Client {
         answer
     }
 
+    pub fn list_tools(&mut self) -> Value {
+        self.request("tools/list", json!({}))["result"]["tools"].clone()
+    }
+
     fn post_call(&mut self, tool: &str, arguments: Value) -> u64 {
         self.post("tools/call", json!({"name": tool, "arguments": arguments}))
     }

@@ -111,7 +111,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("workspace_get", json!({"sessionId": "s", "workspaceId": ws})),
         (
             "workspace_update",
-            json!({"sessionId": "s", "workspaceId": ws, "name": "n2", "goal": "g2", "rules": [], "addRules": [], "docs": [], "addDocs": [{"path": "a"}]}),
+            json!({"sessionId": "s", "workspaceId": ws, "name": "n2", "goal": "g2", "rules": [], "addRules": [], "removeRules": [], "docs": [], "addDocs": [{"path": "a"}]}),
         ),
         (
             "node_create",
@@ -151,6 +151,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
             "memory_summary",
             json!({"topic": "t", "summary": "s", "decisions": [], "todos": ["x"], "sessionId": "s"}),
         ),
+        ("memory_forget", json!({"ids": []})),
         ("context_get", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("context_focus", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("log_append", json!({"sessionId": "s", "workspaceId": ws, "nodeId": "workspace", "log": "x"})),
@@ -307,26 +308,6 @@ fn bound_connection_takes_ids_from_session() {
     other.finish();
 }
 
-/// A session that changes another node than its focused one keeps its focus, and the result says so.
-#[test]
-fn node_transition_returns_focus_of_its_session() {
-    let env = TestEnv::new();
-    let ws = env.init();
-    let plan = env.node("root", "planning", "plan");
-    let [own, other] = ["own", "other"].map(|title| env.node(&plan, "execution", title));
-    let mut client = Client::connect(&env);
-    client.expect_ok("session_bind", json!({"workspaceId": ws}));
-    let mut focus_after = |node: &str, action: &str| {
-        let arguments = json!({"nodeId": node, "action": action, "conclusion": "c"});
-        client.expect_ok("node_transition", arguments)["focus"].clone()
-    };
-    assert_eq!(focus_after(&other, "start"), *other);
-    assert_eq!(focus_after(&own, "start"), *own);
-    assert_eq!(focus_after(&other, "complete"), *own);
-    assert_eq!(focus_after(&own, "complete"), *plan);
-    client.finish();
-}
-
 #[test]
 fn node_list_of_parent_returns_what_lies_below() {
     let env = TestEnv::new();
@@ -350,4 +331,52 @@ fn node_list_of_parent_returns_what_lies_below() {
     assert!(ids(json!({"parentId": first})).0.is_empty());
     assert_eq!(ids(json!({"parentId": "root", "depth": 1})).0.len(), 2);
     assert_eq!(ids(json!({})).0.len(), 5, "the whole tree with its root");
+}
+
+/// A session that changes another node than its focused one keeps its focus, and the result says so.
+#[test]
+fn node_transition_returns_focus_of_its_session() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    let [own, other] = ["own", "other"].map(|title| env.node(&plan, "execution", title));
+    let mut client = Client::connect(&env);
+    client.expect_ok("session_bind", json!({"workspaceId": ws}));
+    let mut focus_after = |node: &str, action: &str| {
+        let arguments = json!({"nodeId": node, "action": action, "conclusion": "c"});
+        client.expect_ok("node_transition", arguments)["focus"].clone()
+    };
+    assert_eq!(focus_after(&other, "start"), *other);
+    assert_eq!(focus_after(&own, "start"), *own);
+    assert_eq!(focus_after(&other, "complete"), *own);
+    assert_eq!(focus_after(&own, "complete"), *plan);
+    client.finish();
+}
+
+#[test]
+fn workspace_update_removes_rules() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    client.expect_ok("workspace_init", json!({"name": "n", "goal": "g", "rules": ["keep", "drop"]}));
+    let updated = client.expect_ok("workspace_update", json!({"removeRules": ["drop"]}));
+    assert_eq!(updated["rules"], json!(["keep"]));
+    client.finish();
+}
+
+#[test]
+fn memory_forget_hides_facts_from_search() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let saved = client.expect_ok("memory_save", json!({"content": "prefers small commits", "type": "O"}));
+    let search = json!({"query": "commits"});
+    let found = client.expect_ok("memory_search", search.clone())["results"][0].clone();
+    assert_eq!((&found["id"], &found["confidence"]), (&saved["id"], &json!(0.8)));
+    let forgotten = client.expect_ok("memory_forget", json!({"ids": [saved["id"]]}));
+    assert_eq!(forgotten["forgotten"][0]["content"], "prefers small commits");
+    assert_eq!(client.expect_ok("memory_search", search)["results"], json!([]));
+    assert_eq!(
+        client.expect_error("memory_forget", json!({"ids": ["fact-none"]}))["code"],
+        "MEMORY_NOT_FOUND"
+    );
+    client.finish();
 }
