@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tanmi_base::Millis;
+use tanmi_base::clock::DAY;
 use tanmi_engine::is_already_told;
 use tanmi_event::{API, ActionKind, Decision, Event, EventKind, Payload, Platform, Source, StartSource, WEB};
 use tanmi_platform::CLIENTS;
@@ -27,6 +29,9 @@ pub struct EventRequest {
     pub start: Option<String>,
 }
 
+/// How long hooks that ran count as installed.
+const HOOKS_SEEN_FOR: Millis = 7 * DAY;
+
 /// Parses the id of a platform. `key` names the parameter in the error.
 pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform> {
     CLIENTS.find_platform(word).ok_or_else(|| {
@@ -40,11 +45,13 @@ pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform
 pub struct EventService {
     core: Arc<Core>,
     sessions: SessionService,
+    /// The platform of the client that is connected over MCP, if it is known.
+    pub(crate) client: Option<&'static Platform>,
 }
 
 impl EventService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> EventService {
-        EventService { core, sessions }
+        EventService { core, sessions, client: None }
     }
 
     /// Returns the status of a session with the texts of the rules for a status event. Writes nothing, as the tool
@@ -64,10 +71,17 @@ impl EventService {
         pipeline::handle(&self.core.caller(), event).decision
     }
 
-    /// Returns the platform whose hooks ran for this session, or else a platform without hooks.
+    /// Returns the platform whose hooks ran for this session, or else that of the connected client, or else a platform
+    /// without hooks.
     pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
         let unknown = if self.core.env.source == Source::Mcp { &WEB } else { &API };
-        CLIENTS.find_platform(&self.core.states().read(session).platform).unwrap_or(unknown)
+        let seen = CLIENTS.find_platform(&self.core.states().read(session).platform);
+        seen.or(self.client).unwrap_or(unknown)
+    }
+
+    /// Returns whether a hook of this platform ran within the last [`HOOKS_SEEN_FOR`], in any session.
+    pub fn has_recent_hooks(&self, platform: &Platform) -> bool {
+        self.core.states().has_hook_since(platform.id, self.core.now() - HOOKS_SEEN_FOR)
     }
 
     fn event(&self, kind: EventKind, session: &str) -> Event {

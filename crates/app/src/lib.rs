@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tanmi_base::{Lang, Millis, paths};
-use tanmi_event::Source;
+use tanmi_event::{Platform, Source};
 use tanmi_workspace::model::Operator;
 
 pub mod answers;
@@ -156,6 +156,14 @@ impl App {
         let mut app = self.clone();
         app.nodes.masking = Some(masking);
         app.workspaces.masking = Some(masking);
+        app
+    }
+
+    /// Returns the same services for a client that is connected over MCP.
+    pub fn with_client(&self, client: &'static Platform) -> App {
+        let mut app = self.clone();
+        app.events.client = Some(client);
+        app.nodes.events.client = Some(client);
         app
     }
 

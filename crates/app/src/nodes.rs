@@ -158,7 +158,7 @@ const AGENT_COLUMNS: usize = 80;
 pub struct NodeService {
     core: Arc<Core>,
     sessions: SessionService,
-    events: EventService,
+    pub(crate) events: EventService,
     /// What the user asked for; `None` for the default of the caller.
     pub(crate) masking: Option<Masking>,
 }

@@ -27,6 +27,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         write,
         sample: ("SessionStart", include_str!("../fixtures/claude-code/SessionStart.startup.json")),
         borrowed_hooks: None,
+        mcp_names: &["claude-code"],
         call_session_keys: &[],
         status_line: Some(read_status_line),
     },

@@ -24,6 +24,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         write,
         sample: ("SessionStart", include_str!("../fixtures/codex/SessionStart.startup.json")),
         borrowed_hooks: None,
+        mcp_names: &["codex-mcp-client"],
         call_session_keys: &["sessionId", "threadId"],
         status_line: None,
     },

@@ -25,6 +25,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         write,
         sample: ("sessionStart", include_str!("../fixtures/copilot-cli/sessionStart.new.json")),
         borrowed_hooks: Some(BorrowedHooks { owner: &claude_code::PLATFORM, own_fields: &["timestamp"] }),
+        mcp_names: &["github-copilot-developer"],
         call_session_keys: &[],
         status_line: None,
     },

@@ -33,6 +33,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
             owner: &claude_code::PLATFORM,
             own_fields: &["conversation_id", "cursor_version"],
         }),
+        mcp_names: &["cursor-vscode", "cursor"],
         call_session_keys: &[],
         status_line: None,
     },

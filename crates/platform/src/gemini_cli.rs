@@ -35,6 +35,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         write,
         sample: ("SessionStart", include_str!("../fixtures/gemini-cli/SessionStart.startup.json")),
         borrowed_hooks: None,
+        mcp_names: &["gemini-cli-mcp-client"],
         call_session_keys: &[],
         status_line: None,
     },

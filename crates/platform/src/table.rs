@@ -62,6 +62,15 @@ impl ClientTable {
         read.zip(Fields::parse(bytes)).map(|(read, fields)| read(&fields)).unwrap_or_default()
     }
 
+    /// Returns the platform of an MCP client, by the name that it sends when it connects.
+    pub fn platform_of_mcp_client(&self, name: &str) -> Option<&'static Platform> {
+        let is_named = |known: &&str| {
+            name.strip_prefix(*known).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let client = self.iter().find(|client| client.wire.mcp_names.iter().any(is_named))?;
+        Some(client.platform)
+    }
+
     /// Returns the session id in the metadata of an MCP call.
     pub fn session_of_call(&self, meta: &Value) -> Option<String> {
         let mut keys = self.iter().flat_map(|client| client.wire.call_session_keys);

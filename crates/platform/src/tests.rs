@@ -153,3 +153,19 @@ fn write_subagent_start_keeps_all_tool_arguments() {
         assert_eq!(CLIENTS.write(&event, "x"), None, "incomplete arguments must not be returned");
     }
 }
+
+#[test]
+fn mcp_client_names_give_platforms() {
+    let platform = |name: &str| CLIENTS.platform_of_mcp_client(name).map(|platform| platform.id);
+    for (name, id) in [
+        ("claude-code", "claude-code"),
+        ("cursor-vscode", "cursor"),
+        ("codex-mcp-client", "codex"),
+        ("gemini-cli-mcp-client", "gemini-cli"),
+        ("gemini-cli-mcp-client-tanmi", "gemini-cli"),
+        ("github-copilot-developer", "copilot-cli"),
+    ] {
+        assert_eq!(platform(name), Some(id), "{name}");
+    }
+    assert_eq!((platform("claude-codex"), platform("claude-ai"), platform("")), (None, None, None));
+}

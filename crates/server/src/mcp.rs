@@ -4,19 +4,20 @@
 //! disconnects, running calls still finish.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    ErrorCode, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    Tool, ToolAnnotations,
+    ErrorCode, Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, Tool, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
 use tanmi_base::Interface;
+use tanmi_event::Platform;
 use tanmi_platform::CLIENTS;
 
 use crate::tools::{self, ToolRequest};
@@ -50,14 +51,17 @@ pub fn run(app: App) -> io::Result<()> {
     outcome
 }
 
+/// The server of one connection.
 #[derive(Clone)]
 pub struct Server {
     app: Arc<App>,
+    /// Set when the client connects: whether its hooks ran lately. They inject what `context_check` returns.
+    has_hooks: Arc<OnceLock<bool>>,
 }
 
 impl Server {
     pub fn new(app: Arc<App>) -> Server {
-        Server { app }
+        Server { app, has_hooks: Arc::default() }
     }
 }
 
@@ -67,6 +71,18 @@ impl ServerHandler for Server {
         InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(name)
             .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let platform = CLIENTS.platform_of_mcp_client(&request.client_info.name);
+        let has_hooks = platform.is_some_and(|platform| self.app.events.has_recent_hooks(platform));
+        let _ = self.has_hooks.set(has_hooks);
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn on_custom_request(
@@ -88,7 +104,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tool_list()))
+        let has_hooks = self.has_hooks.get().is_some_and(|has_hooks| *has_hooks);
+        Ok(ListToolsResult::with_all_items(tool_list(has_hooks)))
     }
 
     async fn call_tool(
@@ -100,7 +117,10 @@ impl ServerHandler for Server {
             return Err(unknown_tool(&request.name));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let app = Arc::clone(&self.app);
+        let app = match platform_of_call(&context) {
+            Some(platform) => Arc::new(self.app.with_client(platform)),
+            None => Arc::clone(&self.app),
+        };
         let meta = CLIENTS.session_of_call(&serde_json::to_value(&context.meta).unwrap_or_default());
         let meta = meta.or_else(|| session_from_http(&context));
         let cancelled = context.ct.clone();
@@ -125,8 +145,17 @@ fn session_from_http(context: &RequestContext<RoleServer>) -> Option<String> {
     Some(format!("mcp-{id}"))
 }
 
-fn tool_list() -> Vec<Tool> {
-    tools::TOOLS.iter().map(describe).collect()
+/// Returns the platform of the client that makes a call, if it is known.
+fn platform_of_call(context: &RequestContext<RoleServer>) -> Option<&'static Platform> {
+    let connected = || context.peer.peer_info().map(|info| info.client_info.clone());
+    let client = context.meta.client_info().or_else(connected)?;
+    CLIENTS.platform_of_mcp_client(&client.name)
+}
+
+/// Returns the tools for a client. One with hooks does not need `context_check`, but may call it.
+fn tool_list(has_hooks: bool) -> Vec<Tool> {
+    let is_listed = |tool: &&tools::Tool| !(has_hooks && tool.spec.name == "context_check");
+    tools::TOOLS.iter().filter(is_listed).map(describe).collect()
 }
 
 fn describe(tool: &tools::Tool) -> Tool {
@@ -200,7 +229,7 @@ mod tests {
 
     #[test]
     fn tool_list_stays_within_size_limit() {
-        let size = json!({"tools": tool_list()}).to_string().chars().count();
+        let size = json!({"tools": tool_list(false)}).to_string().chars().count();
         let count = tools::TOOLS.len();
         assert!(size < 15_000 && count <= 31, "{size} characters for {count} tools");
     }

@@ -88,6 +88,9 @@ pub struct HandledEvent {
 /// Upper limit for reading a state file; a real one has a few hundred bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// The maximum number of sessions in a search, which delays the start of a server.
+const MAX_SEARCHED: usize = 512;
+
 pub struct States {
     dir: PathBuf,
 }
@@ -206,12 +209,24 @@ impl States {
 
     /// Returns the state of every session that has not been pruned.
     pub fn all(&self) -> Vec<SessionState> {
+        self.iter().collect()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = SessionState> {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
         let state = |path: PathBuf| {
             serde_json::from_slice::<SessionState>(&fs::read_limited(&path, MAX_BYTES).ok()??).ok()
         };
-        files.filter_map(state).filter(|state| !state.session.is_empty()).collect()
+        files.filter_map(state).filter(|state| !state.session.is_empty())
+    }
+
+    /// Returns whether a hook of a platform handled an event since then. Looks at no more than [`MAX_SEARCHED`] sessions.
+    pub fn has_hook_since(&self, platform: &str, since: Millis) -> bool {
+        let has_hook = |state: SessionState| {
+            state.platform == platform && state.handled_events.values().any(|event| event.at >= since)
+        };
+        self.iter().take(MAX_SEARCHED).any(has_hook)
     }
 
     /// Returns whether a session was active since `before`, or is the latest one of a client that still runs.
@@ -298,6 +313,22 @@ mod tests {
         assert_eq!(states.read("a").prompts, 0);
         states.update("a", |state| state.prompts += 1).unwrap();
         assert_eq!(states.read("a").prompts, 1);
+    }
+
+    #[test]
+    fn has_hook_since_other_platform_or_earlier_is_false() {
+        let home = tempfile::tempdir().unwrap();
+        let states = States::new(home.path());
+        let handled = HandledEvent { via: String::from("x"), event_id: None, at: 10 };
+        let change = |state: &mut SessionState| {
+            state.platform = String::from("x");
+            state.handled_events.insert(String::from("session_start"), handled);
+        };
+        states.update("a", change).unwrap();
+        // Activity of the session itself is not a hook.
+        states.update("a", |state| state.alive_at = 99).unwrap();
+        assert!(states.has_hook_since("x", 10));
+        assert!(!states.has_hook_since("x", 11) && !states.has_hook_since("y", 10));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         write,
         sample: ("begin", r#"{"event": "begin", "chat": "c1", "folder": "/project"}"#),
         borrowed_hooks: None,
+        mcp_names: &["acme"],
         call_session_keys: &["acmeChat"],
         status_line: None,
     },

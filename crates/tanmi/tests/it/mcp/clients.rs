@@ -1,7 +1,7 @@
-//! Known clients: several conversations in one process.
+//! Known clients: several conversations in one process, hooks, and the names that clients send.
 
 use super::*;
-use crate::agent::hook;
+use crate::agent::{Agent, hook};
 
 const SESSION_START: &str = include_str!("../../../../platform/fixtures/cursor/sessionStart.json");
 
@@ -101,4 +101,45 @@ fn call_without_session_in_shared_process_is_refused_and_changes_nothing() {
     let error = client.expect_error("node_get", json!({"sessionId": "", "workspaceId": ws, "nodeId": node}));
     assert_eq!(error["code"], "INVALID_ARGUMENT", "a session id is checked: {error}");
     client.finish();
+}
+
+fn lists_context_check(env: &TestEnv, client_name: &str) -> bool {
+    let mut client = Client::connect_as(env, client_name);
+    let listed = client.list_tools();
+    // A client that knows the tool from before may still call it.
+    client.expect_ok("context_check", json!({"sessionId": "s", "trigger": "before_response"}));
+    client.finish();
+    listed.as_array().unwrap().iter().any(|tool| tool["name"] == "context_check")
+}
+
+#[test]
+fn context_check_is_listed_unless_hooks_of_the_client_ran_lately() {
+    let env = TestEnv::new();
+    assert!(lists_context_check(&env, "claude-code"));
+    Agent::claude(&env, "s").start("startup");
+    assert!(!lists_context_check(&env, "claude-code"));
+    assert!(lists_context_check(&env, "cursor-vscode"), "the hooks of another client");
+    assert!(lists_context_check(&env, "other"), "an unknown client");
+    env.tick(7 * 86_400_000);
+    assert!(!lists_context_check(&env, "claude-code"));
+    env.tick(1);
+    assert!(lists_context_check(&env, "claude-code"), "seven days ago");
+}
+
+#[test]
+fn client_name_without_hooks_is_its_platform_for_rules() {
+    let env = TestEnv::new();
+    let rule = json!({"id": "r", "match": {"events": ["status_check"], "platforms": ["cursor"]},
+        "action": {"content": "for Cursor"}});
+    let rules = json!({"customRules": [rule]});
+    env.make(&env.root().join("home/.tanmi/rules.json"), &rules.to_string());
+    let reminders = |name: &str| {
+        let mut client = Client::connect_as(&env, name);
+        let status = client.expect_ok("session_status", json!({}));
+        client.finish();
+        status["reminders"].clone()
+    };
+    assert_eq!(reminders("cursor-vscode"), json!(["for Cursor"]));
+    assert_eq!(reminders("claude-code"), Value::Null);
+    assert_eq!(reminders("other"), Value::Null);
 }
