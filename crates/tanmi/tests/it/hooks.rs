@@ -6,8 +6,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, hook};
-use crate::env::TestEnv;
 use crate::mcp::Client;
+use crate::env::{NOW, TestEnv};
 
 #[test]
 fn session_gets_hint_then_context_then_reminder() {
@@ -280,4 +280,59 @@ fn missing_workspace_is_reported_once() {
     env.ok(&["config", "set", "bindingHints", "false"]);
     let injected = agent.start("startup");
     assert!(injected.contains("not bound") && !injected.contains("is missing"), "{injected}");
+}
+
+/// Edits a file as a person does at the time of the test's clock.
+fn edit_at(env: &TestEnv, path: &std::path::Path, at: i64, change: impl FnOnce(String) -> String) {
+    env.edit(path, change);
+    let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(at.try_into().unwrap());
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+}
+
+#[test]
+fn log_entry_written_by_hand_counts_for_reminders() {
+    for is_indexed in [false, true] {
+        let env = TestEnv::new();
+        let ws = env.init();
+        let task = env.node("root", "execution", "Check tokens");
+        env.ok(&["node", "transition", &task, "--action", "start"]);
+        env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+        let agent = Agent::claude(&env, "s");
+        agent.start("startup");
+        env.tick(61_000);
+        edit_at(&env, &env.node_md(&ws, &task), NOW + 61_000, |text| {
+            assert!(text.contains("## Log\n"), "{text}");
+            text.replace("## Log\n", "## Log\n\n- [2025-12-11 05:49:21] [Human] by hand\n")
+        });
+        if is_indexed {
+            assert!(env.ok(&["node", "show", &task]).contains("by hand"));
+        }
+        assert_eq!(agent.prompt("go on"), "", "indexed: {is_indexed}");
+        env.tick(181_000);
+        let reminder = agent.prompt("go on");
+        assert!(reminder.contains("more than 3 minutes old"), "indexed: {is_indexed}: {reminder}");
+    }
+}
+
+#[test]
+fn status_written_by_hand_counts_from_the_edit() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "Check tokens");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    env.tick(600_000);
+    let path = env.node_md(&ws, &task);
+    edit_at(&env, &path, NOW + 600_000, |text| text.replace("status: pending", "status: implementing"));
+    assert_eq!(agent.prompt("go on"), "", "it was started just now");
+    assert_eq!(env.status(&task), "implementing");
+    assert_eq!(agent.prompt("go on"), "", "the same after the index was updated");
+    env.tick(61_000);
+    let reminder = agent.prompt("go on");
+    assert!(reminder.contains("more than 1 minute ago"), "{reminder}");
+    // The next change writes the time into the file.
+    env.ok(&["node", "update", &task, "--note", "n"]);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(&format!("statusChangedAt: {}", NOW + 600_000)), "{text}");
 }

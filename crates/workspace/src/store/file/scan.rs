@@ -123,11 +123,7 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
             index.remove(id.as_str())?;
             return Ok(None);
         }
-        Some(Ok(loaded)) => {
-            let mut row = row_of(&loaded.node, loaded.before.sig);
-            row.last_log_at = row.last_log_at.max(hand_log_time(old_row.as_ref(), &loaded));
-            row
-        }
+        Some(Ok(loaded)) => row_after_edit(&loaded, old_row.as_ref()),
         // The last known values still contain its parent.
         Some(Err((error, sig))) => {
             let unknown = || NodeRow {
@@ -148,15 +144,29 @@ pub fn refresh(index: &NodeIndex, layout: &Layout, id: &NodeId) -> Result<Option
     Ok(Some(row))
 }
 
-/// Returns when a person last wrote a log entry into the file by hand. The program updates index and file together, so
-/// a log that is longer than the index knows was edited by hand.
-fn hand_log_time(old_row: Option<&NodeRow>, loaded: &LoadedNode) -> Millis {
-    match old_row {
-        Some(row) if row.damage.is_none() && loaded.node.activity.log.len() as i64 > row.log_len => {
-            (loaded.before.sig.mtime_ns / 1_000_000).max(row.last_log_at)
-        }
-        Some(row) => row.last_log_at,
-        None => 0,
+/// Returns the row of a file that may have been edited by hand. The program updates index and file together, so a log
+/// that is longer than the index knows, or another status with the same time, was written by hand. It counts from the
+/// modification time of the file.
+pub fn row_after_edit(loaded: &LoadedNode, old_row: Option<&NodeRow>) -> NodeRow {
+    let mut row = row_of(&loaded.node, loaded.before.sig);
+    let Some(old) = old_row else { return row };
+    let edited_at = loaded.before.sig.mtime_ns / 1_000_000;
+    let has_new_log = old.damage.is_none() && row.log_len > old.log_len;
+    let has_new_status = old.damage.is_none() && row.status != old.status;
+    row.last_log_at = row.last_log_at.max(old.last_log_at).max(if has_new_log { edited_at } else { 0 });
+    if row.status_changed_at <= old.status_changed_at {
+        row.status_changed_at = if has_new_status { edited_at } else { old.status_changed_at };
+    }
+    row
+}
+
+/// Sets the times of manual edits, which the file does not contain yet.
+pub fn add_edit_times(node: &mut Node, row: &NodeRow) {
+    if row.last_log_at > 0 {
+        node.activity.last_log_at = Some(row.last_log_at);
+    }
+    if row.status_changed_at > NodeBrief::of(node).status_changed_at {
+        node.status_changed_at = Some(row.status_changed_at);
     }
 }
 

@@ -5,6 +5,7 @@ use tanmi_base::{clock, fs};
 use tanmi_index::{NodeIndex, NodeQuery};
 
 use super::layout::Layout;
+use super::scan::LoadedNode;
 use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
@@ -25,10 +26,10 @@ impl ContextSnapshots for FileStore {
         let workspace = scan::read_workspace(&layout, id)?;
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.filter(|_| fs::check_folder(&layout.nodes()).is_ok());
-        let loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
-        let node = loaded.map(|loaded| loaded.node);
-        let parent_node =
-            node.as_ref().filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
+        let mut loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
+        let parent_id = loaded.as_ref().map(|loaded| &loaded.node).filter(|node| is_parent(node));
+        let parent_id = parent_id.map(|node| node.id.clone());
+        let edited = loaded.as_mut().filter(|loaded| is_edited_in_progress(loaded));
         let mut snapshot = ContextSnapshot {
             workspace,
             node: None,
@@ -37,26 +38,45 @@ impl ContextSnapshots for FileStore {
             surroundings: None,
             overview: None,
         };
-        if (parent_node.is_some() || depth > SnapshotDepth::Focus)
+        if (parent_id.is_some() || edited.is_some() || depth > SnapshotDepth::Focus)
             && fs::check_folder(&layout.local()).is_ok()
             && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
         {
             let status_counts = |parent: &str| index.status_counts(parent).ok().map(tx::status_counts_from);
-            snapshot.children = parent_node.and_then(|node| status_counts(node.id.as_str()));
+            snapshot.children = parent_id.and_then(|id| status_counts(id.as_str()));
+            if let Some(edited) = edited {
+                let row = index.get(edited.node.id.as_str()).ok().flatten();
+                let row = scan::row_after_edit(edited, row.as_ref());
+                scan::add_edit_times(&mut edited.node, &row);
+            }
             if depth >= SnapshotDepth::Progress {
                 snapshot.progress = status_counts("").map(|status_counts| status_counts.progress());
             }
             if depth >= SnapshotDepth::Surroundings {
                 let source = IndexedFiles { layout: &layout, index: &index };
-                match &node {
-                    Some(node) => snapshot.surroundings = Some(Surroundings::of(&source, node)),
+                match &loaded {
+                    Some(loaded) => snapshot.surroundings = Some(Surroundings::of(&source, &loaded.node)),
                     None => snapshot.overview = Some(Overview::of(&source)),
                 }
             }
         }
-        snapshot.node = node;
+        snapshot.node = loaded.map(|loaded| loaded.node);
         Some(snapshot)
     }
+}
+
+fn is_parent(node: &Node) -> bool {
+    matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring)
+}
+
+/// How much later than its `updatedAt` the program may write a file, in milliseconds.
+const WRITE_DELAY: i64 = 2000;
+
+/// Returns whether the file of a node in progress may have been edited by hand. Its reminders depend on times that such
+/// an edit does not write; the index tells what was edited. Other nodes need no look at the index.
+fn is_edited_in_progress(loaded: &LoadedNode) -> bool {
+    let (node, sig) = (&loaded.node, &loaded.before.sig);
+    node.status == NodeStatus::Implementing && sig.mtime_ns / 1_000_000 > node.updated_at + WRITE_DELAY
 }
 
 /// The index and the files of a workspace, without a lock. Rows of the index can be outdated; texts come from the files.

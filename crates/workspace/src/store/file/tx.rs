@@ -169,9 +169,8 @@ impl<'a> FileTx<'a> {
                     }
                     _ => scan::refresh(self.index()?, &self.layout, id)?,
                 };
-                // Entries written by hand are not in the `lastLogAt` key of the file yet.
-                if let Some(row) = row.filter(|row| row.last_log_at > 0) {
-                    loaded.node.activity.last_log_at = Some(row.last_log_at);
+                if let Some(row) = &row {
+                    scan::add_edit_times(&mut loaded.node, row);
                 }
                 let loaded = Rc::new(loaded);
                 self.loaded.borrow_mut().insert(id.clone(), loaded.clone());
@@ -215,7 +214,7 @@ impl<'a> FileTx<'a> {
                 continue;
             };
             let was = self.loaded_node(id)?;
-            // Read again without the `last_log_at` from the index, which the file may not contain.
+            // Read again without the times from the index, which the file may not contain.
             let read =
                 was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
             let text = match (&was, &read) {
