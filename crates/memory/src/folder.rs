@@ -24,6 +24,9 @@ pub struct Folder {
 /// The memory folder of an older tool, in a project.
 pub const LEGACY_DIR: &str = ".cursor/skills/memory-data";
 
+/// The file of facts that older tools wrote.
+pub(crate) const OLD_FACTS: &str = "facts.jsonl";
+
 /// How often lines are appended again because another program replaced the file at the same time.
 const MAX_APPENDS: usize = 20;
 
@@ -60,6 +63,11 @@ impl Folder {
 
     pub fn sessions(&self) -> PathBuf {
         self.dir.join("sessions.jsonl")
+    }
+
+    /// Returns the path of the facts of an older tool, which are read and never written.
+    pub fn old_facts(&self) -> PathBuf {
+        self.dir.join(OLD_FACTS)
     }
 
     pub fn daily(&self, at: Millis) -> PathBuf {
@@ -222,9 +230,9 @@ impl Folder {
     pub fn files(&self) -> Result<Vec<(String, PathBuf)>> {
         self.check_folders()?;
         let mut files = Vec::new();
-        let old = self.dir.join("facts.jsonl");
+        let old = self.old_facts();
         if old.is_file() && !fs::is_link(&old) {
-            files.push((String::from("facts.jsonl"), old));
+            files.push((String::from(OLD_FACTS), old));
         }
         let daily = self.dir.join("daily");
         let entries = match std::fs::read_dir(&daily) {

@@ -10,7 +10,7 @@ use tanmi_base::clock::DAY;
 use tanmi_base::{Millis, fs, text};
 use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
-use crate::folder::Folder;
+use crate::folder::{Folder, OLD_FACTS};
 use crate::record::{self, Line};
 use crate::search;
 
@@ -124,14 +124,15 @@ struct UnindexedLines {
 impl UnindexedLines {
     fn read(folder: &Folder, index: Option<&MemoryIndex>, query: &StartQuery<'_>) -> UnindexedLines {
         let known: Vec<IndexedFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
-        // With an index, only the files of today and yesterday can have grown; without one, all recent days are
-        // read.
+        // With an index, only the files of today and yesterday can have grown, or one that a person edits; without
+        // one, all recent days are read.
         let days = if index.is_some() { 1 } else { i64::from(query.days).max(HIGH_CONFIDENCE_DAYS) };
-        let mut files: Vec<(String, std::path::PathBuf)> = (0..=days)
-            .rev()
-            .map(|back| folder.daily(query.now - back * DAY))
-            .map(|path| (format!("daily/{}", path.file_name().unwrap_or_default().to_string_lossy()), path))
-            .collect();
+        let mut files = vec![(String::from(OLD_FACTS), folder.old_facts())];
+        files.extend(
+            (0..=days).rev().map(|back| folder.daily(query.now - back * DAY)).map(|path| {
+                (format!("daily/{}", path.file_name().unwrap_or_default().to_string_lossy()), path)
+            }),
+        );
         files.push((String::from("sessions.jsonl"), folder.sessions()));
         let mut unindexed = UnindexedLines::default();
         for (name, path) in files {

@@ -300,3 +300,20 @@ fn import_keeps_hidden_facts_hidden() {
 fn mark(kind: &str, target: &str) -> Value {
     json!({"type": kind, "target": target})
 }
+
+#[test]
+fn facts_file_of_older_tool_is_told_at_session_start() {
+    let env = TestEnv::new();
+    save(&env, "known before");
+    let line = |content: &str| json!({"content": content, "timestamp": "2025-12-10T01:00:00Z"}).to_string();
+    let path = memory_dir(&env).join("facts.jsonl");
+    env.write(&path, (line("penguins swim") + "\n").as_bytes());
+    let told = || Agent::claude(&env, "s").start("startup");
+    assert!(told().contains("penguins swim"), "before it is indexed: {}", told());
+    assert_eq!(search(&env, "penguins").len(), 1);
+    assert_eq!(told().matches("penguins swim").count(), 1, "after it is indexed: {}", told());
+    env.edit(&path, |text| text + &line("owls fly"));
+    assert!(told().contains("owls fly"), "a line that was added: {}", told());
+    std::fs::remove_file(memory_dir(&env).join("index.sqlite")).unwrap();
+    assert!(told().contains("penguins swim") && told().contains("owls fly"), "without an index: {}", told());
+}
