@@ -295,9 +295,7 @@ impl NodeService {
         let (outcome, change) = self.run(ws, Command::DeleteNode { node_id, claimant })?;
         let deleted = outcome.into_deleted()?;
         self.core.prune_trash(ws.project.as_ref());
-        let refocused =
-            scope.binding.as_ref().map(|bound| self.sessions.refocus_after_delete(bound, &deleted));
-        let error = refocused.and_then(Result::err);
+        let error = self.sessions.refocus_after_delete(ws, &deleted).err();
         let warnings = error.iter().map(|error| self.focus_warning(error)).collect();
         Ok(InWorkspace { warnings, ..InWorkspace::committed(ws, change, deleted) })
     }

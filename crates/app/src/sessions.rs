@@ -217,14 +217,18 @@ impl SessionService {
         }
     }
 
-    /// Moves the focus of a session from a deleted node to the parent of the deleted subtree.
-    pub(crate) fn refocus_after_delete(
-        &self,
-        bound: &SessionBinding,
-        deleted: &DeletedSubtree,
-    ) -> Result<()> {
-        if bound.focused_node_id.as_ref().is_some_and(|focus| deleted.ids.contains(focus)) {
-            self.save_focus(bound, deleted.parent_id.as_ref())?;
+    /// Moves the focus of every session from a deleted node to the parent of the deleted subtree.
+    pub(crate) fn refocus_after_delete(&self, ws: &WorkspaceRef, deleted: &DeletedSubtree) -> Result<()> {
+        let bindings = self.core.stores.bindings.as_ref();
+        let has_lost_focus = |binding: &Binding| {
+            let focus = binding.focused_node_id.as_deref();
+            binding.workspace_id == ws.id.as_str()
+                && deleted.ids.iter().any(|id| Some(id.as_str()) == focus)
+                && self.core.stores.projects.in_folder(&binding.project).id() == ws.project.id()
+        };
+        let parent = deleted.parent_id.as_ref().map(NodeId::as_str);
+        for (session, _) in bindings.all()?.into_iter().filter(|(_, binding)| has_lost_focus(binding)) {
+            bindings.focus(&session, ws.id.as_str(), parent)?;
         }
         Ok(())
     }

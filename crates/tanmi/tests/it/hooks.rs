@@ -159,12 +159,12 @@ fn session_id_with_newline_stays_on_one_line() {
 }
 
 #[test]
-fn deleted_focus_is_shown_as_none() {
+fn focus_removed_by_hand_is_shown_as_none() {
     let env = TestEnv::new();
     let ws = env.init();
     let node = env.node("root", "execution", "t");
     env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &node]);
-    env.ok(&["node", "delete", &node]);
+    std::fs::rename(env.node_md(&ws, &node).parent().unwrap(), env.root().join("removed")).unwrap();
     let agent = Agent::claude(&env, "s");
     assert!(agent.start("startup").contains("Focused node: (none; node_list lists the nodes)"));
     env.ok(&["workspace", "delete", &ws]);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::agent::{Agent, hook, run_with_payload};
 use crate::env::TestEnv;
 use crate::mcp::Client;
+use crate::serve::Server;
 
 fn start<'a>(node: &'a str, session: &'a str) -> [&'a str; 7] {
     ["node", "transition", node, "--action", "start", "--session", session]
@@ -413,5 +414,38 @@ fn unwritable_stdout_is_a_failure() {
         assert!(!output.status.success(), "{args:?}");
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(err.contains("cannot write the output"), "{args:?} {err}");
+    }
+}
+
+#[test]
+fn focused_node_deleted_by_others_falls_back_to_its_parent() {
+    for name in ["command line", "page"] {
+        let env = TestEnv::new();
+        let ws = env.init();
+        let plan = env.node("root", "planning", "Plan");
+        let part = env.node(&plan, "planning", "Part");
+        let (task, other) = (env.node(&part, "execution", "Task"), env.node(&plan, "execution", "Other"));
+        for (session, focus) in [("s", &task), ("t", &other)] {
+            env.ok(&["session", "bind", "--session", session, "--workspace", &ws, "--node", focus]);
+        }
+        let agent = Agent::claude(&env, "s");
+        agent.start("startup");
+        assert_eq!(agent.prompt("go on"), "");
+        if name == "page" {
+            Server::start(&env).expect_ok("DELETE", &format!("/workspaces/{ws}/nodes/{part}"), Value::Null);
+        } else {
+            env.ok(&["node", "delete", &part]);
+        }
+        let told = agent.prompt("go on");
+        assert!(told.contains("Focus is now: Plan") && told.contains(&plan), "{name}: {told}");
+        assert_eq!(agent.prompt("go on"), "", "{name}: told once");
+        let focus = |session: &str| {
+            env.json(&["session", "status", "--session", session])["focusedNode"]["id"].clone()
+        };
+        assert_eq!((focus("s"), focus("t")), (json!(plan), json!(other)), "{name}");
+        // The hooks and the server have the same client process, so this is the same session.
+        let context = Client::connect(&env).expect_ok("context_get", json!({}));
+        assert_eq!(context["chain"][1]["id"], plan.as_str(), "{name}: {context}");
+        assert_eq!(context["chain"].as_array().unwrap().len(), 2, "{name}: {context}");
     }
 }
