@@ -148,6 +148,9 @@ impl EventService {
         let response = pipeline::handle(&caller, &event);
         let mut answer = serde_json::to_value(&response.decision).unwrap_or_default();
         answer["text"] = json!(response.text);
+        if let Some(last) = self.core.states().read(&request.session).last_reminder {
+            answer["lastReminder"] = json!(last);
+        }
         Ok(answer)
     }
 

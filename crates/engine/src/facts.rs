@@ -81,6 +81,8 @@ pub struct SessionFacts {
     pub hooks_seen: Vec<EventKind>,
     /// When a text was last injected, by throttle key.
     pub last_injected: BTreeMap<String, Millis>,
+    /// The type of the last reminder, and when it was injected.
+    pub last_reminder: Option<(String, Millis)>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ mod escape_tags;
 mod facts;
 mod render;
 
-pub use builtin::{BUILTIN_RULES, BuiltinRule, SkipReason, needs_workspaces};
+pub use builtin::{BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, needs_workspaces};
 pub use context_hash::ContextHash;
 pub use context_text::{context_text, overview_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};

@@ -1,6 +1,6 @@
 //! The decision about an event: the texts to inject, and what to throttle afterwards.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::rule::RuleId;
 
@@ -10,8 +10,13 @@ pub struct Decision {
     pub should_respond: bool,
     /// Actions in the order in which they are shown.
     pub actions: Vec<DecisionAction>,
-    /// Types of text that must not be injected again for some time.
+    /// Types of text that must not be injected again for some time. JSON has the first one, as the specification says.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "first_throttle")]
     pub throttle: Vec<Throttle>,
+}
+
+fn first_throttle<S: Serializer>(throttles: &[Throttle], serializer: S) -> Result<S::Ok, S::Error> {
+    throttles.first().serialize(serializer)
 }
 
 impl Decision {

@@ -59,6 +59,9 @@ pub struct SessionState {
     /// When each throttled type of text was last injected.
     #[serde(rename = "said")]
     pub last_injected: BTreeMap<String, Millis>,
+    /// The reminder that was last injected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_reminder: Option<LastReminder>,
     /// Which platform's hook handled each kind of event last.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", rename = "claims")]
     pub handled_events: BTreeMap<String, HandledEvent>,
@@ -70,6 +73,17 @@ pub struct SessionState {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// A reminder that was injected, with the fields of the specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LastReminder {
+    /// The type of the reminder, such as `log_timeout`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(rename = "time")]
+    pub at: Millis,
 }
 
 /// The hook that handled an event. One event of a client can arrive twice if the client also runs the hooks in

@@ -59,6 +59,7 @@ pub fn build(
             was_unbound_by_user: state.was_unbound_by_user,
             hooks_seen: state.hooks.keys().filter_map(|word| EventKind::from_word(word)).collect(),
             last_injected: state.last_injected.clone(),
+            last_reminder: state.last_reminder.as_ref().map(|last| (last.kind.clone(), last.at)),
         },
         workspace: bound.map(|(_, snapshot)| workspace_facts(snapshot)),
         node,

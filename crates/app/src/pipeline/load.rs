@@ -42,7 +42,7 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     let (binding, previous) = find_binding(caller, event);
     let is_taken_over = previous.is_some();
     if let Some(previous) = previous {
-        state.last_injected = previous.last_injected;
+        (state.last_injected, state.last_reminder) = (previous.last_injected, previous.last_reminder);
     }
     state::advance(state, event, caller);
     let node = event.payload.node_id.as_deref();

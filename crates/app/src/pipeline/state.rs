@@ -1,9 +1,9 @@
 //! Updates the session state for events and decisions.
 
 use tanmi_base::Millis;
-use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts};
-use tanmi_event::{ActionKind, Decision, Event, EventKind, Source, StartSource};
-use tanmi_session::{HandledEvent, SessionState};
+use tanmi_engine::{CONTEXT_RULES, Facts, NodeFacts, PROBLEM_OPEN};
+use tanmi_event::{ActionKind, BuiltinRuleId, Decision, Event, EventKind, Source, StartSource};
+use tanmi_session::{HandledEvent, LastReminder, SessionState};
 
 use super::Caller;
 use super::facts::KnownContext;
@@ -99,6 +99,9 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     for throttle in &decision.throttle {
         state.last_injected.insert(throttle.key.clone(), facts.now);
     }
+    if let Some(kind) = injected_reminder(decision) {
+        state.last_reminder = Some(LastReminder { kind: kind.to_owned(), at: facts.now });
+    }
     if decision.actions.iter().any(|action| action.kind == ActionKind::Save) {
         state.summary_requested_at = Some(facts.now);
     }
@@ -119,4 +122,12 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         mark_seen(state, KnownContext::of(workspace, facts.node.as_ref()));
         state.compacted = false;
     }
+}
+
+/// Returns the type of the reminder in a decision. A reminder without a throttle is about an open problem.
+fn injected_reminder(decision: &Decision) -> Option<&str> {
+    let rules = [BuiltinRuleId::SmartReminder, BuiltinRuleId::PlanConfirm];
+    let action = decision.actions.iter().find(|action| rules.iter().any(|rule| action.rule == *rule))?;
+    let throttle = decision.throttle.iter().find(|throttle| throttle.rule == action.rule);
+    Some(throttle.map_or(PROBLEM_OPEN, |throttle| throttle.key.as_str()))
 }

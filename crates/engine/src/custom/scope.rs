@@ -9,7 +9,7 @@ use tanmi_workspace::model::NodeStatus;
 
 use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
-use crate::facts::{ChildCounts, Facts, NodeFacts};
+use crate::facts::{ChildCounts, Facts, NodeFacts, SessionFacts};
 
 /// The number of bytes of a prompt that conditions see. Prompts with pasted files can be longer.
 const MAX_PROMPT: usize = 20_000;
@@ -85,6 +85,7 @@ fn variables(event: &Event, facts: &Facts) -> Vec<(&'static str, Value)> {
             json!({
                 "id": facts.session.id, "bound": facts.workspace.is_some(), "prompts": facts.session.prompts,
                 "compacted": facts.session.compacted, "unbound": facts.session.was_unbound_by_user,
+                "lastReminder": facts.session.last_reminder.as_ref().map(|(kind, at)| json!({"type": kind, "time": at})),
             }),
         ),
         (
@@ -136,7 +137,7 @@ pub fn sample() -> Value {
     let facts = Facts {
         now: 0,
         lang: Default::default(),
-        session: Default::default(),
+        session: SessionFacts { last_reminder: Some((String::new(), 0)), ..Default::default() },
         workspace: Some(crate::facts::WorkspaceFacts { progress: Some((0, 0)), ..Default::default() }),
         node: Some(NodeFacts { children: counts, parent: Some(parent), ..Default::default() }),
         available: Default::default(),

@@ -289,6 +289,16 @@ fn custom_rules_share_stop_and_shadow_by_priority_and_source() {
 }
 
 #[test]
+fn condition_reads_last_reminder() {
+    let condition = "session.lastReminder != null && session.lastReminder.type == 'problem' && session.lastReminder.time == 7";
+    let rule = rules(json!([{"id": "r", "match": {"condition": condition}, "action": {"content": "x"}}]));
+    let mut facts = facts("x", None, &[]);
+    assert_eq!(injected(EventKind::Stop, &facts, &rule), [""; 0]);
+    facts.session.last_reminder = Some((String::from("problem"), 7));
+    assert_eq!(injected(EventKind::Stop, &facts, &rule), ["x"]);
+}
+
+#[test]
 fn custom_rule_throttle_defaults_by_event_and_is_respected() {
     let mut facts = facts("x", None, &[]);
     let ttl = |kind, facts: &Facts, rule: serde_json::Value| {

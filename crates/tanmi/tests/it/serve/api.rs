@@ -218,6 +218,41 @@ fn events_are_decided_and_recorded() {
 }
 
 #[test]
+fn event_with_reminder_answer_has_one_throttle_and_last_reminder() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "Work");
+    env.ok(&["node", "transition", &task, "--action", "start"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+    env.tick(61_000);
+    let server = Server::start(&env);
+    let raise = |event: &str| {
+        server.expect_ok(
+            "POST",
+            "/events",
+            json!({"event": event, "sessionId": "s", "payload": {"prompt": "go"}}),
+        )
+    };
+    let start = raise("session_start");
+    assert_eq!((start.get("throttle"), start.get("lastReminder")), (None, None), "{start}");
+    let prompt = raise("prompt_submit");
+    assert_eq!(prompt["throttle"]["key"], "no_log_start", "{prompt}");
+    assert_eq!(prompt["throttle"]["ttl"], 180_000);
+    let last = json!({"type": "no_log_start", "time": crate::env::NOW + 61_000});
+    assert_eq!(prompt["lastReminder"], last);
+    let state = std::fs::read_to_string(env.home_store().join("state/s.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["lastReminder"], last);
+    // An open problem is never throttled.
+    env.ok(&["problem", "--node", &task, "stuck"]);
+    let problem = raise("prompt_submit");
+    assert_eq!(
+        (problem.get("throttle"), &problem["lastReminder"]["type"]),
+        (None, &json!("problem")),
+        "{problem}"
+    );
+}
+
+#[test]
 fn memory_is_separate_per_project() {
     let env = TestEnv::new();
     env.init();
