@@ -2,6 +2,7 @@
 //!
 //! [`crate::FileMemory`] keeps memory in files of this machine. [`crate::VecMemory`] keeps it in RAM, for tests.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -108,7 +109,9 @@ pub struct MemoryPage {
 /// A change of a memory that keeps its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
+    /// Hides a memory. Does nothing if a newer version is in force.
     Forget,
+    /// Shows a memory again, instead of the version that superseded it.
     Restore,
 }
 
@@ -119,6 +122,20 @@ impl Mark {
             Mark::Restore => "restore",
         }
     }
+}
+
+/// Returns the id of the version in force that superseded a memory, directly or through other versions.
+pub(crate) fn newer_version(row: &MemoryRow, find: impl Fn(&str) -> Option<MemoryRow>) -> Option<String> {
+    let mut seen = BTreeSet::from([row.id.clone()]);
+    let mut id = row.replaced_by.clone();
+    while !id.is_empty() && seen.insert(id.clone()) {
+        let newer = find(&id)?;
+        if !newer.hidden {
+            return Some(id);
+        }
+        id = newer.replaced_by;
+    }
+    None
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

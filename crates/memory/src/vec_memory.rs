@@ -11,7 +11,9 @@ use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
 use crate::record::{self, Line};
 use crate::search::Hit;
-use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
+use crate::store::{
+    ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
+};
 use crate::sync::SyncResult;
 use crate::{Error, Fact, Folder, Result, Summary, import, segment};
 
@@ -173,6 +175,12 @@ impl MemoryStore for VecMemory {
             data.find(id)?;
         }
         for id in ids {
+            let newer = newer_version(data.find(id)?, |id| data.find(id).ok().cloned());
+            match (mark, newer) {
+                (Mark::Forget, Some(_)) => continue,
+                (Mark::Restore, Some(newer)) => data.set_hidden(&newer, true, id),
+                (_, None) => {}
+            }
             data.set_hidden(id, mark == Mark::Forget, "");
         }
         ids.iter().map(|id| data.find(id).cloned()).collect()

@@ -66,9 +66,15 @@ impl FileMemory {
         let lock = self.lock()?;
         let index = self.index()?;
         let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
-        let lines: Vec<String> =
-            rows.iter().map(|row| record::mark_line(mark.as_str(), &row.id, "", at, by)).collect();
-        self.folder.append(&lock, &self.folder.latest_daily(at), &lines.join("\n"), AppendSync::Yes)?;
+        for row in &rows {
+            // Read again: an earlier mark of this call may have changed it.
+            let lines = mark_lines(&index, mark, &find(&index, &row.id)?, at, by);
+            if !lines.is_empty() {
+                let path = self.folder.latest_daily(at);
+                self.folder.append(&lock, &path, &lines.join("\n"), AppendSync::Yes)?;
+                self.index_new_lines(&index);
+            }
+        }
         drop(index);
         let index = self.index()?;
         rows.iter().map(|row| find(&index, &row.id)).collect()
@@ -124,6 +130,20 @@ impl FileMemory {
             add(path, &record::mark_line(mark.kind(), &mark.target, &mark.by, now, "import"));
         }
         texts
+    }
+}
+
+/// Returns the lines of a mark. A restored version supersedes the one that superseded it, so that one of them is in
+/// force. A superseded version is hidden already, and stays superseded when it is forgotten.
+fn mark_lines(index: &MemoryIndex, mark: Mark, row: &MemoryRow, at: Millis, by: &str) -> Vec<String> {
+    let newer = newer_version(row, |id| index.find(id).ok().flatten());
+    match (mark, newer) {
+        (Mark::Forget, Some(_)) => Vec::new(),
+        (Mark::Restore, Some(newer)) => vec![
+            record::mark_line(mark.as_str(), &row.id, "", at, by),
+            record::mark_line("replace", &newer, &row.id, at, by),
+        ],
+        (_, None) => vec![record::mark_line(mark.as_str(), &row.id, "", at, by)],
     }
 }
 

@@ -400,7 +400,7 @@ pub fn forget(c: &Call<'_>, _: &ServerState) -> Result {
 
 pub const RESTORE: CallSpec = CallSpec {
     name: "memory_restore",
-    about: "Restore a forgotten memory entry.",
+    about: "Restore a forgotten or superseded memory entry.",
     is_read_only: false,
     params: &[MEMORY_ID],
 };

@@ -40,13 +40,13 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         MemoryCommand::Forget { ids } => {
             let forgotten = app.memory.forget(&ids)?;
             context.print_result(&forgotten, |forgotten| {
-                show::memory::marked(forgotten, lang.pick("已忘记", "forgotten"))
+                show::memory::marked(forgotten, lang.pick("已忘记", "forgotten"), lang)
             });
         }
         MemoryCommand::Restore { ids } => {
             let restored = app.memory.restore(&ids)?;
             context.print_result(&restored, |restored| {
-                show::memory::marked(restored, lang.pick("已恢复", "restored"))
+                show::memory::marked(restored, lang.pick("已恢复", "restored"), lang)
             });
         }
         MemoryCommand::Import { file } => {

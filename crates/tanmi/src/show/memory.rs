@@ -97,8 +97,13 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     format!("{}\n{}\n", table::render(&rows, 90), text::printable(&memory.content))
 }
 
-pub fn marked(memories: &[Memory], word: &str) -> String {
+pub fn marked(memories: &[Memory], word: &str, lang: Lang) -> String {
     memories.iter().fold(String::new(), |mut out, memory| {
+        let newer = &memory.replaced_by;
+        let word = match newer.is_empty() {
+            true => word.to_owned(),
+            false => lang.pick(format!("已被 {newer} 取代："), format!("superseded by {newer}:")),
+        };
         let _ = writeln!(
             out,
             "{word} {} {}",

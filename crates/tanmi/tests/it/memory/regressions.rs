@@ -317,3 +317,32 @@ fn facts_file_of_older_tool_is_told_at_session_start() {
     std::fs::remove_file(memory_dir(&env).join("index.sqlite")).unwrap();
     assert!(told().contains("penguins swim") && told().contains("owls fly"), "without an index: {}", told());
 }
+
+/// The three commands of the guide, with the same id.
+#[test]
+fn edit_forget_and_restore_leave_one_version_in_force() {
+    let env = TestEnv::new();
+    let id = save(&env, "The API speaks JSON")["id"].as_str().unwrap().to_owned();
+    let in_force = || {
+        let list = env.json(&["memory", "list"])["results"].clone();
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|fact| fact["content"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    env.tick(1000);
+    let new = env.json(&["memory", "edit", &id, "The API speaks CBOR"])["id"].as_str().unwrap().to_owned();
+    let forgotten = env.ok(&["memory", "forget", &id]);
+    assert!(forgotten.contains(&format!("superseded by {new}")), "{forgotten}");
+    assert_eq!(in_force(), ["The API speaks CBOR"]);
+    env.ok(&["memory", "restore", &id]);
+    assert_eq!(in_force(), ["The API speaks JSON"]);
+    assert_eq!(env.json(&["memory", "show", &new])["replacedBy"], id.as_str());
+    let injected = Agent::claude(&env, "s").start("startup");
+    assert!(injected.contains("JSON") && !injected.contains("CBOR"), "{injected}");
+    env.ok(&["memory", "restore", &new]);
+    assert_eq!(in_force(), ["The API speaks CBOR"]);
+    std::fs::remove_file(memory_dir(&env).join("index.sqlite")).unwrap();
+    assert_eq!(in_force(), ["The API speaks CBOR"], "the same with a rebuilt index");
+}
