@@ -58,7 +58,7 @@ pub struct SaveResult {
     /// Similar facts. If one of them is outdated, the caller can save again with `supersedes`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<Memory>,
-    /// What the user should know about a new memory folder.
+    /// What the user should know about the memory folder: no session is told what it contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<&'static str>,
 }
@@ -190,7 +190,21 @@ impl MemoryService {
         let (store, project) = (self.store(), self.core.project.as_ref());
         let is_clean = !store.exists() && trust::is_clean(project.folder());
         let is_new = store.create(self.core.config.share_memory)?;
-        Ok(if is_new { self.core.trust_created(project, is_clean) } else { None })
+        let notice = if is_new { self.core.trust_created(project, is_clean) } else { None };
+        Ok(notice.or_else(|| self.untold_notice(store.as_ref())))
+    }
+
+    /// Returns the notice that no session is told the memory, if its folder is not trusted.
+    fn untold_notice(&self, store: &dyn MemoryStore) -> Option<&'static str> {
+        let trust = self.core.trust().of_project(self.core.folder());
+        let is_told = store.local_folder().is_none_or(|folder| trust.has_memory(folder.dir()));
+        (!is_told).then(|| {
+            self.core.lang(None).pick(
+                "项目未被信任，因此不会告知任何会话；请用户在终端中运行 `tanmi trust` 查看",
+                "No session is told it, because the project is not trusted; the user can review it with `tanmi trust` in a \
+                 terminal",
+            )
+        })
     }
 
     /// Updates the session state. The rule `session-save` uses it when the session stops.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{DAY, memory_dir, save, search};
 use crate::agent::Agent;
 use crate::env::TestEnv;
+use crate::mcp::Client;
 
 /// Writes a minimal embedding model, six words in two dimensions, and returns its folder.
 fn tiny_model(env: &TestEnv) -> String {
@@ -345,4 +346,26 @@ fn edit_forget_and_restore_leave_one_version_in_force() {
     assert_eq!(in_force(), ["The API speaks CBOR"]);
     std::fs::remove_file(memory_dir(&env).join("index.sqlite")).unwrap();
     assert_eq!(in_force(), ["The API speaks CBOR"], "the same with a rebuilt index");
+}
+
+#[test]
+fn fact_saved_in_untrusted_project_is_reported_as_not_told() {
+    let env = TestEnv::new();
+    let line = json!({"content": "came with the clone", "timestamp": "2025-12-11"}).to_string();
+    env.make(&memory_dir(&env).join("daily/2025-12-10.jsonl"), &line);
+    let is_reported = |notice: &Value| {
+        notice
+            .as_str()
+            .is_some_and(|text| text.contains("No session is told") && text.contains("`tanmi trust`"))
+    };
+    let saved = save(&env, "by a command");
+    assert!(is_reported(&saved["notice"]), "{saved}");
+    assert!(env.ok(&["memory", "save-fact", "by a person"]).contains("No session is told"));
+    let mut client = Client::connect(&env);
+    let saved = client.expect_ok("memory_save", json!({"content": "by a tool"}));
+    assert!(is_reported(&saved["notice"]) && !saved.to_string().contains("--yes"), "{saved}");
+    let saved = client.expect_ok("memory_summary", json!({"topic": "t", "summary": "s"}));
+    assert!(is_reported(&saved["notice"]), "{saved}");
+    env.ok(&["trust", "--yes"]);
+    assert!(save(&env, "trusted now")["notice"].is_null());
 }
