@@ -9,7 +9,7 @@ use tanmi_base::clock::DAY;
 use tanmi_engine::is_already_told;
 use tanmi_event::{API, ActionKind, Decision, Event, EventKind, Payload, Platform, Source, StartSource, WEB};
 use tanmi_platform::CLIENTS;
-use tanmi_workspace::model::NodeId;
+use tanmi_workspace::model::{NodeId, Operator};
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
@@ -58,9 +58,7 @@ impl EventService {
     /// promises: the texts are not recorded as told, and are returned at every request.
     pub fn session_status(&self, session: &str) -> Result<Value> {
         let mut status = self.sessions.view(session)?;
-        let event = self.event(EventKind::StatusCheck, session);
-        let preview = pipeline::explain(&self.core.caller(), &event, None);
-        let reminders = if preview.silenced { Vec::new() } else { texts(preview.response.decision) };
+        let reminders = self.preview(&self.event(EventKind::StatusCheck, session));
         if !reminders.is_empty() {
             status["reminders"] = json!(reminders);
         }
@@ -154,7 +152,8 @@ impl EventService {
         Ok(answer)
     }
 
-    /// Raises the event for a completed node. Returns the texts to show with the result.
+    /// Raises the event for a completed node. Returns the texts to show with the result. A person without
+    /// a session reads them instead of an agent, so they are not recorded as injected.
     pub(crate) fn on_task_complete(
         &self,
         session: Option<&str>,
@@ -165,7 +164,16 @@ impl EventService {
         event.payload.workspace_id = Some(ws.id.to_string());
         event.payload.project = Some(ws.project.folder().to_owned());
         event.payload.node_id = Some(node.to_string());
-        texts(self.handle(&event))
+        match (self.core.env.operator, session) {
+            (Operator::Human, None) => self.preview(&event),
+            _ => texts(self.handle(&event)),
+        }
+    }
+
+    /// Returns the texts for an event. Writes nothing.
+    fn preview(&self, event: &Event) -> Vec<String> {
+        let preview = pipeline::explain(&self.core.caller(), event, None);
+        if preview.silenced { Vec::new() } else { texts(preview.response.decision) }
     }
 }
 

@@ -101,3 +101,23 @@ fn pause_stops_all_injection() {
         assert_eq!(env.error(&["pause", &format!("--for={bad}")])["code"], "INVALID_ARGUMENT", "{bad:?}");
     }
 }
+
+#[test]
+fn text_shown_to_a_person_is_not_recorded() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "Plan");
+    let complete = |variable: Option<&str>| {
+        let task = env.node(&plan, "execution", "Work");
+        env.ok(&["node", "transition", &task, "--action", "start"]);
+        let args =
+            ["node", "transition", &task, "--workspace", &ws, "--action", "complete", "--conclusion", "c"];
+        let output = env.command(&args).envs(variable.map(|name| (name, "1"))).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let recorded = || env.json(&["ledger"])["total"]["decisions"].clone();
+    assert!(complete(None).contains("All child nodes of"));
+    assert_eq!(recorded(), 0, "a person read it");
+    assert!(complete(Some("CLAUDECODE")).contains("All child nodes of"));
+    assert_eq!(recorded(), 1, "an agent read it");
+}
