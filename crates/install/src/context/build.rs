@@ -231,10 +231,19 @@ fn write_skills(out: &mut String, manifest: &BuildManifest, skills: &[ContextIte
         let title = group
             .map(|group| manifest.skill_groups.get(group).and_then(|title| title.as_str()).unwrap_or(group));
         out.push_str(&title.map_or(String::from("\n"), |title| format!("\n### {title}\n")));
-        write_bullets(out, skills.iter().map(|skill| format!("**{}**: {}", skill.name, skill.about)));
+        write_bullets(out, skills.iter().map(|skill| skill_line(skill, lang)));
     }
     let how = lang.pick("使用方式：", "Usage:");
     let _ = writeln!(out, "\n{how}\n```\nSkill skill=\"{}\"\n```", skills[0].name);
+}
+
+fn skill_line(skill: &ContextItem, lang: Lang) -> String {
+    let ContextItem { name, about, when, .. } = skill;
+    let when = match when.is_empty() {
+        true => String::new(),
+        false => lang.pick(format!("（适用场景：{when}）"), format!(" (when to use: {when})")),
+    };
+    format!("**{name}**: {about}{when}")
 }
 
 fn write_intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {

@@ -66,7 +66,8 @@ pub fn read(path: &Path, name: &str, group: Option<String>) -> Result<ContextIte
     }
     let own = field("name");
     let name = if own.is_empty() { name.to_owned() } else { own };
-    Ok(ContextItem { name, about, when: field("when"), group, path: path.to_owned() })
+    let when = Some(field("when")).filter(|when| !when.is_empty()).unwrap_or_else(|| field("when_to_use"));
+    Ok(ContextItem { name, about, when, group, path: path.to_owned() })
 }
 
 /// Returns whether the YAML could be nested too deeply for the parser, which calls itself for every level. Levels that
