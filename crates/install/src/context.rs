@@ -17,9 +17,16 @@ pub use provision::{ProvisionOptions, ProvisionReport, check_user, provision, us
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Notice {
     pub path: String,
+    /// The 1-based line; 0 if it is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub line: usize,
     /// JSON has the English text.
     #[serde(serialize_with = "english")]
     pub reason: Bilingual,
+}
+
+fn is_zero(line: &usize) -> bool {
+    *line == 0
 }
 
 fn english<S: serde::Serializer>(text: &Bilingual, serializer: S) -> Result<S::Ok, S::Error> {
@@ -34,7 +41,12 @@ const NOT_UTF8: TextPair = ("不是 UTF-8 文本", "not UTF-8 text");
 
 impl Notice {
     fn new(path: &Path, (zh, en): (impl Into<String>, impl Into<String>)) -> Notice {
-        Notice { path: path.display().to_string(), reason: Bilingual::new(zh, en) }
+        Notice { path: path.display().to_string(), line: 0, reason: Bilingual::new(zh, en) }
+    }
+
+    /// Returns the path with the line, if that is known.
+    pub fn place(&self) -> String {
+        if self.line == 0 { self.path.clone() } else { format!("{}:{}", self.path, self.line) }
     }
 
     /// Returns a notice with the message of the system or a parser, which exists in English only.

@@ -56,8 +56,12 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<BuiltContext, Noti
         tanmi_base::fs::read_limited(&path, 64 << 20).map_err(|error| Notice::from_error(&path, error))?;
     let before =
         before.map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, NOT_UTF8))).transpose()?;
-    let kept = read_hand_written(before.as_deref()).map_err(|reason| Notice::new(&path, reason))?;
-    let text = render(manifest, &agents, &skills, &commands, &kept);
+    let render = |kept: &str| render(manifest, &agents, &skills, &commands, kept);
+    let kept = read_hand_written(before.as_deref()).map_err(|(line, reason)| {
+        let line = line.unwrap_or_else(|| changed_line(before.as_deref().unwrap_or_default(), &render("\n")));
+        Notice { line, ..Notice::new(&path, reason) }
+    })?;
+    let text = render(&kept);
     let (agents, skills, commands) = (agents.len(), skills.len(), commands.len());
     Ok(BuiltContext { path, text, before, agents, skills, commands, notices })
 }
@@ -261,39 +265,60 @@ fn write_intents(out: &mut String, manifest: &BuildManifest, lang: Lang) {
     }
 }
 
+/// Returns the 1-based line of the first occurrence of a text, or else the last line.
+fn line_of(text: &str, part: &str) -> usize {
+    text[..text.find(part).unwrap_or(text.trim_end().len())].matches('\n').count() + 1
+}
+
+/// Returns the first line of a file that differs from what the build writes. The first line has the checksum.
+fn changed_line(before: &str, built: &str) -> usize {
+    let same =
+        before.lines().zip(built.lines()).skip(1).take_while(|(before, built)| before == built).count();
+    same + 2
+}
+
 /// Returns the text that a person wrote. That is the entire file if it was never built, otherwise the text between the
-/// marks. Fails if there is text elsewhere, which would be lost.
-fn read_hand_written(before: Option<&str>) -> Result<String, TextPair> {
+/// marks. Fails if there is text elsewhere, which would be lost; with the line, unless the built part was changed.
+fn read_hand_written(before: Option<&str>) -> Result<String, (Option<usize>, TextPair)> {
     let Some(before) = before.filter(|before| !before.trim().is_empty()) else {
         return Ok(String::from("\n"));
     };
     let before = before.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let Some(rest) = before.strip_prefix(HEADER) else {
-        if before.contains(KEEP_BEGIN) || before.contains(KEEP_END) || before.contains(HEADER) {
-            return Err((
+        if let Some(mark) = [HEADER, KEEP_BEGIN, KEEP_END].into_iter().find(|mark| before.contains(mark)) {
+            let reason = (
                 "该文件不是由 tanmi context build 生成的，但包含其标记；请先删除这些标记",
                 "the file was not built by tanmi context build but contains its marks; remove the marks first",
-            ));
+            );
+            return Err((Some(line_of(&before, mark)), reason));
         }
         return Ok(format!("\n{}\n", before.trim_end()));
     };
-    let marks = (
+    let reason = (
         "标记已损坏；请用 `<!-- tanmi:keep -->` 和 `<!-- /tanmi:keep -->` 重新包住你写的内容",
         "the marks are damaged; put `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->` back around your own text",
     );
+    let damaged = || {
+        let known = [KEEP_BEGIN, KEEP_END].into_iter().find(|mark| before.contains(mark));
+        (Some(line_of(&before, known.unwrap_or(KEEP_END))), reason)
+    };
     // A person removes the digest to confirm that the built part contains no text of theirs.
-    let (written, rest) = rest.split_once("-->\n").ok_or(marks)?;
+    let (written, rest) = rest.split_once("-->\n").ok_or_else(damaged)?;
     let written = written.trim();
-    let (built, rest) = rest.split_once(KEEP_BEGIN).ok_or(marks)?;
-    let (kept, after) = rest.rsplit_once(KEEP_END).ok_or(marks)?;
+    let (built, rest) = rest.split_once(KEEP_BEGIN).ok_or_else(damaged)?;
+    let (kept, after) = rest.rsplit_once(KEEP_END).ok_or_else(damaged)?;
     if kept.contains(KEEP_BEGIN) || kept.contains(KEEP_END) {
-        return Err(marks);
+        return Err(damaged());
     }
-    if (!written.is_empty() && written != digest(built)) || !after.trim().is_empty() {
-        return Err((
+    let is_built_part_changed = !written.is_empty() && written != digest(built);
+    if is_built_part_changed || !after.trim().is_empty() {
+        let added_at = before.len() - after.trim_start().len();
+        let line = (!is_built_part_changed).then(|| before[..added_at].matches('\n').count() + 1);
+        let reason = (
             "标记之外的内容被修改过；请将你写的内容移到 `<!-- tanmi:keep -->` 和 `<!-- /tanmi:keep -->` 之间，并删除第一行中的校验值",
             "the file was changed outside the marks; move your own text between `<!-- tanmi:keep -->` and `<!-- /tanmi:keep -->`, and delete the checksum in the first line",
-        ));
+        );
+        return Err((line, reason));
     }
     Ok(kept.to_owned())
 }

@@ -59,7 +59,13 @@ fn build(context: &CommandContext, check: bool) -> Result {
     let base = context.app.project();
     let lang = context.app.lang(None);
     let manifest = BuildManifest::load_in(base).map_err(|notice| bad_file(&notice))?;
-    let built = context::build(base, &manifest).map_err(|notice| bad_file(&notice))?;
+    let built = context::build(base, &manifest).map_err(|mut notice| {
+        if notice.line > 0 {
+            notice.reason.zh.push_str("；然后运行 `tanmi context build`");
+            notice.reason.en.push_str("; then run `tanmi context build`");
+        }
+        bad_file(&notice)
+    })?;
     let is_current = built.is_current();
     if check && !is_current {
         context.failed.set(true);
@@ -79,7 +85,7 @@ fn build(context: &CommandContext, check: bool) -> Result {
 }
 
 fn bad_file(notice: &Notice) -> Error {
-    Error::BadFile { path: notice.path.clone().into(), line: 0, reason: notice.reason.clone() }
+    Error::BadFile { path: notice.path.clone().into(), line: notice.line, reason: notice.reason.clone() }
 }
 
 fn provision(context: &CommandContext, args: &ProvisionArgs) -> Result {

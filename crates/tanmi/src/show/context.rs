@@ -149,7 +149,7 @@ pub fn tree(
 
 fn notices(out: &mut String, notices: &[Notice], lang: Lang) {
     for notice in notices {
-        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), notice.path, notice.reason.pick(lang));
+        let _ = writeln!(out, "{} {}: {}", paint(out::YELLOW, "!"), notice.place(), notice.reason.pick(lang));
     }
 }
 
@@ -188,11 +188,21 @@ pub fn provisioned(reports: &[ProvisionReport], is_dry: bool, lang: Lang) -> Str
         );
         let _ = writeln!(out, "{}  {counts}", paint(out::BOLD, &format!("user_{}", report.user)));
         for kept in &report.kept {
-            let _ = writeln!(out, "  {} {}: {}", paint(out::DIM, "="), kept.path, kept.reason.pick(lang));
+            let again = match kept.line {
+                0 => "",
+                _ => lang.pick("；然后重新运行此命令", "; then run this command again"),
+            };
+            let reason = kept.reason.pick(lang);
+            let _ = writeln!(out, "  {} {}: {reason}{again}", paint(out::DIM, "="), kept.place());
         }
         for problem in &report.problems {
-            let _ =
-                writeln!(out, "  {} {}: {}", paint(out::RED, "✘"), problem.path, problem.reason.pick(lang));
+            let _ = writeln!(
+                out,
+                "  {} {}: {}",
+                paint(out::RED, "✘"),
+                problem.place(),
+                problem.reason.pick(lang)
+            );
         }
     }
     let unchanged = reports.iter().filter(|report| report.is_unchanged()).count();

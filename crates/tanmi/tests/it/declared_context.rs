@@ -360,3 +360,55 @@ fn build_agent_or_skill_with_when_writes_it() {
         );
     }
 }
+
+#[test]
+fn build_file_changed_by_hand_is_reported_with_line_and_command() {
+    let env = TestEnv::new();
+    let (agent, path) = (env.project.join(".claude/agents/a.md"), env.project.join(".claude/CLAUDE.md"));
+    env.make(&agent, "---\nname: a\ndescription: does a\n---\n");
+    env.ok(&["context", "build"]);
+    let built = std::fs::read_to_string(&path).unwrap();
+    let line_of = |text: &str, part: &str| text.lines().position(|line| line.contains(part)).unwrap() + 1;
+    let row = "| a | does a |  |";
+    let changes = [
+        (built.replace(row, "| a | my text |  |"), "my text"),
+        (format!("{built}\nmy text\n"), "my text"),
+        (built.replace("<!-- tanmi:keep -->", ""), "<!-- /tanmi:keep -->"),
+    ];
+    for (changed, part) in changes {
+        env.write(&path, changed.as_bytes());
+        for args in [&["context", "build"][..], &["context", "build", "--check"]] {
+            let message = env.error(args)["message"].as_str().unwrap().to_owned();
+            let place = format!("{}:{}: ", path.display(), line_of(&changed, part));
+            assert!(
+                message.contains(&place) && message.contains("then run `tanmi context build`"),
+                "{message}"
+            );
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), changed, "the file stays as it is");
+    }
+    // The fix that the message names: the own text between the marks, no checksum, and the command.
+    let (head, rest) = built.split_once('\n').unwrap();
+    assert!(head.starts_with("<!-- built by tanmi context build "), "{head}");
+    let fixed = format!("<!-- built by tanmi context build -->\n{rest}")
+        .replace("keep -->\n<", "keep -->\nmy text\n<");
+    env.write(&path, fixed.as_bytes());
+    env.ok(&["context", "build"]);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("my text"));
+    env.ok(&["context", "build", "--check"]);
+}
+
+#[test]
+fn provisioned_file_changed_by_hand_is_reported_with_line() {
+    let env = TestEnv::new();
+    let root = env.root().join("users");
+    let path = root.join("user_1/data/.claude/CLAUDE.md");
+    let provision = || env.ok(&["context", "provision", "--user", "1", "--root", root.to_str().unwrap()]);
+    std::fs::create_dir_all(root.join("user_1/data")).unwrap();
+    provision();
+    let built = std::fs::read_to_string(&path).unwrap();
+    env.write(&path, format!("{built}my text\n").as_bytes());
+    let reported = provision();
+    let place = format!("{}:{}: ", path.display(), built.lines().count() + 1);
+    assert!(reported.contains(&place) && reported.contains("then run this command again"), "{reported}");
+}
