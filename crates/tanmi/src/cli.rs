@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod context;
 pub mod examples;
+mod free_text;
 mod help;
 mod install;
 mod memory;
@@ -16,6 +17,7 @@ mod wrap;
 mod zh;
 
 pub use context::{ContextCommand, ProvisionArgs};
+pub use free_text::parse;
 pub use help::with_help_page;
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 mod cli;
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
         return code;
     }
     let args: Vec<OsString> = std::env::args_os().collect();
-    match cli::Cli::try_parse_from(&args) {
+    match cli::parse(&args) {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(error, &args),
     }

@@ -209,3 +209,32 @@ fn unwritable_project_is_readable() {
     assert_eq!(env.status(&task), "pending");
     assert_eq!(env.error(&["node", "transition", &task, "--action", "start"])["code"], "IO");
 }
+
+#[test]
+fn mistyped_option_in_place_of_a_text_is_refused() {
+    let env = TestEnv::new();
+    env.init();
+    let task = env.node("root", "execution", "t");
+    let before = env.files(&env.project);
+    for (args, similar) in [
+        (&["log", "--nod", "x", "text"][..], "--node"),
+        (&["log", "--nod=x"], "--node"),
+        (&["log", "--node", &task, "--mask-secret"], "--mask-secrets"),
+        (&["problem", "--node", &task, "--nextstep", "x"], "--next-step"),
+        (&["problem", "--node", &task, "--cleer"], "--clear"),
+        (&["memory", "save-fact", "--typ", "W", "text"], "--type"),
+    ] {
+        let run = env.run(args);
+        assert!(!run.ok && run.stderr.contains(similar), "{args:?}: {}{}", run.stdout, run.stderr);
+    }
+    assert_eq!(env.files(&env.project), before, "nothing is stored");
+    let log = |args: &[&str], text: &str| {
+        let shown = env.ok(&[&["log", "--node", &task], args].concat());
+        assert!(shown.contains(text), "{args:?}: {shown}");
+    };
+    for text in ["- item", "-5 degrees", "--- line", "--node is the option"] {
+        log(&[text], text);
+    }
+    log(&["--", "--nod"], "Human --nod");
+    assert!(env.ok(&["problem", "--node", &task, "--", "--nod"]).contains("--nod"));
+}

@@ -14,6 +14,8 @@ const WRONG: &[&[&str]] = &[
     &["--json"],
     &["tree", "--dept", "2"],
     &["tree", "--unknown"],
+    &["log", "--nod", "x", "text"],
+    &["log", "--unknown"],
     &["mcp", "now"],
     &["memory", "show", "--", "a", "b"],
     &["workspace", "init", "--name", "Auth"],
