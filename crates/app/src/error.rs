@@ -9,6 +9,7 @@ use tanmi_workspace::model::WorkspaceId;
 
 use crate::masking::FoundSecret;
 
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -443,7 +444,7 @@ impl Error {
 
     /// Returns the whole error for programs.
     pub fn to_json(&self, lang: Lang, interface: Interface) -> Value {
-        let mut error = json!({"code": self.code(), "message": self.message(lang)});
+        let mut error = json!({"code": self.code(), "message": self.message_in(lang, interface)});
         if let Some(field) = self.field() {
             error["field"] = json!(field);
         }

@@ -238,3 +238,36 @@ fn mistyped_option_in_place_of_a_text_is_refused() {
     log(&["--", "--nod"], "Human --nod");
     assert!(env.ok(&["problem", "--node", &task, "--", "--nod"]).contains("--nod"));
 }
+
+#[test]
+fn messages_of_commands_name_options() {
+    let env = TestEnv::new();
+    env.init();
+    for (args, option) in [
+        (&["log", "--node", "nope", "x"][..], "--node"),
+        (&["log", "--node", "node-none", "x"], "--node"),
+        (
+            &[
+                "node",
+                "create",
+                "--parent",
+                "nope",
+                "--type",
+                "execution",
+                "--title",
+                "t",
+                "--requirement",
+                "r",
+            ],
+            "--parent",
+        ),
+        (&["tree", "--parent", "node-none"], "--parent"),
+        (&["tree", "--workspace", "nope"], "--workspace"),
+    ] {
+        let run = env.run(args);
+        let message = run.stderr.lines().next().unwrap_or_default();
+        assert!(!run.ok && message.contains(option) && !message.contains("Id"), "{args:?}: {message}");
+    }
+    let error = env.error(&["log", "--node", "nope", "x"]);
+    assert_eq!(error["field"], "nodeId", "programs get the name of the parameter");
+}
