@@ -263,7 +263,7 @@ pub enum WorkspaceCommand {
         #[arg(long, conflicts_with = "node")]
         clear: bool,
     },
-    /// Check the files of a workspace for damage
+    /// Check the files of a workspace for damage; exit with status 1 if any remains
     Check {
         #[command(flatten)]
         at: WorkspaceTarget,

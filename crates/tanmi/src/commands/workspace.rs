@@ -3,6 +3,7 @@
 use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_workspace::model::{NodeId, WorkspaceStatus};
 use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
+use tanmi_workspace::store::Fix;
 
 use super::{CommandContext, Result, docs, text_or_stdin};
 use crate::cli::WorkspaceCommand;
@@ -90,6 +91,9 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
         WorkspaceCommand::Check { at, fix } => {
             let (id, report) = app.maintenance.check_workspace(&context.scope(at.get())?.workspace, fix)?;
             let lang = app.lang(None);
+            if report.findings.iter().any(|finding| finding.fix != Fix::Repaired) {
+                context.failed.set(true);
+            }
             let shown = show::check::CheckView::new(&id, &report, app.project(), lang);
             context.print_result(&shown, |shown| shown.to_text(lang));
         }

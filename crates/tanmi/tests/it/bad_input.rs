@@ -172,7 +172,7 @@ fn damaged_node_files_are_reported_and_left_unchanged() {
     env.ok(&["node", "transition", &good, "--action", "start"]);
     env.ok(&["node", "context", &good]);
     env.node(&plan, "execution", "one more");
-    let report = env.json(&["workspace", "check", "--fix"]);
+    let report = env.check(&["--fix"]);
     assert_eq!(report["findings"].as_array().unwrap().len(), broken.len(), "{report}");
     for finding in report["findings"].as_array().unwrap() {
         assert_eq!((&finding["code"], &finding["fix"]), (&"UNREADABLE".into(), &"by-hand".into()));
@@ -194,7 +194,7 @@ fn damaged_workspace_file_is_listed_with_line() {
     assert_eq!(line["status"], "damaged");
     assert!(line["damage"].as_str().unwrap().contains("Workspace.md:3"), "{line}");
     assert_eq!(env.error(&["tree", &ws])["code"], "FILE_DAMAGED");
-    assert_eq!(env.json(&["workspace", "check", &ws])["findings"][0]["line"], 3);
+    assert_eq!(env.check(&[&ws])["findings"][0]["line"], 3);
 }
 
 #[test]
@@ -270,4 +270,18 @@ fn messages_of_commands_name_options() {
     }
     let error = env.error(&["log", "--node", "nope", "x"]);
     assert_eq!(error["field"], "nodeId", "programs get the name of the parameter");
+}
+
+#[test]
+fn check_of_a_damaged_workspace_exits_with_1_until_it_is_repaired() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let node = env.node("root", "execution", "t");
+    let code = || env.command(&["workspace", "check"]).output().unwrap().status.code();
+    assert_eq!(code(), Some(0));
+    let text = std::fs::read_to_string(env.node_md(&ws, &node)).unwrap();
+    env.write(&env.node_md(&ws, &node), b"broken");
+    assert_eq!(code(), Some(1));
+    env.write(&env.node_md(&ws, &node), text.as_bytes());
+    assert_eq!(code(), Some(0));
 }

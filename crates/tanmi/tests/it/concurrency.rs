@@ -93,7 +93,7 @@ fn eight_writing_processes_lose_nothing() {
         assert!(lines.iter().all(|line| logged.contains(line.as_str())), "a log line is missing");
     }
     assert_eq!(ids.len(), created + 2, "there are no other nodes");
-    let report = env.json(&["workspace", "check", &ws]);
+    let report = env.check(&[&ws]);
     assert_eq!(report["findings"], Value::Array(vec![]));
     let folders = std::fs::read_dir(env.workspace_dir(&ws).join("nodes")).unwrap().count();
     assert_eq!(folders, ids.len());

@@ -94,7 +94,7 @@ impl Fixture {
 
     /// Asserts that `workspace check` finds nothing and nothing is left behind.
     fn assert_consistent(&self, what: &str) {
-        let report = self.env.json(&["workspace", "check"]);
+        let report = self.env.check(&[]);
         assert_eq!(report["findings"], Value::Array(vec![]), "{what}");
         self.assert_no_leftovers(what);
     }
@@ -194,13 +194,13 @@ fn hand_edit_before_recovery_is_kept() {
         );
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("## Mine\n\nby hand"), "rename #{nth}: {text}");
-        let findings = fixture.env.json(&["workspace", "check"])["findings"].clone();
+        let findings = fixture.env.check(&[])["findings"].clone();
         for finding in findings.as_array().unwrap() {
             let code = finding["code"].as_str().unwrap();
             assert!(["KEPT_ASIDE", "WRONG_STATUS"].contains(&code), "{finding}");
             kept_aside += usize::from(code == "KEPT_ASIDE");
         }
-        fixture.env.ok(&["workspace", "check", "--fix"]);
+        fixture.env.check(&["--fix"]);
         assert_eq!(fixture.env.status(&plan), "monitoring", "the derived status can be repaired");
     }
     assert!(kept_aside > 0, "no kill happened between the journal record and the file");
@@ -234,7 +234,7 @@ fn hand_edit_during_rename_is_kept() {
     assert!(text.contains("BY HAND"), "{text}");
     let notice = String::from_utf8_lossy(&output.stderr);
     assert!(notice.contains("was edited by hand"), "{notice}");
-    let findings = env.json(&["workspace", "check"])["findings"].clone();
+    let findings = env.check(&[])["findings"].clone();
     assert_eq!(findings.as_array().unwrap().len(), 1, "kept once: {findings}");
     assert_eq!(findings[0]["code"], "KEPT_ASIDE");
     assert_eq!(env.json(&["node", "list"])["nodes"][1]["title"], "BY HAND", "the index follows the file");

@@ -93,6 +93,16 @@ impl TestEnv {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}\n{text}"))
     }
 
+    /// Checks the files of a workspace and returns the report. The exit status tells whether damage remains.
+    pub fn check(&self, args: &[&str]) -> Value {
+        let run = self.run(&[&["workspace", "check", "--json"], args].concat());
+        let report: Value = serde_json::from_str(&run.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}\n{}{}", run.stdout, run.stderr));
+        let is_repaired = |finding: &Value| finding["fix"] == "repaired";
+        assert_eq!(run.ok, report["findings"].as_array().unwrap().iter().all(is_repaired), "{report}");
+        report
+    }
+
     /// Runs a command with `--json` that must fail and returns its error.
     pub fn error(&self, args: &[&str]) -> Value {
         let mut args = args.to_vec();

@@ -132,7 +132,7 @@ fn unreadable_workspace_is_not_skipped() {
         text.replace("status: active", "status: acttive")
     });
     assert_eq!(env.error(&["tree"])["code"], "FILE_DAMAGED");
-    assert_eq!(env.json(&["workspace", "check"])["findings"][0]["code"], "UNREADABLE");
+    assert_eq!(env.check(&[])["findings"][0]["code"], "UNREADABLE");
 }
 
 #[cfg(unix)]
@@ -155,7 +155,7 @@ fn irregular_node_file_affects_only_its_node() {
     }
     assert_eq!(env.status(&good), "pending");
     env.ok(&["node", "transition", &good, "--action", "start"]);
-    let report = env.json(&["workspace", "check"]);
+    let report = env.check(&[]);
     assert_eq!(report["findings"].as_array().unwrap().len(), 4, "{report}");
     for node in &irregular {
         assert_eq!(env.error(&["node", "show", node])["code"], "FILE_DAMAGED");

@@ -117,7 +117,7 @@ fn hand_edit_displaced_by_killed_process_gets_its_place_back() {
     let run = env.run(&["node", "list", "--json"]);
     assert!(run.stdout.contains("BY HAND") && run.stderr.contains("was edited by hand"), "{}", run.stderr);
     assert!(std::fs::read_to_string(&path).unwrap().contains("BY HAND"));
-    let findings = env.json(&["workspace", "check"])["findings"].clone();
+    let findings = env.check(&[])["findings"].clone();
     assert_eq!((findings.as_array().unwrap().len(), &findings[0]["code"]), (1, &"KEPT_ASIDE".into()));
     let kept = kept_texts(&env, &ws);
     assert!(kept[0].contains("by the program"), "the version of the program is kept: {kept:?}");
@@ -134,7 +134,7 @@ fn hand_edit_displaced_before_another_save_is_kept() {
     env.edit(&path, |text| text.replace("old title", "SECOND EDIT"));
     let run = env.run(&["node", "list", "--json"]);
     assert!(run.stdout.contains("SECOND EDIT") && run.stderr.contains("written twice"), "{}", run.stderr);
-    let findings = env.json(&["workspace", "check"])["findings"].clone();
+    let findings = env.check(&[])["findings"].clone();
     let kept = kept_texts(&env, &ws);
     assert_eq!(findings.as_array().unwrap().len(), kept.len(), "{findings}");
     assert!(kept.iter().any(|text| text.contains("FIRST EDIT")), "{kept:?}");
@@ -226,7 +226,7 @@ fn check_of_a_deep_chain_is_linear() {
         let env = TestEnv::new();
         let ws = env.init();
         write_chain(&env, &ws, length);
-        let fixed = env.json(&["workspace", "check", "--fix"]);
+        let fixed = env.check(&["--fix"]);
         assert_eq!(
             fixed["findings"].as_array().unwrap().len(),
             length,
@@ -312,7 +312,7 @@ fn file_size_limit_kills_no_hook_and_is_reported() {
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error["error"]["message"].as_str().unwrap().contains("File too large"), "{error}");
     env.ok(&["log", "--node", "workspace", "another line"]);
-    assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
+    assert_eq!(env.check(&[])["findings"], json!([]));
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub const PAGES: &[ChineseTexts] = &[
     ),
     page(
         "workspace check",
-        "检查工作区的文件是否损坏",
+        "检查工作区的文件是否损坏；仍有损坏时以状态码 1 退出",
         &[WORKSPACE_ID, WORKSPACE_OPTION, ("fix", "修复只有唯一修法的损坏")],
         "",
     ),

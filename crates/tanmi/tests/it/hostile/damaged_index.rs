@@ -37,11 +37,11 @@ fn workspace_check_finds_and_repairs_damaged_page() {
     for page in 0..pages(&index) {
         damage(&env, &index, page);
         let damaged = std::fs::read(&index).unwrap();
-        assert_eq!(fixes_of_damaged_index(&env.json(&["workspace", "check"])).len(), 1, "page {page}");
+        assert_eq!(fixes_of_damaged_index(&env.check(&[])).len(), 1, "page {page}");
         assert_eq!(std::fs::read(&index).unwrap(), damaged, "without --fix nothing is repaired");
-        let repaired = env.json(&["workspace", "check", "--fix"]);
+        let repaired = env.check(&["--fix"]);
         assert_eq!(fixes_of_damaged_index(&repaired), ["\"repaired\""], "page {page}: {repaired}");
-        assert!(fixes_of_damaged_index(&env.json(&["workspace", "check"])).is_empty(), "page {page}");
+        assert!(fixes_of_damaged_index(&env.check(&[])).is_empty(), "page {page}");
         assert_eq!(env.ok(&["tree"]), tree);
     }
 }

@@ -62,7 +62,7 @@ fn four_servers_creating_nodes_lose_nothing() {
         .map(|row| row["id"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(ids, created);
-    assert_eq!(env.json(&["workspace", "check", &ws])["findings"], json!([]));
+    assert_eq!(env.check(&[&ws])["findings"], json!([]));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn eof_during_calls_leaves_consistent_store() {
         client.post_call("node_create", create(n));
     }
     client.finish();
-    let report = env.json(&["workspace", "check", &ws]);
+    let report = env.check(&[&ws]);
     assert_eq!(report["findings"], json!([]));
 }
 
@@ -326,5 +326,5 @@ fn cancelled_call_leaves_consistent_store() {
     }
     assert!(answered <= 20);
     client.finish();
-    assert_eq!(env.json(&["workspace", "check", &ws])["findings"], json!([]));
+    assert_eq!(env.check(&[&ws])["findings"], json!([]));
 }

@@ -373,6 +373,6 @@ fn killed_server_keeps_acknowledged_nodes() {
         for id in &created {
             assert!(listed.contains(id), "{id} was acknowledged");
         }
-        assert_eq!(env.json(&["workspace", "check"])["findings"], json!([]));
+        assert_eq!(env.check(&[])["findings"], json!([]));
     }
 }
