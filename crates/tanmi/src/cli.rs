@@ -13,7 +13,7 @@ mod memory;
 mod node;
 mod rules;
 mod usage_error;
-mod wrap;
+pub mod wrap;
 mod zh;
 
 pub use context::{ContextCommand, ProvisionArgs};

@@ -9,18 +9,17 @@ use crate::out;
 
 pub fn table(settings: &[Setting], lang: Lang) -> String {
     let row = |setting: &Setting| {
-        let source = match &setting.source {
-            Some(path) => path.display().to_string(),
-            None => lang.pick("默认", "default").to_owned(),
+        let about = lang.pick(setting.key.zh, setting.key.en);
+        let about = match &setting.source {
+            Some(path) => {
+                let path = path.display();
+                lang.pick(format!("{about}（来自 {path}）"), format!("{about} (set in {path})"))
+            }
+            None => about.to_owned(),
         };
-        vec![
-            styled(out::BOLD, setting.key.name),
-            cell(&setting.value),
-            styled(out::DIM, lang.pick(setting.key.zh, setting.key.en)),
-            styled(out::DIM, source),
-        ]
+        vec![styled(out::BOLD, setting.key.name), cell(&setting.value), styled(out::DIM, about)]
     };
-    table::render(&settings.iter().map(row).collect::<Vec<_>>(), 70)
+    table::render_wrapped(settings.iter().map(row).collect())
 }
 
 pub fn json(setting: &Setting) -> Value {

@@ -13,17 +13,16 @@ pub fn list(lines: &RuleLines, lang: Lang) -> String {
     let row = |line: &tanmi_app::rules::RuleLine| {
         let style = if line.state == RuleState::Active { out::GREEN } else { out::YELLOW };
         let events: Vec<&str> = line.events.iter().map(|kind| kind.as_str()).collect();
-        let events = if events.is_empty() { String::from("*") } else { events.join(",") };
+        let events = if events.is_empty() { String::from("*") } else { events.join(", ") };
         vec![
             cell(format!("{:>4}", line.priority)),
             styled(out::BOLD, line.id.as_str()),
             cell(line.source),
             styled(style, line.state.as_str()),
-            cell(events),
-            styled(out::DIM, &line.name),
+            cell(format!("{events}: {}", line.name)),
         ]
     };
-    let mut out = table::render(&lines.rules.iter().map(row).collect::<Vec<_>>(), 60);
+    let mut out = table::render_wrapped(lines.rules.iter().map(row).collect());
     if lines.rules.is_empty() {
         let _ = writeln!(out, "{}", lang.pick("没有匹配的规则", "no matching rules"));
     }

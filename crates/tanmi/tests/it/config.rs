@@ -73,3 +73,20 @@ fn invalid_settings_warn_and_valid_ones_apply() {
     assert_eq!(env.error(&["config", "set", "autoLog", "true"])["code"], "FILE_DAMAGED");
     assert_eq!(std::fs::read(&path).unwrap(), b"{", "an unreadable file is not overwritten");
 }
+
+#[test]
+fn lists_of_settings_and_rules_fit_into_80_columns() {
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        let rule = serde_json::json!({"customRules": [{"id": "team/long-and-unbound", "name": "a name of a rule ".repeat(6),
+            "match": {"events": ["prompt_submit", "session_start"]}, "action": {"content": "x"}}]});
+        env.make(&env.root().join("home/.tanmi/rules.json"), &rule.to_string());
+        for args in [["config", "list"], ["rules", "list"]] {
+            let listed = env.ok(&args);
+            assert!(listed.lines().count() > 5 && !listed.contains('…'), "{listed}");
+            for line in listed.lines() {
+                assert!(tanmi_base::text::width(line) <= 80, "{line}");
+            }
+        }
+    }
+}
