@@ -52,6 +52,8 @@ pub struct AvailableWorkspace {
     pub name: String,
     /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
+    /// Loaded only at a prompt, and only if the project has one active workspace.
+    pub overview: OverviewFacts,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,8 @@ pub struct SessionFacts {
     pub told_problem: Option<String>,
     /// Prompts since the last session start, including this one.
     pub prompts: u32,
+    /// All prompts of the session, including this one.
+    pub total_prompts: u32,
     pub started_at: Millis,
     pub prompts_since_summary: u32,
     /// Nodes that the session completed since it saved a summary.

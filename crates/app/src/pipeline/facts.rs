@@ -51,6 +51,7 @@ pub fn build(
             told_rules: state.told_rules.clone(),
             told_problem: state.told_problem.clone(),
             prompts: state.prompts,
+            total_prompts: state.total_prompts,
             started_at: state.started_at,
             prompts_since_summary: state.prompts_since_summary,
             completed_since_summary: state.completed_since_summary,
@@ -264,8 +265,8 @@ pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
 /// The number of workspaces that an unbound session start names.
 const NAMED_WORKSPACES: usize = 3;
 
-/// Returns the active workspaces of a project, the latest change first.
-pub fn available(caller: &Caller<'_>, trust: Option<&ProjectTrust>) -> AvailableFacts {
+/// Returns the active workspaces of a project, the latest change first. At a prompt, the only one has its overview.
+pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust>) -> AvailableFacts {
     let Some(trust) = trust else { return AvailableFacts::default() };
     let project = caller.stores.projects.in_folder(trust.project());
     let headers = project.workspaces().headers().unwrap_or_default().into_iter();
@@ -274,13 +275,14 @@ pub fn available(caller: &Caller<'_>, trust: Option<&ProjectTrust>) -> Available
         .filter(|workspace| workspace.status == WorkspaceStatus::Active)
         .collect();
     active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
+    let depth = match event.kind {
+        EventKind::PromptSubmit if active.len() == 1 => SnapshotDepth::Surroundings,
+        _ => SnapshotDepth::Progress,
+    };
     let named = |workspace: &Workspace| {
-        let snapshot = project.snapshots().context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
-        Some(AvailableWorkspace {
-            id: workspace.id.to_string(),
-            name: workspace.name.clone(),
-            progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
-        })
+        let snapshot = project.snapshots().context_snapshot(&workspace.id, None, depth)?;
+        let WorkspaceFacts { id, name, progress, overview, .. } = workspace_facts(&snapshot);
+        Some(AvailableWorkspace { id, name, progress, overview })
     };
     // Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();

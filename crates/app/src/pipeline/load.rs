@@ -78,7 +78,7 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
         && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));
     // Looking for workspaces reads more files, so it is done only if a rule needs it.
     if needs_workspaces(event, &facts) {
-        facts.available = facts::available(caller, trust.as_ref());
+        facts.available = facts::available(caller, event, trust.as_ref());
     }
     let taken_over = binding.filter(|_| is_taken_over);
     DecisionInput { facts, rules: rules::flatten(&files), config, files, trust, taken_over, warnings }

@@ -1,9 +1,11 @@
-//! Tells an unbound session how to bind when the prompt mentions workspaces. Ignores prompts that are mostly code.
+//! Tells an unbound session how to bind when the prompt mentions workspaces or asks to continue, and what is in progress in
+//! the only workspace of the project. Ignores prompts that are mostly code.
 
 use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind, Throttle};
 
-use super::hint_words::mentions_workspaces;
+use super::hint_words::{asks_to_continue, mentions_workspaces};
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
+use crate::context_text::overview_text;
 use crate::decide::time_left;
 use crate::facts::Facts;
 
@@ -42,7 +44,10 @@ fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
     }
     ctx.check_workspace_not_lost()?;
     let prompt = ctx.event.payload.prompt.as_deref().unwrap_or_default();
-    if !mentions_workspaces(prompt, facts.session.was_unbound_by_user) {
+    let was_unbound = facts.session.was_unbound_by_user;
+    let is_first = facts.session.total_prompts <= 1 && !was_unbound;
+    let is_meant = mentions_workspaces(prompt, was_unbound) || (is_first && asks_to_continue(prompt));
+    if !is_meant {
         return Err(("提示词没有提到工作区", "the prompt does not mention workspaces"));
     }
     if is_mostly_code(prompt) {
@@ -54,7 +59,11 @@ fn check(ctx: &RuleInput<'_>) -> Result<(), SkipReason> {
 fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     check(ctx)?;
     let facts = ctx.facts;
-    let content = match facts.session.hooks_seen.contains(&EventKind::SessionStart) {
+    if facts.available.total == 0 && asks_to_continue(ctx.event.payload.prompt.as_deref().unwrap_or_default())
+    {
+        return Err(("本项目没有可以继续的工作区", "the project has no workspace to continue"));
+    }
+    let mut content = match facts.session.hooks_seen.contains(&EventKind::SessionStart) {
         false => session_info::how_to_bind(facts),
         // The session start told the id and the workspaces.
         true if facts.available.total == 0 => {
@@ -68,6 +77,13 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
             facts.lang.pick(zh, en).to_owned()
         }
     };
+    for workspace in &facts.available.first {
+        let overview = overview_text(&workspace.overview, &facts.session.id, facts.lang);
+        if !overview.is_empty() {
+            content.push('\n');
+            content.push_str(&overview);
+        }
+    }
     Ok(RuleOutput { kind: ActionKind::BindingHint, content, throttle: Some(throttle()) })
 }
 

@@ -8,6 +8,20 @@ const WORKSPACE: &[&str] = &["workspace", "workspaces"];
 /// Other words and sentences in Latin script, in lower case. The sentences ask for the work of an earlier session.
 const OTHERS: &[&str] =
     &["tanmi", "tanmi-workspace", "where we left off", "where you left off", "where i left off"];
+/// First prompts of a session that can only mean the work of an earlier session, in lower case.
+const CONTINUE: &[&str] = &[
+    "go on",
+    "continue",
+    "carry on",
+    "keep going",
+    "let's continue",
+    "please continue",
+    "继续",
+    "请继续",
+    "继续吧",
+    "接着做",
+    "接着来",
+];
 /// A word directly before `workspace` that names another tool, in lower case.
 const OTHER_TOOLS: &[&str] = &[
     "bazel",
@@ -81,6 +95,12 @@ pub fn mentions_workspaces(prompt: &str, after_unbind: bool) -> bool {
     let others = if after_unbind { &[] } else { OTHERS };
     let han = if after_unbind { &HAN[..1] } else { HAN };
     has_latin_word(prompt, others) || (!prompt.is_ascii() && han.iter().any(|han| has_han_word(prompt, han)))
+}
+
+/// Returns whether a prompt consists of nothing but the request to continue.
+pub fn asks_to_continue(prompt: &str) -> bool {
+    let prompt = prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | '。' | '！'));
+    CONTINUE.iter().any(|text| prompt.eq_ignore_ascii_case(text))
 }
 
 /// Returns whether `text` contains one of [`WORKSPACE`] or of `others`, in any case, as a separate word: `Workspace` but not
@@ -178,6 +198,16 @@ mod tests {
             "",
         ] {
             assert!(!mentions_workspaces(prompt, false), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn asks_to_continue_only_whole_prompts_count() {
+        for prompt in ["go on", "Continue.", " 继续。\n", "请继续", "Let's continue!"] {
+            assert!(asks_to_continue(prompt) && !mentions_workspaces(prompt, false), "{prompt}");
+        }
+        for prompt in ["", "go on with the parser", "continue: fix the bug", "不继续"] {
+            assert!(!asks_to_continue(prompt), "{prompt}");
         }
     }
 

@@ -73,6 +73,7 @@ fn available() -> AvailableFacts {
         id: id.into(),
         name: name.into(),
         progress: Some((done, 8)),
+        overview: OverviewFacts::default(),
     };
     AvailableFacts {
         total: 5,
@@ -112,6 +113,17 @@ fn with_overview(lang: Lang) -> Facts {
     };
     let mut facts = Facts { node: None, ..bound(lang) };
     facts.workspace.as_mut().unwrap().overview = overview;
+    facts
+}
+
+/// Returns the facts of an unbound session that has started, in a project with one workspace.
+fn with_one_workspace(lang: Lang) -> Facts {
+    let mut facts = unbound(lang);
+    facts.session.hooks_seen.push(EventKind::SessionStart);
+    facts.session.total_prompts = 1;
+    facts.available.total = 1;
+    facts.available.first.truncate(1);
+    facts.available.first[0].overview = with_overview(lang).workspace.unwrap().overview;
     facts
 }
 
@@ -161,6 +173,10 @@ fn builtin_rules_by_event_and_platform_inject_expected_text() {
             show(
                 "prompt, unbound, keyword, after a start",
                 injected_text(&prompt("继续工作区任务"), &started),
+            );
+            show(
+                "prompt, unbound, continue, one workspace",
+                injected_text(&prompt("continue where we left off"), &with_one_workspace(lang)),
             );
             show(
                 "prompt, unbound, keyword, nothing to bind to",
@@ -395,6 +411,28 @@ fn binding_hint_depends_on_prompt_and_on_unbind() {
     assert!(!has_hint("", false));
     assert!(!has_hint("下一个任务", true), "after an unbind fewer words count");
     assert!(has_hint("继续工作区", true));
+}
+
+#[test]
+fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_only_workspace() {
+    let hint = |prompt: &str, facts: &Facts| {
+        injected_text(&event(&CLAUDE_CODE, EventKind::PromptSubmit, prompt), facts)
+    };
+    let first = with_one_workspace(Lang::En);
+    for prompt in ["go on", "Continue.", "continue where we left off"] {
+        let text = hint(prompt, &first);
+        assert!(text.contains("session_bind") && text.contains("In progress: Issue tokens"), "{text}");
+        assert!(text.ends_with("Next: Check tokens node-c; Roll out node-d"), "{text}");
+    }
+    let mut later = first.clone();
+    later.session.total_prompts = 2;
+    assert_eq!(hint("go on", &later), "", "it means the conversation");
+    assert_ne!(hint("continue where we left off", &later), "");
+    let none = Facts { available: AvailableFacts::default(), ..first.clone() };
+    assert_eq!(hint("go on", &none), "", "nothing to continue");
+    let mut unbound_on_purpose = first;
+    unbound_on_purpose.session.was_unbound_by_user = true;
+    assert_eq!(hint("go on", &unbound_on_purpose), "");
 }
 
 #[test]

@@ -52,6 +52,49 @@ fn bind_without_focus_tells_work_in_progress_problem_and_next() {
     assert!(start.contains(overview), "{start}");
 }
 
+/// The first prompt of the next day tells what is in progress before the agent has called a tool.
+#[test]
+fn unbound_first_prompt_that_asks_to_continue_tells_overview() {
+    for prompt in ["continue where we left off", "go on"] {
+        let env = TestEnv::new();
+        let (ws, [issue, ..]) = started_work(&env);
+        env.tick(DAY);
+        let agent = Agent::claude(&env, "day-2");
+        assert!(!agent.start("startup").contains("Issue tokens"), "a start for other work stays short");
+        let hint = agent.prompt(prompt);
+        let bound = env.json(&["session", "bind", "--session", "day-2", "--workspace", &ws]);
+        assert!(hint.contains(bound["overview"].as_str().unwrap()), "as in the bind result: {hint}");
+        assert!(hint.contains(&issue) && hint.contains("signed with RS256"), "{hint}");
+
+        // A person who started a node has moved the focus of the workspace.
+        env.ok(&["workspace", "focus", &issue]);
+        let hint = Agent::claude(&env, "focus").prompt(prompt);
+        assert!(hint.contains("In progress: Issue tokens") && hint.contains("Next: "), "{hint}");
+        let bound = env.json(&["session", "bind", "--session", "focus", "--workspace", &ws]);
+        assert!(hint.contains(bound["overview"].as_str().unwrap()), "{bound}");
+
+        // With two workspaces it is not known which one is meant; without consent the texts stay out.
+        env.ok(&["trust", "--revoke"]);
+        let hint = Agent::claude(&env, "s").prompt(prompt);
+        assert!(hint.contains("the user has not agreed") && !hint.contains("Issue"), "{hint}");
+        env.ok(&["trust", "--yes"]);
+        env.init();
+        let hint = Agent::claude(&env, "t").prompt(prompt);
+        assert!(hint.contains("session_bind continues one") && !hint.contains("Issue"), "{hint}");
+    }
+}
+
+#[test]
+fn first_prompt_that_asks_to_continue_in_project_without_workspace_is_silent() {
+    let env = TestEnv::new();
+    let elsewhere = env.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    assert!(env.run_in(&elsewhere, &["workspace", "init", "--name", "n", "--goal", "g"]).ok);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    assert_eq!(agent.prompt("go on"), "");
+}
+
 #[test]
 fn bind_with_focus_tells_no_overview() {
     let env = TestEnv::new();

@@ -13,7 +13,7 @@ pub struct ContextSnapshot {
     pub progress: Option<Progress>,
     /// The surroundings of the focused node.
     pub surroundings: Option<Surroundings>,
-    /// Read only if no node is focused.
+    /// Read if no node is focused, or only the workspace has a focus.
     pub overview: Option<Overview>,
 }
 
@@ -24,7 +24,7 @@ pub enum SnapshotDepth {
     Focus,
     /// The progress of the workspace.
     Progress,
-    /// The surroundings of the focused node, or the overview.
+    /// The surroundings of the focused node, and the overview for a session without a focus.
     Surroundings,
 }
 

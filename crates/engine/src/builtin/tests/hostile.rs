@@ -21,6 +21,18 @@ fn hostile_facts(lang: Lang) -> Facts {
         DeclaredFile { path: text(), text: format!("{HOSTILE}{}", "long ".repeat(3000)) },
         DeclaredFile { path: text(), text: text() },
     ];
+    let overview = OverviewFacts {
+        in_progress: vec![InProgressFacts {
+            id: text(),
+            title: text(),
+            status: text(),
+            last_log: Some(text()),
+            holder: Some(text()),
+            since: text(),
+        }],
+        problems: vec![NodeText { id: text(), title: text(), text: text() }],
+        next: vec![NodeText { id: text(), title: text(), text: text() }],
+    };
     Facts {
         session: SessionFacts { id: text(), lost_workspace: Some(text()), ..SessionFacts::default() },
         workspace: Some(WorkspaceFacts {
@@ -31,18 +43,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             rules_hash: text(),
             docs: vec![text()],
             progress: None,
-            overview: OverviewFacts {
-                in_progress: vec![InProgressFacts {
-                    id: text(),
-                    title: text(),
-                    status: text(),
-                    last_log: Some(text()),
-                    holder: Some(text()),
-                    since: text(),
-                }],
-                problems: vec![NodeText { id: text(), title: text(), text: text() }],
-                next: vec![NodeText { id: text(), title: text(), text: text() }],
-            },
+            overview: overview.clone(),
         }),
         node: Some(NodeFacts {
             id: text(),
@@ -69,7 +70,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         declared: Ok(DeclaredFacts { files, ..DeclaredFacts::default() }),
         available: AvailableFacts {
             total: 1,
-            first: vec![AvailableWorkspace { id: text(), name: text(), progress: None }],
+            first: vec![AvailableWorkspace { id: text(), name: text(), progress: None, overview }],
         },
         ..unbound(lang)
     }
