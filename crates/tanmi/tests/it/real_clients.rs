@@ -4,10 +4,15 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tanmi_platform::CLIENTS;
 
 use crate::env::TestEnv;
 use crate::scripted_model::Model;
 use crate::serve::Server;
+
+mod stories;
+
+const DAY: i64 = 86_400_000;
 
 /// Returns the program of an installed client.
 fn client(name: &str) -> Option<PathBuf> {
@@ -86,6 +91,8 @@ struct Agent {
     session: Option<String>,
     /// Additional arguments for the client.
     extra: Vec<String>,
+    /// Whether the hooks use the clock of `env` instead of the system clock, which the clients use.
+    is_clock_moved: bool,
 }
 
 /// Returns the client's settings file as it is before the installation.
@@ -115,7 +122,10 @@ fn settings(id: &str, port: u16, project: &str) -> Option<(&'static str, String)
 }
 
 impl Agent {
-    fn new(id: &'static str, program: PathBuf) -> Agent {
+    /// Returns an agent whose client is a row of the client table, if that client is installed.
+    fn new(id: &'static str) -> Option<Agent> {
+        let spec = CLIENTS.iter().find(|client| client.platform.id == id).unwrap();
+        let program = client(spec.recipe.program)?;
         let env = TestEnv::new();
         // Clients use the system clock.
         env.tick(tanmi_base::clock::now() - crate::env::NOW);
@@ -128,7 +138,16 @@ impl Agent {
         }
         env.ok(&["install", "--platform", id]);
         let session = (id == "claude-code").then(|| String::from("0a1b2c3d-1111-4222-8333-444455556666"));
-        Agent { env, model, id, program, session, extra: Vec::new() }
+        Some(Agent { env, model, id, program, session, extra: Vec::new(), is_clock_moved: false })
+    }
+
+    /// Forgets the session and moves the clock by a day, so that the next turn is the first one of the next day.
+    fn begin_next_day(&mut self) {
+        self.env.tick(DAY);
+        self.is_clock_moved = true;
+        self.session =
+            self.session.as_ref().filter(|_| self.id == "claude-code").map(|id| id.replace('1', "2"));
+        self.model.clear_requests();
     }
 
     /// Runs one prompt in a new process, in a new session or in that of the previous prompt. Returns the output.
@@ -140,7 +159,10 @@ impl Agent {
         command.env("PATH", std::env::join_paths(path).unwrap());
         let base = format!("http://127.0.0.1:{}", self.model.port);
         let session = self.session.clone().unwrap_or_default();
-        command.env_remove("TANMI_NOW").env("TERM", "dumb").env("TMPDIR", self.env.root());
+        command.env("TERM", "dumb").env("TMPDIR", self.env.root());
+        if !self.is_clock_moved {
+            command.env_remove("TANMI_NOW");
+        }
         match self.id {
             "claude-code" => {
                 command.args(["-p", "--dangerously-skip-permissions"]).args(&self.extra);
@@ -235,9 +257,8 @@ fn finish(mut command: std::process::Command, id: &str) -> String {
 }
 
 /// Checks binding, context, reminders and subagents in a real client, and the uninstallation.
-fn check_client(id: &'static str, program: &str) {
-    let Some(program) = client(program) else { return };
-    let mut agent = Agent::new(id, program);
+fn check_client(id: &'static str) {
+    let Some(mut agent) = Agent::new(id) else { return };
     let goal = "Replace sessions by tokens";
     let made = agent.env.json(&["workspace", "init", "--name", "Auth", "--goal", goal]);
     let workspace = made["workspaceId"].as_str().unwrap().to_owned();
@@ -330,8 +351,7 @@ fn conversation(agent: &Agent, prompts: &[&str]) -> String {
 /// parent does not.
 #[test]
 fn claude_code_gets_declared_context_once_and_after_compaction() {
-    let Some(program) = client("claude") else { return };
-    let agent = Agent::new("claude-code", program);
+    let Some(agent) = Agent::new("claude-code") else { return };
     let write = |path: &str, text: &str| {
         let path = agent.env.project.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -365,8 +385,7 @@ fn claude_code_gets_declared_context_once_and_after_compaction() {
 /// With the plugin, and with plugin and installation together, every text is injected once.
 #[test]
 fn claude_code_with_plugin_gets_each_text_once() {
-    let Some(program) = client("claude") else { return };
-    let mut agent = Agent::new("claude-code", program);
+    let Some(mut agent) = Agent::new("claude-code") else { return };
     agent.env.ok(&["uninstall"]);
     let plugin = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../plugin").canonicalize().unwrap();
     agent.extra = vec![String::from("--plugin-dir"), plugin.display().to_string()];
@@ -393,20 +412,20 @@ fn claude_code_with_plugin_gets_each_text_once() {
 
 #[test]
 fn claude_code_binds_and_gets_injected_texts() {
-    check_client("claude-code", "claude");
+    check_client("claude-code");
 }
 
 #[test]
 fn codex_binds_and_gets_injected_texts() {
-    check_client("codex", "codex");
+    check_client("codex");
 }
 
 #[test]
 fn gemini_cli_binds_and_gets_injected_texts() {
-    check_client("gemini-cli", "gemini");
+    check_client("gemini-cli");
 }
 
 #[test]
 fn copilot_cli_binds_and_gets_injected_texts() {
-    check_client("copilot-cli", "copilot");
+    check_client("copilot-cli");
 }

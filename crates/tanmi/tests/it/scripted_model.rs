@@ -2,7 +2,7 @@
 //! responses and chat completions, and Gemini generateContent. The prompt contains the steps, one per request:
 //!
 //! ```text
-//! [[tool NAME {json}]]   call the tool whose name ends with NAME
+//! [[tool NAME {json}]]   call the tool whose name ends with NAME; `"$workspace"` is the first workspace id in the request
 //! [[agent PROMPT]]       start a subagent
 //! ```
 //!
@@ -322,7 +322,7 @@ fn call(request: &Request, step: &Step) -> Option<(String, Value)> {
     match step {
         Step::Done => None,
         Step::Tool(tool, input) => Some(match find(tool) {
-            Some(name) => (name, input.clone()),
+            Some(name) => (name, with_workspace(input, request)),
             // The client has only named this tool; `ToolSearch` loads its schema.
             None => {
                 let tail = format!("__{tool}");
@@ -363,6 +363,17 @@ fn call(request: &Request, step: &Step) -> Option<(String, Value)> {
             calls.into_iter().find_map(|(tool, input)| Some((find(tool)?, input)))
         }
     }
+}
+
+/// Replaces `"$workspace"` in the input of a tool with the first workspace id that the model was told.
+fn with_workspace(input: &Value, request: &Request) -> Value {
+    let texts: Vec<String> = conversation(request)
+        .into_iter()
+        .filter_map(|entry| if let Entry::Text(text) = entry { Some(text) } else { None })
+        .collect();
+    let mut words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '-'));
+    let id = words.find(|word| word.starts_with("ws-")).unwrap_or("none");
+    serde_json::from_str(&input.to_string().replace("$workspace", id)).unwrap()
 }
 
 fn answer(request: &Request, step: &Step, streams: bool) -> (&'static str, String) {
