@@ -37,6 +37,7 @@ mod scripted_model;
 mod secrets;
 mod serve;
 mod sessions;
+mod silence;
 mod story;
 mod trust;
 mod webdriver;

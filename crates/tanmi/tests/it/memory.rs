@@ -203,24 +203,6 @@ fn stop_after_completed_node_asks_for_summary() {
 }
 
 #[test]
-fn project_without_data_gets_no_text_at_compaction_stop_and_end() {
-    for platform in ["claude-code", "cursor"] {
-        let env = TestEnv::new();
-        let agent = Agent { env: &env, platform, session: "a".into() };
-        agent.start("startup");
-        for _ in 0..10 {
-            agent.prompt("x");
-        }
-        env.tick(3_600_000);
-        let compact = json!({"context_usage_percent": 85, "message_count": 30, "trigger": "auto"});
-        assert_eq!(agent.send("PreCompact", "preCompact", compact), "");
-        assert_eq!(agent.send("Stop", "stop", json!({"status": "completed", "loop_count": 0})), "");
-        assert_eq!(agent.send("SessionEnd", "sessionEnd", json!({"reason": "completed"})), "");
-        assert!(!agent.start("compact").contains("memory_save"));
-    }
-}
-
-#[test]
 fn compaction_stop_and_end_texts() {
     let mut out = String::new();
     for (lang, name) in [("zh_CN.UTF-8", "zh"), ("en_US.UTF-8", "en")] {
