@@ -39,6 +39,7 @@ mod serve;
 mod sessions;
 mod silence;
 mod story;
+mod text_sizes;
 mod trust;
 mod webdriver;
 mod workspace_lookup;

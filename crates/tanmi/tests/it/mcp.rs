@@ -21,7 +21,7 @@ pub struct Client {
 }
 
 impl Client {
-    fn start(env: &TestEnv) -> Client {
+    pub fn start(env: &TestEnv) -> Client {
         Client::spawn(env.command(&["mcp"]))
     }
 
@@ -56,7 +56,8 @@ impl Client {
         client
     }
 
-    fn initialize(&mut self, version: &str) -> Value {
+    /// Initializes the connection and returns the answer of the server.
+    pub fn initialize(&mut self, version: &str) -> Value {
         self.initialize_as("test", version)
     }
 
