@@ -1,5 +1,5 @@
-//! Measures the hook lane: unbound, bound without output, with a reminder, with custom rules and at session start, in
-//! workspaces and homes of several sizes.
+//! Measures the hook lane: unbound, bound without output, with and without a focus, with a reminder, with custom rules and at
+//! session start, in workspaces and homes of several sizes.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,13 @@ pub const VARIANTS: &[Variant] = &[
     Variant { has_rules: true, ..variant("prompt, bound, 20 custom rules", "bound", Some(6.0)) },
     Variant { event: "SessionStart", ..variant("start, bound", "bound", None) },
 ];
+
+/// Measured here only; its instructions are not counted.
+const NO_FOCUS: Variant = variant("prompt, bound, no focus", "s0", Some(2.2));
+
+fn all_variants() -> impl Iterator<Item = &'static Variant> {
+    VARIANTS.iter().chain([&NO_FOCUS])
+}
 
 const fn variant(name: &'static str, session: &'static str, budget: Option<f64>) -> Variant {
     Variant { name, session, event: "UserPromptSubmit", has_rules: false, budget }
@@ -77,7 +84,7 @@ impl HookFixture {
         cli(&["session", "bind", "--session", "bound", "--workspace", &workspace, "--node", &node]);
         cli(&["session", "bind", "--session", "stuck", "--workspace", &workspace, "--node", "root"]);
         cli(&["problem", "--workspace", &workspace, "--node", "root", "stuck"]);
-        for variant in VARIANTS {
+        for variant in all_variants() {
             let prompt = "please go on with what we were doing";
             let payload = json!({
                 "session_id": variant.session, "hook_event_name": variant.event, "cwd": fixture.project,
@@ -128,22 +135,26 @@ fn write(path: &Path, value: &Value) {
 
 pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report) {
     let mut smallest = None;
-    for (size, bindings) in [(10, 1), (1_000, 1), (10_000, 1), (10, 1_000)] {
+    for (size, bindings) in [(10, 1), (1_000, 1), (10_000, 1), (100_000, 1), (10, 1_000)] {
         let sizes = format!("{size} nodes, {bindings} bindings");
         let fixture = HookFixture::new(tanmi, scratch, size, bindings);
         measure_variants(&fixture, &sizes, options.runs, report);
-        let mut silent = || run_once(&mut fixture.hook(&VARIANTS[1]));
         match &smallest {
             None => {
                 let name = format!("hook, {sizes}: {}", VARIANTS[1].name);
+                let silent = || run_once(&mut fixture.hook(&VARIANTS[1]));
                 others::compare(&name, silent, &fixture.project, &fixture.home, options.runs, report);
                 smallest = Some(fixture);
             }
-            Some(smallest) if size == 10_000 => {
-                let mut in_smallest = || run_once(&mut smallest.hook(&VARIANTS[1]));
-                let times = medians(options.runs, &mut [&mut silent, &mut in_smallest]);
-                let name = "hook, bound and silent: at 10,000 nodes / at 10";
-                report.add(name, ratio(times[0], times[1]), "×", Some(1.15));
+            Some(smallest) if size >= 10_000 => {
+                // Their time must not depend on the number of nodes.
+                for variant in [&VARIANTS[1], &NO_FOCUS] {
+                    let mut large = || run_once(&mut fixture.hook(variant));
+                    let mut small = || run_once(&mut smallest.hook(variant));
+                    let times = medians(options.runs, &mut [&mut large, &mut small]);
+                    let name = format!("hook, {}: at {size} nodes / at 10", variant.name);
+                    report.add(name, ratio(times[0], times[1]), "×", Some(1.15));
+                }
             }
             Some(_) => {}
         }
@@ -152,7 +163,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
 
 fn measure_variants(fixture: &HookFixture, sizes: &str, runs: usize, report: &mut Report) {
     let mut jobs: Vec<Box<dyn FnMut()>> = Vec::new();
-    for variant in VARIANTS {
+    for variant in all_variants() {
         jobs.push(Box::new(move || run_once(&mut fixture.hook(variant))));
     }
     let mut baseline = process(Path::new("/bin/true"), &[], &fixture.project, &fixture.home);
@@ -160,8 +171,8 @@ fn measure_variants(fixture: &HookFixture, sizes: &str, runs: usize, report: &mu
     let mut borrowed: Vec<&mut dyn FnMut()> =
         jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
     let times = medians(runs, &mut borrowed);
-    let baseline = times[VARIANTS.len()];
-    for (variant, time) in VARIANTS.iter().zip(&times) {
+    let baseline = times[times.len() - 1];
+    for (variant, time) in all_variants().zip(&times) {
         let name = format!("hook, {sizes}: {} / true", variant.name);
         report.add(name, ratio(*time, baseline), "×", variant.budget);
     }
