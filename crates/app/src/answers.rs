@@ -44,34 +44,34 @@ impl AnswerService {
 
     /// Prepares an answer to an agent. `is_untrusted` is about texts without a project of their own; an object with a
     /// field `project` is judged by that project. Returns whether the answer has untrusted texts.
-    pub fn for_agent(&self, answer: &mut Value, is_untrusted: bool, lang: Lang) -> bool {
+    pub fn for_agent(&self, answer: &mut Value, is_untrusted: bool) -> bool {
         let mut walk = Walk::new(self, Some(ANSWER_BYTES));
         walk.root(answer, is_untrusted);
         if walk.is_cut {
-            insert_first(answer, "truncated", truncated_note(lang));
+            insert_first(answer, "truncated", truncated_note(self.core.lang()));
         }
         if walk.has_untrusted {
-            insert_first(answer, "untrusted", untrusted_note(lang));
+            insert_first(answer, "untrusted", untrusted_note(self.core.lang()));
         }
         walk.has_untrusted
     }
 
     /// Prepares an answer to a program or the page, which show texts as text and edit what they read: texts stay as
     /// they are, except names and titles that are too long.
-    pub fn for_program(&self, answer: &mut Value, is_untrusted: bool, lang: Lang) {
+    pub fn for_program(&self, answer: &mut Value, is_untrusted: bool) {
         let mut walk = Walk::new(self, None);
         walk.root(answer, is_untrusted);
         if walk.has_untrusted {
-            insert_first(answer, "untrusted", untrusted_note(lang));
+            insert_first(answer, "untrusted", untrusted_note(self.core.lang()));
         }
     }
 
     /// Prepares an error for an agent. Its texts are always escaped: it can name workspaces of any project, and is
     /// not edited.
-    pub fn error_for_agent(&self, error: &mut Value, is_untrusted: bool, lang: Lang) {
+    pub fn error_for_agent(&self, error: &mut Value, is_untrusted: bool) {
         Walk::new(self, Some(ANSWER_BYTES)).value("", error, true);
         if is_untrusted && let Some(fields) = error.as_object_mut() {
-            fields.insert(String::from("untrusted"), json!(untrusted_note(lang)));
+            fields.insert(String::from("untrusted"), json!(untrusted_note(self.core.lang())));
         }
     }
 }

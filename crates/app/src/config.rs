@@ -65,8 +65,8 @@ pub const SETTINGS: &[SettingSpec] = &[
         name: "language",
         kind: SettingKind::Word(&["auto", "zh", "en"]),
         default: "auto",
-        zh: "命令输出和注入文本的语言",
-        en: "language of command output and injected text",
+        zh: "命令和页面输出的语言；智能体的文本跟随其工作区",
+        en: "language of output for people; texts for agents follow their workspace",
     },
     SettingSpec {
         name: "autoLog",
@@ -244,11 +244,7 @@ impl Config {
         let small = |name: &str| u32::try_from(number(name)).unwrap_or(u32::MAX);
         let is_on = |name: &str| value(name) == "true";
         Config {
-            language: match value("language") {
-                "zh" => Some(Lang::Zh),
-                "en" => Some(Lang::En),
-                _ => None,
-            },
+            language: Lang::from_word(value("language")),
             auto_log: is_on("autoLog"),
             context: ContextLimits {
                 log_entries: number("contextLogEntries") as usize,

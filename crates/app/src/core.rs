@@ -6,29 +6,49 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
-use tanmi_event::Source;
+use tanmi_event::{Platform, Source};
 use tanmi_session::States;
-use tanmi_workspace::model::WorkspaceId;
+use tanmi_workspace::model::{Workspace, WorkspaceId};
 use tanmi_workspace::ops::{OpContext, RulesHashCheck};
 use tanmi_workspace::store::Workspaces;
 
 use crate::Env;
 use crate::config::Config;
+use crate::language;
 use crate::pipeline::Caller;
+use crate::resolver::{CallTarget, Resolver};
 use crate::retention;
 use crate::stores::{Project, Stores};
 use crate::trust::Trust;
 
+#[derive(Clone)]
 pub(crate) struct Core {
     pub env: Env,
     /// The project of the working directory, or the one that the caller named.
     pub project: Arc<dyn Project>,
-    pub config: Config,
+    pub config: Arc<Config>,
     pub stores: Stores,
     /// Workspaces that were located before.
-    pub located: Mutex<BTreeSet<WorkspaceId>>,
+    pub located: Arc<Mutex<BTreeSet<WorkspaceId>>>,
     /// The generated session id of a connection that has no other session id.
-    pub connection: OnceLock<String>,
+    pub connection: Arc<OnceLock<String>>,
+    /// The language that the request of a person asks for.
+    pub requested_lang: Option<Lang>,
+    pub reader: Reader,
+    /// The platform of the client that is connected over MCP, if it is known.
+    pub client: Option<&'static Platform>,
+}
+
+/// The reader of results and errors.
+#[derive(Clone)]
+pub(crate) enum Reader {
+    Person,
+    /// The agent that makes a call. Its workspace is looked up only if a text needs its language.
+    Agent {
+        resolver: Resolver,
+        session: Option<String>,
+        workspace: Option<String>,
+    },
 }
 
 /// A workspace and the project that contains it.
@@ -58,9 +78,29 @@ impl Core {
         (self.env.clock)()
     }
 
-    /// Returns the language of `text`, or of the locale if there is none. A setting overrides both.
-    pub fn lang(&self, text: Option<&str>) -> Lang {
-        self.config.language.or_else(|| Lang::of_text(text?)).unwrap_or(self.env.locale)
+    /// Returns the language of the person.
+    pub fn person_lang(&self) -> Lang {
+        language::for_person(self.requested_lang, self.config.language, self.env.locale)
+    }
+
+    /// Returns the language of the reader.
+    pub fn lang(&self) -> Lang {
+        match &self.reader {
+            Reader::Person => self.person_lang(),
+            Reader::Agent { resolver, session, workspace } => resolver.lang_for_agent(&CallTarget {
+                session: session.as_deref(),
+                meta: None,
+                workspace: workspace.as_deref(),
+            }),
+        }
+    }
+
+    /// Returns the language of the reader of a text about a workspace.
+    pub fn lang_in(&self, workspace: &Workspace) -> Lang {
+        match &self.reader {
+            Reader::Person => self.person_lang(),
+            Reader::Agent { .. } => language::for_agent(Some(workspace), None, None, self.person_lang()),
+        }
     }
 
     pub fn states(&self) -> States {
@@ -96,6 +136,7 @@ impl Core {
             user: self.env.user.as_deref(),
             now: self.now(),
             locale: self.env.locale,
+            reader: (self.env.source == Source::Api).then(|| self.person_lang()),
             client: None,
             via: self.env.source.as_str(),
             started: Instant::now(),

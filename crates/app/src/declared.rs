@@ -458,7 +458,7 @@ impl crate::rules::RuleService {
         let mounted = folder.map(|folder| folder.join(CONFIG_DIR).join(FILE));
         caller.context = mounted.as_deref().or(caller.context);
         caller.mount = mount;
-        caller.uses_tags = true;
+        (caller.uses_tags, caller.reader) = (true, None);
         let trust = self.core.trust().of_project(project);
         let mut declaration = find(&pipeline::lookup(&caller, &event, Some(&trust)));
         declaration.read(Some(&trust));

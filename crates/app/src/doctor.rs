@@ -77,7 +77,7 @@ pub(crate) fn run_checks(
     memory: &MemoryService,
     fix: bool,
 ) -> Vec<CheckResult> {
-    let mut doctor = Doctor { core, rules, memory, lang: core.lang(None), fix, out: Vec::new() };
+    let mut doctor = Doctor { core, rules, memory, lang: core.lang(), fix, out: Vec::new() };
     doctor.injection();
     doctor.settings();
     doctor.permissions();

@@ -45,13 +45,11 @@ pub fn parse_platform(key: &'static str, word: &str) -> Result<&'static Platform
 pub struct EventService {
     core: Arc<Core>,
     sessions: SessionService,
-    /// The platform of the client that is connected over MCP, if it is known.
-    pub(crate) client: Option<&'static Platform>,
 }
 
 impl EventService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> EventService {
-        EventService { core, sessions, client: None }
+        EventService { core, sessions }
     }
 
     /// Returns the status of a session with the texts of the rules for a status event. Writes nothing, as the tool
@@ -74,7 +72,7 @@ impl EventService {
     pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
         let unknown = if self.core.env.source == Source::Mcp { &WEB } else { &API };
         let seen = CLIENTS.find_platform(&self.core.states().read(session).platform);
-        seen.or(self.client).unwrap_or(unknown)
+        seen.or(self.core.client).unwrap_or(unknown)
     }
 
     /// Returns whether a hook of this platform ran within the last [`HOOKS_SEEN_FOR`], in any session.
@@ -142,7 +140,7 @@ impl EventService {
         if let Some(node) = &event.payload.node_id {
             NodeId::parse(node)?;
         }
-        let caller = Caller { uses_tags: true, ..self.core.caller() };
+        let caller = Caller { uses_tags: true, reader: None, ..self.core.caller() };
         let response = pipeline::handle(&caller, &event);
         let mut answer = serde_json::to_value(&response.decision).unwrap_or_default();
         answer["text"] = json!(response.text);

@@ -4,7 +4,7 @@
 //! Nothing here reads environment variables or a terminal.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::{Platform, Source};
@@ -18,6 +18,7 @@ pub mod doctor;
 pub mod error;
 pub mod events;
 mod import;
+pub mod language;
 pub mod ledger;
 pub mod maintenance;
 pub mod masking;
@@ -46,14 +47,14 @@ pub use error::{Error, Result};
 
 use answers::AnswerService;
 use config::Config;
-use core::Core;
+use core::{Core, Reader};
 use events::EventService;
 use ledger::LedgerService;
 use maintenance::MaintenanceService;
 use masking::Masking;
 use memory::MemoryService;
 use nodes::NodeService;
-use resolver::Resolver;
+use resolver::{CallTarget, Resolver};
 use rules::RuleService;
 use sessions::SessionService;
 use stores::Stores;
@@ -124,14 +125,21 @@ impl App {
         if project.check().is_ok() {
             trust.upgrade(&folder, (env.clock)());
         }
-        let core = Arc::new(Core {
-            config: Config::load(&env.home, Some(&trust.of_project(&folder))),
+        App::with_core(Core {
+            config: Arc::new(Config::load(&env.home, Some(&trust.of_project(&folder)))),
             project,
             env,
             stores,
-            located: Mutex::default(),
-            connection: OnceLock::new(),
-        });
+            located: Arc::default(),
+            connection: Arc::default(),
+            requested_lang: None,
+            reader: Reader::Person,
+            client: None,
+        })
+    }
+
+    fn with_core(core: Core) -> App {
+        let core = Arc::new(core);
         let sessions = SessionService::new(core.clone());
         let events = EventService::new(core.clone(), sessions.clone());
         let rules = RuleService::new(core.clone(), events.clone());
@@ -161,10 +169,22 @@ impl App {
 
     /// Returns the same services for a client that is connected over MCP.
     pub fn with_client(&self, client: &'static Platform) -> App {
-        let mut app = self.clone();
-        app.events.client = Some(client);
-        app.nodes.events.client = Some(client);
-        app
+        App::with_core(Core { client: Some(client), ..Core::clone(&self.core) })
+    }
+
+    /// Returns the same services for a person who asks for this language.
+    pub fn for_person(&self, lang: Lang) -> App {
+        App::with_core(Core { requested_lang: Some(lang), ..Core::clone(&self.core) })
+    }
+
+    /// Returns the same services for the agent that makes a call.
+    pub fn for_agent(&self, call: &CallTarget<'_>) -> App {
+        let reader = Reader::Agent {
+            resolver: self.resolver.clone(),
+            session: call.session.or(call.meta).map(str::to_owned),
+            workspace: call.workspace.map(str::to_owned),
+        };
+        App::with_core(Core { reader, ..Core::clone(&self.core) })
     }
 
     /// Returns the folder of the project.
@@ -184,8 +204,8 @@ impl App {
         self.core.now()
     }
 
-    /// Returns the language of `text`, or of the locale if there is none. A setting overrides both.
-    pub fn lang(&self, text: Option<&str>) -> Lang {
-        self.core.lang(text)
+    /// Returns the language of the reader; see [`language`].
+    pub fn lang(&self) -> Lang {
+        self.core.lang()
     }
 }

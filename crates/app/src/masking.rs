@@ -107,7 +107,7 @@ impl Core {
 
     fn warning(&self, secret: &FoundSecret) -> String {
         let FoundSecret { field, kind } = secret;
-        let lang = self.lang(None);
+        let lang = self.lang();
         let (zh, en) = (
             format!("{field} 中可能有敏感信息（{kind}），已按原样保存"),
             format!("{field} seems to contain a secret ({kind}); it was stored as it is"),

@@ -190,7 +190,7 @@ impl MemoryService {
         let (store, project) = (self.store(), self.core.project.as_ref());
         let is_clean = !store.exists() && trust::is_clean(project.folder());
         let is_new = store.create(self.core.config.share_memory)?;
-        let notice = if is_new { self.core.trust_created(project, is_clean) } else { None };
+        let notice = if is_new { self.core.trust_created(project, is_clean, self.core.lang()) } else { None };
         Ok(notice.or_else(|| self.untold_notice(store.as_ref())))
     }
 
@@ -199,7 +199,7 @@ impl MemoryService {
         let trust = self.core.trust().of_project(self.core.folder());
         let is_told = store.local_folder().is_none_or(|folder| trust.has_memory(folder.dir()));
         (!is_told).then(|| {
-            self.core.lang(None).pick(
+            self.core.lang().pick(
                 "项目未被信任，因此不会告知任何会话；请用户在终端中运行 `tanmi trust` 查看",
                 "No session is told it, because the project is not trusted; the user can review it with `tanmi trust` in a \
                  terminal",

@@ -158,7 +158,7 @@ const AGENT_COLUMNS: usize = 80;
 pub struct NodeService {
     core: Arc<Core>,
     sessions: SessionService,
-    pub(crate) events: EventService,
+    events: EventService,
     /// What the user asked for; `None` for the default of the caller.
     pub(crate) masking: Option<Masking>,
 }
@@ -345,7 +345,7 @@ impl NodeService {
 
     /// Returns the warning for a change that is durable although the focus of the session could not be saved.
     fn focus_warning(&self, error: &Error) -> String {
-        let lang = self.core.lang(None);
+        let lang = self.core.lang();
         let what = lang.pick(
             "更改已保存，但会话的聚焦没有更新：",
             "the change is saved, but the focus of the session was not updated: ",

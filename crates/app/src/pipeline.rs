@@ -39,6 +39,7 @@ pub use facts::{disabled_rules, overview_facts};
 pub use load::context_now;
 use load::{DecisionInput, load};
 pub use log::{log_line, write as write_log};
+pub(crate) use memory::of_project as memory_of_project;
 use record::record;
 use rules::RuleFile;
 pub use state::mark_seen;
@@ -51,6 +52,8 @@ pub struct Caller<'a> {
     pub user: Option<&'a Path>,
     pub now: Millis,
     pub locale: Lang,
+    /// The language of the person who reads the texts; `None` if an agent does.
+    pub reader: Option<Lang>,
     pub client: Option<ClientProcess>,
     /// The `context.json` of the machine or container, named by the environment.
     pub context: Option<&'a Path>,

@@ -10,16 +10,17 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tanmi_base::{Millis, id};
+use tanmi_base::{Lang, Millis, id};
 use tanmi_platform::CLIENTS;
 use tanmi_session::client_of_server;
 use tanmi_workspace::limits::fit_title;
-use tanmi_workspace::model::{NodeId, Operator, WorkspaceId, WorkspaceStatus};
+use tanmi_workspace::model::{NodeId, Operator, Workspace, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::Target;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::stores::Project;
+use crate::{language, pipeline};
 
 /// How long a session counts as live after its last event, if its client process does not identify it.
 pub(crate) const LIVE_FOR: Millis = 30 * 60_000;
@@ -226,6 +227,29 @@ impl Resolver {
             0 => Err(Error::NoWorkspace { project: project.folder().to_owned() }),
             _ => Err(Error::AmbiguousWorkspace { candidates: active }),
         }
+    }
+
+    /// Returns the language of texts for the agent that makes a call. Reads `Workspace.md`, and memory only if there is no
+    /// workspace, because the instructions of the server need it before the first call.
+    pub(crate) fn lang_for_agent(&self, call: &CallTarget<'_>) -> Lang {
+        let core = &self.core;
+        let workspace = self.header(call);
+        let memory = || {
+            let trust = core.trust().of_project(core.folder());
+            pipeline::memory_of_project(&core.caller(), &core.config, Some(&trust), None).ok()
+        };
+        let memory = if workspace.is_none() { memory() } else { None };
+        language::for_agent(workspace.as_ref(), None, memory.as_ref(), core.person_lang())
+    }
+
+    /// Returns the content of `Workspace.md` of the workspace of a call. A workspace that does not exist counts as not
+    /// named.
+    fn header(&self, call: &CallTarget<'_>) -> Option<Workspace> {
+        let named = call.workspace.and_then(|id| self.find(&WorkspaceId::parse(id).ok()?).ok());
+        let bound = || self.binding(&self.caller_session(call).ok()??).ok()?.map(|bound| bound.workspace);
+        let found = named.or_else(bound).or_else(|| self.only_active_workspace().ok())?;
+        let headers = found.store().headers().ok()?;
+        headers.into_iter().find(|(id, _)| *id == found.id).and_then(|(_, header)| header)
     }
 
     /// Finds a workspace by its id, in this project first.

@@ -214,7 +214,7 @@ impl RuleService {
     }
 
     pub fn list(&self, filter: &RuleFilter) -> Result<RuleLines> {
-        let lang = self.core.lang(None);
+        let lang = self.core.lang();
         let event = filter.event.as_deref().map(parse_event_kind).transpose()?;
         if let Some(source) = filter.source.as_deref().filter(|source| !SOURCES.contains(source)) {
             let expected = SOURCES.join(" | ");
@@ -268,7 +268,7 @@ impl RuleService {
 
     /// Checks the given rules file, or all rules files of the user, this project and its workspaces.
     pub fn check(&self, file: Option<&Path>) -> Vec<CheckedRules> {
-        let lang = self.core.lang(None);
+        let lang = self.core.lang();
         match file {
             Some(path) => vec![check_file(&rules::read_as_trusted(path), lang)],
             None => self.files().iter().map(|file| check_file(file, lang)).collect(),
@@ -308,11 +308,11 @@ impl RuleService {
     ) -> Explanation {
         let mut caller = self.core.caller();
         caller.client = client;
-        caller.uses_tags = true;
+        (caller.uses_tags, caller.reader) = (true, None);
         caller.now = at.unwrap_or(caller.now);
         let explained = pipeline::explain(&caller, event, edited);
         // Reasons are for the person who asks; only the injected text has the language of the agent.
-        let lang = self.core.lang(None);
+        let lang = self.core.lang();
         let PipelineTrace { response, rules, facts, files, silenced } = explained;
         let text = response.text;
         Explanation {

@@ -121,7 +121,7 @@ impl SessionService {
         if let Some(node) = &node {
             self.check_node_exists(&ws, node)?;
         }
-        let lang = self.core.lang(Some(&format!("{} {}", workspace.name, workspace.goal)));
+        let lang = self.core.lang_in(&workspace);
         let binding = Binding {
             workspace_id: ws.id.to_string(),
             focused_node_id: node.as_ref().map(NodeId::to_string),
@@ -177,13 +177,15 @@ impl SessionService {
     }
 
     pub fn unbind(&self, session: &str) -> Result<UnbindResult> {
+        // Before the session loses the workspace that decides it.
+        let lang = self.core.lang();
         let removed = self.core.stores.bindings.unbind(session)?;
         if removed.is_some() {
             self.core
                 .states()
                 .update(session, |state| (state.seen_context, state.was_unbound_by_user) = (None, true))?;
         }
-        let message = unbind_message(self.core.lang(None), removed.is_some()).to_owned();
+        let message = unbind_message(lang, removed.is_some()).to_owned();
         Ok(UnbindResult { success: true, message, session_id: session.to_owned() })
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::{CONFIG_DIR, project_store};
-use tanmi_base::{Millis, fs, hash};
+use tanmi_base::{Lang, Millis, fs, hash};
 use tanmi_memory::{Folder, LEGACY_DIR};
 
 use crate::core::Core;
@@ -250,7 +250,7 @@ pub(crate) fn is_clean(project: &Path) -> bool {
 impl Core {
     /// Trusts a project in whose folder data was just created, if the folder was clean before: all of its content is the
     /// user's own. Otherwise content may have come with the folder, and the returned notice says how to trust it.
-    pub fn trust_created(&self, project: &dyn Project, was_clean: bool) -> Option<&'static str> {
+    pub fn trust_created(&self, project: &dyn Project, was_clean: bool, lang: Lang) -> Option<&'static str> {
         // Only content in files of this machine can come with a clone.
         project.maintenance()?;
         let trust = self.trust();
@@ -260,7 +260,7 @@ impl Core {
             return None;
         }
         (!trust.has_project(project.folder())).then(|| {
-            self.lang(None).pick(
+            lang.pick(
                 "此文件夹原先已有 Tanmi 的内容，因此项目未被信任：记忆、声明的上下文、规则和设置不会生效；\
                  请用户在终端中运行 `tanmi trust` 查看",
                 "This folder already had content for Tanmi, so the project is not trusted: memory, declared context, \

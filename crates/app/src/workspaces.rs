@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use tanmi_base::Millis;
+use tanmi_base::{Lang, Millis};
 use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::*;
@@ -40,6 +40,9 @@ pub struct WorkspaceView {
     /// What the user should know about a new workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<&'static str>,
+    /// The language of texts for agents. Absent if the workspace has no letters to decide it from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Lang>,
     /// Whether secrets in texts are masked. Absent unless the user turned it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mask_secrets: Option<bool>,
@@ -154,7 +157,7 @@ impl WorkspaceService {
         let project = self.core.project.clone();
         let is_clean = trust::is_clean(project.folder());
         let workspace = project.workspaces().create(new, &self.core.op())?;
-        let notice = self.core.trust_created(project.as_ref(), is_clean);
+        let notice = self.core.trust_created(project.as_ref(), is_clean, self.core.lang_in(&workspace));
         let known = KnownWorkspace {
             id: workspace.id.clone(),
             name: workspace.name.clone(),
@@ -322,6 +325,7 @@ impl WorkspaceService {
 
 fn workspace_view(project: &dyn Project, workspace: Workspace, progress: Progress) -> WorkspaceView {
     WorkspaceView {
+        language: workspace.lang(),
         rules_hash: workspace.rules_hash(),
         version: workspace.version(),
         workspace_id: workspace.id,

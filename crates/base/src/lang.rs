@@ -21,6 +21,33 @@ impl Lang {
         text.chars().any(char::is_alphanumeric).then_some(Lang::En)
     }
 
+    /// Detects the language of texts that belong together: Chinese if one of them is.
+    pub fn of_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Lang> {
+        let mut found = None;
+        for lang in texts.into_iter().filter_map(Lang::of_text) {
+            match lang {
+                Lang::Zh => return Some(Lang::Zh),
+                Lang::En => found = Some(Lang::En),
+            }
+        }
+        found
+    }
+
+    /// The words of the languages in files, settings and arguments.
+    pub const WORDS: &[&str] = &["zh", "en"];
+
+    pub fn from_word(word: &str) -> Option<Lang> {
+        match word {
+            "zh" => Some(Lang::Zh),
+            "en" => Some(Lang::En),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        self.pick("zh", "en")
+    }
+
     /// Returns the language of the locale, from the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set.
     pub fn of_locale() -> Lang {
         let set = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().filter_map(|name| std::env::var(name).ok());

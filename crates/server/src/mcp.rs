@@ -16,7 +16,8 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tanmi_app::App;
-use tanmi_base::Interface;
+use tanmi_app::resolver::CallTarget;
+use tanmi_base::{Interface, Lang};
 use tanmi_event::Platform;
 use tanmi_platform::CLIENTS;
 
@@ -25,8 +26,19 @@ use crate::tools::{self, ToolRequest};
 mod calls;
 mod transport;
 
-/// Sent to every client that connects: when to use Tanmi, the order of calls, and the defaults of omitted ids.
-const INSTRUCTIONS: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; not \
+/// Returns the text that every client receives when it connects: when to use Tanmi, the order of calls, and the defaults
+/// of omitted ids.
+fn instructions(lang: Lang) -> &'static str {
+    lang.pick(INSTRUCTIONS_ZH, INSTRUCTIONS_EN)
+}
+
+const INSTRUCTIONS_ZH: &str = "Tanmi 把多步骤的计划工作保存在本项目的工作区（节点树）中；简单问答不需要它。用 workspace_init 新建工作区或\
+继续已有的，然后调用 session_bind。用 node_create 规划，传入 context_get 的 rulesHash；开始之前先给用户看计划。每个节点：node_transition \
+start，用 log_append 记录进展，受阻时 problem_update，最后 node_transition complete 并写结论。规划节点有子节点，在其后完成。用 memory_save \
+保存决定和偏好；关于过去的问题用 memory_search。省略的 ID 指本会话、其工作区和聚焦节点；未绑定的会话使用项目唯一的活跃工作区。\
+只在用户要求时删除或归档。";
+
+const INSTRUCTIONS_EN: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; not \
 for quick questions. Create a workspace with workspace_init or continue an existing one, then call session_bind. Plan with \
 node_create, passing the rulesHash of context_get; show the plan to the user before you start it. Per node: node_transition \
 start, log_append for progress, problem_update when blocked, node_transition complete with a conclusion. Planning nodes have \
@@ -70,7 +82,7 @@ impl ServerHandler for Server {
         let name = Implementation::new("tanmi", env!("CARGO_PKG_VERSION"));
         InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(name)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions(self.app.for_agent(&CallTarget::default()).lang()))
     }
 
     async fn initialize(
@@ -186,13 +198,16 @@ fn run_tool(
     arguments: &serde_json::Map<String, Value>,
     meta: Option<String>,
 ) -> CallToolResult {
+    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let target =
+        CallTarget { session: text("sessionId"), meta: meta.as_deref(), workspace: text("workspaceId") };
+    let app = &app.for_agent(&target);
     let request = ToolRequest {
         app,
         spec: &tool.spec,
         arguments,
         meta,
         expected_versions: None,
-        lang: app.lang(None),
         interface: Interface::Mcp,
         is_for_agent: true,
     };
@@ -226,6 +241,13 @@ fn text_of<'a>(error: &'a Value, key: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instructions_in_both_languages_stay_within_size_limit() {
+        for lang in [Lang::Zh, Lang::En] {
+            assert!(instructions(lang).len() <= 900, "{lang:?}: {}", instructions(lang).len());
+        }
+    }
 
     #[test]
     fn tool_list_stays_within_size_limit() {

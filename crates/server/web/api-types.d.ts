@@ -131,6 +131,8 @@ export interface WorkspaceDetail {
   createdAt: number;
   updatedAt: number;
   project: string;
+  /** Language of texts for agents; absent if the workspace has no letters. */
+  language?: 'zh' | 'en';
   /** `false` if the user turned masking off; otherwise absent. */
   maskSecrets?: boolean;
   version: string;
@@ -150,6 +152,7 @@ export interface CreatedWorkspace {
   createdAt: number;
   updatedAt: number;
   project: string;
+  language?: 'zh' | 'en';
 }
 
 export interface StoredWorkspace {
@@ -160,6 +163,7 @@ export interface StoredWorkspace {
   rules: string[];
   docs: Doc[];
   focusedNodeId: string | null;
+  language?: 'zh' | 'en';
   maskSecrets?: boolean;
   createdAt: number;
   updatedAt: number;

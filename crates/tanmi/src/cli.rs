@@ -200,7 +200,7 @@ pub enum WorkspaceCommand {
         #[command(flatten)]
         at: WorkspaceTarget,
     },
-    /// Edit the name, goal, rules or docs of a workspace
+    /// Edit the name, goal, rules, docs or language of a workspace
     Update {
         #[command(flatten)]
         at: WorkspaceTarget,
@@ -229,6 +229,9 @@ pub enum WorkspaceCommand {
         /// Remove the doc with this path; repeatable
         #[arg(long = "remove-doc", value_name = "PATH", allow_hyphen_values = true)]
         remove_docs: Vec<String>,
+        /// Language of texts for agents
+        #[arg(long, value_name = "zh|en", value_parser = ["zh", "en"])]
+        language: Option<String>,
         /// Whether secrets are masked in texts that agents write, and people are warned of them; only
         /// the user can change it
         #[arg(long, value_name = "on|off", value_parser = ["on", "off"])]

@@ -81,7 +81,7 @@ pub fn run(cli: Cli) -> ExitCode {
         interface,
         output_project: RefCell::default(),
     };
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     for warning in &context.app.config().warnings {
         out::labelled(out::YELLOW, "警告", "warning", &warning.message(lang), lang);
     }
@@ -134,7 +134,7 @@ fn status_line(context: &CommandContext) {
     let input = crate::hook::read_status_line_input();
     let home = context.app.home();
     let status = tanmi_app::status_line::read(home, &Stores::local(home), &input, context.app.now());
-    context.print_result(&status, |status| status.line(context.app.lang(None)));
+    context.print_result(&status, |status| status.line(context.app.lang()));
 }
 
 impl CommandContext {
@@ -184,7 +184,7 @@ impl CommandContext {
 
     /// Prints the masked secrets and the warnings of a change, unless the result is printed as JSON.
     fn print_secrets(&self, masked: &[&str], warnings: &[String]) {
-        let lang = self.app.lang(None);
+        let lang = self.app.lang();
         if self.json {
             return;
         }
@@ -199,12 +199,12 @@ impl CommandContext {
     /// Prints a result: as JSON with `--json`, else as the text that `show` returns. For an agent, texts of a project
     /// that the user has not agreed to are marked and escaped.
     fn print_result<T: serde::Serialize>(&self, value: &T, show: impl FnOnce(&T) -> String) {
-        let lang = self.app.lang(None);
+        let lang = self.app.lang();
         let mut marked = match self.interface {
             Interface::AgentShell => serde_json::to_value(value).unwrap_or_default(),
             _ => serde_json::Value::Null,
         };
-        let is_untrusted = self.app.answers.for_agent(&mut marked, self.has_untrusted_texts(), lang);
+        let is_untrusted = self.app.answers.for_agent(&mut marked, self.has_untrusted_texts());
         match (self.json, is_untrusted) {
             (true, true) => {
                 // A list has no field for the note.
@@ -225,13 +225,9 @@ impl CommandContext {
     fn print_error(&self, error: &Error, lang: Lang) {
         let mut value = error.to_json(lang, self.interface);
         if self.interface == Interface::AgentShell {
-            self.app.answers.error_for_agent(&mut value, self.has_untrusted_texts(), lang);
+            self.app.answers.error_for_agent(&mut value, self.has_untrusted_texts());
         }
         out::error(&value, lang, self.json);
-    }
-
-    fn lang(&self, text: &str) -> Lang {
-        self.app.lang(Some(text))
     }
 }
 

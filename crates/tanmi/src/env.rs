@@ -29,10 +29,7 @@ const OWN_VARIABLES: &[(&[&str], &str)] = &[
     (&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
     (&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
     (&["HOME", "USERPROFILE"], "home folder of the user"),
-    (
-        &["LC_ALL", "LC_MESSAGES", "LANG"],
-        "language of messages, unless the setting `language` or the text at hand decides it",
-    ),
+    (&["LC_ALL", "LC_MESSAGES", "LANG"], "language of messages, unless the setting `language` decides it"),
     (&["TZ"], "time zone of times in logs and on the screen"),
     (&["NO_COLOR", "CLICOLOR_FORCE"], "turn colors off or on"),
     (&["COLUMNS"], "width of help pages if the output is not a terminal"),
@@ -91,7 +88,7 @@ pub fn context_file() -> Option<PathBuf> {
 /// The language of texts that are printed before a command runs: the setting, else the locale.
 pub fn language() -> Lang {
     let setting = paths::home_store().and_then(|home| tanmi_app::config::Config::load(&home, None).language);
-    setting.unwrap_or_else(Lang::of_locale)
+    tanmi_app::language::for_person(None, setting, Lang::of_locale())
 }
 
 /// `Err` is the reason in the language of the user.
@@ -101,7 +98,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
             "找不到主目录；请设置 HOME 或 TANMI_HOME",
             "cannot find the home folder; set HOME or TANMI_HOME",
         );
-        Lang::of_locale().pick(zh, en).to_owned()
+        language().pick(zh, en).to_owned()
     })?;
     let cwd = std::env::current_dir().map_err(|error| {
         let what = language().pick("无法读取当前目录", "cannot read the working directory");

@@ -87,6 +87,7 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         // Read after the input, which may take long: other hooks may have injected texts in the meantime.
         now: clock::now(),
         locale: Lang::of_locale(),
+        reader: None,
         client,
         via,
         started,
@@ -108,9 +109,8 @@ pub fn status_line(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode>
     let input = read_status_line_input();
     if let Some(home) = paths::home_store() {
         let status = tanmi_app::status_line::read(&home, &Stores::local(&home), &input, clock::now());
-        let lang = tanmi_app::config::Config::load(&home, None).language.unwrap_or_else(Lang::of_locale);
         let mut out = std::io::stdout().lock();
-        let _ = writeln!(out, "{}", status.line(lang));
+        let _ = writeln!(out, "{}", status.line(crate::env::language()));
     }
     Some(ExitCode::SUCCESS)
 }

@@ -36,7 +36,7 @@ fn report_write_error(written: std::io::Result<()>) {
         && error.kind() != std::io::ErrorKind::BrokenPipe
         && !OUTPUT_FAILED.swap(true, Ordering::Relaxed)
     {
-        let lang = Lang::of_locale();
+        let lang = crate::env::language();
         let what = lang.pick("无法写出结果", "cannot write the output");
         labelled(RED.bold(), "错误", "error", &format!("{what}: {error}"), lang);
     }

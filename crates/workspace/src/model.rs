@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tanmi_base::{Millis, clock, hash, id};
+use tanmi_base::{Lang, Millis, clock, hash, id};
 
 use crate::error::{Error, Result};
 
@@ -17,6 +17,9 @@ pub struct Workspace {
     pub rules: Vec<String>,
     pub docs: Vec<DocReference>,
     pub focused_node_id: Option<NodeId>,
+    /// The language of texts for agents, decided at creation. `None` in files without it; see [`Workspace::lang`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Lang>,
     /// Whether secrets in the texts of agents are masked, and people are warned of secrets in theirs. Only written if
     /// the user turned it off.
     #[serde(default = "masks_by_default", skip_serializing_if = "is_default_masking")]
@@ -42,10 +45,21 @@ impl Workspace {
         rules_hash(&self.rules)
     }
 
+    /// Returns the language of texts for agents: the stored one, else that of the texts of the workspace. `None` if these
+    /// have no letters.
+    pub fn lang(&self) -> Option<Lang> {
+        self.language.or_else(|| lang_of_texts(&self.name, &self.goal, &self.rules))
+    }
+
     /// Returns a digest of the editable fields. It detects that someone else edited the workspace since it was read.
     pub fn version(&self) -> String {
         version_of(&(&self.name, &self.goal, &self.rules, &self.docs))
     }
+}
+
+/// Returns the language of the name, goal and rules of a workspace.
+pub fn lang_of_texts(name: &str, goal: &str, rules: &[String]) -> Option<Lang> {
+    Lang::of_texts([name, goal].into_iter().chain(rules.iter().map(String::as_str)))
 }
 
 fn version_of(fields: &impl Serialize) -> String {

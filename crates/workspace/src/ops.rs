@@ -65,9 +65,9 @@ fn existing_brief(tx: &dyn Tx, field: &'static str, id: &NodeId) -> Result<NodeB
     tx.brief(id)?.ok_or_else(|| Error::node_not_found(field, id))
 }
 
-/// Returns the language of the name and goal of a workspace.
+/// Returns the language of log lines in a workspace.
 fn lang_of(workspace: &Workspace) -> Lang {
-    Lang::of_text(&format!("{} {}", workspace.name, workspace.goal)).unwrap_or_default()
+    workspace.lang().unwrap_or_default()
 }
 
 /// Checks that an unfinished child may be added to `parent`.

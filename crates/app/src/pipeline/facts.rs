@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tanmi_base::{Lang, clock, paths, text};
+use tanmi_base::{clock, paths, text};
 use tanmi_engine::{
     AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, DeclaredFacts, Facts, InProgressFacts,
     MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
@@ -18,6 +18,7 @@ use tanmi_workspace::store::{
 
 use super::Caller;
 use crate::config::Config;
+use crate::language;
 use crate::stores::Project;
 use crate::trust::ProjectTrust;
 
@@ -30,10 +31,11 @@ pub fn build(
     memory: Result<MemoryFacts, SkipReason>,
     declared: Result<DeclaredFacts, SkipReason>,
 ) -> Facts {
-    let language_sample = match bound {
-        Some((_, snapshot)) => format!("{} {}", snapshot.workspace.name, snapshot.workspace.goal),
-        None => event.payload.prompt.clone().unwrap_or_default(),
-    };
+    let lang = caller.reader.unwrap_or_else(|| {
+        let workspace = bound.map(|(_, snapshot)| &snapshot.workspace);
+        let person = language::for_person(None, config.language, caller.locale);
+        language::for_agent(workspace, event.payload.prompt.as_deref(), memory.as_ref().ok(), person)
+    });
     let mut node =
         bound.and_then(|(_, snapshot)| snapshot.node.as_ref().map(|node| node_facts(node, snapshot)));
     if let (EventKind::TaskComplete, Some(node), Some((binding, snapshot))) = (event.kind, &mut node, bound) {
@@ -42,7 +44,7 @@ pub fn build(
     }
     Facts {
         now: caller.now,
-        lang: config.language.or_else(|| Lang::of_text(&language_sample)).unwrap_or(caller.locale),
+        lang,
         session: SessionFacts {
             // The id is shown to the agent; one line, so that it cannot change the structure of a text.
             id: text::one_line(&event.session),

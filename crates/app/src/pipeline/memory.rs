@@ -38,6 +38,16 @@ pub fn load(
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not a session start"));
     }
+    of_project(caller, config, project, bound)
+}
+
+/// Returns the memory of a project as a session start gets it, or why there is none.
+pub fn of_project(
+    caller: &Caller<'_>,
+    config: &Config,
+    project: Option<&ProjectTrust>,
+    bound: Option<&ContextSnapshot>,
+) -> Result<MemoryFacts, SkipReason> {
     if !config.memory {
         return Err(("记忆已关闭", "memory is disabled"));
     }

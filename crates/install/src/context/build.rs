@@ -32,8 +32,8 @@ impl BuiltContext {
     }
 }
 
-/// Builds the file. `base` is the folder that contains `.tanmi`. Fails if text of a person would be lost.
-pub fn build(base: &Path, manifest: &BuildManifest) -> Result<BuiltContext, Notice> {
+/// Builds the file with headings in this language. `base` is the folder that contains `.tanmi`. Fails if text of a person would be lost.
+pub fn build(base: &Path, manifest: &BuildManifest, lang: Lang) -> Result<BuiltContext, Notice> {
     let mut notices = Vec::new();
     let within = |rel: &str| inside(base, rel).map_err(|reason| Notice::new(&base.join(rel), reason));
     let sources = within(manifest.sources())?;
@@ -56,7 +56,7 @@ pub fn build(base: &Path, manifest: &BuildManifest) -> Result<BuiltContext, Noti
         tanmi_base::fs::read_limited(&path, 64 << 20).map_err(|error| Notice::from_error(&path, error))?;
     let before =
         before.map(|bytes| String::from_utf8(bytes).map_err(|_| Notice::new(&path, NOT_UTF8))).transpose()?;
-    let render = |kept: &str| render(manifest, &agents, &skills, &commands, kept);
+    let render = |kept: &str| render(manifest, &agents, &skills, &commands, kept, lang);
     let kept = read_hand_written(before.as_deref()).map_err(|(line, reason)| {
         let line = line.unwrap_or_else(|| changed_line(before.as_deref().unwrap_or_default(), &render("\n")));
         Notice { line, ..Notice::new(&path, reason) }
@@ -149,8 +149,8 @@ fn render(
     skills: &[ContextItem],
     commands: &[ContextItem],
     kept: &str,
+    lang: Lang,
 ) -> String {
-    let lang = manifest.lang();
     let mut out = String::new();
     let title = match manifest.title.is_empty() {
         true => lang.pick("Claude Code Extensions - 扩展上下文", "Claude Code Extensions"),

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tanmi_base::Lang;
 
 use super::{Notice, inside};
 
@@ -72,12 +71,5 @@ impl BuildManifest {
 
     pub fn output(&self) -> &str {
         self.output.as_deref().unwrap_or(".claude/CLAUDE.md")
-    }
-
-    /// Returns the language of the texts in the manifest. The default is Chinese, the language of the specification.
-    pub fn lang(&self) -> Lang {
-        let mut words = self.title.clone();
-        self.environment.keys().chain(&self.paths).for_each(|text| words.push_str(text));
-        Lang::of_text(&words).unwrap_or(Lang::Zh)
     }
 }

@@ -28,6 +28,8 @@ pub struct ProvisionOptions {
     pub program: String,
     /// The path of the user folder inside the container.
     pub container: String,
+    /// The language of the headings in `CLAUDE.md`.
+    pub lang: Lang,
     pub dry_run: bool,
 }
 
@@ -322,7 +324,7 @@ impl Provisioner<'_> {
             Ok(manifest) => manifest,
             Err(notice) => return self.report.problems.push(notice),
         };
-        let built = match build(&self.data, &manifest) {
+        let built = match build(&self.data, &manifest, self.options.lang) {
             Ok(built) => built,
             Err(notice) => return self.report.kept.push(notice),
         };

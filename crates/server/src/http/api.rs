@@ -78,7 +78,7 @@ fn run_use_case(
 ) -> Result<(StatusCode, Value), Value> {
     let no_use_case = || error_json("INTERNAL", "the route has no operation");
     let spec = route.spec().ok_or_else(no_use_case)?;
-    let lang = accepted_language(&request.headers);
+    let requested = accepted_language(&request.headers);
     let expected_versions = expected_versions(route, &request.headers)?;
     let mut arguments = body_arguments(route, &request)?;
     let options = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
@@ -94,8 +94,10 @@ fn run_use_case(
     let Some(app) = state.app_of(options.project.as_deref()) else {
         let zh = "未知的项目；GET /api/v1/projects 列出已知的项目";
         let en = "unknown project; GET /api/v1/projects lists the known ones";
+        let lang = requested.unwrap_or_else(|| state.own_app().lang());
         return Err(error_json("PROJECT_NOT_FOUND", lang.pick(zh, en)));
     };
+    let app = requested.map_or(app.clone(), |lang| Arc::new(app.for_person(lang)));
     let app = options.masking.map_or(app.clone(), |masking| Arc::new(app.with_masking(masking)));
     // A request belongs to a session only if its arguments name one.
     let tool_request = ToolRequest {
@@ -104,7 +106,6 @@ fn run_use_case(
         arguments: &arguments,
         meta: None,
         expected_versions,
-        lang,
         interface: Interface::Page,
         // Of the tools, only those that read are for agents here; the page edits the results of the others.
         is_for_agent: spec.is_read_only && matches!(route.action, RouteAction::Tool(_)),
@@ -124,15 +125,22 @@ fn error_json(code: &str, message: impl Into<String>) -> Value {
     json!({"code": code, "message": message.into()})
 }
 
-/// Returns the first supported language of `Accept-Language`, by default English.
-fn accepted_language(headers: &HeaderMap) -> Lang {
-    let header =
-        headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut languages = header.split(',').map(|language| language.trim().to_ascii_lowercase());
-    match languages.find(|language| language.starts_with("zh") || language.starts_with("en")) {
-        Some(language) if language.starts_with("zh") => Lang::Zh,
-        _ => Lang::En,
-    }
+/// Returns the supported language that `Accept-Language` prefers. `None` if it names none; then the setting `language`
+/// of the user counts. The page sends the language that its user chose there.
+fn accepted_language(headers: &HeaderMap) -> Option<Lang> {
+    let header = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+    let mut accepted: Vec<(f32, Lang)> = header.split(',').filter_map(accepted_range).collect();
+    // Stable: of equal weights, the first one in the header.
+    accepted.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    accepted.first().map(|(_, lang)| *lang)
+}
+
+/// Parses one entry of `Accept-Language`, for example `zh-CN;q=0.9`. `None` for other languages and for weight 0.
+fn accepted_range(entry: &str) -> Option<(f32, Lang)> {
+    let (range, weight) = entry.split_once(';').unwrap_or((entry, "q=1"));
+    let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.trim().parse::<f32>().ok())?;
+    let primary = range.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
+    Lang::from_word(&primary).filter(|_| weight > 0.0).map(|lang| (weight, lang))
 }
 
 /// Returns the versions in `If-Match`: one tag or several. `*` matches any version, so `None` is returned for it.
@@ -290,6 +298,25 @@ fn changes(state: &ServerState, headers: &HeaderMap) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accepted_language_is_supported_one_with_highest_weight() {
+        for (header, expected) in [
+            ("zh-CN,zh;q=0.9,en;q=0.8", Some(Lang::Zh)),
+            ("en;q=0.5, zh-TW;q=0.7", Some(Lang::Zh)),
+            ("EN-gb", Some(Lang::En)),
+            ("fr, en;q=0.1", Some(Lang::En)),
+            ("zh;q=0, en;q=0.1", Some(Lang::En)),
+            ("zh;q=x", None),
+            ("fr, enm, *", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_LANGUAGE, header.parse().unwrap());
+            assert_eq!(accepted_language(&headers), expected, "{header}");
+        }
+        assert_eq!(accepted_language(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn percent_decode_invalid_escape_returns_none() {

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use serde_json::{Map, Value, json};
 use tanmi_app::resolver::{CallScope, CallTarget};
 use tanmi_app::{App, Error, WorkspaceRef};
-use tanmi_base::{Interface, Lang};
+use tanmi_base::Interface;
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::Target;
 
@@ -30,14 +30,13 @@ pub struct Call<'a> {
     session: OnceCell<String>,
 }
 
-/// A call before its arguments are checked.
+/// A call before its arguments are checked. The app knows the reader, and thus the language.
 pub struct ToolRequest<'a> {
     pub app: &'a App,
     pub spec: &'a CallSpec,
     pub arguments: &'a Map<String, Value>,
     pub meta: Option<String>,
     pub expected_versions: Option<Vec<String>>,
-    pub lang: Lang,
     pub interface: Interface,
     /// Whether a model reads the result. Otherwise a program does, which may edit what it reads.
     pub is_for_agent: bool,
@@ -49,7 +48,7 @@ pub fn perform(
     work: impl FnOnce(&Call<'_>) -> Result,
 ) -> std::result::Result<Value, Value> {
     let arguments = CheckedArguments::new(request.spec, request.arguments)
-        .map_err(|argument_error| argument_error.to_json(request.lang))?;
+        .map_err(|argument_error| argument_error.to_json(request.app.lang()))?;
     let (app, meta, expected_versions) =
         (request.app, request.meta.clone(), request.expected_versions.clone());
     let (scope, session) = (OnceCell::new(), OnceCell::new());
@@ -58,20 +57,20 @@ pub fn perform(
     let session = if request.spec.is_read_only { None } else { call.caller_session().unwrap_or_default() };
     let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
     app.maintenance.log_notices();
-    let (lang, is_untrusted) = (request.lang, call.has_untrusted_texts());
+    let is_untrusted = call.has_untrusted_texts();
     match answer {
         Ok(mut value) => {
             if request.is_for_agent {
-                app.answers.for_agent(&mut value, is_untrusted, lang);
+                app.answers.for_agent(&mut value, is_untrusted);
             } else {
-                app.answers.for_program(&mut value, is_untrusted, lang);
+                app.answers.for_program(&mut value, is_untrusted);
             }
             Ok(value)
         }
         Err(error) => {
-            let mut error = error.to_json(lang, request.interface);
+            let mut error = error.to_json(app.lang(), request.interface);
             if request.is_for_agent {
-                app.answers.error_for_agent(&mut error, is_untrusted, lang);
+                app.answers.error_for_agent(&mut error, is_untrusted);
             }
             Err(error)
         }

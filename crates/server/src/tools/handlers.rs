@@ -5,6 +5,7 @@ use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 use tanmi_app::nodes::{NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::workspaces::WorkspaceFilter;
+use tanmi_base::Lang;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
 use tanmi_workspace::ops::{
     ListEdit, ListQuery, NewWorkspace, NodeChange, ProblemChange, ReferenceEdit, WorkspaceChange,
@@ -21,9 +22,10 @@ pub fn workspace_init(c: &Call<'_>) -> Result {
         rules: p.texts("rules").unwrap_or_default(),
         docs: p.docs("docs").unwrap_or_default(),
     };
-    let mut result = results::workspace(&c.app.workspaces.create(new)?)?;
+    let view = c.app.workspaces.create(new)?;
+    let mut result = results::workspace(&view)?;
     if c.is_for_agent {
-        let hint = c.app.lang(None).pick(
+        let hint = view.language.unwrap_or_else(|| c.app.lang()).pick(
             "本会话未绑定到它；用 session_bind 绑定后再规划。",
             "This session is not bound to it yet; call session_bind with this workspaceId before you plan.",
         );
@@ -61,6 +63,7 @@ pub fn workspace_update(c: &Call<'_>) -> Result {
             remove: p.texts("removeRules").unwrap_or_default(),
         },
         docs: ListEdit { set: p.docs("docs"), add: p.docs("addDocs").unwrap_or_default(), remove: vec![] },
+        language: p.text("language").and_then(Lang::from_word),
         // Not a parameter: only the user decides.
         mask_secrets: None,
         expected_versions: c.expected_versions.clone(),

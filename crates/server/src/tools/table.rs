@@ -3,6 +3,7 @@
 //! A parameter has a description only if its name is not clear by itself, because every model reads all of this table. The
 //! server instructions state what omitted ids mean; an id has a description only where a tool deviates from that.
 
+use tanmi_base::Lang;
 use tanmi_memory::MemoryType;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::state::Action;
@@ -71,6 +72,7 @@ pub const TOOLS: &[Tool] = &[
                 optional("removeRules", ParamKind::Texts),
                 optional("docs", ParamKind::Docs),
                 optional("addDocs", ParamKind::Docs),
+                with_description(optional("language", ParamKind::Word(Lang::WORDS)), "of texts for agents"),
             ],
         },
     )),

@@ -12,11 +12,11 @@ pub fn log(context: &CommandContext, args: LogArgs) -> Result {
     match optional_text("log", args.text)? {
         Some(text) => {
             let logged = context.app_for(args.secrets).nodes.append_log(workspace, &target, &text)?;
-            context.print_change(&logged, |logged| show::activity::log(logged, context.lang(&text)));
+            context.print_change(&logged, |logged| show::activity::log(logged, context.app.lang()));
         }
         None => {
             let log = app.nodes.log(workspace, &target, args.limit)?;
-            context.print_result(&log, |log| show::activity::log(&log.result, app.lang(None)));
+            context.print_result(&log, |log| show::activity::log(&log.result, app.lang()));
         }
     }
     Ok(())
@@ -34,8 +34,6 @@ pub fn problem(context: &CommandContext, args: ProblemArgs) -> Result {
     } else {
         app.nodes.problem(workspace, &target)?
     };
-    let texts =
-        problem.result.problem.as_ref().map(|p| p.description.clone() + p.next_step.as_deref().unwrap_or(""));
-    context.print_change(&problem, |problem| show::activity::problem(problem, app.lang(texts.as_deref())));
+    context.print_change(&problem, |problem| show::activity::problem(problem, app.lang()));
     Ok(())
 }

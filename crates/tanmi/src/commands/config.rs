@@ -10,7 +10,7 @@ use crate::{out, show};
 
 pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
     let app = &context.app;
-    let lang = app.lang(None);
+    let lang = app.lang();
     let settings = || {
         let trust = Trust::new(app.home()).of_project(app.project());
         let (settings, errors) = config::read_all(app.home(), Some(&trust));
@@ -42,5 +42,5 @@ pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
 
 fn print(context: &CommandContext, settings: &[Setting]) {
     let json: Vec<_> = settings.iter().map(show::config::json).collect();
-    context.print_result(&json, |_| show::config::table(settings, context.app.lang(None)));
+    context.print_result(&json, |_| show::config::table(settings, context.app.lang()));
 }

@@ -17,7 +17,7 @@ use crate::show;
 pub fn run(context: &CommandContext, command: ContextCommand) -> Result {
     match command {
         ContextCommand::Show { platform, agent, session, user, root, container, text } => {
-            let folder = user.map(|user| user_folder(&root, &user, context.app.lang(None))).transpose()?;
+            let folder = user.map(|user| user_folder(&root, &user, context.app.lang())).transpose()?;
             let mount = (folder.as_deref(), container.trim_end_matches('/'));
             show(context, &platform, agent.as_deref(), session.as_deref(), mount, text)
         }
@@ -48,7 +48,7 @@ fn show(
     let platform = parse_platform("--platform", platform)?;
     let (declaration, explained) =
         app.rules.declared_context(platform, agent, session, folder.map(|folder| (folder, container)));
-    let lang = app.lang(None);
+    let lang = app.lang();
     let value = show::context::json(&declaration, &explained, text);
     context
         .print_result(&value, |_| show::context::tree(platform, agent, &declaration, &explained, text, lang));
@@ -57,9 +57,9 @@ fn show(
 
 fn build(context: &CommandContext, check: bool) -> Result {
     let base = context.app.project();
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let manifest = BuildManifest::load_in(base).map_err(|notice| bad_file(&notice))?;
-    let built = context::build(base, &manifest).map_err(|mut notice| {
+    let built = context::build(base, &manifest, lang).map_err(|mut notice| {
         if notice.line > 0 {
             notice.reason.zh.push_str("；然后运行 `tanmi context build`");
             notice.reason.en.push_str("; then run `tanmi context build`");
@@ -89,7 +89,7 @@ fn bad_file(notice: &Notice) -> Error {
 }
 
 fn provision(context: &CommandContext, args: &ProvisionArgs) -> Result {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let users = match args.all {
         true => context::users(&args.root).map_err(super::install::to_app_error)?,
         false => args.users.clone(),
@@ -113,6 +113,7 @@ fn provision(context: &CommandContext, args: &ProvisionArgs) -> Result {
         manifest: args.manifest.clone(),
         program: args.tanmi_path.clone(),
         container: args.container.trim_end_matches('/').to_owned(),
+        lang,
         dry_run: args.dry_run,
     };
     // An invalid manifest is reported once, before any user is provisioned.

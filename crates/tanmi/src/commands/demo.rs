@@ -33,7 +33,7 @@ struct Scene {
 }
 
 pub fn run(context: &CommandContext, keep: Option<PathBuf>) -> Result {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     // The demo lasts a day and ends about now, so that none of its timestamps is in the future.
     let folder = DemoFolder::new(keep, context.app.now() - DAY - 10 * 60_000, lang)?;
     let mut scenes = Vec::new();

@@ -25,7 +25,7 @@ pub fn run(context: &CommandContext, args: &DoctorArgs) -> Result {
     if !is_ok {
         context.failed.set(true);
     }
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     context.print_result(&json!({"ok": is_ok, "checks": checks}), |_| show::doctor::text(&checks, lang));
     Ok(())
 }
@@ -70,7 +70,7 @@ fn agent_checks(
     fix: bool,
 ) -> Result<Vec<CheckResult>> {
     let mut checks =
-        AgentChecks { context, client, folders, fix, lang: context.app.lang(None), results: Vec::new() };
+        AgentChecks { context, client, folders, fix, lang: context.app.lang(), results: Vec::new() };
     let (mut installed, mut with_hooks) = (0, 0);
     for scope in folders.scopes() {
         let found = tanmi_install::inspect(client, *scope, folders);
@@ -185,7 +185,7 @@ fn check_both_scopes(
     folders: &Folders,
     fix: bool,
 ) -> Result<CheckResult> {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let (zh, en) = (
         format!("{}：用户级和项目级都安装了钩子，会运行两次", client.name),
         format!("{}: hooks are installed for both the user and the project, so they run twice", client.name),
@@ -220,7 +220,7 @@ fn reinstall(
     folders: &Folders,
     has_hooks: bool,
 ) -> Result<bool> {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     // A status line that is not installed, perhaps on purpose, is not added by a repair.
     let status_line =
         tanmi_install::inspect(client, scope, folders).iter().any(|file| file.status_line.is_some());

@@ -74,7 +74,7 @@ fn scope_of(scope: ScopeArg, folders: &Folders, lang: Lang) -> Result<Scope> {
 
 pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
     let folders = folders(context)?;
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let scope = scope_of(args.scope, &folders, lang)?;
     let options = InstallOptions {
         program: program_path()?,
@@ -134,7 +134,7 @@ pub fn to_app_error(error: tanmi_install::Error) -> Error {
 }
 
 fn report(context: &CommandContext, done: &[AppliedChange], notes: &[show::install::Note], is_dry: bool) {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     if done.iter().any(|done| matches!(done.planned.outcome, ChangeOutcome::Refused(_))) {
         context.failed.set(true);
     }
@@ -178,7 +178,7 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
         false => selected_agents(&args.agents.platform, &folders)?,
     };
     let scopes = match args.scope.filter(|_| !args.purge) {
-        Some(scope) => vec![scope_of(scope, &folders, context.app.lang(None))?],
+        Some(scope) => vec![scope_of(scope, &folders, context.app.lang())?],
         None => folders.scopes().to_vec(),
     };
     let mut places: Vec<(Folders, Scope)> = scopes.iter().map(|scope| (folders.clone(), *scope)).collect();
@@ -199,7 +199,7 @@ pub fn uninstall(context: &CommandContext, args: &UninstallArgs) -> Result {
         true => match confirm_purge(context, args.agents.yes)? {
             Some(folders) => Some(folders),
             None => {
-                out::note(context.app.lang(None).pick("没有做任何更改", "nothing was changed"));
+                out::note(context.app.lang().pick("没有做任何更改", "nothing was changed"));
                 context.failed.set(true);
                 return Ok(());
             }
@@ -246,7 +246,7 @@ fn purge_folders(context: &CommandContext) -> Result<Vec<PathBuf>> {
 /// Asks the user to confirm the purge. Returns the folders to delete, or `None` if the user declines.
 fn confirm_purge(context: &CommandContext, is_confirmed: bool) -> Result<Option<Vec<PathBuf>>> {
     let folders = purge_folders(context)?;
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let list: Vec<String> = folders.iter().map(|folder| format!("  {}", folder.display())).collect();
     let list = list.join("\n");
     let question = lang.pick(

@@ -24,6 +24,6 @@ pub fn run(context: &CommandContext, args: LedgerArgs) -> Result {
         limit: args.limit,
         texts: args.text,
     })?;
-    context.print_result(&view, |view| show::ledger::view(view, context.app.lang(None)));
+    context.print_result(&view, |view| show::ledger::view(view, context.app.lang()));
     Ok(())
 }

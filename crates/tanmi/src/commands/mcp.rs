@@ -17,7 +17,7 @@ pub fn run(env: Env) -> ExitCode {
         source: Source::Mcp,
         ..env
     });
-    let lang = app.lang(None);
+    let lang = app.lang();
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));
     }

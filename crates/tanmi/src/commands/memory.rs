@@ -11,7 +11,7 @@ use crate::{out, show};
 
 pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
     let app = &context.app;
-    let lang = app.lang(None);
+    let lang = app.lang();
     match command {
         MemoryCommand::SaveFact(args) => save_fact(context, args)?,
         MemoryCommand::SaveSummary { topic, summary, decisions, todos, session } => {
@@ -109,7 +109,7 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         session: context.caller_session(args.session.as_deref())?,
         supersedes: args.supersedes,
     })?;
-    context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang(None)));
+    context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang()));
     Ok(())
 }
 

@@ -16,9 +16,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
         NodeCommand::Show { at } => {
             let (scope, id) = find(context, &at)?;
             let shown = app.nodes.show(&scope.workspace, &id)?;
-            context.print_result(&shown, |shown| {
-                show::node::full(&shown.result.node, context.lang(&shown.result.node.title))
-            });
+            context.print_result(&shown, |shown| show::node::full(&shown.result.node, context.app.lang()));
         }
         NodeCommand::List { at, parent, status, query, depth, limit, after } => {
             let query = ListQuery {
@@ -30,21 +28,18 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
             };
             let page = app.nodes.list(&context.scope(at.workspace.as_deref())?.workspace, &query)?;
-            context.print_result(&page, |page| show::node::list(&page.result, app.lang(None)));
+            context.print_result(&page, |page| show::node::list(&page.result, app.lang()));
         }
         NodeCommand::Update(args) => update(context, args)?,
         NodeCommand::Move { at, parent } => {
             let (scope, id) = find(context, &at)?;
             let moved = app.nodes.move_below(&scope.workspace, &id, &parent)?;
-            context.print_result(&moved, |moved| {
-                show::node::moved(&moved.result, context.lang(&moved.result.node.title))
-            });
+            context.print_result(&moved, |moved| show::node::moved(&moved.result, context.app.lang()));
         }
         NodeCommand::Delete { at, force } => {
             let (scope, id) = find(context, &at)?;
             let deleted = app.nodes.delete(&scope, id, force)?;
-            context
-                .print_change(&deleted, |deleted| show::node::deleted(deleted, context.lang(&deleted.title)));
+            context.print_change(&deleted, |deleted| show::node::deleted(deleted, context.app.lang()));
         }
         NodeCommand::Transition(args) => transition(context, args)?,
         NodeCommand::Reference { at, target, description, remove, expire, activate, secrets } => {
@@ -57,9 +52,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             let (scope, id) = find(context, &at)?;
             let nodes = context.app_for(secrets).nodes;
             let edited = nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
-            context.print_change(&edited, |edited| {
-                show::node::references(&edited.node, context.lang(&edited.node.title))
-            });
+            context.print_change(&edited, |edited| show::node::references(&edited.node, context.app.lang()));
         }
         NodeCommand::Context { at, id, node } => {
             let scope = context.scope(at.workspace.as_deref())?;
@@ -69,8 +62,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             };
             let found = app.nodes.context(&scope.workspace, &node)?;
             context.print_result(&found, |found| {
-                let workspace = &found.result.workspace;
-                let lang = context.lang(&format!("{} {}", workspace.name, workspace.goal));
+                let lang = context.app.lang();
                 tanmi_base::text::printable(&found.result.to_markdown(lang))
             });
         }
@@ -92,7 +84,7 @@ fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
     };
     let workspace = context.scope(args.at.workspace.as_deref())?.workspace;
     let created = context.app_for(args.secrets).nodes.create(&workspace, new)?;
-    context.print_change(&created, |created| show::node::created(created, context.lang(&created.node.title)));
+    context.print_change(&created, |created| show::node::created(created, context.app.lang()));
     Ok(())
 }
 
@@ -108,8 +100,7 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
     };
     let (scope, id) = find(context, &args.at)?;
     let updated = context.app_for(args.secrets).nodes.update(&scope.workspace, &id, change)?;
-    context
-        .print_change(&updated, |updated| show::node::full(&updated.node, context.lang(&updated.node.title)));
+    context.print_change(&updated, |updated| show::node::full(&updated.node, context.app.lang()));
     Ok(())
 }
 
@@ -126,7 +117,7 @@ fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
         .sessions
         .track_own_changes(scope.session.as_deref(), || app.nodes.transition(&scope, id, args))?;
     context.print_change(&done, |result| {
-        show::node::transitioned(result, &done.workspace_id, context.lang(&result.step.title))
+        show::node::transitioned(result, &done.workspace_id, context.app.lang())
     });
     Ok(())
 }

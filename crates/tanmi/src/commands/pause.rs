@@ -11,7 +11,7 @@ pub fn pause(context: &CommandContext, duration: Option<&str>) -> Result {
     let app = &context.app;
     let until = duration.map(|text| parse_pause(text).map(|millis| app.now() + millis)).transpose()?;
     pause_state::pause(app.home(), until)?;
-    let lang = app.lang(None);
+    let lang = app.lang();
     context.print_result(&json!({"paused": true, "until": until}), |_| match until {
         Some(until) => {
             let until = clock::local_stamp(until);
@@ -29,7 +29,7 @@ pub fn pause(context: &CommandContext, duration: Option<&str>) -> Result {
 
 pub fn resume(context: &CommandContext) -> Result {
     let was_paused = pause_state::resume(context.app.home())?;
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     context.print_result(&json!({"paused": false, "wasPaused": was_paused}), |_| {
         let text = match was_paused {
             true => lang.pick("注入已恢复", "injection resumed"),

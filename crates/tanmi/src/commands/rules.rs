@@ -16,11 +16,11 @@ pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
     match command {
         RulesCommand::List { source, event, limit } => {
             let lines = app.rules.list(&RuleFilter { source, event, limit })?;
-            context.print_result(&lines, |lines| show::rules::list(lines, app.lang(None)));
+            context.print_result(&lines, |lines| show::rules::list(lines, app.lang()));
         }
         RulesCommand::Check { file } => {
             let checked = app.rules.check(file.as_deref());
-            context.print_result(&checked, |checked| show::rules::check(checked, app.lang(None)));
+            context.print_result(&checked, |checked| show::rules::check(checked, app.lang()));
             if checked.iter().any(|file| !file.flaws.is_empty()) {
                 context.failed.set(true);
             }
@@ -44,7 +44,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
     }
     let event = match &args.payload {
         Some(path) => {
-            let mut event = read_payload(path, platform, app.lang(None))?;
+            let mut event = read_payload(path, platform, app.lang())?;
             event.session = args.session.clone().unwrap_or(event.session);
             event
         }
@@ -60,7 +60,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
     };
     let client = crate::env::client();
     let explained = app.rules.explain(&event, args.rules.as_deref(), args.at, client);
-    context.print_result(&explained, |explained| show::rules::explain(explained, args.all, app.lang(None)));
+    context.print_result(&explained, |explained| show::rules::explain(explained, args.all, app.lang()));
     Ok(())
 }
 
@@ -87,7 +87,7 @@ pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
         let was_trusted = app.rules.distrust_project()?;
         let was_allowed = app.rules.set_owner_allowed(false)?;
         let view = view(context, &PendingTrust::default(), was_trusted || was_allowed);
-        context.print_result(&view, |view| show::trust::revoked(view, app.lang(None)));
+        context.print_result(&view, |view| show::trust::revoked(view, app.lang()));
         return Ok(());
     }
     let pending = app.rules.pending();
@@ -101,7 +101,7 @@ pub fn trust(context: &CommandContext, args: &TrustArgs) -> Result {
 /// Asks the user and allows the project although it belongs to another user.
 fn allow_owner(context: &CommandContext, yes: bool) -> Result {
     let app = &context.app;
-    let lang = app.lang(None);
+    let lang = app.lang();
     let mut view = app.rules.owner();
     if let (Some(owner), false) = (view.owner, view.allowed) {
         let project = &view.project;
@@ -127,7 +127,7 @@ fn confirm_trust(
     with_project: bool,
     agree: impl FnOnce() -> Result,
 ) -> Result {
-    let lang = context.app.lang(None);
+    let lang = context.app.lang();
     let is_needed = !pending.is_empty() || (with_project && !context.app.rules.is_project_trusted());
     let mut done = false;
     if is_needed {

@@ -14,7 +14,7 @@ use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     let app = tanmi_app::App::new(env.clone());
-    let (lang, home, project) = (app.lang(None), env.home.clone(), app.project().to_owned());
+    let (lang, home, project) = (app.lang(), env.home.clone(), app.project().to_owned());
     for warning in &app.config().warnings {
         out::note(&warning.message(lang));
     }

@@ -23,7 +23,7 @@ pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
             set_project_of(&session);
             context.print_result(&bound, |bound| {
                 let has_hooks = app.sessions.has_hooks(&session);
-                show::session::bound(bound, &session, has_hooks, app.lang(None))
+                show::session::bound(bound, &session, has_hooks, app.lang())
             });
         }
         SessionCommand::Unbind { session } => {
@@ -35,13 +35,13 @@ pub fn run(context: &CommandContext, command: SessionCommand) -> Result {
             let filter =
                 SessionFilter { workspace, live: live.then_some(true), bound: bound.then_some(true), limit };
             let listed = app.sessions.list(&filter)?;
-            context.print_result(&listed, |listed| show::session::list(listed, app.lang(None)));
+            context.print_result(&listed, |listed| show::session::list(listed, app.lang()));
         }
         SessionCommand::Status { session } => {
             let session = session_of(session.as_deref())?;
             let status = app.events.session_status(&session)?;
             set_project_of(&session);
-            context.print_result(&status, |status| show::session::status(status, app.lang(None)));
+            context.print_result(&status, |status| show::session::status(status, app.lang()));
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
     view.focused_node_id = context.app.resolver.focus(&scope)?;
     let page = context.app.nodes.list(&scope.workspace, &query)?;
     context.print_result(&page, |page| {
-        show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.lang(&view.name))
+        show::tree::render(&view, &page.result, !query.statuses.is_empty(), context.app.lang())
     });
     Ok(())
 }

@@ -85,6 +85,11 @@ pub fn full(view: &WorkspaceView, lang: Lang) -> String {
         vec![styled(out::DIM, lang.pick("聚焦", "focus")), cell(focus)],
         vec![styled(out::DIM, lang.pick("项目", "project")), cell(view.project.display().to_string())],
     ];
+    if let Some(language) = view.language {
+        let name = lang.pick(language.pick("中文", "英文"), language.pick("Chinese", "English"));
+        let name = lang.pick(format!("{name}（智能体所读文本）"), format!("{name} (texts for agents)"));
+        rows.push(vec![styled(out::DIM, lang.pick("语言", "language")), cell(name)]);
+    }
     if view.mask_secrets == Some(false) {
         let off = lang.pick("关闭：敏感信息按原样保存", "off: secrets are stored as they are");
         rows.push(vec![styled(out::DIM, lang.pick("遮盖", "masking")), cell(off)]);

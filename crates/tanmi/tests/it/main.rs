@@ -21,6 +21,7 @@ mod help;
 mod hooks;
 mod hostile;
 mod install;
+mod language;
 mod ledger;
 mod licences;
 mod loss;

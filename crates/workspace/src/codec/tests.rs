@@ -2,6 +2,7 @@
 //! user is kept.
 
 use proptest::prelude::*;
+use tanmi_base::Lang;
 
 use super::*;
 use crate::model::*;
@@ -288,12 +289,12 @@ proptest! {
     #[test]
     fn any_workspace_round_trips(
         name in difficult_text(), goal in difficult_text(), rules in prop::collection::vec(difficult_text(), 0..4),
-        mask_secrets in any::<bool>(),
+        language in prop::sample::select(vec![None, Some(Lang::Zh), Some(Lang::En)]), mask_secrets in any::<bool>(),
     ) {
         let id = WorkspaceId::parse("ws-a").unwrap();
         let workspace = Workspace {
             id: id.clone(), name, goal, status: WorkspaceStatus::Active, rules, docs: vec![], focused_node_id: None,
-            mask_secrets, created_at: 1, updated_at: 2, activity: Activity::default(),
+            language, mask_secrets, created_at: 1, updated_at: 2, activity: Activity::default(),
         };
         let text = write_workspace(None, &workspace);
         let doc = Document::parse(text.as_bytes()).unwrap();

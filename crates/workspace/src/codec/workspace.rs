@@ -1,5 +1,7 @@
 //! Reads and writes `Workspace.md`.
 
+use tanmi_base::Lang;
+
 use super::document::{Document, ParseError, SectionNames};
 use super::{DOCS, LOG, PROBLEM, RewriteScope, list, read_activity, write_activity, write_list};
 use crate::model::{NodeId, Workspace, WorkspaceId, WorkspaceStatus};
@@ -40,6 +42,8 @@ pub fn read_workspace(doc: &Document, id: &WorkspaceId) -> Result<Workspace, Par
         rules: entries(&RULES).iter().map(|item| list::read_rule(item)).collect(),
         docs: entries(&DOCS).iter().map(|item| list::read_doc(item)).collect(),
         focused_node_id,
+        // Any other word stays in the file, and the texts decide.
+        language: doc.get_nullable("language").and_then(|word| Lang::from_word(&word)),
         // Any other value keeps masking on.
         mask_secrets: doc.get_nullable("maskSecrets").as_deref() != Some("false"),
         created_at: doc.integer("createdAt")?.unwrap_or_default(),
@@ -76,6 +80,9 @@ fn write(original: Option<(&Document, &Workspace)>, workspace: &Workspace, scope
     }
     if changed(|a, b| a.status == b.status) {
         doc.set("status", workspace.status.as_str());
+    }
+    if workspace.language != old.and_then(|old| old.language) {
+        doc.set("language", workspace.language.map_or("null", Lang::as_str));
     }
     // The hash is computed, so each write corrects a value that an edit of the rules made stale.
     let hash = workspace.rules_hash();

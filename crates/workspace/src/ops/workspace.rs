@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tanmi_base::Lang;
 
 use super::{OpContext, existing_brief, lang_of, writable_workspace};
 use crate::error::{Error, Result};
@@ -29,6 +30,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Work
     }
     let mut workspace = Workspace {
         id,
+        language: lang_of_texts(&new.name, &new.goal, &new.rules),
         name: new.name,
         goal: new.goal,
         status: WorkspaceStatus::Active,
@@ -123,6 +125,8 @@ pub struct WorkspaceChange {
     pub goal: Option<String>,
     pub rules: ListEdit<String>,
     pub docs: ListEdit<DocReference>,
+    /// See [`Workspace::language`].
+    pub language: Option<Lang>,
     /// See [`Workspace::mask_secrets`].
     pub mask_secrets: Option<bool>,
     /// The versions that this change applies to; any other version is rejected.
@@ -135,6 +139,7 @@ impl WorkspaceChange {
             && self.goal.is_none()
             && self.rules.is_empty()
             && self.docs.is_empty()
+            && self.language.is_none()
             && self.mask_secrets.is_none()
     }
 }
@@ -162,6 +167,7 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext
     change.docs.apply("docs", &mut workspace.docs, |doc| doc.path.as_str())?;
     limits::check_list("rules", workspace.rules.len())?;
     limits::check_list("docs", workspace.docs.len())?;
+    workspace.language = change.language.or(workspace.language);
     workspace.mask_secrets = change.mask_secrets.unwrap_or(workspace.mask_secrets);
     if workspace != old {
         workspace.updated_at = op.now;

@@ -45,7 +45,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page("workspace show", "显示一个工作区", &[WORKSPACE_ID, WORKSPACE_OPTION], ""),
     page(
         "workspace update",
-        "修改工作区的名称、目标、规则或文档",
+        "修改工作区的名称、目标、规则、文档或语言",
         &[
             WORKSPACE_ID,
             WORKSPACE_OPTION,
@@ -60,6 +60,7 @@ pub const PAGES: &[ChineseTexts] = &[
                 "添加文档，格式为 `路径: 说明`，或修改路径相同的文档；加前缀 `[expired]` 标记为过期；可重复",
             ),
             ("remove_docs", "删除该路径的文档；可重复"),
+            ("language", "智能体所读文本的语言"),
             ("secret_masking", "是否遮盖智能体所写文字中的敏感信息，并在人写入时警告；只有用户可以修改"),
             MASK_SECRETS,
         ],

@@ -111,7 +111,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("workspace_get", json!({"sessionId": "s", "workspaceId": ws})),
         (
             "workspace_update",
-            json!({"sessionId": "s", "workspaceId": ws, "name": "n2", "goal": "g2", "rules": [], "addRules": [], "removeRules": [], "docs": [], "addDocs": [{"path": "a"}]}),
+            json!({"sessionId": "s", "workspaceId": ws, "name": "n2", "goal": "g2", "rules": [], "addRules": [], "removeRules": [], "docs": [], "addDocs": [{"path": "a"}], "language": "zh"}),
         ),
         (
             "node_create",
