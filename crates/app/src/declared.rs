@@ -13,7 +13,7 @@ use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_base::paths::{self, CONFIG_DIR};
 use tanmi_engine::{DeclaredFile, escape_tags};
-use tanmi_event::{API, Event, EventKind, Payload, Platform, Source, StartSource};
+use tanmi_event::{API, EventKind, Payload, Platform, StartSource};
 use tanmi_platform::DEFAULT_CLIENT;
 
 use crate::pipeline::{self, PipelineTrace};
@@ -451,8 +451,7 @@ impl crate::rules::RuleService {
             ..Payload::default()
         };
         let kind = if agent.is_some() { EventKind::SubagentStart } else { EventKind::SessionStart };
-        let session = session.unwrap_or("context-show").to_owned();
-        let event = Event { source: Source::Hook, platform, kind, session, payload };
+        let event = self.hook_event(kind, session.map(String::from), Some(platform), payload);
         let mut caller = self.core.caller();
         // Inside its container, the environment names the manifest in this folder.
         let mounted = folder.map(|folder| folder.join(CONFIG_DIR).join(FILE));

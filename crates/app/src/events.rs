@@ -69,7 +69,7 @@ impl EventService {
 
     /// Returns the platform whose hooks ran for this session, or else that of the connected client, or else a platform
     /// without hooks.
-    pub(crate) fn platform_of(&self, session: &str) -> &'static Platform {
+    fn platform_of(&self, session: &str) -> &'static Platform {
         let unknown = if self.core.env.source == Source::Mcp { &WEB } else { &API };
         let seen = CLIENTS.find_platform(&self.core.states().read(session).platform);
         seen.or(self.core.client).unwrap_or(unknown)

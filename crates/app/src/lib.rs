@@ -30,6 +30,7 @@ pub mod registry;
 pub mod resolver;
 mod retention;
 pub mod rules;
+mod session_start;
 pub mod sessions;
 pub mod similar;
 pub mod status_line;
@@ -142,7 +143,7 @@ impl App {
         let core = Arc::new(core);
         let sessions = SessionService::new(core.clone());
         let events = EventService::new(core.clone(), sessions.clone());
-        let rules = RuleService::new(core.clone(), events.clone());
+        let rules = RuleService::new(core.clone());
         let memory = MemoryService::new(core.clone());
         App {
             resolver: Resolver::new(core.clone()),

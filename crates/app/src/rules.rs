@@ -13,7 +13,6 @@ use tanmi_workspace::model::{NodeId, WorkspaceId};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::events::EventService;
 use crate::pipeline::rules::{self, RuleFile};
 use crate::pipeline::{self, PipelineTrace};
 use crate::resolver::Resolver;
@@ -135,7 +134,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, Default)]
 pub struct ExplainRequest {
     pub event: Option<String>,
-    pub session: String,
+    pub session: Option<String>,
     pub platform: Option<&'static Platform>,
     pub prompt: Option<String>,
     pub workspace: Option<String>,
@@ -189,12 +188,11 @@ pub struct TrustView {
 pub struct RuleService {
     pub(crate) core: Arc<Core>,
     resolver: Resolver,
-    events: EventService,
 }
 
 impl RuleService {
-    pub(crate) fn new(core: Arc<Core>, events: EventService) -> RuleService {
-        RuleService { resolver: Resolver::new(core.clone()), core, events }
+    pub(crate) fn new(core: Arc<Core>) -> RuleService {
+        RuleService { resolver: Resolver::new(core.clone()), core }
     }
 
     fn files(&self) -> Vec<RuleFile> {
@@ -279,7 +277,6 @@ impl RuleService {
     pub fn event_to_explain(&self, request: ExplainRequest) -> Result<Event> {
         let kind = parse_event_kind(request.event.as_deref().unwrap_or(EventKind::PromptSubmit.as_str()))?;
         let start = parse_start_source(kind, request.start.as_deref())?;
-        let platform = request.platform.unwrap_or_else(|| self.events.platform_of(&request.session));
         let mut payload = Payload {
             prompt: request.prompt,
             cwd: Some(self.core.folder().display().to_string()),
@@ -295,7 +292,7 @@ impl RuleService {
             payload.project = Some(ws.project.folder().to_owned());
             payload.workspace_id = Some(ws.id.to_string());
         }
-        Ok(Event { source: tanmi_event::Source::Hook, platform, kind, session: request.session, payload })
+        Ok(self.hook_event(kind, request.session, request.platform, payload))
     }
 
     /// Returns what would be injected at this event, and why. Writes nothing.

@@ -95,7 +95,7 @@ export interface ProblemEdit { description: string; nextStep: string }
 export interface NewFact { content: string; type: FactType; confidence?: number }
 
 export interface ExplainRequest {
-  sessionId: string;
+  sessionId?: string;
   event?: string;
   prompt?: string;
   workspaceId?: string;

@@ -242,7 +242,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     box.addEventListener('toggle', () => {
       if (!box.open || text.textContent) return;
       attempt(async () => {
-        const body = { sessionId: 'page', event: 'session_start', workspaceId: workspace, nodeId: id };
+        const body = { event: 'session_start', workspaceId: workspace, nodeId: id };
         const answer = await request('POST /rules/explain', { params: { project }, body });
         text.textContent = answer.text || t('nothingInjected');
       });

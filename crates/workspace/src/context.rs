@@ -12,7 +12,6 @@ use crate::model::*;
 use crate::store::{NodeRead, Tx};
 
 mod byte_budget;
-mod render;
 
 use byte_budget::ByteBudget;
 pub use byte_budget::Omission;

@@ -252,7 +252,7 @@ pub const EXPLAIN: CallSpec = read_only(
     "rules_explain",
     "Explain which texts the rules would inject at an event and why, without changing anything.",
     &[
-        required("sessionId", SESSION),
+        optional("sessionId", SESSION),
         optional("event", ID),
         optional("platform", ID),
         optional("prompt", TEXT),
@@ -267,7 +267,7 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     let platform = p.text("platform").map(|word| parse_platform("platform", word));
     let event = c.app.rules.event_to_explain(ExplainRequest {
         event: p.owned("event"),
-        session: p.needed("sessionId"),
+        session: p.owned("sessionId"),
         platform: platform.transpose()?,
         prompt: p.owned("prompt"),
         workspace: p.owned("workspaceId"),

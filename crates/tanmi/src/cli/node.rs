@@ -82,16 +82,19 @@ pub enum NodeCommand {
         #[command(flatten)]
         secrets: SecretsArg,
     },
-    /// Show the context that an agent receives at a node
+    /// Show the text that a session with this focus receives at its start
     Context {
         #[command(flatten)]
         at: WorkspaceArg,
-        /// Node id [default: the focused node, else root]
+        /// Node id [default: the focused node]
         #[arg(value_name = "NODE")]
         id: Option<String>,
         /// Same as [NODE]
         #[arg(long, short = 'n', value_name = "NODE", conflicts_with = "id")]
         node: Option<String>,
+        /// Show the text for this session (see `tanmi session list`)
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
     },
 }
 

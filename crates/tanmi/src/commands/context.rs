@@ -19,6 +19,11 @@ pub fn run(context: &CommandContext, command: ContextCommand) -> Result {
         ContextCommand::Show { platform, agent, session, user, root, container, text } => {
             let folder = user.map(|user| user_folder(&root, &user, context.app.lang())).transpose()?;
             let mount = (folder.as_deref(), container.trim_end_matches('/'));
+            // The container of a provisioned user has sessions of its own.
+            let session = match folder {
+                Some(_) => None,
+                None => context.caller_session(session.as_deref())?,
+            };
             show(context, &platform, agent.as_deref(), session.as_deref(), mount, text)
         }
         ContextCommand::Build { check } => build(context, check),

@@ -1,13 +1,25 @@
 //! `tanmi node …`
 
-use tanmi_app::nodes::{NodeCreate, TransitionArgs, parse_role};
+use serde::Serialize;
+use tanmi_app::nodes::{InWorkspace, NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::resolver::{CallScope, CallTarget};
+use tanmi_workspace::context::Context;
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
 use super::{CommandContext, Result, docs, optional_text, statuses, text_or_stdin};
 use crate::cli::{NodeCommand, NodeCreateArgs, NodeTarget, NodeTransitionArgs, NodeUpdateArgs};
 use crate::show;
+
+/// The result of `node context`.
+#[derive(Serialize)]
+struct NodeContext {
+    /// The context in parts, as the tool `context_get` returns it.
+    #[serde(flatten)]
+    found: InWorkspace<Context>,
+    /// The text that a hook injects at a session start.
+    text: String,
+}
 
 pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
     let app = &context.app;
@@ -54,17 +66,17 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             let edited = nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
             context.print_change(&edited, |edited| show::node::references(&edited.node, context.app.lang()));
         }
-        NodeCommand::Context { at, id, node } => {
-            let scope = context.scope(at.workspace.as_deref())?;
+        NodeCommand::Context { at, id, node, session } => {
+            let (session, workspace) = (session.as_deref(), at.workspace.as_deref());
+            let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
             let node = match id.or(node) {
-                Some(id) => NodeId::parse(&id)?,
-                None => app.resolver.focus(&scope)?.unwrap_or_else(NodeId::root),
+                Some(id) => Some(NodeId::parse(&id)?),
+                None => app.resolver.focus(&scope)?,
             };
-            let found = app.nodes.context(&scope.workspace, &node)?;
-            context.print_result(&found, |found| {
-                let lang = context.app.lang();
-                tanmi_base::text::printable(&found.result.to_markdown(lang))
-            });
+            let found = app.nodes.context(&scope.workspace, node.as_ref().unwrap_or(&NodeId::root()))?;
+            let text = app.rules.explain_session_start(&scope, node.as_ref()).text;
+            let shown = NodeContext { found, text };
+            context.print_result(&shown, |shown| tanmi_base::text::printable(&shown.text));
         }
     }
     Ok(())

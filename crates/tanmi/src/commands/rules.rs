@@ -50,7 +50,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
         }
         None => app.rules.event_to_explain(ExplainRequest {
             event: Some(args.event),
-            session: context.caller_session(args.session.as_deref())?.unwrap_or_default(),
+            session: Some(context.caller_session(args.session.as_deref())?.unwrap_or_default()),
             platform,
             prompt: args.prompt,
             workspace: args.workspace,

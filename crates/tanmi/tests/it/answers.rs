@@ -207,8 +207,10 @@ fn untrusted_project_output_in_agent_shell_is_marked_and_escaped() {
         let value: Value = serde_json::from_str(&run.stdout).unwrap();
         assert!(value["untrusted"].is_string() && !is_hostile(&run.stdout), "{args:?}: {value}");
         let person = env.run(args);
+        // `node context` prints the text of a hook, which is escaped for every reader.
+        let is_injected = args.starts_with(&["node", "context"]);
         assert!(
-            is_hostile(&person.stdout) && !person.stderr.contains("trust"),
+            is_hostile(&person.stdout) != is_injected && !person.stderr.contains("trust"),
             "{args:?}: {}",
             person.stdout
         );

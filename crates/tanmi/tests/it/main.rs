@@ -37,6 +37,7 @@ mod rules;
 mod scripted_model;
 mod secrets;
 mod serve;
+mod session_start;
 mod sessions;
 mod silence;
 mod story;

@@ -195,8 +195,13 @@ pub const PAGES: &[ChineseTexts] = &[
     ),
     page(
         "node context",
-        "显示智能体在某个节点收到的上下文",
-        &[WORKSPACE, ("id", "节点 ID [默认：聚焦节点，否则为 root]"), NODE_OPTION],
+        "显示聚焦此节点的会话开始时收到的文本",
+        &[
+            WORKSPACE,
+            ("id", "节点 ID [默认：聚焦节点]"),
+            NODE_OPTION,
+            ("session", "显示该会话收到的文本（见 `tanmi session list`）"),
+        ],
         "",
     ),
     page(
