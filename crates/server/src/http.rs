@@ -209,7 +209,7 @@ fn router(state: &Arc<ServerState>) -> Router {
     Router::new()
         .route("/", axum::routing::get(page::entry).with_state(Arc::clone(state)))
         .nest("/api/v1", api.clone())
-        .merge(page::router(page_path))
+        .merge(page::router(page_path, state.own_app().config().language))
         // The page uses the API below its own path, because the browser sends the cookie only to that path.
         .nest(&format!("/{page_path}/api/v1"), api)
         .fallback(responses::not_found)

@@ -80,10 +80,10 @@ const WORDS = {
 
 let lang = preferredLanguage();
 
-/** @returns {Language} */
+/** Returns the language chosen on the page, else the setting `language`, else that of the browser. @returns {Language} */
 function preferredLanguage() {
-  const saved = localStorage.getItem('tanmi-lang');
-  if (saved === 'zh' || saved === 'en') return saved;
+  const chosen = localStorage.getItem('tanmi-lang') || document.documentElement.dataset.language;
+  if (chosen === 'zh' || chosen === 'en') return chosen;
   return (navigator.language || 'en').toLowerCase().startsWith('zh') ? 'zh' : 'en';
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::get;
+use tanmi_base::Lang;
 
 use super::ServerState;
 
@@ -32,14 +33,24 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Returns the routes of the files, below the path to which the cookie is bound.
-pub fn router(page_path: &str) -> Router {
+/// The element of the page that tells its scripts the setting `language`.
+const ROOT: &str = "<html lang=\"en\"";
+
+/// Returns the routes of the files, below the path to which the cookie is bound. `setting` is the language that the user
+/// set; without it, the page follows the browser.
+pub fn router(page_path: &str, setting: Option<Lang>) -> Router {
     FILES.iter().fold(Router::new(), |router, (path, kind, text)| {
+        let text = match setting.filter(|_| *path == "/") {
+            Some(lang) => {
+                text.replacen(ROOT, &format!("{ROOT} data-language=\"{}\"", lang.as_str()), 1).into()
+            }
+            None => Bytes::from_static(text.as_bytes()),
+        };
         router.route(&format!("/{page_path}{path}"), get(move || async move { file(kind, text) }))
     })
 }
 
-fn file(kind: &'static str, text: &'static str) -> Response {
+fn file(kind: &'static str, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
@@ -53,7 +64,7 @@ fn file(kind: &'static str, text: &'static str) -> Response {
 pub async fn entry(State(state): State<Arc<ServerState>>, RawQuery(query): RawQuery) -> Response {
     let ticket = query.as_deref().and_then(|query| query.strip_prefix("ticket="));
     let Some(cookie) = ticket.and_then(|ticket| state.guard.redeem_ticket(ticket)) else {
-        let mut response = file("text/html; charset=utf-8", CLOSED);
+        let mut response = file("text/html; charset=utf-8", Bytes::from_static(CLOSED.as_bytes()));
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return response;
     };

@@ -269,6 +269,21 @@ fn workspace_rule_edited_on_page_reaches_agent() {
 }
 
 #[test]
+fn page_language_follows_switch_then_setting() {
+    let env = TestEnv::new();
+    env.ok(&["config", "set", "language", "zh"]);
+    let server = Server::start(&env);
+    let Some(page) = Browser::open() else { return };
+    page.cdp("Emulation.setLocaleOverride", json!({"locale": "en-US"}));
+    page.navigate(&server.link);
+    page.find("#top nav a", "记忆");
+    page.click("#language", "English");
+    page.find("#top nav a", "Memory");
+    page.js("location.reload()", json!([]));
+    page.find("#top nav a", "Memory");
+}
+
+#[test]
 fn memory_view_works_in_both_languages_and_themes() {
     let env = TestEnv::new();
     env.init();
