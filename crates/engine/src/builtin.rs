@@ -22,6 +22,7 @@ mod subagent_context;
 mod task_complete;
 
 pub use binding_hint::needs_workspaces;
+pub use context_refresh::known_context;
 pub use reminders::PROBLEM_OPEN;
 
 pub struct BuiltinRule {

@@ -15,15 +15,15 @@ mod escape_tags;
 mod facts;
 mod render;
 
-pub use builtin::{BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, needs_workspaces};
+pub use builtin::{BUILTIN_RULES, BuiltinRule, PROBLEM_OPEN, SkipReason, known_context, needs_workspaces};
 pub use context_hash::ContextHash;
 pub use context_text::{context_text, overview_text};
 pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules};
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, FactLine, Facts,
-    InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, FactLine,
+    Facts, InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts,
     SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };
 pub use render::{CONTEXT_RULES, fit_to_max_bytes, render};

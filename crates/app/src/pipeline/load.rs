@@ -1,8 +1,8 @@
 //! The first step of the pipeline: reads everything that a decision depends on. Writes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tanmi_engine::{CustomRule, Facts, needs_workspaces};
+use tanmi_engine::{CustomRule, Facts, known_context, needs_workspaces};
 use tanmi_event::{Event, EventKind, StartSource};
 use tanmi_session::{Binding, SessionState, States};
 use tanmi_workspace::model::{WorkspaceId, WorkspaceStatus};
@@ -45,18 +45,18 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
         (state.last_injected, state.last_reminder) = (previous.last_injected, previous.last_reminder);
     }
     state::advance(state, event, caller);
+    // The project of the binding, even before its workspace is read: its settings decide how much of that to read.
+    let project = binding.as_ref().map(|binding| binding.project.clone());
+    let (mut trust, mut config) = settings(caller, project.or_else(|| facts::project_of(caller, event)));
     let node = event.payload.node_id.as_deref();
-    let depth = snapshot_depth(event, state);
+    let depth = snapshot_depth(event, state, &config);
     let snapshot = binding.as_ref().and_then(|binding| load_snapshot(caller.stores, depth, node, binding));
     // An archived workspace is not lost: nothing is injected for it, and nothing is reported.
     let is_lost = binding.is_some() && snapshot.is_none();
     let bound = binding.as_ref().zip(snapshot.filter(is_active));
-    let project = match &bound {
-        Some((binding, _)) => Some(binding.project.clone()),
-        None => facts::project_of(caller, event),
-    };
-    let trust = project.map(|project| Trust::new(caller.home).of_project(&project));
-    let config = Config::load(caller.home, trust.as_ref());
+    if binding.is_some() && bound.is_none() {
+        (trust, config) = settings(caller, facts::project_of(caller, event));
+    }
     let files = if config.custom_rules {
         let workspace = bound.as_ref().map(|(_, snapshot)| &snapshot.workspace.id);
         rules::load(caller.user, trust.as_ref(), workspace)
@@ -82,6 +82,13 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     }
     let taken_over = binding.filter(|_| is_taken_over);
     DecisionInput { facts, rules: rules::flatten(&files), config, files, trust, taken_over, warnings }
+}
+
+/// Returns the user's consent to a project, and the settings that apply in it.
+fn settings(caller: &Caller<'_>, project: Option<PathBuf>) -> (Option<ProjectTrust>, Config) {
+    let trust = project.map(|project| Trust::new(caller.home).of_project(&project));
+    let config = Config::load(caller.home, trust.as_ref());
+    (trust, config)
 }
 
 /// Returns the binding of the session. After a clear or a fork the client continues under a new session id; then
@@ -123,11 +130,12 @@ fn is_active(snapshot: &ContextSnapshot) -> bool {
 }
 
 /// Returns how much of the workspace to read: more if the whole context may be injected.
-fn snapshot_depth(event: &Event, state: &SessionState) -> SnapshotDepth {
-    let is_whole = state.seen_context.is_none() || state.compacted;
+fn snapshot_depth(event: &Event, state: &SessionState, config: &Config) -> SnapshotDepth {
+    let (seen, every) = (state.seen_context.as_deref(), config.context_refresh);
+    let is_whole = || known_context(event, seen, state.compacted, state.prompts, every).is_none();
     match event.kind {
         EventKind::SessionStart | EventKind::StatusCheck => SnapshotDepth::Surroundings,
-        EventKind::PromptSubmit if is_whole => SnapshotDepth::Surroundings,
+        EventKind::PromptSubmit if is_whole() => SnapshotDepth::Surroundings,
         _ => SnapshotDepth::Focus,
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! On platforms that may not report a session start or a compaction, the whole context is also injected every few prompts.
 
-use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
+use tanmi_event::{ActionKind, BuiltinRuleId, Event, EventKind};
 
 use super::{BuiltinRule, RuleInput, RuleOutput, SkipReason, UNBOUND};
 use crate::context_hash::ContextHash;
@@ -22,20 +22,37 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
     ctx.check_session_started()?;
     let now = ContextHash::of(workspace, facts.node.as_ref());
-    let seen = facts.session.seen_context.as_deref().and_then(ContextHash::parse);
-    let is_due = ctx.event.platform.needs_refresh
-        && match facts.refresh_every {
+    let session = &facts.session;
+    let seen = session.seen_context.as_deref();
+    let max_bytes = ctx.event.platform.max_bytes;
+    let content =
+        match known_context(ctx.event, seen, session.compacted, session.prompts, facts.refresh_every) {
+            None => context_text(facts, workspace, max_bytes),
+            Some(known) if known != now => changes_text(facts, workspace, &known, max_bytes),
+            Some(_) => {
+                return Err((
+                    "上下文自上次注入后没有变化",
+                    "the context has not changed since it was injected",
+                ));
+            }
+        };
+    RuleOutput::unthrottled(ActionKind::InjectContext, content)
+}
+
+/// Returns the context that the session knows at a prompt, or `None` if the whole context is due: it was not injected
+/// yet, a compaction removed it, or the interval of the platform has passed.
+pub fn known_context(
+    event: &Event,
+    seen_context: Option<&str>,
+    is_compacted: bool,
+    prompts: u32,
+    refresh_every: u32,
+) -> Option<ContextHash> {
+    let is_due = event.platform.needs_refresh
+        && match refresh_every {
             0 => false,
             1 => true,
-            every => facts.session.prompts > 1 && (facts.session.prompts - 1).is_multiple_of(every),
+            every => prompts > 1 && (prompts - 1).is_multiple_of(every),
         };
-    let max_bytes = ctx.event.platform.max_bytes;
-    let content = match seen.filter(|_| !facts.session.compacted && !is_due) {
-        None => context_text(facts, workspace, max_bytes),
-        Some(seen) if seen != now => changes_text(facts, workspace, &seen, max_bytes),
-        Some(_) => {
-            return Err(("上下文自上次注入后没有变化", "the context has not changed since it was injected"));
-        }
-    };
-    RuleOutput::unthrottled(ActionKind::InjectContext, content)
+    seen_context.and_then(ContextHash::parse).filter(|_| !is_compacted && !is_due)
 }

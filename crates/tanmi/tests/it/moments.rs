@@ -151,3 +151,20 @@ fn session_status_lists_workspaces_of_this_project_first() {
     assert_eq!(first, &json!(here), "{status}");
     assert_eq!(status["availableWorkspaces"].as_array().unwrap().len(), 2, "{status}");
 }
+
+#[test]
+fn cursor_interval_tells_the_context_of_a_session_start() {
+    for has_focus in [true, false] {
+        let env = TestEnv::new();
+        let (ws, [issue, ..]) = started_work(&env);
+        let focus: &[&str] = if has_focus { &["--node", &issue] } else { &[] };
+        env.ok(&[&["session", "bind", "--session", "c", "--workspace", &ws], focus].concat());
+        env.ok(&["config", "set", "contextRefresh", "2"]);
+        let agent = crate::agent::Agent { env: &env, platform: "cursor", session: "c".into() };
+        let start = agent.start("startup");
+        let part = if has_focus { "Last log entries:" } else { "In progress: Issue tokens" };
+        assert!(start.contains("Progress: 0/4") && start.contains(part), "{start}");
+        assert_eq!([agent.prompt("a"), agent.prompt("b")], ["", ""]);
+        assert_eq!(agent.prompt("c"), start);
+    }
+}
