@@ -26,7 +26,7 @@ pub use file::{CheckReport, FileStore, Finding, Fix, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
-pub use surroundings::{Overview, SnapshotSource, Surroundings};
+pub use surroundings::{Overview, SnapshotSource, Surroundings, has_unstarted_plan};
 pub use workspaces::{NodeDetail, Workspaces};
 
 /// The fields of a node that a list shows, without its texts.

@@ -10,7 +10,7 @@ use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, Overview,
     SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent, Subscription,
-    Surroundings, Tx, WorkspaceEntry,
+    Surroundings, Tx, WorkspaceEntry, has_unstarted_plan,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -183,6 +183,10 @@ impl ContextSnapshots for InMemoryStore {
             overview: (depth >= SnapshotDepth::Surroundings && (node.is_none() || !has_own_focus))
                 .then(|| Overview::of(nodes)),
         })
+    }
+
+    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
+        self.data().live.get(id).is_some_and(|data| has_unstarted_plan(&data.nodes))
     }
 }
 

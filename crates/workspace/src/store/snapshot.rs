@@ -38,4 +38,8 @@ pub trait ContextSnapshots: Send + Sync {
         focus: Option<&str>,
         depth: SnapshotDepth,
     ) -> Option<ContextSnapshot>;
+
+    /// Returns whether a workspace has a plan of which no task is started, see
+    /// [`has_unstarted_plan`](crate::store::has_unstarted_plan). `false` if that cannot be read.
+    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool;
 }

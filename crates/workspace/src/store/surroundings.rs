@@ -75,6 +75,30 @@ impl Overview {
     }
 }
 
+/// Returns whether a plan below the root has tasks and none of them is started: a planning node with children that are all
+/// pending, or one that is still planned and has children, or execution nodes that are the only children of the root and
+/// all pending.
+pub fn has_unstarted_plan(source: &dyn SnapshotSource) -> bool {
+    let root = NodeId::root();
+    let top = source.open_children(&root, MAX_VISITED);
+    let is_pending_task =
+        |node: &NodeBrief| node.kind == NodeType::Execution && node.status == NodeStatus::Pending;
+    let has_only = |parent: &NodeId, children: &[NodeBrief], test: &dyn Fn(&NodeBrief) -> bool| {
+        !children.is_empty() && children.iter().all(test) && source.done_children(parent, 1).is_empty()
+    };
+    let is_unstarted = |plan: &NodeBrief| {
+        let children = source.open_children(&plan.id, MAX_VISITED);
+        match plan.status {
+            NodeStatus::Planning => !children.is_empty(),
+            NodeStatus::Monitoring => {
+                has_only(&plan.id, &children, &|child| child.status == NodeStatus::Pending)
+            }
+            _ => false,
+        }
+    };
+    has_only(&root, &top, &is_pending_task) || top.iter().any(is_unstarted)
+}
+
 fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {
     let mut titles = Vec::new();
     let mut parent = node.parent_id.clone().filter(|_| !node.isolated);

@@ -127,3 +127,39 @@ fn context_snapshot_has_surroundings_or_overview() {
     let dir = tempfile::tempdir().unwrap();
     check_surroundings(&FileStore::in_folder(dir.path()));
 }
+
+fn check_unstarted_plan<S: Store + ContextSnapshots>(store: &S) {
+    let b = TestWorkspace::new(store, &[]);
+    let root = NodeId::root();
+    let has_plan = || store.has_unstarted_plan(&b.id);
+    assert!(!has_plan(), "no node");
+    let task = b.add_execution(&root, "task");
+    assert!(has_plan(), "the only task is pending");
+    let plan = b.add_planning(&root, "plan");
+    assert!(!has_plan(), "a plan without tasks");
+    let (first, second) = (b.add_execution(&plan, "first"), b.add_execution(&plan, "second"));
+    assert!(has_plan(), "a plan with pending tasks");
+    b.apply(&task, Action::Start).unwrap();
+    assert!(has_plan(), "the started task is not in the plan");
+    b.apply(&first, Action::Start).unwrap();
+    assert!(!has_plan(), "a task of the plan is started");
+    b.apply(&first, Action::Complete).unwrap();
+    assert!(!has_plan(), "a task of the plan is done");
+    assert_eq!(b.status(&second), "pending");
+    assert!(!store.has_unstarted_plan(&WorkspaceId::parse("ws-unknown").unwrap()));
+
+    let b = TestWorkspace::new(store, &[]);
+    let tasks = [b.add_execution(&root, "one"), b.add_execution(&root, "two")];
+    assert!(store.has_unstarted_plan(&b.id));
+    b.apply(&tasks[1], Action::Start).unwrap();
+    assert!(!store.has_unstarted_plan(&b.id), "one of the tasks is started");
+    b.apply(&tasks[1], Action::Complete).unwrap();
+    assert!(!store.has_unstarted_plan(&b.id), "one of the tasks is done");
+}
+
+#[test]
+fn has_unstarted_plan_looks_at_children_of_root_and_their_children() {
+    check_unstarted_plan(&InMemoryStore::new());
+    let dir = tempfile::tempdir().unwrap();
+    check_unstarted_plan(&FileStore::in_folder(dir.path()));
+}

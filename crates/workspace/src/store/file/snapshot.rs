@@ -10,6 +10,7 @@ use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
     ContextSnapshot, ContextSnapshots, NodeBrief, Overview, SnapshotDepth, SnapshotSource, Surroundings,
+    has_unstarted_plan,
 };
 
 impl ContextSnapshots for FileStore {
@@ -64,6 +65,14 @@ impl ContextSnapshots for FileStore {
         }
         snapshot.node = loaded.map(|loaded| loaded.node);
         Some(snapshot)
+    }
+
+    fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
+        let layout = self.layout(id);
+        let is_readable = self.place.has_own_store() && fs::check_folder(&layout.local()).is_ok();
+        let index =
+            is_readable.then(|| NodeIndex::open_existing(&layout.index(), clock::boot_id())).flatten();
+        index.is_some_and(|index| has_unstarted_plan(&IndexedFiles { layout: &layout, index: &index }))
     }
 }
 
