@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
@@ -13,8 +13,10 @@ use tanmi_workspace::ops::{OpContext, RulesHashCheck};
 use tanmi_workspace::store::Workspaces;
 
 use crate::Env;
+use crate::calls::{CallChange, SessionCall};
 use crate::config::Config;
 use crate::language;
+use crate::masking::Masking;
 use crate::pipeline::Caller;
 use crate::resolver::{CallTarget, Resolver};
 use crate::retention;
@@ -32,11 +34,17 @@ pub(crate) struct Core {
     pub located: Arc<Mutex<BTreeSet<WorkspaceId>>>,
     /// The generated session id of a connection that has no other session id.
     pub connection: Arc<OnceLock<String>>,
+    /// Calls that are not in the state of their session yet.
+    pub noted_calls: Arc<Mutex<Vec<SessionCall>>>,
     /// The language that the request of a person asks for.
     pub requested_lang: Option<Lang>,
     pub reader: Reader,
     /// The platform of the client that is connected over MCP, if it is known.
     pub client: Option<&'static Platform>,
+    /// The session that makes a call, if the interface knows it.
+    pub session: Option<String>,
+    /// How to treat the secrets in texts, if the user said so; `None` for the default of the caller.
+    pub masking: Option<Masking>,
 }
 
 /// The reader of results and errors.
@@ -118,6 +126,19 @@ impl Core {
             auto_log: self.config.auto_log,
             moves_focus: true,
         }
+    }
+
+    /// Notes what a call of a session did, for the state of the session. A user in a terminal has no session.
+    pub fn note_call(&self, session: Option<&str>, project: &dyn Project, change: CallChange) {
+        if let Some(session) = session.filter(|session| !session.is_empty()) {
+            let call = SessionCall::new(session, project, change);
+            self.noted_calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        }
+    }
+
+    /// Returns the noted calls and forgets them.
+    pub fn take_noted_calls(&self) -> Vec<SessionCall> {
+        std::mem::take(&mut *self.noted_calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn rules_hash_check(&self, given: Option<String>) -> RulesHashCheck {

@@ -11,6 +11,7 @@ use tanmi_event::{Platform, Source};
 use tanmi_workspace::model::Operator;
 
 pub mod answers;
+mod calls;
 pub mod config;
 mod core;
 pub mod declared;
@@ -133,9 +134,12 @@ impl App {
             stores,
             located: Arc::default(),
             connection: Arc::default(),
+            noted_calls: Arc::default(),
             requested_lang: None,
             reader: Reader::Person,
             client: None,
+            session: None,
+            masking: None,
         })
     }
 
@@ -162,10 +166,7 @@ impl App {
 
     /// Returns the same services, which treat the secrets in the texts of a person in this way.
     pub fn with_masking(&self, masking: Masking) -> App {
-        let mut app = self.clone();
-        app.nodes.masking = Some(masking);
-        app.workspaces.masking = Some(masking);
-        app
+        App::with_core(Core { masking: Some(masking), ..Core::clone(&self.core) })
     }
 
     /// Returns the same services for a client that is connected over MCP.
@@ -186,6 +187,11 @@ impl App {
             workspace: call.workspace.map(str::to_owned),
         };
         App::with_core(Core { reader, ..Core::clone(&self.core) })
+    }
+
+    /// Returns the same services for the calls of this session.
+    pub fn for_session(&self, session: Option<&str>) -> App {
+        App::with_core(Core { session: session.map(str::to_owned), ..Core::clone(&self.core) })
     }
 
     /// Returns the folder of the project.

@@ -15,6 +15,7 @@ use tanmi_memory::{
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
 
+use crate::calls::CallChange;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::trust;
@@ -236,6 +237,9 @@ impl MemoryService {
             supersedes: new.supersedes,
         };
         let saved = self.store().save_fact(&fact)?;
+        if !saved.is_duplicate {
+            self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
+        }
         let similar = saved.similar.iter().map(Memory::of_hit).collect();
         Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, notice })
     }
@@ -266,7 +270,13 @@ impl MemoryService {
         // Only this session: sessions in other windows are still asked for their summaries.
         self.update_session_state(&summary.session, |state| {
             (state.prompts_since_summary, state.completed_since_summary) = (0, 0);
+            // The summary replaces the digest of the calls.
+            (state.has_summary, state.alive_at) = (true, self.core.now());
+            state.calls.clear();
         });
+        if !summary.session.is_empty() {
+            let _ = self.core.states().register_in_project(self.core.project.id().as_str(), &summary.session);
+        }
         Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), notice })
     }
 

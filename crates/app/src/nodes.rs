@@ -15,10 +15,11 @@ use tanmi_workspace::ops::{
 use tanmi_workspace::state::{self, Action};
 use tanmi_workspace::store::NodeBrief;
 
+use crate::calls::CallChange;
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
 use crate::events::EventService;
-use crate::masking::{MaskReport, Masking};
+use crate::masking::MaskReport;
 use crate::resolver::CallScope;
 use crate::sessions::SessionService;
 
@@ -159,8 +160,6 @@ pub struct NodeService {
     core: Arc<Core>,
     sessions: SessionService,
     events: EventService,
-    /// What the user asked for; `None` for the default of the caller.
-    pub(crate) masking: Option<Masking>,
 }
 
 /// A change that is durable.
@@ -171,7 +170,7 @@ struct Change {
 
 impl NodeService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService, events: EventService) -> NodeService {
-        NodeService { core, sessions, events, masking: None }
+        NodeService { core, sessions, events }
     }
 
     fn run(&self, ws: &WorkspaceRef, command: Command) -> Result<(Outcome, Change)> {
@@ -179,7 +178,7 @@ impl NodeService {
     }
 
     fn run_as(&self, ws: &WorkspaceRef, mut command: Command, op: &OpContext) -> Result<(Outcome, Change)> {
-        let secrets = self.core.mask_command(ws, &mut command, self.masking)?;
+        let secrets = self.core.mask_command(ws, &mut command, self.core.masking)?;
         let Committed { outcome, seq } = ws.store().run(&ws.id, &command, op, &self.sessions)?;
         Ok((outcome, Change { seq, secrets }))
     }
@@ -197,7 +196,14 @@ impl NodeService {
             isolated: new.isolated,
             rules_check: self.core.rules_hash_check(new.rules_hash),
         };
-        self.change_node(ws, Command::CreateNode { node })
+        let created = self.change_node(ws, Command::CreateNode { node })?;
+        self.note(ws, CallChange::Created);
+        Ok(created)
+    }
+
+    /// Notes what a call did, for the state of the session that makes it.
+    fn note(&self, ws: &WorkspaceRef, change: CallChange) {
+        self.core.note_call(self.core.session.as_deref(), ws.project.as_ref(), change);
     }
 
     pub fn show(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeResult>> {
@@ -332,9 +338,9 @@ impl NodeService {
         if !step.focus_moved {
             step.focus = self.sessions.resolver().focus(scope).unwrap_or_default();
         }
-        if let Some(session) = session.filter(|_| step.to == NodeStatus::Completed) {
-            self.sessions.record_completion(session);
-        }
+        let moved =
+            CallChange::Moved { node: step.node_id.to_string(), to: step.to, title: step.title.clone() };
+        self.core.note_call(session, ws.project.as_ref(), moved);
         let reminders = match step.to {
             NodeStatus::Completed => self.events.on_task_complete(session, ws, &step.node_id),
             _ => Vec::new(),
@@ -368,6 +374,7 @@ impl NodeService {
         let command = Command::AppendLog { target: target.clone(), event: event.to_owned() };
         let (outcome, change) = self.run(ws, command)?;
         let (entry, total) = outcome.into_log()?;
+        self.note(ws, CallChange::Logged { node: target.to_string(), text: entry.event.clone() });
         let result = LogResult { node_id: target.to_string(), entries: vec![entry], total };
         Ok(InWorkspace::committed(ws, change, result))
     }
@@ -401,6 +408,14 @@ impl NodeService {
     ) -> Result<InWorkspace<ProblemResult>> {
         let (outcome, change) = self.run(ws, command)?;
         let (problem, cleared) = outcome.into_problem()?;
+        let node = target.to_string();
+        // A next step alone is no problem.
+        let description = problem.as_ref().map(|problem| problem.description.clone());
+        let call = match description.filter(|text| !text.is_empty()) {
+            Some(text) => CallChange::Problem { node, text },
+            None => CallChange::Cleared { node },
+        };
+        self.note(ws, call);
         let result = ProblemResult { node_id: target.to_string(), problem, cleared };
         Ok(InWorkspace::committed(ws, change, result))
     }

@@ -35,6 +35,7 @@ pub mod rules;
 mod state;
 
 pub(crate) use declared::lookup;
+pub(crate) use facts::KnownContext;
 pub use facts::{disabled_rules, overview_facts};
 pub use load::context_now;
 use load::{DecisionInput, load};

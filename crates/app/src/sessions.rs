@@ -1,13 +1,13 @@
 //! Use cases for sessions: bind, unbind, status, focus and list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, text};
 use tanmi_platform::CLIENTS;
-use tanmi_session::{Binding, SessionState, is_running};
+use tanmi_session::{Binding, SessionState, States, is_running};
 use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
@@ -16,6 +16,7 @@ use tanmi_workspace::store::SnapshotDepth;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
+use crate::pipeline::KnownContext;
 use crate::resolver::{LIVE_FOR, Resolver, SessionBinding};
 use crate::workspaces::{WorkspaceFilter, WorkspaceLine, WorkspaceService};
 use crate::{pipeline, trust};
@@ -291,15 +292,8 @@ impl SessionService {
         let _ = self.core.states().update(session, |state| state.alive_at = now);
     }
 
-    /// Records that a session completed a node. Errors are ignored, as above.
-    pub(crate) fn record_completion(&self, session: &str) {
-        let _ = self.core.states().update(session, |state| {
-            state.completed_since_summary = state.completed_since_summary.saturating_add(1);
-        });
-    }
-
     /// Runs `work` for a session. Changes that the session itself makes to its context count as known, so that they
-    /// are not injected again.
+    /// are not injected again. Calls that the services note meanwhile are written to the states of their sessions.
     pub fn track_own_changes<T>(&self, session: Option<&str>, work: impl FnOnce() -> T) -> T {
         let states = self.core.states();
         let context = |session: &str| {
@@ -312,19 +306,22 @@ impl SessionService {
             (seen == Some(known.hash.to_string())).then_some((session, known.node_id))
         });
         let outcome = work();
-        if let Some((session, focus)) = before
-            && let Some(now) = context(session)
-        {
+        let calls = self.core.take_noted_calls();
+        let mut after = before.and_then(|(session, focus)| Some((session, focus, context(session)?)));
+        let mut sessions: BTreeSet<&str> = calls.iter().map(|call| call.session.as_str()).collect();
+        sessions.extend(after.as_ref().map(|(session, ..)| *session));
+        // Errors are ignored: the call itself does not depend on the states.
+        for session in sessions {
             let _ = states.update(session, |state| {
-                // The focus may have moved to a node that was changed by others since the session last saw it.
-                let node = now.node_id.as_ref().filter(|_| now.node_id != focus);
-                let known = node.and_then(|node| state.nodes.get(node));
-                let is_changed = known.is_some_and(|known| *known != now.hash.node);
-                // After a bind no context has been injected yet, so the session knows none.
-                if state.seen_context.is_some() && !is_changed {
-                    pipeline::mark_seen(state, now);
+                let own = calls.iter().filter(|call| call.session == session);
+                own.for_each(|call| call.record(state, self.core.now()));
+                if let Some((_, focus, known)) = after.take_if(|(own, ..)| *own == session) {
+                    mark_own_change(state, focus, known);
                 }
             });
+        }
+        for call in calls.iter().filter(|call| call.is_work()) {
+            let _ = states.register_in_project(&call.project, &call.session);
         }
         outcome
     }
@@ -385,20 +382,35 @@ impl SessionLine {
 
 /// Liveness of holders, for commands that take a node over.
 impl LiveSessions for SessionService {
-    /// Returns whether a session is live: its client process runs and this is its latest session. If the process
-    /// is unknown or runs several conversations: the session was active within [`LIVE_FOR`].
     fn is_live(&self, session: &str) -> bool {
         let states = self.core.states();
-        let state = states.read(session);
-        let platform = CLIENTS.find_platform(&state.platform);
-        let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
-        match &state.client {
-            Some(client) if !has_shared_process => {
-                let latest = states.sessions_of_client(client).into_iter().next();
-                is_running(client) && latest.is_none_or(|latest| latest.session == session)
-            }
-            _ => self.core.now() - state.alive_at < LIVE_FOR,
+        is_live(&states, &states.read(session), self.core.now())
+    }
+}
+
+/// Returns whether a session is live: its client process runs and this is its latest session. If the process is unknown
+/// or runs several conversations: the session was active within [`LIVE_FOR`].
+pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> bool {
+    let platform = CLIENTS.find_platform(&state.platform);
+    let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
+    match &state.client {
+        Some(client) if !has_shared_process => {
+            let latest = states.sessions_of_client(client).into_iter().next();
+            is_running(client) && latest.is_none_or(|latest| latest.session == state.session)
         }
+        _ => now - state.alive_at < LIVE_FOR,
+    }
+}
+
+/// Marks the context as known after a call of the session, which had the focus `focus` before.
+fn mark_own_change(state: &mut SessionState, focus: Option<String>, now: KnownContext) {
+    // The focus may have moved to a node that was changed by others since the session last saw it.
+    let node = now.node_id.as_ref().filter(|_| now.node_id != focus);
+    let known = node.and_then(|node| state.nodes.get(node));
+    let is_changed = known.is_some_and(|known| *known != now.hash.node);
+    // After a bind no context has been injected yet, so the session knows none.
+    if state.seen_context.is_some() && !is_changed {
+        pipeline::mark_seen(state, now);
     }
 }
 

@@ -12,7 +12,7 @@ use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
-use crate::masking::{MaskReport, Masking};
+use crate::masking::MaskReport;
 use crate::sessions::SessionService;
 use crate::stores::{KnownWorkspace, Project};
 use crate::{registry, trust};
@@ -142,18 +142,16 @@ fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> std::result::Res
 pub struct WorkspaceService {
     core: Arc<Core>,
     sessions: SessionService,
-    /// What the user asked for; `None` for the default of the caller.
-    pub(crate) masking: Option<Masking>,
 }
 
 impl WorkspaceService {
     pub(crate) fn new(core: Arc<Core>, sessions: SessionService) -> WorkspaceService {
-        WorkspaceService { core, sessions, masking: None }
+        WorkspaceService { core, sessions }
     }
 
     /// Creates a workspace in this project.
     pub fn create(&self, mut new: NewWorkspace) -> Result<WorkspaceView> {
-        let MaskReport { masked, warnings } = self.core.mask_new(new.texts_mut(), self.masking)?;
+        let MaskReport { masked, warnings } = self.core.mask_new(new.texts_mut(), self.core.masking)?;
         let project = self.core.project.clone();
         let is_clean = trust::is_clean(project.folder());
         let workspace = project.workspaces().create(new, &self.core.op())?;
@@ -315,7 +313,7 @@ impl WorkspaceService {
     }
 
     fn change(&self, ws: &WorkspaceRef, mut command: Command) -> Result<WorkspaceView> {
-        let MaskReport { masked, warnings } = self.core.mask_command(ws, &mut command, self.masking)?;
+        let MaskReport { masked, warnings } = self.core.mask_command(ws, &mut command, self.core.masking)?;
         let Committed { outcome, seq } = ws.store().run(&ws.id, &command, &self.core.op(), &self.sessions)?;
         let (workspace, progress) = outcome.into_workspace()?;
         let view = workspace_view(ws.project.as_ref(), workspace, progress);

@@ -145,6 +145,9 @@ pub struct WorkspaceFacts {
     pub progress: Option<(u64, u64)>,
     /// Loaded only for the whole context of a session without a focus.
     pub overview: OverviewFacts,
+    /// Whether the workspace has a plan of which no task is started. Looked up only at a prompt without a focus, for a
+    /// session whose plan is not confirmed.
+    pub has_unstarted_plan: bool,
 }
 
 /// What a session that has no focus needs to know to continue the work.

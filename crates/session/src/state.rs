@@ -49,6 +49,21 @@ pub struct SessionState {
     /// When a summary was last requested from the agent.
     #[serde(skip_serializing_if = "Option::is_none", rename = "askedAt")]
     pub summary_requested_at: Option<Millis>,
+    /// The session created nodes, and since then neither started one nor was told to show the plan to the user.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "plan")]
+    pub has_unconfirmed_plan: bool,
+    /// What the session did since its last summary, the latest call last. Lines, so that a prompt does not parse them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// The session saved a summary since it started or was resumed.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "summary")]
+    pub has_summary: bool,
+    /// The client ended the session.
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "ended")]
+    pub has_ended: bool,
+    /// The last digest of another session that was injected.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "digest")]
+    pub told_digest: Option<String>,
     /// The client compacted the conversation since the context was last injected.
     pub compacted: bool,
     /// The user unbound the session.
@@ -101,6 +116,8 @@ pub struct HandledEvent {
 
 /// Upper limit for reading a state file; a real one has a few hundred bytes.
 const MAX_BYTES: u64 = 1 << 20;
+/// The number of sessions that are remembered per project.
+const MAX_PROJECT_SESSIONS: usize = 8;
 
 /// The maximum number of sessions in a search, which delays the start of a server.
 const MAX_SEARCHED: usize = 512;
@@ -174,26 +191,45 @@ impl States {
         self.dir.join(format!("client-{}-{}", client.pid, client.started))
     }
 
+    fn project_path(&self, project: &str) -> PathBuf {
+        self.dir.join(format!("project-{project}"))
+    }
+
     /// Records that a session runs in this client process; the latest session comes last. Writes only on a
     /// change.
     pub fn register(&self, client: &ClientProcess, session: &str) -> Result<()> {
-        let path = self.client_path(client);
-        let is_last = |known: &[String]| known.last().is_some_and(|last| last == session);
-        if is_last(&self.session_ids_of_client(client)) {
+        self.add_last(&self.client_path(client), session, usize::MAX)
+    }
+
+    /// Records that a session worked in this project; the latest session comes last. Writes only on a change.
+    pub fn register_in_project(&self, project: &str, session: &str) -> Result<()> {
+        self.add_last(&self.project_path(project), session, MAX_PROJECT_SESSIONS)
+    }
+
+    /// Puts a session at the end of the list at `path`, and drops the first sessions if there are more than `max`.
+    fn add_last(&self, path: &Path, session: &str, max: usize) -> Result<()> {
+        if session_ids(path).last().is_some_and(|last| last == session) {
             return Ok(());
         }
         fs::create_private_dir(&self.dir).map_err(Error::io(&self.dir))?;
         let _lock = Lock::exclusive(&self.dir.join("clients.lock"))?;
-        let mut known = self.session_ids_of_client(client);
+        let mut known = session_ids(path);
         known.retain(|other| other != session);
         known.push(session.to_owned());
+        known.drain(..known.len().saturating_sub(max));
         let text = serde_json::to_vec(&known).unwrap_or_default();
-        fs::replace_private(&path, &text, &self.dir, Durability::Journaled).map_err(Error::io(&path))
+        fs::replace_private(path, &text, &self.dir, Durability::Journaled).map_err(Error::io(path))
     }
 
     fn session_ids_of_client(&self, client: &ClientProcess) -> Vec<String> {
-        let read = fs::read_optional(&self.client_path(client)).ok().flatten();
-        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        session_ids(&self.client_path(client))
+    }
+
+    /// Returns the ids of the sessions that last worked in this project, the latest first.
+    pub fn sessions_of_project(&self, project: &str) -> Vec<String> {
+        let mut ids = session_ids(&self.project_path(project));
+        ids.reverse();
+        ids
     }
 
     /// Returns the sessions whose hooks ran in this client process, the latest first.
@@ -255,7 +291,7 @@ impl States {
         state.alive_at >= before || state.client.as_ref().is_some_and(is_open)
     }
 
-    /// Removes the states of sessions that are not active ([`States::is_active`]) and the files of ended clients. Looks at no more than `limit` files; every file has its turn as the days go by. Returns the number of
+    /// Removes the states of sessions that are not active ([`States::is_active`]) and the files of ended clients and of projects. Looks at no more than `limit` files; every file has its turn as the days go by. Returns the number of
     /// removed states.
     pub fn prune(&self, before: Millis, limit: usize) -> usize {
         let files = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
@@ -266,6 +302,10 @@ impl States {
             let path = self.dir.join(&name);
             if let Some(client) = name.strip_prefix("client-") {
                 if modified_at(&path) < before && !parse_client(client).is_some_and(|it| is_running(&it)) {
+                    let _ = std::fs::remove_file(&path);
+                }
+            } else if name.starts_with("project-") && !name.ends_with(".json") {
+                if modified_at(&path) < before {
                     let _ = std::fs::remove_file(&path);
                 }
             } else if name.ends_with(".json") {
@@ -279,6 +319,12 @@ impl States {
         }
         removed
     }
+}
+
+/// Returns the sessions in the list at `path`.
+fn session_ids(path: &Path) -> Vec<String> {
+    let read = fs::read_optional(path).ok().flatten();
+    read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// Parses the end of the name of a client file: the pid and the start time.

@@ -74,7 +74,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Operator::Ai => Interface::AgentShell,
         Operator::Human => Interface::CommandLine,
     };
-    let context = CommandContext {
+    let mut context = CommandContext {
         app: App::new(env),
         json: cli.global.json,
         failed: Cell::new(false),
@@ -87,6 +87,7 @@ pub fn run(cli: Cli) -> ExitCode {
     }
     // An agent that runs a command in its shell knows this change, so hooks need not tell it.
     let session = context.caller_session(None).unwrap_or_default();
+    context.app = context.app.for_session(session.as_deref());
     let outcome = context.app.sessions.track_own_changes(session.as_deref(), || match cli.command {
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),

@@ -128,6 +128,7 @@ fn workspace_facts(snapshot: &ContextSnapshot) -> WorkspaceFacts {
         docs: docs.map(|doc| format!("{}: {}", doc.path, doc.description)).collect(),
         progress: snapshot.progress.map(|progress| (progress.completed, progress.total)),
         overview: snapshot.overview.as_ref().map(overview_facts).unwrap_or_default(),
+        has_unstarted_plan: false,
     }
 }
 

@@ -69,6 +69,14 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     warnings.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
     let mut facts = facts::build(caller, event, state, &config, bound, memory, declared);
+    if let (Some((binding, snapshot)), Some(workspace)) = (bound, &mut facts.workspace) {
+        // Opens the index, so only for a session that has planned and was not told to show its plan since.
+        let is_open = event.kind == EventKind::PromptSubmit && state.has_unconfirmed_plan && config.reminders;
+        let snapshots = || caller.stores.projects.in_folder(&binding.project);
+        workspace.has_unstarted_plan = is_open
+            && snapshot.node.is_none()
+            && snapshots().snapshots().has_unstarted_plan(&snapshot.workspace.id);
+    }
     if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
         facts.session.lost_workspace = Some(binding.workspace_id.clone());

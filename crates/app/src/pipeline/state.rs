@@ -47,6 +47,13 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     if is_new_start || state.started_at == 0 {
         state.started_at = caller.now;
     }
+    if is_new_start {
+        // A summary is about what the session did before it was resumed.
+        state.has_summary = false;
+    }
+    if event.source == Source::Hook {
+        state.has_ended = event.kind == EventKind::SessionEnd;
+    }
     super::declared::advance(state, event);
     match event.kind {
         EventKind::SessionStart => {
@@ -111,6 +118,11 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
         && (has_declared || declared.known_because.is_some())
     {
         state.declared = Some(declared.digest.clone());
+    }
+    if let Some(workspace) = facts.workspace.as_ref().filter(|_| event.kind == EventKind::PromptSubmit) {
+        // A plan that was shown is confirmed or changed by the user's next prompt. A throttled reminder is still due.
+        let is_told = decision.actions.iter().any(|action| action.rule == BuiltinRuleId::PlanConfirm);
+        state.has_unconfirmed_plan &= workspace.has_unstarted_plan && !is_told;
     }
     let has_context = decision.actions.iter().any(|action| CONTEXT_RULES.contains(&action.rule));
     // A reminder about an open problem comes before every other one.

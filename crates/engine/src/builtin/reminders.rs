@@ -84,10 +84,16 @@ fn children(node: &NodeFacts, test: impl Fn(ChildCounts) -> bool) -> bool {
 
 /// Returns the first reminder that applies, throttled or not.
 pub fn choose(facts: &Facts) -> Result<&'static Reminder, SkipReason> {
-    facts.workspace.as_ref().ok_or(UNBOUND)?;
-    let node = facts.node.as_ref().ok_or(("没有聚焦的节点", "no node is focused"))?;
-    let reminder = REMINDERS.iter().find(|reminder| (reminder.applies)(node, facts.now));
-    reminder.ok_or(("没有适用的提醒", "no reminder applies to the focused node"))
+    let workspace = facts.workspace.as_ref().ok_or(UNBOUND)?;
+    let mut reminders = REMINDERS.iter();
+    match &facts.node {
+        Some(node) => reminders
+            .find(|reminder| (reminder.applies)(node, facts.now))
+            .ok_or(("没有适用的提醒", "no reminder applies to the focused node")),
+        None => reminders
+            .find(|reminder| reminder.key == PLAN_COMPLETED && workspace.has_unstarted_plan)
+            .ok_or(("没有聚焦的节点", "no node is focused")),
+    }
 }
 
 #[cfg(test)]

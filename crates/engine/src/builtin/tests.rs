@@ -14,6 +14,7 @@ use crate::facts::{
 use crate::{BUILTIN_RULES, decide};
 
 mod hostile;
+mod moments;
 
 const NOW: i64 = 1_765_432_100_000;
 

@@ -53,8 +53,13 @@ pub fn perform(
         (request.app, request.meta.clone(), request.expected_versions.clone());
     let (scope, session) = (OnceCell::new(), OnceCell::new());
     let is_for_agent = request.is_for_agent;
-    let call = Call { app, arguments, meta, expected_versions, is_for_agent, scope, session };
+    let session_app;
+    let mut call = Call { app, arguments, meta, expected_versions, is_for_agent, scope, session };
     let session = if request.spec.is_read_only { None } else { call.caller_session().unwrap_or_default() };
+    if session.is_some() {
+        session_app = app.for_session(session.as_deref());
+        call.app = &session_app;
+    }
     let answer = app.sessions.track_own_changes(session.as_deref(), || work(&call));
     app.maintenance.log_notices();
     let is_untrusted = call.has_untrusted_texts();

@@ -7,7 +7,16 @@ use crate::agent::Agent;
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+mod plan;
+
 const DAY: i64 = 86_400_000;
+
+/// Runs a command in the shell of an agent's session. It must succeed.
+fn run_as(env: &TestEnv, session: &str, args: &[&str]) -> String {
+    let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", session).output().unwrap();
+    assert!(output.status.success(), "{args:?} {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
 
 /// Returns an environment with a workspace in which one node is in progress and two are pending, and their ids.
 fn started_work(env: &TestEnv) -> (String, [String; 3]) {
@@ -17,9 +26,7 @@ fn started_work(env: &TestEnv) -> (String, [String; 3]) {
     let nodes =
         nodes.map(|title| env.node(if title == "Roll out" { "root" } else { &plan }, "execution", title));
     env.ok(&["session", "bind", "--session", "day-1", "--workspace", &ws]);
-    let start = ["node", "transition", &nodes[0], "--workspace", &ws, "--action", "start"];
-    let output = env.command(&start).env("CLAUDE_CODE_SESSION_ID", "day-1").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    run_as(env, "day-1", &["node", "transition", &nodes[0], "--workspace", &ws, "--action", "start"]);
     env.ok(&["log", "--workspace", &ws, "--node", &nodes[0], "signed with RS256"]);
     env.ok(&["problem", "--workspace", &ws, "--node", &nodes[1], "clock skew"]);
     env.ok(&["workspace", "focus"]);

@@ -44,6 +44,7 @@ fn hostile_facts(lang: Lang) -> Facts {
             docs: vec![text()],
             progress: None,
             overview: overview.clone(),
+            has_unstarted_plan: true,
         }),
         node: Some(NodeFacts {
             id: text(),
@@ -122,6 +123,7 @@ fn builtin_rules_hostile_facts_are_escaped_in_every_text() {
         "declared-context",
         "memory-load",
         "subagent-context",
+        "plan-confirm",
         "smart-reminder",
         "task-complete",
         "binding-hint",

@@ -1,0 +1,113 @@
+//! The plan confirmation for a session without a focus.
+
+use serde_json::json;
+
+use super::run_as;
+use crate::agent::Agent;
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const REMINDER: &str = "📋 The tasks of the plan are created.";
+const MINUTE: i64 = 60_000;
+
+fn create(client: &mut Client, parent: &str, kind: &str, title: &str) -> String {
+    let node = json!({"parentId": parent, "type": kind, "title": title, "requirement": "r"});
+    client.expect_ok("node_create", node)["nodeId"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn plan_made_over_mcp_is_confirmed_once_at_next_prompt() {
+    let env = TestEnv::new();
+    // Creates the home store, as an installation does.
+    env.ok(&["config", "set", "language", "auto"]);
+    let agent = Agent::claude(&env, "s");
+    agent.start("startup");
+    let mut client = Client::connect(&env);
+    client.expect_ok("workspace_init", json!({"name": "Auth", "goal": "JWT"}));
+    client.expect_ok("session_bind", json!({}));
+    let plan = create(&mut client, "root", "planning", "Tokens");
+    create(&mut client, &plan, "execution", "Issue");
+    create(&mut client, &plan, "execution", "Check");
+    let prompt = agent.prompt("go on");
+    assert!(prompt.contains(REMINDER) && prompt.contains("Goal: JWT"), "{prompt}");
+    assert_eq!(agent.prompt("yes"), "");
+    env.tick(10 * MINUTE);
+    assert_eq!(agent.prompt("start"), "", "the user has answered");
+    client.finish();
+}
+
+#[test]
+fn later_plan_is_told_again_after_throttle() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    let agent = Agent::claude(&env, "s");
+    agent.prompt("hello");
+    let plan = |title: &str| {
+        run_as(&env, "s", &["node", "create", "--type", "execution", "--title", title, "--requirement", "r"])
+    };
+    plan("one");
+    assert!(agent.prompt("go on").contains(REMINDER));
+    plan("two");
+    env.tick(2 * MINUTE);
+    assert_eq!(agent.prompt("go on"), "", "throttled");
+    env.tick(2 * MINUTE);
+    assert!(agent.prompt("go on").contains(REMINDER), "still due");
+    env.tick(4 * MINUTE);
+    assert_eq!(agent.prompt("go on"), "");
+}
+
+#[test]
+fn plan_of_another_session_or_of_the_user_is_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    for session in ["mine", "other"] {
+        env.ok(&["session", "bind", "--session", session, "--workspace", &ws]);
+    }
+    env.node("root", "execution", "by the user");
+    run_as(&env, "mine", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
+    assert!(!Agent::claude(&env, "other").prompt("go on").contains("📋"));
+    assert!(Agent::claude(&env, "mine").prompt("go on").contains(REMINDER));
+}
+
+#[test]
+fn started_task_confirms_plan() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    for title in ["one", "two"] {
+        run_as(&env, "s", &["node", "create", "--type", "execution", "--title", title, "--requirement", "r"]);
+    }
+    let state = || std::fs::read_to_string(env.home_store().join("state/s.json")).unwrap();
+    assert!(state().contains("\"plan\":true"), "{}", state());
+    let node = env.json(&["node", "list"])["nodes"][1]["id"].as_str().unwrap().to_owned();
+    run_as(&env, "s", &["node", "transition", &node, "--action", "start"]);
+    assert!(!state().contains("\"plan\""), "{}", state());
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    assert!(!Agent::claude(&env, "s").prompt("go on").contains("📋"));
+}
+
+#[test]
+fn plan_that_waits_for_no_confirmation_is_looked_up_once() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let started = env.node("root", "execution", "started");
+    env.ok(&["node", "transition", &started, "--action", "start"]);
+    env.ok(&["workspace", "focus"]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    run_as(&env, "s", &["node", "create", "--type", "execution", "--title", "t", "--requirement", "r"]);
+    assert!(!Agent::claude(&env, "s").prompt("go on").contains("📋"));
+    let state = std::fs::read_to_string(env.home_store().join("state/s.json")).unwrap();
+    assert!(!state.contains("\"plan\""), "later prompts do not open the index: {state}");
+}
+
+#[test]
+fn plan_in_chinese_workspace_is_told_in_chinese() {
+    let env = TestEnv::new();
+    let args = ["workspace", "init", "--name", "重构认证模块", "--goal", "替换为 JWT"];
+    let ws = env.json(&args)["workspaceId"].as_str().unwrap().to_owned();
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws]);
+    run_as(&env, "s", &["node", "create", "--type", "execution", "--title", "签发", "--requirement", "r"]);
+    let prompt = Agent::claude(&env, "s").prompt("继续");
+    assert!(prompt.contains("📋 计划节点已创建完子任务。\n建议：向用户展示完整计划并等待确认"), "{prompt}");
+}
