@@ -1,18 +1,26 @@
-//! What the calls of a session did. The session state keeps the last of them.
+//! What the calls of a session did. The session state keeps the last of them, and the next session of the project is told
+//! a digest of them if the session wrote no summary.
 //!
 //! Services note calls here; [`crate::sessions::SessionService::track_own_changes`] writes them at the end of a call, in the
 //! one write of the session state.
 
 use tanmi_base::{Millis, clock, secrets, text};
-use tanmi_session::SessionState;
+use tanmi_engine::DigestFacts;
+use tanmi_event::Event;
+use tanmi_session::{SessionState, States};
 use tanmi_workspace::model::NodeStatus;
 
+use crate::pipeline::{self, Caller};
+use crate::sessions::is_live;
 use crate::stores::Project;
+use crate::trust::ProjectTrust;
 
 /// The number of calls that a session state keeps.
 const MAX_CALLS: usize = 50;
 /// The maximum width of a title or text that is kept.
 const TEXT_COLUMNS: usize = 80;
+/// The number of nodes, and of problems, that a digest names.
+const NAMED: usize = 4;
 
 /// A call of a session that changed something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +96,69 @@ impl SessionCall {
         let text = text::fit(&text::one_line(&secrets::mask(text).0), TEXT_COLUMNS);
         Some(format!("{at} {} {change} {node} {text}", self.project))
     }
+}
+
+/// Returns the digest of the session that last worked in the project of the event. `None` if that session wrote a summary
+/// or is still live, or if this session knows the digest.
+pub(crate) fn find_digest(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &SessionState,
+    trust: &ProjectTrust,
+) -> Option<DigestFacts> {
+    let project = caller.stores.projects.in_folder(trust.project());
+    let states = States::new(caller.home);
+    let others = states.sessions_of_project(project.id().as_str()).into_iter();
+    let others = others.filter(|session| *session != event.session).map(|session| states.read(&session));
+    let mut ended = others.filter(|other| other.has_ended || !is_live(&states, other, caller.now));
+    let digest = digest_of(&ended.next()?, project.id().as_str())?;
+    // Its texts come from the project. Only files can come with a clone.
+    let is_refused = project.maintenance().is_some() && !trust.is_trusted();
+    let has_data = pipeline::has_project_data(caller, trust.project());
+    (has_data && !is_refused && state.told_digest.as_ref() != Some(&digest.id)).then_some(digest)
+}
+
+/// Returns the digest of the calls of a session in a project, if it worked there.
+fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
+    let mut digest = DigestFacts { is_partial: state.calls.len() >= MAX_CALLS, ..DigestFacts::default() };
+    let (mut moved, mut problems) = (Vec::new(), Vec::new());
+    for line in &state.calls {
+        let mut fields = line.splitn(5, ' ');
+        let mut field = || fields.next().unwrap_or_default();
+        let (at, of_project, change, node, text) = (field(), field(), field(), field(), field());
+        if of_project != project {
+            continue;
+        }
+        digest.at = at.replace('T', " ").chars().take("YYYY-MM-DD HH:MM".len()).collect();
+        match change {
+            "logged" => (digest.log_lines, digest.last_log) = (digest.log_lines + 1, text.to_owned()),
+            "problem" => replace(&mut problems, node, format!("{node}: {text}")),
+            "cleared" => problems.retain(|(known, _)| known != node),
+            "fact" => digest.facts += 1,
+            _ => {
+                if let Some(status) = change.strip_prefix("moved-") {
+                    replace(&mut moved, node, format!("{text} ({status}) {node}"));
+                }
+            }
+        }
+    }
+    digest.id = format!("{} {}", state.session, digest.at);
+    digest.more_moved = moved.len().saturating_sub(NAMED);
+    digest.moved = last_named(moved);
+    digest.problems = last_named(problems);
+    let has_work = !digest.moved.is_empty() || !digest.problems.is_empty() || digest.log_lines > 0;
+    has_work.then_some(digest)
+}
+
+/// Puts the text of a node at the end, in place of its previous text.
+fn replace(texts: &mut Vec<(String, String)>, node: &str, text: String) {
+    texts.retain(|(known, _)| known != node);
+    texts.push((node.to_owned(), text));
+}
+
+/// Returns the last texts, the latest first.
+fn last_named(texts: Vec<(String, String)>) -> Vec<String> {
+    texts.into_iter().rev().take(NAMED).map(|(_, text)| text).collect()
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@
 //! part. The agent learns of only one error: the bound workspace is gone or cannot be read (rule `binding-lost`).
 //!
 //! Performance: at a prompt, only the bound workspace, its focused node, settings, rules files, declared context
-//! and session files are read, and only the session state is locked. A session start and a session end also read
-//! and write memory. Folders are scanned only for a binding hint and at a session end, which has its own time limit.
+//! and session files are read, and only the session state is locked. The node index is opened where the text needs it. A
+//! session start and a session end also read and write memory, and a start reads the state of the last session. Folders
+//! are scanned only for a binding hint and at a session end, which has its own time limit.
 
 use std::path::Path;
 use std::time::Instant;
@@ -35,7 +36,7 @@ pub mod rules;
 mod state;
 
 pub(crate) use declared::lookup;
-pub(crate) use facts::KnownContext;
+pub(crate) use facts::{KnownContext, has_project_data};
 pub use facts::{disabled_rules, overview_facts};
 pub use load::context_now;
 use load::{DecisionInput, load};

@@ -92,11 +92,34 @@ pub struct SessionFacts {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFacts {
     pub core: String,
+    /// What the last session did, if it wrote no summary.
+    pub digest: Option<DigestFacts>,
     pub summary: Option<SummaryFacts>,
     /// Newest first.
     pub recent: Vec<FactLine>,
     /// Facts that match the focused node.
     pub related: Vec<FactLine>,
+}
+
+/// What a session did, derived from its calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DigestFacts {
+    /// The session and the time of its last call.
+    pub id: String,
+    /// Local time of the last call.
+    pub at: String,
+    /// `title (status) id` of the nodes that it moved last, the latest first.
+    pub moved: Vec<String>,
+    /// The number of nodes that it moved before these.
+    pub more_moved: usize,
+    /// `id: description` of the problems that it left open, the latest first.
+    pub problems: Vec<String>,
+    pub log_lines: usize,
+    pub last_log: String,
+    /// The number of facts that it saved.
+    pub facts: usize,
+    /// Whether the session made more calls than are kept.
+    pub is_partial: bool,
 }
 
 #[derive(Clone, Debug, Default)]

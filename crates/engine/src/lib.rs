@@ -22,7 +22,7 @@ pub use custom::{CustomRule, RuleFlaw, RuleSource, check_condition, parse_rules}
 pub use decide::{Rule, RuleTrace, Verdict, decide, is_already_told};
 pub use escape_tags::escape_tags;
 pub use facts::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, FactLine,
+    AvailableFacts, AvailableWorkspace, ChildCounts, DeclaredFacts, DeclaredFile, DigestFacts, FactLine,
     Facts, InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts,
     SummaryFacts, SurroundingsFacts, WorkspaceFacts,
 };

@@ -1,15 +1,80 @@
 use super::*;
 
+fn call(change: CallChange) -> SessionCall {
+    SessionCall { session: String::from("s"), project: String::from("p"), change }
+}
+
+fn moved(node: &str, to: NodeStatus, title: &str) -> SessionCall {
+    call(CallChange::Moved { node: node.into(), to, title: title.into() })
+}
+
+fn logged(text: &str) -> SessionCall {
+    call(CallChange::Logged { node: "node-a".into(), text: text.into() })
+}
+
+fn state_after(calls: &[SessionCall]) -> SessionState {
+    let mut state = SessionState { session: String::from("s"), ..SessionState::default() };
+    calls.iter().for_each(|call| call.record(&mut state, 1_765_432_100_000));
+    state
+}
+
 #[test]
-fn record_call_created_and_started_nodes_open_and_confirm_plan() {
-    let mut state = SessionState::default();
-    let mut record = |change| {
-        let call = SessionCall { session: String::from("s"), project: String::from("p"), change };
-        call.record(&mut state, 0);
-        state.has_unconfirmed_plan
+fn digest_of_calls_names_last_status_open_problems_and_counts() {
+    let problem = |node: &str, text: &str| call(CallChange::Problem { node: node.into(), text: text.into() });
+    let state = state_after(&[
+        call(CallChange::Created),
+        moved("node-a", NodeStatus::Implementing, "Issue  tokens\nnow"),
+        logged("first"),
+        problem("node-a", "clock skew"),
+        problem("node-b", "no key"),
+        call(CallChange::Cleared { node: "node-b".into() }),
+        moved("node-b", NodeStatus::Implementing, "Check tokens"),
+        moved("node-a", NodeStatus::Completed, "Issue tokens"),
+        logged("signed with RS256"),
+        call(CallChange::SavedFact),
+    ]);
+    let digest = digest_of(&state, "p").unwrap();
+    assert_eq!(digest.moved, ["Issue tokens (completed) node-a", "Check tokens (implementing) node-b"]);
+    assert_eq!(digest.problems, ["node-a: clock skew"]);
+    assert_eq!((digest.log_lines, digest.last_log.as_str(), digest.facts), (2, "signed with RS256", 1));
+    assert_eq!((digest.at.len(), digest.more_moved, digest.is_partial), (16, 0, false));
+    assert_eq!((state.completed_since_summary, state.has_unconfirmed_plan), (1, false));
+    assert_eq!(digest_of(&state, "other"), None, "texts of one project are not told in another");
+}
+
+#[test]
+fn record_call_keeps_the_last_fifty_and_cuts_texts() {
+    let calls: Vec<SessionCall> =
+        (0..60).map(|n| logged(&format!("{n} {}", "很长 long ".repeat(100)))).collect();
+    let state = state_after(&calls);
+    assert_eq!(state.calls.len(), 50);
+    assert!(state.calls[0].contains(" 10 ") && state.calls[49].contains(" 59 "), "{:?}", state.calls);
+    assert!(state.calls.iter().map(String::len).sum::<usize>() < 10_000);
+    let digest = digest_of(&state, "p").unwrap();
+    assert!(digest.is_partial && digest.log_lines == 50);
+    let many: Vec<_> = (0..6).map(|n| moved(&format!("node-{n}"), NodeStatus::Completed, "T")).collect();
+    let digest = digest_of(&state_after(&many), "p").unwrap();
+    assert_eq!((digest.moved.len(), digest.more_moved), (4, 2));
+}
+
+#[test]
+fn record_call_after_summary_keeps_no_call() {
+    let mut state = SessionState { has_summary: true, ..SessionState::default() };
+    moved("node-a", NodeStatus::Completed, "T").record(&mut state, 0);
+    assert_eq!((state.calls.len(), state.completed_since_summary), (0, 1));
+    assert_eq!(digest_of(&state, "p"), None);
+}
+
+#[test]
+fn digest_of_lines_of_another_version_skips_them() {
+    let mut lines =
+        vec!["", "x", "2025-12-10T18:07:00 p invented node-a text", "2025-12-10T18:08:00 p fact - "];
+    let digest = |lines: &[&str]| {
+        let calls = lines.iter().map(|line| String::from(*line)).collect();
+        digest_of(&SessionState { calls, ..SessionState::default() }, "p")
     };
-    assert!(record(CallChange::Created));
-    assert!(record(CallChange::SavedFact));
-    let (node, title) = (String::from("node-a"), String::from("T"));
-    assert!(!record(CallChange::Moved { node, to: NodeStatus::Implementing, title }));
+    assert_eq!(digest(&lines), None, "facts alone are told by themselves");
+    lines.push("2025-12-10T18:09:00 p logged node-a");
+    let digest = digest(&lines).unwrap();
+    assert_eq!((digest.at.as_str(), digest.facts, digest.log_lines), ("2025-12-10 18:09", 1, 1));
 }

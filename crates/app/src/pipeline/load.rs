@@ -64,7 +64,8 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
         Vec::new()
     };
     let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
-    let memory = memory::load(caller, event, &config, trust.as_ref(), bound.map(|(_, snapshot)| snapshot));
+    let memory =
+        memory::load(caller, event, state, &config, trust.as_ref(), bound.map(|(_, snapshot)| snapshot));
     let mut warnings = rules::warnings(&files);
     warnings.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);

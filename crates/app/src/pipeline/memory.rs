@@ -12,9 +12,11 @@ use tanmi_event::{Event, EventKind};
 use tanmi_memory::recent::StartQuery;
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Folder, MemoryRow, MemoryStore};
+use tanmi_session::SessionState;
 use tanmi_workspace::store::ContextSnapshot;
 
 use super::{Caller, log_line};
+use crate::calls;
 use crate::config::Config;
 use crate::transcripts::{self, IngestResult};
 use crate::trust::ProjectTrust;
@@ -27,10 +29,12 @@ fn store(caller: &Caller<'_>, project: &Path) -> Arc<dyn MemoryStore> {
     caller.stores.projects.in_folder(project).memory()
 }
 
-/// Returns the memory for a session start, or why there is none.
+/// Returns the memory for a session start, or why there is none. The digest of the last session does not need a memory
+/// folder.
 pub fn load(
     caller: &Caller<'_>,
     event: &Event,
+    state: &SessionState,
     config: &Config,
     project: Option<&ProjectTrust>,
     bound: Option<&ContextSnapshot>,
@@ -52,6 +56,20 @@ pub fn of_project(
         return Err(("记忆已关闭", "memory is disabled"));
     }
     let trust = project.ok_or(("没有项目", "the event has no project"))?;
+    let stored = load_stored(caller, config, trust, bound);
+    match calls::find_digest(caller, event, state, trust) {
+        None => stored,
+        digest => Ok(MemoryFacts { digest, ..stored.unwrap_or_default() }),
+    }
+}
+
+/// Returns the stored memory for a session start, or why there is none.
+fn load_stored(
+    caller: &Caller<'_>,
+    config: &Config,
+    trust: &ProjectTrust,
+    bound: Option<&ContextSnapshot>,
+) -> Result<MemoryFacts, SkipReason> {
     let store = store(caller, trust.project());
     let store = store.as_ref();
     if !store.exists() {
@@ -78,6 +96,7 @@ pub fn of_project(
     let recent = store.start_memory(&query);
     Ok(MemoryFacts {
         core: recent.core,
+        digest: None,
         summary: recent.summary.map(|row| summary(&row)),
         recent: recent.facts.iter().map(fact).collect(),
         related: recent.found.iter().map(fact).collect(),

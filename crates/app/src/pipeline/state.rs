@@ -119,6 +119,12 @@ pub fn record(state: &mut SessionState, event: &Event, decision: &Decision, fact
     {
         state.declared = Some(declared.digest.clone());
     }
+    let has_memory = decision.actions.iter().any(|action| action.kind == ActionKind::Memory);
+    if let Some(digest) = facts.memory.as_ref().ok().and_then(|memory| memory.digest.as_ref())
+        && has_memory
+    {
+        state.told_digest = Some(digest.id.clone());
+    }
     if let Some(workspace) = facts.workspace.as_ref().filter(|_| event.kind == EventKind::PromptSubmit) {
         // A plan that was shown is confirmed or changed by the user's next prompt. A throttled reminder is still due.
         let is_told = decision.actions.iter().any(|action| action.rule == BuiltinRuleId::PlanConfirm);

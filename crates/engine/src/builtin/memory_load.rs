@@ -1,4 +1,4 @@
-//! Injects memory when a session starts: core memory, the last summary, recent facts, and facts related to the
+//! Injects memory when a session starts: core memory, what the last session did, the last summary, recent facts, and facts related to the
 //! focused node.
 
 use tanmi_base::{Lang, text};
@@ -6,7 +6,8 @@ use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
 use super::{BuiltinRule, REMINDER_RESERVE, RuleInput, RuleOutput, SkipReason};
 use crate::capped_text::CappedText;
-use crate::facts::{FactLine, MemoryFacts};
+use crate::escape_tags::escape_line;
+use crate::facts::{DigestFacts, FactLine, MemoryFacts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::MemoryLoad,
@@ -35,8 +36,14 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
         // Core memory is a document of the user and keeps its lines; only tags are escaped.
         body.line("", &memory.core);
     }
+    if let Some(digest) = &memory.digest {
+        body.within(DIGEST_BYTES, |body| add_digest(body, lang, digest));
+    }
     if let Some(summary) = &memory.summary {
-        body.heading(lang.pick("上次会话", "Last session"));
+        body.heading(match memory.digest {
+            None => lang.pick("上次会话", "Last session"),
+            Some(_) => lang.pick("上次摘要", "Last summary"),
+        });
         let parts = [
             (lang.pick("主题：", "Topic: "), std::slice::from_ref(&summary.topic)),
             (lang.pick("摘要：", "Summary: "), std::slice::from_ref(&summary.summary)),
@@ -59,6 +66,39 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
         }
     }
     body.finish(pointer)
+}
+
+/// The maximum length of a digest, in bytes.
+const DIGEST_BYTES: usize = 700;
+
+/// Adds what the last session did. The texts in it are those of the project, so each part is one line.
+fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
+    let at = escape_line(&text::one_line(&digest.at));
+    body.heading(&match digest.is_partial {
+        false => lang.pick(
+            format!("上次会话（{at}，由调用记录得出）"),
+            format!("Last session ({at}, derived from its calls)"),
+        ),
+        true => lang.pick(
+            format!("上次会话（{at}，由最近的调用记录得出）"),
+            format!("Last session ({at}, derived from its last calls)"),
+        ),
+    });
+    let (separator, count) = (lang.pick("；", "; "), digest.more_moved);
+    let mut moved = digest.moved.join(separator);
+    if count > 0 {
+        moved.push_str(&lang.pick(format!("；另有 {count} 个"), format!("; {count} more")));
+    }
+    body.line(lang.pick("- 节点：", "- Nodes: "), &text::one_line(&moved));
+    body.line(lang.pick("- 问题：", "- Problem: "), &text::one_line(&digest.problems.join(separator)));
+    if digest.log_lines > 0 {
+        let (count, last) = (digest.log_lines, &digest.last_log);
+        let line = lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}"));
+        body.line(lang.pick("- 日志：", "- Log lines: "), &text::one_line(&line));
+    }
+    if digest.facts > 0 {
+        body.line(lang.pick("- 保存的事实：", "- Facts saved: "), &digest.facts.to_string());
+    }
 }
 
 /// Adds a fact as one line, so that newlines or headings in it cannot change the structure of the text.

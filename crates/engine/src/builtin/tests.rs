@@ -669,6 +669,7 @@ fn memory_load_in_chinese_contains_specified_headings() {
     let fact = FactLine { day: "2026-02-16".into(), letter: "W", content: "决定使用 JWT 认证".into() };
     let memory = MemoryFacts {
         core: "- 数据库：PostgreSQL".into(),
+        digest: None,
         summary: Some(SummaryFacts {
             topic: "认证".into(),
             summary: "替换为 JWT".into(),

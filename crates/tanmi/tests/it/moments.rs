@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+mod digest;
 mod plan;
 
 const DAY: i64 = 86_400_000;

@@ -3,7 +3,7 @@
 use tanmi_platform::GEMINI_CLI;
 
 use super::*;
-use crate::facts::{DeclaredFacts, DeclaredFile};
+use crate::facts::{DeclaredFacts, DeclaredFile, DigestFacts};
 use crate::render::render;
 
 /// A tag of ours, a role, an open fence, a heading of ours and a hidden character.
@@ -64,6 +64,17 @@ fn hostile_facts(lang: Lang) -> Facts {
         }),
         memory: Ok(MemoryFacts {
             core: text(),
+            digest: Some(DigestFacts {
+                id: text(),
+                at: text(),
+                moved: vec![text()],
+                more_moved: 1,
+                problems: vec![text()],
+                log_lines: 1,
+                last_log: text(),
+                facts: 1,
+                is_partial: true,
+            }),
             summary: Some(summary),
             recent: vec![fact()],
             related: vec![fact()],

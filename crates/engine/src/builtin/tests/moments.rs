@@ -1,6 +1,8 @@
-//! Tests of the texts for moments that decide whether the work goes on: a plan without a started task.
+//! Tests of the texts for moments that decide whether the work goes on: a plan without a started task, and a last session
+//! without a summary.
 
 use super::*;
+use crate::facts::DigestFacts;
 
 /// (has a focus, has an unstarted plan, expected)
 #[test]
@@ -30,5 +32,69 @@ fn plan_confirm_without_focus_follows_unstarted_plan() {
                 assert!(!run(&prompt, &facts).should_respond, "throttled");
             }
         }
+    }
+}
+
+fn digest() -> DigestFacts {
+    DigestFacts {
+        id: "s 2025-12-10 18:07".into(),
+        at: "2025-12-10 18:07".into(),
+        moved: vec!["Issue tokens (completed) node-a".into(), "Check tokens (implementing) node-b".into()],
+        more_moved: 2,
+        problems: vec!["node-b: clock skew".into()],
+        log_lines: 3,
+        last_log: "signed with RS256".into(),
+        facts: 1,
+        is_partial: false,
+    }
+}
+
+/// Returns the memory text of a session start with this digest.
+fn memory_text(lang: Lang, digest: DigestFacts, summary: Option<SummaryFacts>) -> String {
+    let memory = MemoryFacts { digest: Some(digest), summary, ..MemoryFacts::default() };
+    let facts = Facts { memory: Ok(memory), ..bound(lang) };
+    texts(&event(&CLAUDE_CODE, EventKind::SessionStart, ""), &facts).remove(1)
+}
+
+#[test]
+fn memory_load_digest_is_marked_as_derived() {
+    assert_eq!(
+        memory_text(Lang::En, digest(), None),
+        "## Last session (2025-12-10 18:07, derived from its calls)\n\n\
+         - Nodes: Issue tokens (completed) node-a; Check tokens (implementing) node-b; 2 more\n\
+         - Problem: node-b: clock skew\n\
+         - Log lines: 3, last: signed with RS256\n\
+         - Facts saved: 1"
+    );
+    let summary = SummaryFacts { topic: "认证".into(), ..SummaryFacts::default() };
+    assert_eq!(
+        memory_text(Lang::Zh, DigestFacts { is_partial: true, ..digest() }, Some(summary)),
+        "## 上次会话（2025-12-10 18:07，由最近的调用记录得出）\n\n\
+         - 节点：Issue tokens (completed) node-a；Check tokens (implementing) node-b；另有 2 个\n\
+         - 问题：node-b: clock skew\n\
+         - 日志：3 条，最近：signed with RS256\n\
+         - 保存的事实：1\n\n\
+         ## 上次摘要\n\n- 主题：认证"
+    );
+}
+
+#[test]
+fn memory_load_digest_without_parts_has_no_empty_lines() {
+    let logged = DigestFacts { log_lines: 1, last_log: "x".into(), at: "t".into(), ..DigestFacts::default() };
+    assert_eq!(
+        memory_text(Lang::En, logged, None),
+        "## Last session (t, derived from its calls)\n\n- Log lines: 1, last: x"
+    );
+}
+
+#[test]
+fn memory_load_long_digest_is_cut() {
+    for lang in [Lang::En, Lang::Zh] {
+        let long = || vec!["很长的标题 very long".repeat(30); 4];
+        let digest = DigestFacts { moved: long(), problems: long(), ..digest() };
+        let text = memory_text(lang, digest, None);
+        let pointer = text.lines().last().unwrap();
+        assert!(pointer.contains("memory_search"), "{text}");
+        assert!(text.len() - pointer.len() <= 700, "{}", text.len());
     }
 }

@@ -1,0 +1,140 @@
+//! The digest of a session that wrote no summary.
+
+use serde_json::json;
+
+use super::{DAY, run_as};
+use crate::agent::Agent;
+use crate::env::TestEnv;
+use crate::mcp::Client;
+
+const SECRET: &str = concat!("ghp", "_Zk4Rt8Lw2Qx6Vn0Bm3Jc7Hd1Sf5Gp9YaTe2Ui");
+const DERIVED: &str = "derived from its calls)";
+
+fn end(agent: &Agent<'_>) {
+    assert_eq!(agent.send("SessionEnd", "sessionEnd", json!({"reason": "logout"})), "");
+}
+
+/// Lets a session start a node, log, report a problem and save a fact, each by a call of its own. Returns the node.
+fn work_as(env: &TestEnv, session: &str, ws: &str) -> String {
+    let node = env.node("root", "execution", "Issue tokens");
+    run_as(env, session, &["node", "transition", &node, "--workspace", ws, "--action", "start"]);
+    run_as(env, session, &["log", "--workspace", ws, "--node", &node, "chose RS256"]);
+    run_as(env, session, &["log", "--workspace", ws, "--node", &node, "signed with RS256"]);
+    run_as(env, session, &["problem", "--workspace", ws, "--node", &node, "clock skew"]);
+    run_as(env, session, &["memory", "save-fact", "Tokens live for an hour"]);
+    node
+}
+
+#[test]
+fn ended_session_without_summary_is_told_to_following_sessions_once() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let first = Agent::claude(&env, "day-1");
+    first.start("startup");
+    let node = work_as(&env, "day-1", &ws);
+    end(&first);
+    env.tick(DAY);
+    for session in ["day-2", "day-3"] {
+        let agent = Agent::claude(&env, session);
+        let start = agent.start("startup");
+        let at = start.find("## Last session (2025-12-11 05:48, derived from its calls)").expect(&start);
+        for line in [
+            &format!("- Nodes: Issue tokens (implementing) {node}\n"),
+            &format!("- Problem: {node}: clock skew\n"),
+            "- Log lines: 2, last: signed with RS256\n",
+            "- Facts saved: 1\n",
+        ] {
+            assert!(start[at..].contains(line), "{line}: {start}");
+        }
+        let digest = start[at..].split("\n\n## ").next().unwrap();
+        assert!(digest.len() <= 700, "{digest}");
+        assert!(!agent.start("resume").contains(DERIVED), "told once");
+    }
+    assert!(!first.start("resume").contains(DERIVED), "not to the session itself");
+}
+
+#[test]
+fn dead_session_is_told_and_live_session_is_not() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    work_as(&env, "day-1", &ws);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(!start.contains(DERIVED), "the first session may still be at work: {start}");
+    env.tick(31 * 60_000);
+    assert!(Agent::claude(&env, "day-2").start("resume").contains(DERIVED));
+}
+
+#[test]
+fn own_summary_wins_over_digest() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let save = |session: &str, topic: &str| {
+        run_as(&env, session, &["memory", "save-summary", "--topic", topic, "--summary", "done"]);
+    };
+    work_as(&env, "day-1", &ws);
+    save("day-1", "Tokens");
+    run_as(&env, "day-1", &["log", "--workspace", &ws, "--node", "workspace", "after the summary"]);
+    env.tick(DAY);
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(!start.contains(DERIVED) && start.contains("## Last session\n\n- Topic: Tokens"), "{start}");
+
+    run_as(&env, "day-2", &["log", "--workspace", &ws, "--node", "workspace", "no summary"]);
+    end(&Agent::claude(&env, "day-2"));
+    let start = Agent::claude(&env, "day-3").start("startup");
+    assert!(start.contains(DERIVED) && start.contains("## Last summary\n\n- Topic: Tokens"), "{start}");
+
+    save("day-3", "Roll out");
+    end(&Agent::claude(&env, "day-3"));
+    let start = Agent::claude(&env, "day-4").start("startup");
+    assert!(!start.contains(DERIVED), "a later session wrote a summary: {start}");
+}
+
+#[test]
+fn calls_over_mcp_are_told_without_a_memory_folder() {
+    let env = TestEnv::with_lang("zh_CN.UTF-8");
+    // Creates the home store, as an installation does.
+    env.ok(&["config", "set", "language", "auto"]);
+    let first = Agent::claude(&env, "day-1");
+    first.start("startup");
+    let mut client = Client::connect(&env);
+    client.expect_ok("workspace_init", json!({"name": "重构认证模块", "goal": "替换为 JWT"}));
+    client.expect_ok("session_bind", json!({}));
+    let node = json!({"parentId": "root", "type": "execution", "title": "签发 token", "requirement": "r"});
+    let node = client.expect_ok("node_create", node)["nodeId"].as_str().unwrap().to_owned();
+    client.expect_ok("node_transition", json!({"action": "start", "nodeId": node}));
+    client.expect_ok("log_append", json!({"log": format!("密钥 {SECRET}")}));
+    client.expect_ok("problem_update", json!({"description": "时钟偏差"}));
+    client.expect_ok("problem_clear", json!({}));
+    client.finish();
+    end(&first);
+    assert!(!env.project.join(".tanmi-workspace/memory").exists());
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains("## 上次会话（2025-12-11 05:48，由调用记录得出）"), "{start}");
+    assert!(
+        start.contains(&format!("- 节点：签发 token (implementing) {node}\n- 日志：1 条，最近：")),
+        "{start}"
+    );
+    assert!(!start.contains("时钟偏差"), "the problem was cleared: {start}");
+    assert!(!start.contains(SECRET), "secrets are masked: {start}");
+}
+
+#[test]
+fn digest_of_untrusted_or_other_project_is_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    work_as(&env, "day-1", &ws);
+    env.tick(DAY);
+    let elsewhere = env.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let payload =
+        json!({"session_id": "e", "hook_event_name": "SessionStart", "cwd": elsewhere, "source": "startup"});
+    let start = crate::agent::hook(&env, "claude-code", payload.to_string().as_bytes());
+    assert!(!start.contains(DERIVED), "{start}");
+    env.ok(&["trust", "--revoke"]);
+    assert!(!Agent::claude(&env, "day-2").start("startup").contains(DERIVED));
+    env.ok(&["config", "set", "memory", "false"]);
+    env.ok(&["trust", "--yes"]);
+    assert!(!Agent::claude(&env, "day-2").start("resume").contains(DERIVED), "memory is disabled");
+    env.ok(&["config", "set", "memory", "true"]);
+    assert!(Agent::claude(&env, "day-2").start("resume").contains(DERIVED));
+}
