@@ -392,6 +392,22 @@ mod tests {
     }
 
     #[test]
+    fn sessions_of_project_are_bounded_and_pruned() {
+        let home = tempfile::tempdir().unwrap();
+        let states = States::new(home.path());
+        (0..10).for_each(|n| states.register_in_project("p", &format!("s{n}")).unwrap());
+        states.register_in_project("p", "s5").unwrap();
+        assert_eq!(states.sessions_of_project("p"), ["s5", "s9", "s8", "s7", "s6", "s4", "s3", "s2"]);
+        assert!(states.sessions_of_project("q").is_empty());
+        states.update("project-p", |state| state.alive_at = Millis::MAX).unwrap();
+        states.prune(1, 100);
+        assert_eq!(states.sessions_of_project("p").len(), 8);
+        states.prune(Millis::MAX, 100);
+        assert!(states.sessions_of_project("p").is_empty());
+        assert_eq!(states.read("project-p").alive_at, Millis::MAX, "a session, not a list");
+    }
+
+    #[test]
     fn of_client_returns_latest_session_first() {
         let home = tempfile::tempdir().unwrap();
         let states = States::new(home.path());

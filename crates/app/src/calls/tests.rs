@@ -58,6 +58,23 @@ fn record_call_keeps_the_last_fifty_and_cuts_texts() {
 }
 
 #[test]
+fn record_call_created_and_started_nodes_open_and_confirm_plan() {
+    let mut state = state_after(&[call(CallChange::Created), call(CallChange::SavedFact)]);
+    assert!(state.has_unconfirmed_plan);
+    moved("node-a", NodeStatus::Planning, "T").record(&mut state, 0);
+    assert!(state.has_unconfirmed_plan, "no task is started");
+    moved("node-b", NodeStatus::Implementing, "T").record(&mut state, 0);
+    assert!(!state.has_unconfirmed_plan);
+}
+
+#[test]
+fn record_call_masks_secrets() {
+    const SECRET: &str = concat!("ghp", "_Zk4Rt8Lw2Qx6Vn0Bm3Jc7Hd1Sf5Gp9YaTe2Ui");
+    let state = state_after(&[logged(&format!("key {SECRET}"))]);
+    assert!(!state.calls[0].contains(SECRET) && state.calls[0].contains("masked"), "{:?}", state.calls);
+}
+
+#[test]
 fn record_call_after_summary_keeps_no_call() {
     let mut state = SessionState { has_summary: true, ..SessionState::default() };
     moved("node-a", NodeStatus::Completed, "T").record(&mut state, 0);

@@ -105,6 +105,7 @@ fn calls_over_mcp_are_told_without_a_memory_folder() {
     client.expect_ok("log_append", json!({"log": format!("密钥 {SECRET}")}));
     client.expect_ok("problem_update", json!({"description": "时钟偏差"}));
     client.expect_ok("problem_clear", json!({}));
+    client.expect_ok("problem_update", json!({"nextStep": "允许 60 秒"}));
     client.finish();
     end(&first);
     assert!(!env.project.join(".tanmi-workspace/memory").exists());
@@ -114,7 +115,7 @@ fn calls_over_mcp_are_told_without_a_memory_folder() {
         start.contains(&format!("- 节点：签发 token (implementing) {node}\n- 日志：1 条，最近：")),
         "{start}"
     );
-    assert!(!start.contains("时钟偏差"), "the problem was cleared: {start}");
+    assert!(!start.contains("- 问题"), "the problem was cleared, and a next step is no problem: {start}");
     assert!(!start.contains(SECRET), "secrets are masked: {start}");
 }
 
@@ -137,4 +138,22 @@ fn digest_of_untrusted_or_other_project_is_not_told() {
     assert!(!Agent::claude(&env, "day-2").start("resume").contains(DERIVED), "memory is disabled");
     env.ok(&["config", "set", "memory", "true"]);
     assert!(Agent::claude(&env, "day-2").start("resume").contains(DERIVED));
+}
+
+#[test]
+fn digest_of_project_without_data_is_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    work_as(&env, "day-1", &ws);
+    env.tick(DAY);
+    // An entry of an older version trusts the path, with and without a store.
+    env.edit(&env.home_store().join("trust.json"), |text| {
+        let mut trust: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let entries = trust["projects"].as_object_mut().unwrap();
+        entries.values_mut().for_each(|entry| drop(entry.as_object_mut().unwrap().remove("id")));
+        trust.to_string()
+    });
+    assert!(Agent::claude(&env, "day-2").start("startup").contains(DERIVED));
+    tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
+    assert!(!Agent::claude(&env, "day-3").start("startup").contains(DERIVED));
 }
