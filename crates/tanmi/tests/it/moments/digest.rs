@@ -157,3 +157,19 @@ fn digest_of_project_without_data_is_not_told() {
     tanmi_base::fs::remove_tree(&env.project.join(".tanmi-workspace")).unwrap();
     assert!(!Agent::claude(&env, "day-3").start("startup").contains(DERIVED));
 }
+
+#[test]
+fn resumed_session_after_its_summary_is_told_as_digest() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let first = Agent::claude(&env, "day-1");
+    first.start("startup");
+    run_as(&env, "day-1", &["memory", "save-summary", "--topic", "Tokens", "--summary", "done"]);
+    end(&first);
+    assert!(!Agent::claude(&env, "day-2").start("startup").contains(DERIVED));
+    first.start("resume");
+    run_as(&env, "day-1", &["log", "--workspace", &ws, "--node", "workspace", "after the resume"]);
+    end(&first);
+    let start = Agent::claude(&env, "day-3").start("startup");
+    assert!(start.contains("- Log lines: 1, last: after the resume"), "{start}");
+}
