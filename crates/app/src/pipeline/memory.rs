@@ -42,10 +42,15 @@ pub fn load(
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not a session start"));
     }
-    of_project(caller, config, project, bound)
+    let stored = of_project(caller, config, project, bound);
+    let digest = project.filter(|_| config.memory).and_then(|trust| calls::find_digest(caller, event, state, trust));
+    match digest {
+        None => stored,
+        digest => Ok(MemoryFacts { digest, ..stored.unwrap_or_default() }),
+    }
 }
 
-/// Returns the memory of a project as a session start gets it, or why there is none.
+/// Returns the stored memory of a project as a session start gets it, or why there is none.
 pub fn of_project(
     caller: &Caller<'_>,
     config: &Config,
@@ -56,20 +61,6 @@ pub fn of_project(
         return Err(("记忆已关闭", "memory is disabled"));
     }
     let trust = project.ok_or(("没有项目", "the event has no project"))?;
-    let stored = load_stored(caller, config, trust, bound);
-    match calls::find_digest(caller, event, state, trust) {
-        None => stored,
-        digest => Ok(MemoryFacts { digest, ..stored.unwrap_or_default() }),
-    }
-}
-
-/// Returns the stored memory for a session start, or why there is none.
-fn load_stored(
-    caller: &Caller<'_>,
-    config: &Config,
-    trust: &ProjectTrust,
-    bound: Option<&ContextSnapshot>,
-) -> Result<MemoryFacts, SkipReason> {
     let store = store(caller, trust.project());
     let store = store.as_ref();
     if !store.exists() {
