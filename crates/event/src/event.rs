@@ -109,8 +109,12 @@ pub struct Payload {
     /// The subagent that starts.
     pub agent_id: Option<String>,
     pub agent_type: Option<String>,
-    /// The arguments of the tool call that starts a subagent, as JSON. Set if changing them is the only way to
-    /// pass text to it.
+    /// The tool that the agent is about to use.
+    pub tool_name: Option<String>,
+    /// Identifies one tool call, if the platform provides an id.
+    pub tool_call_id: Option<String>,
+    /// The arguments of that tool as JSON. For the start of a subagent, set if changing them is the only way to pass
+    /// text to it.
     pub tool_input: Option<String>,
 }
 

@@ -4,14 +4,14 @@
 use cel::Context;
 use serde_json::{Map, Value, json};
 use tanmi_base::text;
-use tanmi_event::Event;
-use tanmi_workspace::model::NodeStatus;
+use tanmi_event::{Event, Payload, StartSource};
+use tanmi_workspace::model::{NodeRole, NodeStatus};
 
 use super::CustomRule;
 use super::condition::{self, ConditionError, to_cel};
 use crate::facts::{ChildCounts, Facts, NodeFacts, SessionFacts};
 
-/// The number of bytes of a prompt that conditions see. Prompts with pasted files can be longer.
+/// The number of bytes of a prompt, or of the arguments of a tool, that conditions see. Both can contain whole files.
 const MAX_PROMPT: usize = 20_000;
 
 pub struct ConditionScope<'a> {
@@ -77,6 +77,8 @@ fn variables(event: &Event, facts: &Facts) -> Vec<(&'static str, Value)> {
                 "payload": {
                     "prompt": payload.prompt.as_deref().map(|prompt| text::prefix(prompt, MAX_PROMPT)), "promptId": payload.prompt_id, "nodeId": payload.node_id,
                     "cwd": payload.cwd, "source": payload.start.map(|start| start.as_str()),
+                    "toolName": payload.tool_name,
+                    "toolInput": payload.tool_input.as_deref().map(|input| text::prefix(input, MAX_PROMPT)),
                 },
             }),
         ),
@@ -132,6 +134,7 @@ fn children(children: ChildCounts) -> Value {
 /// Returns every variable with a sample value, in which no optional part is missing.
 pub fn sample() -> Value {
     let counts = Some(ChildCounts::default());
+    let text = || Some(String::new());
     let (id, title, status) = (String::new(), String::new(), NodeStatus::Monitoring);
     let parent = crate::facts::ParentFacts { id, title, status, children: counts };
     let facts = Facts {
@@ -139,7 +142,14 @@ pub fn sample() -> Value {
         lang: Default::default(),
         session: SessionFacts { last_reminder: Some((String::new(), 0)), ..Default::default() },
         workspace: Some(crate::facts::WorkspaceFacts { progress: Some((0, 0)), ..Default::default() }),
-        node: Some(NodeFacts { children: counts, parent: Some(parent), ..Default::default() }),
+        node: Some(NodeFacts {
+            role: Some(NodeRole::Summary),
+            conclusion: Some(String::new()),
+            last_log_at: Some(0),
+            children: counts,
+            parent: Some(parent),
+            ..Default::default()
+        }),
         available: Default::default(),
         refresh_every: 0,
         disabled_rules: Vec::new(),
@@ -155,7 +165,16 @@ pub fn sample() -> Value {
         platform: &tanmi_event::API,
         kind: tanmi_event::EventKind::PromptSubmit,
         session: String::new(),
-        payload: Default::default(),
+        payload: Payload {
+            prompt: text(),
+            prompt_id: text(),
+            node_id: text(),
+            cwd: text(),
+            start: Some(StartSource::Startup),
+            tool_name: text(),
+            tool_input: text(),
+            ..Payload::default()
+        },
     };
     let mut names: Map<String, Value> =
         variables(&event, &facts).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
