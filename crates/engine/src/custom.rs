@@ -1,15 +1,16 @@
 //! Custom rules: the rule type and the parsing of a rules file. [`reader`] reads single entries, [`condition`]
-//! compiles and evaluates conditions, and [`scope`] provides their variables.
+//! compiles and evaluates conditions, [`check`] finds mistakes in them, and [`scope`] provides their variables.
 
 use serde_json::{Map, Value};
 use tanmi_event::{ActionKind, EventKind, Platform};
 
+mod check;
 mod condition;
 mod reader;
 mod scope;
 mod throttle;
 
-pub use condition::check_condition;
+pub use check::check_condition;
 use reader::Reader;
 pub(crate) use scope::ConditionScope;
 pub(crate) use throttle::throttle_of;

@@ -1,5 +1,5 @@
-//! Conditions of custom rules, in CEL. Compiling one is slow, so it happens only when everything else about the rule
-//! matches.
+//! Conditions of custom rules, in CEL: compiles and evaluates them. Compiling one is slow, so it happens only when
+//! everything else about the rule matches. [`super::check`] finds mistakes without an event.
 
 use std::sync::Arc;
 
@@ -22,13 +22,18 @@ pub struct ConditionError {
 }
 
 impl ConditionError {
-    fn new(zh: impl Into<String>, en: impl Into<String>) -> ConditionError {
+    pub(super) fn new(zh: impl Into<String>, en: impl Into<String>) -> ConditionError {
         ConditionError { line: 0, column: 0, zh: zh.into(), en: en.into() }
     }
 
     /// A message of the CEL library, which exists only in English.
     fn untranslated(message: String) -> ConditionError {
         ConditionError::new(message.clone(), message)
+    }
+
+    /// Returns the error with its position, both starting at 1.
+    pub(super) fn at(self, line: usize, column: usize) -> ConditionError {
+        ConditionError { line, column, ..self }
     }
 
     pub fn message(&self, lang: Lang) -> String {
@@ -67,13 +72,17 @@ pub(super) fn compile(source: &str) -> Result<Program, ConditionError> {
 pub(super) fn run(program: &Program, context: &Context<'_, '_>) -> Result<bool, ConditionError> {
     match program.execute(context) {
         Ok(Value::Bool(is_met)) => Ok(is_met),
-        Ok(other) => {
-            let kind = other.type_of();
-            let en = format!("the result is {kind}, expected true or false");
-            Err(ConditionError::new(format!("结果是 {kind}，应为 true 或 false"), en))
-        }
+        Ok(other) => Err(not_boolean(&other.type_of().to_string())),
         Err(error) => Err(ConditionError::untranslated(error.to_string())),
     }
+}
+
+/// Returns the error of a condition with a result of another type.
+pub(super) fn not_boolean(kind: &str) -> ConditionError {
+    ConditionError::new(
+        format!("结果是 {kind}，应为 true 或 false"),
+        format!("the result is {kind}, expected true or false"),
+    )
 }
 
 /// Shortens a parser message. The parser lists every token it expected, which does not help the user. A condition
@@ -99,7 +108,8 @@ fn loop_depth(expr: &IdedExpr) -> usize {
     inner + usize::from(matches!(expr.expr, Expr::Comprehension(_)))
 }
 
-fn parts(expr: &IdedExpr) -> Vec<&IdedExpr> {
+/// Returns the direct parts of an expression.
+pub(super) fn parts(expr: &IdedExpr) -> Vec<&IdedExpr> {
     match &expr.expr {
         Expr::Call(call) => call.target.iter().map(|target| target.as_ref()).chain(&call.args).collect(),
         Expr::Comprehension(loop_) => {
@@ -129,100 +139,6 @@ pub(super) fn includes(This(this): This<Value>, searched: Value) -> Result<bool,
         (Value::Null, _) => Ok(false),
         _ => Err(ExecutionError::function_error("includes", "works on strings and lists only")),
     }
-}
-
-/// Checks a condition without an event: whether it compiles, and whether the variables, fields and functions that it
-/// uses exist.
-pub fn check_condition(source: &str) -> Result<(), ConditionError> {
-    let program = compile(source)?;
-    let sample = super::scope::sample();
-    check_names(program.expression(), &sample, &mut Vec::new())?;
-    let unknown: Vec<String> = program
-        .references()
-        .functions()
-        .iter()
-        .filter(|name| !is_function(name))
-        .map(|n| n.to_string())
-        .collect();
-    match unknown.first() {
-        Some(name) => {
-            Err(ConditionError::new(format!("未知的函数 {name}()"), format!("unknown function {name}()")))
-        }
-        None => Ok(()),
-    }
-}
-
-fn is_function(name: &str) -> bool {
-    let is_operator = !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') || name.starts_with('_');
-    // `add_function` fails for the name of a built-in function, which shows that the function exists.
-    is_operator || name == "includes" || Context::default().add_function(name, || false).is_err()
-}
-
-/// The type names that `type(x)` can be compared with.
-const TYPES: &[&str] =
-    &["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
-
-/// Checks that variables and fields exist in `sample`, and returns the sample value of the expression if it is known.
-/// This finds misspellings such as `node.titel`. The fields of loop variables (`bound`) are not checked.
-fn check_names(
-    expr: &IdedExpr,
-    sample: &serde_json::Value,
-    bound: &mut Vec<String>,
-) -> Result<Option<serde_json::Value>, ConditionError> {
-    match &expr.expr {
-        Expr::Ident(name)
-            if bound.contains(name) || name.starts_with('@') || TYPES.contains(&name.as_str()) =>
-        {
-            Ok(None)
-        }
-        Expr::Ident(name) => match sample.get(name.trim_start_matches('.')) {
-            Some(value) => Ok(Some(value.clone())),
-            None => Err(unknown_name(name, sample)),
-        },
-        Expr::Select(select) => {
-            let Some(value) = check_names(&select.operand, sample, bound)? else { return Ok(None) };
-            match value.get(&select.field) {
-                Some(inner) => Ok(Some(inner.clone())),
-                None if select.test => Ok(None),
-                // `shared` is empty in the sample: rules may share values under any name.
-                None if value.as_object().is_some_and(|map| map.is_empty()) => Ok(None),
-                None if value.is_object() => Err(unknown_name(&format!(".{}", select.field), &value)),
-                None => {
-                    let field = &select.field;
-                    let zh = format!("该值没有字段，不能取 .{field}");
-                    Err(ConditionError::new(zh, format!("cannot access .{field}: the value has no fields")))
-                }
-            }
-        }
-        Expr::Comprehension(loop_) => {
-            check_names(&loop_.iter_range, sample, bound)?;
-            let before = bound.len();
-            bound.push(loop_.iter_var.clone());
-            bound.extend(loop_.iter_var2.clone());
-            bound.push(loop_.accu_var.clone());
-            for part in [&loop_.accu_init, &loop_.loop_cond, &loop_.loop_step, &loop_.result] {
-                check_names(part, sample, bound)?;
-            }
-            bound.truncate(before);
-            Ok(None)
-        }
-        _ => {
-            for part in parts(expr) {
-                check_names(part, sample, bound)?;
-            }
-            Ok(None)
-        }
-    }
-}
-
-fn unknown_name(name: &str, object: &serde_json::Value) -> ConditionError {
-    let keys: Vec<&str> =
-        object.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
-    let keys = keys.join(", ");
-    ConditionError::new(
-        format!("未知的名称 {name}，可用：{keys}"),
-        format!("unknown name {name}; available: {keys}"),
-    )
 }
 
 /// Converts JSON to a CEL value. All whole numbers become `int`, so that they can be compared with and added to each

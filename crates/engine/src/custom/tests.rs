@@ -136,10 +136,7 @@ fn condition_valid_or_invalid_gives_expected_result() {
         assert_eq!(got, *want, "{condition}: {:?}", traced.trace[0].verdict);
         assert_eq!(
             check_condition(condition).is_ok(),
-            want.is_some()
-                || condition.starts_with("1 /")
-                || *condition == "node.title"
-                || condition.starts_with('7'),
+            want.is_some() || condition.starts_with("1 /") || condition.starts_with('7'),
             "{condition}"
         );
     }
@@ -154,6 +151,32 @@ fn check_condition_invalid_reports_position_and_reason() {
     assert!(error("node.title.matches('x')").contains("unknown function matches()"));
     assert!(error("node.title.length > 3").contains("has no fields"));
     assert!(check_condition("shared.anything == 1 && has(node.other)").is_ok());
+    for (condition, position) in [
+        ("true && node.titel == 'x'", "1:13: unknown name .titel"),
+        ("session.bound\n  && state.prompts > 2", "2:6: unknown name state;"),
+        ("'中文' == '' || nodes.title == ''", "1:15: unknown name nodes"),
+        ("true && node.title.matches('x')", "1:27: unknown function matches()"),
+        ("node.title", "1:5: the result is string"),
+        ("true && (session.prompts + 1)", "1:26: the result is number"),
+        ("!workspace.rules", "1:11: the result is list"),
+        ("node.conclusion", "1:5: the result is string"),
+        ("node.isTop ? node.title : ''", "1:12: the result is string"),
+        ("workspace.rules.map(rule, rule)", "1:20: the result is list"),
+        ("size(workspace.rules)", "1:5: the result is number"),
+        ("null", "1:1: the result is null"),
+    ] {
+        assert!(error(condition).starts_with(position), "{condition}: {}", error(condition));
+    }
+    for condition in [
+        "workspace.rules.exists_one(rule, rule == 'x') && workspace.rules.all(rule, rule != '')",
+        "shared.flag",
+        "session.bound ? shared.flag : true",
+        "has(node.parent) && 'x' in workspace.rules",
+        "workspace.progress.done == workspace.progress.total || node.parent.children.done > 0",
+        "event.payload.toolName == 'Bash' && event.payload.toolInput.includes('git push')",
+    ] {
+        assert_eq!(check_condition(condition), Ok(()), "{condition}");
+    }
     let long = format!("'{}' == ''", "x".repeat(3000));
     assert!(error(&long).contains("longer than"));
     let deep = format!("{}true{}", "(".repeat(900), ")".repeat(900));
@@ -310,6 +333,7 @@ fn custom_rule_throttle_defaults_by_event_and_is_respected() {
     };
     let plain = json!({"id": "r", "action": {"content": "x"}});
     assert_eq!(ttl(EventKind::PromptSubmit, &facts, plain.clone()), Some(180_000));
+    assert_eq!(ttl(EventKind::PreToolUse, &facts, plain.clone()), Some(180_000));
     assert_eq!(ttl(EventKind::TaskComplete, &facts, plain.clone()), None);
     let own = json!({"id": "r", "throttle": 5, "action": {"content": "x"}});
     assert_eq!(ttl(EventKind::TaskComplete, &facts, own.clone()), Some(5_000));
