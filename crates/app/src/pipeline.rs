@@ -94,7 +94,7 @@ pub fn handle(caller: &Caller<'_>, event: &Event) -> Response {
         return Response::default();
     }
     record::repair_bindings(caller, event);
-    let mut input = load(caller, event, session.state());
+    let mut input = load(caller, event, session.state(), None);
     let mut failed_rules = Vec::new();
     let response = decide(caller, event, &input, &mut |rule, verdict| {
         if let Verdict::ConditionFailed(reason) = verdict {
@@ -189,10 +189,7 @@ pub struct PipelineTrace {
 /// project and counts as trusted.
 pub fn explain(caller: &Caller<'_>, event: &Event, edited: Option<&Path>) -> PipelineTrace {
     let mut state = States::new(caller.home).read(&event.session);
-    let mut input = load(caller, event, &mut state);
-    if let Some(path) = edited {
-        input.replace_project_rules(path);
-    }
+    let input = load(caller, event, &mut state, edited);
     let mut rules = Vec::new();
     let response = decide(caller, event, &input, &mut |rule, verdict| rules.push(rule.trace(verdict)));
     PipelineTrace { response, rules, facts: input.facts, files: input.files, silenced: is_silenced(caller) }

@@ -2,7 +2,7 @@
 //! compiles and evaluates conditions, [`check`] finds mistakes in them, and [`scope`] provides their variables.
 
 use serde_json::{Map, Value};
-use tanmi_event::{ActionKind, EventKind, Platform};
+use tanmi_event::{ActionKind, Event, EventKind, Platform};
 
 mod check;
 mod condition;
@@ -61,6 +61,19 @@ pub struct CustomRule {
     pub throttle: Option<u32>,
     /// Whether no later rule runs after this one matched (`stopPropagation`).
     pub stops: bool,
+}
+
+impl CustomRule {
+    /// Returns whether the rule applies to events of this kind on this platform.
+    pub fn applies_to(&self, kind: EventKind, platform: &Platform) -> bool {
+        (self.events.is_empty() || self.events.contains(&kind))
+            && (self.platforms.is_empty() || self.platforms.contains(&platform))
+    }
+
+    /// Returns whether the rule can run at an event, if its condition is met.
+    pub fn can_run_at(&self, event: &Event) -> bool {
+        self.trusted && self.enabled && self.applies_to(event.kind, event.platform)
+    }
 }
 
 /// A problem in a rules file.

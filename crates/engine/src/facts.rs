@@ -234,7 +234,7 @@ pub struct NodeFacts {
     pub last_log_at: Option<Millis>,
     /// `None` if the index does not have the counts.
     pub children: Option<ChildCounts>,
-    /// Loaded only when a node is completed.
+    /// Loaded only if a rule needs it.
     pub parent: Option<ParentFacts>,
     pub surroundings: SurroundingsFacts,
 }

@@ -25,7 +25,7 @@ pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription};
 pub use file::{CheckReport, FileStore, Finding, Fix, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
-pub use snapshot::{ContextSnapshot, ContextSnapshots, SnapshotDepth};
+pub use snapshot::{ContextSnapshot, ContextSnapshots, Relations, SnapshotDepth};
 pub use surroundings::{Overview, SnapshotSource, Surroundings, has_unstarted_plan};
 pub use workspaces::{NodeDetail, Workspaces};
 

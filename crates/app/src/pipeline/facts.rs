@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tanmi_base::{clock, paths, text};
 use tanmi_engine::{
-    AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, DeclaredFacts, Facts, InProgressFacts,
-    MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
+    AvailableFacts, AvailableWorkspace, ChildCounts, ContextHash, CustomRule, DeclaredFacts, Facts,
+    InProgressFacts, MemoryFacts, NodeFacts, NodeText, OverviewFacts, ParentFacts, SessionFacts, SkipReason,
     SurroundingsFacts, WorkspaceFacts,
 };
 use tanmi_event::{BuiltinRuleId, Event, EventKind, Source, StartSource};
@@ -19,7 +19,6 @@ use tanmi_workspace::store::{
 use super::Caller;
 use crate::config::Config;
 use crate::language;
-use crate::stores::Project;
 use crate::trust::ProjectTrust;
 
 pub fn build(
@@ -36,12 +35,7 @@ pub fn build(
         let person = language::for_person(None, config.language, caller.locale);
         language::for_agent(workspace, event.payload.prompt.as_deref(), memory.as_ref().ok(), person)
     });
-    let mut node =
-        bound.and_then(|(_, snapshot)| snapshot.node.as_ref().map(|node| node_facts(node, snapshot)));
-    if let (EventKind::TaskComplete, Some(node), Some((binding, snapshot))) = (event.kind, &mut node, bound) {
-        let project = caller.stores.projects.in_folder(&binding.project);
-        node.parent = parent_of(project.as_ref(), snapshot);
-    }
+    let node = bound.and_then(|(_, snapshot)| snapshot.node.as_ref().map(|node| node_facts(node, snapshot)));
     Facts {
         now: caller.now,
         lang,
@@ -226,21 +220,33 @@ fn child_counts(status_counts: &StatusCounts) -> ChildCounts {
     }
 }
 
-/// Returns the parent of the completed node.
-fn parent_of(project: &dyn Project, snapshot: &ContextSnapshot) -> Option<ParentFacts> {
-    let parent = snapshot.node.as_ref()?.parent_id.as_ref()?;
-    let parent_snapshot = project.snapshots().context_snapshot(
-        &snapshot.workspace.id,
-        Some(parent.as_str()),
-        SnapshotDepth::Focus,
-    )?;
-    let node = parent_snapshot.node.filter(|node| node.id == *parent)?;
-    Some(ParentFacts {
-        id: node.id.to_string(),
-        title: node.title,
-        status: node.status,
-        children: parent_snapshot.children.as_ref().map(child_counts),
-    })
+/// Returns whether a rule for this event depends on the place of the node in the tree, which is read separately: a
+/// built-in rule, or a custom rule whose condition names one of these fields.
+pub fn needs_relations(event: &Event, rules: &[CustomRule]) -> bool {
+    let fields = ["progress", "children", "parent"];
+    let names_field = |rule: &CustomRule| {
+        rule.condition.as_deref().is_some_and(|condition| fields.iter().any(|field| condition.contains(field)))
+    };
+    event.kind == EventKind::TaskComplete
+        || rules.iter().any(|rule| names_field(rule) && rule.can_run_at(event))
+}
+
+/// Adds the place of the node in the tree to the facts.
+pub fn add_relations(caller: &Caller<'_>, facts: &mut Facts, binding: &Binding, snapshot: &ContextSnapshot) {
+    let project = caller.stores.projects.in_folder(&binding.project);
+    let relations = project.snapshots().relations(&snapshot.workspace.id, snapshot.node.as_ref());
+    if let Some(workspace) = &mut facts.workspace {
+        workspace.progress = relations.progress.map(|progress| (progress.completed, progress.total));
+    }
+    if let Some(node) = &mut facts.node {
+        node.children = relations.children.as_ref().map(child_counts);
+        node.parent = relations.parent.map(|(parent, children)| ParentFacts {
+            id: parent.id.to_string(),
+            title: parent.title,
+            status: parent.status,
+            children: children.as_ref().map(child_counts),
+        });
+    }
 }
 
 /// Returns the project of the working directory of an event, unless it belongs to another user. A look from the host

@@ -29,16 +29,14 @@ pub struct DecisionInput {
     pub warnings: Vec<String>,
 }
 
-impl DecisionInput {
-    /// Replaces the rules file of the project with the file at `path`, which counts as trusted.
-    pub fn replace_project_rules(&mut self, path: &Path) {
-        rules::replace_project_file(&mut self.files, path);
-        self.rules = rules::flatten(&self.files);
-    }
-}
-
-/// Loads the input of a decision. Advances `state` to the event, but does not save it.
-pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> DecisionInput {
+/// Loads the input of a decision. Advances `state` to the event, but does not save it. `edited` replaces the rules file
+/// of the project and counts as trusted.
+pub fn load(
+    caller: &Caller<'_>,
+    event: &Event,
+    state: &mut SessionState,
+    edited: Option<&Path>,
+) -> DecisionInput {
     let (binding, previous) = find_binding(caller, event);
     let is_taken_over = previous.is_some();
     if let Some(previous) = previous {
@@ -57,12 +55,15 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
     if binding.is_some() && bound.is_none() {
         (trust, config) = settings(caller, facts::project_of(caller, event));
     }
-    let files = if config.custom_rules {
+    let mut files = if config.custom_rules {
         let workspace = bound.as_ref().map(|(_, snapshot)| &snapshot.workspace.id);
         rules::load(caller.user, trust.as_ref(), workspace)
     } else {
         Vec::new()
     };
+    if let Some(path) = edited {
+        rules::replace_project_file(&mut files, path);
+    }
     let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
     let memory =
         memory::load(caller, event, state, &config, trust.as_ref(), bound.map(|(_, snapshot)| snapshot));
@@ -78,6 +79,10 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
             && snapshot.node.is_none()
             && snapshots().snapshots().has_unstarted_plan(&snapshot.workspace.id);
     }
+    let rules = rules::flatten(&files);
+    if let Some((binding, snapshot)) = bound.filter(|_| facts::needs_relations(event, &rules)) {
+        facts::add_relations(caller, &mut facts, binding, snapshot);
+    }
     if let Some(binding) = binding.as_ref().filter(|_| is_lost) {
         warnings.push(format!("workspace {}: missing or unreadable", binding.workspace_id));
         facts.session.lost_workspace = Some(binding.workspace_id.clone());
@@ -90,7 +95,7 @@ pub fn load(caller: &Caller<'_>, event: &Event, state: &mut SessionState) -> Dec
         facts.available = facts::available(caller, event, trust.as_ref());
     }
     let taken_over = binding.filter(|_| is_taken_over);
-    DecisionInput { facts, rules: rules::flatten(&files), config, files, trust, taken_over, warnings }
+    DecisionInput { facts, rules, config, files, trust, taken_over, warnings }
 }
 
 /// Returns the user's consent to a project, and the settings that apply in it.

@@ -286,3 +286,36 @@ fn status_check_rule_becomes_reminder() {
     let status = env.json(&["session", "status", "--session", "s"]);
     assert_eq!(status["reminders"], json!(["keep it short"]));
 }
+
+/// Fields that are read only on demand exist at every event, also in a hook and for a node of any type.
+#[test]
+fn condition_fields_exist_at_every_event() {
+    let env = TestEnv::new();
+    let workspace = env.init();
+    let plan = env.node("root", "planning", "Plan");
+    let leaf = env.node(&plan, "execution", "Leaf");
+    let rules = json!({"customRules": [
+        {"id": "progress", "match": {"condition": "workspace.progress.total == 2 && workspace.progress.done == 0"},
+         "action": {"content": "PROGRESS"}},
+        {"id": "children", "match": {"condition": "node.children.total == 0 && node.children.pending == 0"},
+         "action": {"content": "CHILDREN"}},
+        {"id": "parent", "match": {"condition": "node.parent.title == 'Plan' && node.parent.children.total == 1"},
+         "action": {"content": "PARENT"}},
+    ]});
+    let file = env.project.join("edited.json");
+    write_file(&env, &file, &rules.to_string());
+    let file = file.to_str().unwrap();
+    for event in tanmi_event::EventKind::ALL {
+        let args = ["rules", "explain", "--rules", file, "--event", event.as_str()];
+        let explained = env.json(&[&args[..], &["--workspace", &workspace, "--node", &leaf]].concat());
+        for rule in explained["rules"].as_array().unwrap().iter().filter(|rule| rule["source"] == "project") {
+            assert_eq!(rule["verdict"], "said", "{}: {rule}", event.as_str());
+        }
+    }
+    project_rules(&env, &rules.to_string());
+    env.ok(&["rules", "trust", "--yes"]);
+    let agent = Agent::claude(&env, "s");
+    env.ok(&["session", "bind", "-w", &workspace, "--node", &leaf, "--session", "s"]);
+    let text = agent.send("Stop", "stop", json!({}));
+    assert!(["PROGRESS", "CHILDREN", "PARENT"].iter().all(|part| text.contains(part)), "{text}");
+}

@@ -9,7 +9,7 @@ use super::feed::WORKSPACE;
 use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, Overview,
-    SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent, Subscription,
+    Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent, Subscription,
     Surroundings, Tx, WorkspaceEntry, has_unstarted_plan,
 };
 use crate::error::{Error, Result};
@@ -187,6 +187,18 @@ impl ContextSnapshots for InMemoryStore {
 
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
         self.data().live.get(id).is_some_and(|data| has_unstarted_plan(&data.nodes))
+    }
+
+    fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
+        let data = self.data();
+        let Some(WorkspaceData { nodes, .. }) = data.live.get(id) else { return Relations::default() };
+        let children_of = |id: &NodeId| count(nodes.values(), |node| node.parent_id.as_ref() == Some(id));
+        let parent = node.and_then(|node| nodes.get(node.parent_id.as_ref()?));
+        Relations {
+            progress: Some(count(nodes.values(), |node| !node.id.is_root()).progress()),
+            children: node.map(|node| children_of(&node.id)),
+            parent: parent.map(|parent| (parent.clone(), Some(children_of(&parent.id)))),
+        }
     }
 }
 

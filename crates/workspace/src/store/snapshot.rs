@@ -17,6 +17,17 @@ pub struct ContextSnapshot {
     pub overview: Option<Overview>,
 }
 
+/// The place of a node in the tree of its workspace. Counts are `None` if the index does not have them.
+#[derive(Debug, Default)]
+pub struct Relations {
+    /// The progress of the workspace.
+    pub progress: Option<Progress>,
+    /// Counts of the children of the node.
+    pub children: Option<StatusCounts>,
+    /// The parent of the node, and counts of its children.
+    pub parent: Option<(Node, Option<StatusCounts>)>,
+}
+
 /// How much to read. Each depth includes those before it, and takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotDepth {
@@ -42,4 +53,7 @@ pub trait ContextSnapshots: Send + Sync {
     /// Returns whether a workspace has a plan of which no task is started, see
     /// [`has_unstarted_plan`](crate::store::has_unstarted_plan). `false` if that cannot be read.
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool;
+
+    /// Reads what a snapshot lacks: counts from the index, and the parent of the node.
+    fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations;
 }

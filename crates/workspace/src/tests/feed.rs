@@ -82,8 +82,15 @@ fn check_snapshot<S: Store + ContextSnapshots>(store: &S) {
     assert_eq!(snapshot.node, Some(b.node(&root)));
     assert_eq!(snapshot.children.unwrap().of_status(NodeStatus::Implementing), 1);
     assert_eq!(snapshot.progress, Some(Progress { completed: 0, total: 1 }));
+    let relations = store.relations(&b.id, Some(&b.node(&task)));
+    assert_eq!(relations.progress, Some(Progress { completed: 0, total: 1 }));
+    assert_eq!(relations.children.unwrap().total(), 0);
+    let (parent, children) = relations.parent.unwrap();
+    assert_eq!((parent, children.unwrap().total()), (b.node(&root), 1));
+    assert!(store.relations(&b.id, Some(&b.node(&root))).parent.is_none());
     let unknown = WorkspaceId::parse("ws-unknown").unwrap();
     assert!(store.context_snapshot(&unknown, None, SnapshotDepth::Focus).is_none());
+    assert!(store.relations(&unknown, None).progress.is_none());
 }
 
 #[test]

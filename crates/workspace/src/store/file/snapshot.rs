@@ -9,8 +9,8 @@ use super::scan::LoadedNode;
 use super::{FileStore, scan, tx};
 use crate::model::*;
 use crate::store::{
-    ContextSnapshot, ContextSnapshots, NodeBrief, Overview, SnapshotDepth, SnapshotSource, Surroundings,
-    has_unstarted_plan,
+    ContextSnapshot, ContextSnapshots, NodeBrief, Overview, Relations, SnapshotDepth, SnapshotSource,
+    StatusCounts, Surroundings, has_unstarted_plan,
 };
 
 impl ContextSnapshots for FileStore {
@@ -41,18 +41,16 @@ impl ContextSnapshots for FileStore {
             overview: None,
         };
         if (parent_id.is_some() || edited.is_some() || depth > SnapshotDepth::Focus)
-            && fs::check_folder(&layout.local()).is_ok()
-            && let Some(index) = NodeIndex::open_existing(&layout.index(), clock::boot_id())
+            && let Some(index) = open_index(&layout)
         {
-            let status_counts = |parent: &str| index.status_counts(parent).ok().map(tx::status_counts_from);
-            snapshot.children = parent_id.and_then(|id| status_counts(id.as_str()));
+            snapshot.children = parent_id.and_then(|id| status_counts(&index, id.as_str()));
             if let Some(edited) = edited {
                 let row = index.get(edited.node.id.as_str()).ok().flatten();
                 let row = scan::row_after_edit(edited, row.as_ref());
                 scan::add_edit_times(&mut edited.node, &row);
             }
             if depth >= SnapshotDepth::Progress {
-                snapshot.progress = status_counts("").map(|status_counts| status_counts.progress());
+                snapshot.progress = status_counts(&index, "").map(|counts| counts.progress());
             }
             if depth >= SnapshotDepth::Surroundings {
                 let source = IndexedFiles { layout: &layout, index: &index };
@@ -69,11 +67,38 @@ impl ContextSnapshots for FileStore {
 
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
         let layout = self.layout(id);
-        let is_readable = self.place.has_own_store() && fs::check_folder(&layout.local()).is_ok();
-        let index =
-            is_readable.then(|| NodeIndex::open_existing(&layout.index(), clock::boot_id())).flatten();
+        let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();
         index.is_some_and(|index| has_unstarted_plan(&IndexedFiles { layout: &layout, index: &index }))
     }
+
+    fn relations(&self, id: &WorkspaceId, node: Option<&Node>) -> Relations {
+        if !self.place.has_own_store() {
+            return Relations::default();
+        }
+        let layout = self.layout(id);
+        let index = open_index(&layout);
+        let counts = |parent: &str| status_counts(index.as_ref()?, parent);
+        let parent = node.and_then(|node| node.parent_id.as_ref());
+        let parent = parent.and_then(|id| scan::load(&layout, id).ok()??.ok());
+        Relations {
+            progress: counts("").map(|counts| counts.progress()),
+            children: node.and_then(|node| counts(node.id.as_str())),
+            parent: parent.map(|loaded| {
+                let counts = counts(loaded.node.id.as_str());
+                (loaded.node, counts)
+            }),
+        }
+    }
+}
+
+fn open_index(layout: &Layout) -> Option<NodeIndex> {
+    fs::check_folder(&layout.local()).ok()?;
+    NodeIndex::open_existing(&layout.index(), clock::boot_id())
+}
+
+/// Returns the counts of the children of a node, or of all nodes if `parent` is empty.
+fn status_counts(index: &NodeIndex, parent: &str) -> Option<StatusCounts> {
+    index.status_counts(parent).ok().map(tx::status_counts_from)
 }
 
 fn is_parent(node: &Node) -> bool {
