@@ -159,6 +159,7 @@ impl Core {
             locale: self.env.locale,
             reader: (self.env.source == Source::Api).then(|| self.person_lang()),
             client: None,
+            client_version: self.env.client_version,
             via: self.env.source.as_str(),
             started: Instant::now(),
             disabled: self.env.disabled,

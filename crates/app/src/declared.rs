@@ -13,7 +13,7 @@ use tanmi_base::fs::{self, FileSig};
 use tanmi_base::hash;
 use tanmi_base::paths::{self, CONFIG_DIR};
 use tanmi_engine::{DeclaredFile, escape_tags};
-use tanmi_event::{API, EventKind, Payload, Platform, StartSource};
+use tanmi_event::{API, ClientVersion, EventKind, Payload, Platform, StartSource};
 use tanmi_platform::DEFAULT_CLIENT;
 
 use crate::pipeline::{self, PipelineTrace};
@@ -93,6 +93,8 @@ pub struct ContextLookup<'a> {
     /// The `context.json` named by the environment.
     pub container: Option<&'a Path>,
     pub platform: &'static Platform,
+    /// Returns the version of the client, if it is known.
+    pub client_version: fn(&Platform) -> Option<ClientVersion>,
     pub cwd: Option<&'a Path>,
     /// The type of a subagent; `None` for the session itself.
     pub agent: Option<&'a str>,
@@ -357,8 +359,35 @@ fn is_loaded_by_client(lookup: &ContextLookup<'_>, sig: FileSig, loaded: Option<
     };
     match loaded {
         Some(names) => names.iter().any(|name| is_loaded_as(name)),
-        None => lookup.platform.loaded_files.iter().any(|name| is_loaded_as(name)),
+        None => {
+            lookup.platform.loaded_files.iter().any(|name| is_loaded_as(name))
+                || fallback_names(lookup).iter().any(|name| is_loaded_as(name)) && !has_loaded_file(lookup)
+        }
     }
+}
+
+/// Returns the files that this version of the client loads instead of its own files. None if the version is unknown:
+/// then a file may be told twice, but never lost.
+fn fallback_names(lookup: &ContextLookup<'_>) -> &'static [&'static str] {
+    let fallback = lookup.platform.fallback_files.as_ref();
+    let is_new = |since| (lookup.client_version)(lookup.platform).is_some_and(|version| version >= since);
+    fallback.filter(|fallback| is_new(fallback.since)).map_or(&[], |fallback| fallback.names)
+}
+
+/// Returns whether the client finds one of its own files in the working directory or a folder above it. That of the
+/// user does not count.
+fn has_loaded_file(lookup: &ContextLookup<'_>) -> bool {
+    let (of_user, of_project): (Vec<&str>, Vec<&str>) =
+        lookup.platform.loaded_files.iter().partition(|name| name.starts_with("~/"));
+    let is_of_user = |path: &Path| {
+        let rest = lookup.user.and_then(|user| path.strip_prefix(user).ok());
+        rest.is_some_and(|rest| of_user.iter().any(|name| Path::new(&name[2..]) == rest))
+    };
+    let mut folders = lookup.cwd.into_iter().flat_map(Path::ancestors);
+    folders.any(|dir| {
+        let mut paths = of_project.iter().map(|name| dir.join(name));
+        paths.any(|path| path.is_file() && !is_of_user(&path))
+    })
 }
 
 /// Returns the declared context for a prompt that a host pipes through this program; `None` if nothing is declared or
@@ -384,6 +413,7 @@ pub fn for_prompt(
         container,
         // A platform that loads no files by itself, because there is no client in a pipe.
         platform: &API,
+        client_version: |_| None,
         cwd: Some(cwd),
         agent: None,
         mount: None,

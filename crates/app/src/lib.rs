@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tanmi_base::{Lang, Millis, paths};
-use tanmi_event::{Platform, Source};
+use tanmi_event::{ClientVersion, Platform, Source};
 use tanmi_workspace::model::Operator;
 
 pub mod answers;
@@ -74,6 +74,8 @@ pub struct Env {
     pub operator: Operator,
     pub locale: Lang,
     pub clock: fn() -> Millis,
+    /// Returns the version of the client of a platform.
+    pub client_version: fn(&Platform) -> Option<ClientVersion>,
     /// Whether a call must pass the current `rulesHash`. Agents must; for people it is optional.
     pub requires_rules_hash: bool,
     /// The home folder of the user, which contains `.tanmi/rules.json`.

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use tanmi_base::{Lang, Millis};
 use tanmi_engine::{BUILTIN_RULES, Facts, Rule, RuleTrace, Verdict, render};
-use tanmi_event::{ActionKind, Decision, Event};
+use tanmi_event::{ActionKind, ClientVersion, Decision, Event, Platform};
 use tanmi_session::{ClientProcess, LockedState, SessionState, States, pause};
 
 use crate::stores::Stores;
@@ -57,6 +57,8 @@ pub struct Caller<'a> {
     /// The language of the person who reads the texts; `None` if an agent does.
     pub reader: Option<Lang>,
     pub client: Option<ClientProcess>,
+    /// Returns the version of the client, if it is known. A function, because few events need it.
+    pub client_version: fn(&Platform) -> Option<ClientVersion>,
     /// The `context.json` of the machine or container, named by the environment.
     pub context: Option<&'a Path>,
     /// For a look from the host into a container: the user's folder on the host, and the path where the container mounts

@@ -8,5 +8,5 @@ mod rule;
 
 pub use decision::{ActionKind, Decision, DecisionAction, Throttle};
 pub use event::{Event, EventKind, Payload, Source, StartSource};
-pub use platform::{API, Capabilities, CompactionRecipient, Platform, WEB};
+pub use platform::{API, Capabilities, ClientVersion, CompactionRecipient, FallbackFiles, Platform, WEB};
 pub use rule::{BuiltinRuleId, RuleId};

@@ -25,6 +25,32 @@ pub struct Platform {
     /// Files that the client passes to its model by itself: in the working directory and its ancestors, or below
     /// `~/`.
     pub loaded_files: &'static [&'static str],
+    pub fallback_files: Option<FallbackFiles>,
+}
+
+/// Files that a client passes to its model by itself where none of its `loaded_files` is in the working directory and
+/// its ancestors.
+#[derive(Debug)]
+pub struct FallbackFiles {
+    pub names: &'static [&'static str],
+    /// The first version that loads them.
+    pub since: ClientVersion,
+    /// The environment variable of hooks that contains the version.
+    pub variable: &'static str,
+    /// The text before the version, as in `client_1-2-3_other`.
+    pub prefix: &'static str,
+}
+
+/// Major, minor and patch version of a client.
+pub type ClientVersion = [u32; 3];
+
+impl FallbackFiles {
+    /// Returns the version in the value of the variable.
+    pub fn parse_version(&self, value: &str) -> Option<ClientVersion> {
+        let version = value.strip_prefix(self.prefix)?.split('_').next()?;
+        let mut parts = version.split('-').map(|part| part.parse().ok());
+        Some([parts.next()??, parts.next()??, parts.next()??])
+    }
 }
 
 /// The recipient of a text that is returned before a compaction.
@@ -67,6 +93,7 @@ impl Platform {
         has_shared_process: false,
         compaction: CompactionRecipient::None,
         loaded_files: &[],
+        fallback_files: None,
     };
 
     /// Returns whether `name` is the id or an alias.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tanmi_event::{CompactionRecipient, Event, EventKind, Payload, Platform, Source, StartSource};
+use tanmi_event::{
+    CompactionRecipient, Event, EventKind, FallbackFiles, Payload, Platform, Source, StartSource,
+};
 
 use crate::transcript::text;
 use crate::{
@@ -16,6 +18,12 @@ pub static PLATFORM: Platform = Platform {
     aliases: &["claude"],
     compaction: CompactionRecipient::Summariser,
     loaded_files: &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md"],
+    fallback_files: Some(FallbackFiles {
+        names: &["AGENTS.md", ".claude/AGENTS.md"],
+        since: [2, 1, 277],
+        variable: "AI_AGENT",
+        prefix: "claude-code_",
+    }),
     ..Platform::DEFAULTS
 };
 

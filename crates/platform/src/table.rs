@@ -87,6 +87,11 @@ impl ClientTable {
         self.iter().flat_map(|client| client.environment.session).copied()
     }
 
+    /// Returns the variables with the version of the client that runs a hook.
+    pub fn version_variables(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.iter().filter_map(|client| client.platform.fallback_files.as_ref()).map(|files| files.variable)
+    }
+
     /// Returns the variables with the process id of the client that runs a hook.
     pub fn process_variables(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.iter().filter_map(|client| client.environment.process)

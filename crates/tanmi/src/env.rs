@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock, paths};
+use tanmi_event::{ClientVersion, Platform};
 use tanmi_platform::CLIENTS;
 use tanmi_session::ClientProcess;
 use tanmi_workspace::model::Operator;
@@ -47,6 +48,7 @@ pub fn variables() -> Vec<Variable> {
         ),
         (CLIENTS.session_variables().collect(), String::from("session of the caller")),
         (CLIENTS.process_variables().collect(), String::from("client process that runs a hook")),
+        (CLIENTS.version_variables().collect(), String::from("version of the client that runs a hook")),
     ];
     let folders = CLIENTS.iter().filter_map(|client| {
         let recipe = &client.recipe;
@@ -68,6 +70,17 @@ pub fn is_disabled() -> bool {
 pub fn client() -> Option<ClientProcess> {
     let process = CLIENTS.process_variables().find_map(|name| std::env::var(name).ok());
     tanmi_session::client_of_hook(process.as_deref())
+}
+
+/// Returns the version of the client that runs this program, if the client tells it.
+pub fn client_version(platform: &Platform) -> Option<ClientVersion> {
+    let fallback = platform.fallback_files.as_ref()?;
+    fallback.parse_version(&std::env::var(fallback.variable).ok()?)
+}
+
+/// Returns the version of the client, or the newest one if a person runs this program.
+fn client_version_or_newest(platform: &Platform) -> Option<ClientVersion> {
+    client_version(platform).or(Some([u32::MAX; 3]))
 }
 
 /// Returns the search path for programs.
@@ -127,6 +140,7 @@ pub fn read(project: Option<PathBuf>) -> Result<Env, String> {
         operator,
         locale: Lang::of_locale(),
         clock: clock::now,
+        client_version: client_version_or_newest,
         requires_rules_hash: false,
         user: paths::user_home(),
         source: tanmi_event::Source::Api,

@@ -89,6 +89,7 @@ fn handle_event(via: &str, name: Option<&str>) -> Option<String> {
         locale: Lang::of_locale(),
         reader: None,
         client,
+        client_version: crate::env::client_version,
         via,
         started,
         disabled: crate::env::is_disabled(),

@@ -80,6 +80,7 @@ pub fn lookup<'a>(
         project,
         container: caller.context,
         platform: event.platform,
+        client_version: caller.client_version,
         cwd: event.payload.cwd.as_deref().map(Path::new),
         agent: (event.kind == EventKind::SubagentStart)
             .then(|| event.payload.agent_type.as_deref().unwrap_or_default()),

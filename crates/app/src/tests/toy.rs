@@ -49,6 +49,7 @@ impl Machine {
             operator: Operator::Ai,
             locale: Lang::En,
             clock: || 1_700_000_000_000,
+            client_version: |_| None,
             requires_rules_hash: false,
             user: None,
             source: Source::Mcp,

@@ -412,3 +412,31 @@ fn provisioned_file_changed_by_hand_is_reported_with_line() {
     let place = format!("{}:{}: ", path.display(), built.lines().count() + 1);
     assert!(reported.contains(&place) && reported.contains("then run this command again"), "{reported}");
 }
+
+/// A version of Claude Code that loads `AGENTS.md` itself does so where there is no `CLAUDE.md`, except that of the user.
+#[test]
+fn agents_md_is_not_injected_where_claude_code_loads_it() {
+    let env = TestEnv::new();
+    declare(&env, json!({"files": ["AGENTS.md"]}));
+    env.make(&env.project.join("AGENTS.md"), "OF-ALL-AGENTS");
+    env.ok(&["trust", "--yes"]);
+    let is_injected = |version: &str, session: &str| {
+        let payload = json!({"session_id": session, "hook_event_name": "SessionStart", "cwd": env.project});
+        let mut command = env.command(&["hook", "claude-code"]);
+        run_with_input(command.env("AI_AGENT", version), &payload.to_string()).contains("OF-ALL-AGENTS")
+    };
+    let new = "claude-code_2-1-277_harness";
+    assert!(!is_injected(new, "a"));
+    assert!(!is_injected("claude-code_3-0-0_agent", "b"));
+    for old in ["claude-code_2-1-276_harness", "claude-code_2-1", "other_2-1-300_x", ""] {
+        assert!(is_injected(old, &format!("old {old}")), "{old}");
+    }
+    env.make(&env.root().join("home/.claude/CLAUDE.md"), "mine");
+    assert!(!is_injected(new, "c"), "the file of the user does not replace it");
+    let own = env.project.join(".claude/CLAUDE.md");
+    env.make(&own, "own");
+    assert!(is_injected(new, "d"), "Claude Code loads CLAUDE.md instead");
+    std::fs::remove_file(own).unwrap();
+    env.make(&env.project.parent().unwrap().join("CLAUDE.md"), "above");
+    assert!(is_injected(new, "e"), "also one in a folder above");
+}

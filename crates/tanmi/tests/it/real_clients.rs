@@ -429,3 +429,16 @@ fn gemini_cli_binds_and_gets_injected_texts() {
 fn copilot_cli_binds_and_gets_injected_texts() {
     check_client("copilot-cli");
 }
+
+#[test]
+fn claude_code_gets_declared_agents_md_once() {
+    let Some(program) = client("claude") else { return };
+    let mut agent = Agent::new("claude-code", program);
+    agent.env.make(&agent.env.project.join(".tanmi/context.json"), r#"{"files": ["AGENTS.md"]}"#);
+    agent.env.make(&agent.env.project.join("AGENTS.md"), "FOR-ALL-AGENTS");
+    agent.env.ok(&["trust", "--yes"]);
+    let output = agent.turn("Hello.", false);
+    let requests = agent.model.request_texts();
+    let count = requests[0].matches("FOR-ALL-AGENTS").count();
+    assert_eq!(count, 1, "{}", agent.context(&output, &requests));
+}
