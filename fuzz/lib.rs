@@ -289,6 +289,8 @@ fn install_round_trip(
         server: true,
         guide: true,
         status_line: true,
+        allow_tools: true,
+        has_tool_rules: true,
     };
     let home = dir.join("store");
     let install = || {

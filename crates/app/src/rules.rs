@@ -19,6 +19,10 @@ use crate::resolver::Resolver;
 use crate::trust::pending::{PendingFile, pending_files};
 use crate::trust::{ProjectFile, ProjectTrust};
 
+mod tools;
+
+pub use tools::ToolRules;
+
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleLine {
@@ -81,6 +85,12 @@ pub struct CheckedRules {
     pub changed: bool,
     pub rules: usize,
     pub flaws: Vec<FlawLine>,
+    /// Limits of rules that are not mistakes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Whether a rule names tool calls.
+    #[serde(skip)]
+    pub has_tool_rules: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -196,9 +206,18 @@ impl RuleService {
     }
 
     fn files(&self) -> Vec<RuleFile> {
-        let headers = self.core.project.workspaces().headers().unwrap_or_default();
+        self.files_of(self.core.folder())
+    }
+
+    /// Returns the rules files of the user, of a project and of its workspaces.
+    fn files_of(&self, folder: &Path) -> Vec<RuleFile> {
+        let project = match folder == self.core.folder() {
+            true => self.core.project.clone(),
+            false => self.core.stores.projects.in_folder(folder),
+        };
+        let headers = project.workspaces().headers().unwrap_or_default();
         let workspaces: Vec<WorkspaceId> = headers.into_iter().map(|(id, _)| id).collect();
-        let trust = self.core.trust().of_project(self.core.folder());
+        let trust = self.core.trust().of_project(folder);
         let mut files: Vec<RuleFile> = Vec::new();
         for id in workspaces.iter().map(Some).chain([None]) {
             for file in rules::load(self.core.env.user.as_deref(), Some(&trust), id) {
@@ -422,13 +441,16 @@ fn check_file(file: &RuleFile, lang: Lang) -> CheckedRules {
         message: lang.pick(flaw.zh, flaw.en),
         fatal: flaw.fatal,
     };
+    let (tool_flaws, notes) = tools::check(file, lang);
     CheckedRules {
         path: file.path.display().to_string(),
         source: file.source.as_str(),
         trusted: file.trusted,
         changed: file.is_changed,
         rules: file.rules.len(),
-        flaws: rules::check(file).into_iter().map(line).collect(),
+        flaws: rules::check(file).into_iter().chain(tool_flaws).map(line).collect(),
+        notes,
+        has_tool_rules: file.rules.iter().any(tools::names_tools),
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tanmi_base::lock::Lock;
-use tanmi_base::paths::{CONFIG_DIR, project_store};
+use tanmi_base::paths::{CONFIG_DIR, STORE_DIR, project_store};
 use tanmi_base::{Lang, Millis, fs, hash};
 use tanmi_memory::{Folder, LEGACY_DIR};
 
@@ -120,6 +120,15 @@ impl Trust {
     /// Returns the consent to one project. Reads nothing yet.
     pub fn of_project(&self, project: &Path) -> ProjectTrust {
         ProjectTrust::new(&self.home, project)
+    }
+
+    /// Returns the folders of all projects that have an entry, also if only a file of theirs has one.
+    pub fn projects(&self) -> Vec<PathBuf> {
+        let TrustFile { projects, files, .. } = self.load();
+        let is_ours = |dir: &&Path| dir.ends_with(CONFIG_DIR) || dir.ends_with(STORE_DIR);
+        let project_of =
+            |file: String| Some(Path::new(&file).ancestors().find(is_ours)?.parent()?.to_owned());
+        projects.into_keys().map(PathBuf::from).chain(files.into_keys().filter_map(project_of)).collect()
     }
 
     pub fn has_project(&self, project: &Path) -> bool {

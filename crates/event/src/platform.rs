@@ -25,6 +25,7 @@ pub struct Platform {
     /// Files that the client passes to its model by itself: in the working directory and its ancestors, or below
     /// `~/`.
     pub loaded_files: &'static [&'static str],
+    /// Files that it loads instead where it finds none of these, if it does so.
     pub fallback_files: Option<FallbackFiles>,
 }
 
@@ -96,6 +97,11 @@ impl Platform {
         fallback_files: None,
     };
 
+    /// Returns whether it can inject text before a tool call.
+    pub fn can_inject_at_tools(&self) -> bool {
+        self.has_hook_for(EventKind::PreToolUse)
+    }
+
     /// Returns whether `name` is the id or an alias.
     pub fn has_name(&self, name: &str) -> bool {
         self.id == name || self.aliases.contains(&name)
@@ -113,6 +119,7 @@ const LIFECYCLE_EVENTS: &[EventKind] = &[
     EventKind::SessionStart,
     EventKind::PromptSubmit,
     EventKind::SubagentStart,
+    EventKind::PreToolUse,
     EventKind::PreCompact,
     EventKind::Stop,
     EventKind::SessionEnd,

@@ -9,7 +9,7 @@ use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
 use crate::links::check_links;
-use crate::plan::{self, ChangeOutcome, InstallOptions, PlannedChange, RemovalResult};
+use crate::plan::{self, ChangeOutcome, ConfigPart, InstallOptions, PlannedChange, RemovalResult};
 use crate::receipt::Receipts;
 use crate::{Error, Refusal, Result};
 
@@ -140,7 +140,10 @@ fn original(planned: &PlannedChange, receipts: &Receipts) -> Option<Vec<u8>> {
         return original;
     }
     let before = receipts.before(&planned.real);
-    match plan::remove_parts(&planned.target, bytes, &before) {
+    // A permission that was there before the first installation is the user's.
+    let mut target = planned.target.clone();
+    target.parts.retain(|part| *part != ConfigPart::Permission);
+    match plan::remove_parts(&target, bytes, &before) {
         Ok(RemovalResult::TextFile(text)) => Some(text),
         Ok(RemovalResult::Nothing) => None,
         Ok(RemovalResult::Same) | Err(_) => Some(bytes.to_vec()),

@@ -1,6 +1,6 @@
 //! Our hooks and MCP server in the JSON settings of a client: adds them once, updates them in place, removes them.
 
-use jsonc_parser::cst::{CstArray, CstNode, CstObject};
+use jsonc_parser::cst::{CstArray, CstNode, CstObject, CstObjectProp};
 use serde_json::{Value, json};
 use tanmi_platform::{ClientSpec, Hook, HookFormat};
 
@@ -84,11 +84,20 @@ fn powershell_command(command: &str) -> String {
     if command.starts_with(['\'', '"']) { format!("& {command}") } else { command.to_owned() }
 }
 
-pub fn add(json: &mut Json, client: &ClientSpec, program: &str) -> Result<(), Refusal> {
+/// Adds our hooks. `has_tool_rules` tells whether a custom rule needs to know of tool calls; the hook for them is
+/// removed otherwise.
+pub fn add(json: &mut Json, client: &ClientSpec, program: &str, has_tool_rules: bool) -> Result<(), Refusal> {
     if client.recipe.hook_format != HookFormat::Groups && json.object(&[])?.get("version").is_none() {
         json.insert(&[], 0, "version", to_input(&json!(1)))?;
     }
     for hook in client.recipe.hooks {
+        let Some(hook) = &hook.to_install(has_tool_rules) else {
+            let hooks = json.find(&["hooks"]);
+            if let Some(property) = hooks.and_then(|hooks| hooks.get(hook.event)) {
+                remove_from(property, client, &Value::Null);
+            }
+            continue;
+        };
         let wanted = hook_json(client, &hook_command(client, program, hook), hook);
         let array = json.array(&["hooks", hook.event])?;
         let mut known = handlers(&array, client.recipe.hook_format).into_iter();
@@ -99,6 +108,9 @@ pub fn add(json: &mut Json, client: &ClientSpec, program: &str) -> Result<(), Re
             Some(handler) => {
                 set_keys(&handler.object, &wanted);
                 known.by_ref().for_each(remove_handler);
+                if hook.reports_tools && hook.matcher.is_none() {
+                    handler.object.get("matcher").into_iter().for_each(|matcher| matcher.remove());
+                }
                 if let Some(group) = handler.group.filter(|group| members(group).len() == 1) {
                     set_matcher(&group, hook);
                 }
@@ -139,21 +151,27 @@ fn remove_handler(handler: HookHandler) {
     }
 }
 
+/// Removes our hooks of one event, and its list if it becomes empty and did not exist in `before`. Returns whether there
+/// were any.
+fn remove_from(property: CstObjectProp, client: &ClientSpec, before: &Value) -> bool {
+    let (Some(name), Some(array)) = (property.decoded_name(), property.array_value()) else { return false };
+    let found = handlers(&array, client.recipe.hook_format);
+    if found.is_empty() {
+        return false;
+    }
+    found.into_iter().for_each(remove_handler);
+    if is_empty_container(&array.to_string()) && before["hooks"].get(&name).is_none() {
+        property.remove();
+    }
+    true
+}
+
 /// Removes our hooks, and containers that become empty unless they existed in `before`.
 pub fn remove(json: &Json, client: &ClientSpec, before: &Value) {
     let Some(hooks) = json.find(&["hooks"]) else { return };
     let mut is_touched = false;
     for property in hooks.properties() {
-        let (Some(name), Some(array)) = (property.decoded_name(), property.array_value()) else { continue };
-        let found = handlers(&array, client.recipe.hook_format);
-        if found.is_empty() {
-            continue;
-        }
-        is_touched = true;
-        found.into_iter().for_each(remove_handler);
-        if is_empty_container(&array.to_string()) && before["hooks"].get(&name).is_none() {
-            property.remove();
-        }
+        is_touched |= remove_from(property, client, before);
     }
     let root = json.find(&[]);
     if is_touched && is_empty_container(&hooks.to_string()) && before.get("hooks").is_none() {
@@ -216,6 +234,21 @@ pub fn find_hooks(json: &Json, client: &ClientSpec) -> Vec<(String, String, Tanm
         }
     }
     all
+}
+
+/// Returns whether our hook for all tool calls is installed, without a matcher that limits it to some tools.
+pub fn has_tool_hook(json: &Json, client: &ClientSpec) -> bool {
+    let hooks = json.find(&["hooks"]);
+    let mut wanted = client.recipe.hooks.iter().filter(|hook| hook.reports_tools);
+    wanted.any(|hook| {
+        let array = hooks.as_ref().and_then(|hooks| hooks.array_value(hook.event));
+        let handlers = array.map(|array| handlers(&array, client.recipe.hook_format)).unwrap_or_default();
+        handlers.into_iter().any(|handler| {
+            let matcher = handler.group.unwrap_or(handler.object).get("matcher");
+            let matcher = matcher.and_then(|matcher| matcher.value()?.to_serde_value());
+            matches!(matcher.as_ref().map(Value::as_str), None | Some(Some("" | "*")))
+        })
+    })
 }
 
 /// Returns the settings that disable our hooks or server.

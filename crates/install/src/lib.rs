@@ -17,6 +17,7 @@ pub mod guide;
 mod hooks;
 mod json;
 mod links;
+mod permissions;
 mod plan;
 pub mod plugin;
 pub mod probe;

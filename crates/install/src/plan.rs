@@ -12,7 +12,7 @@ use crate::doc::TextFile;
 use crate::folders::{Folders, GuideFile};
 use crate::json::{self, Json};
 use crate::receipt::Receipts;
-use crate::{Refusal, TanmiCommand, guide, hooks, links, status_line, toml};
+use crate::{Refusal, TanmiCommand, guide, hooks, links, permissions, status_line, toml};
 
 /// A part of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum ConfigPart {
     Hooks,
     Server,
     StatusLine,
+    /// The permission to use our tools without asking.
+    Permission,
     Guide(GuideFile),
 }
 
@@ -32,6 +34,8 @@ pub struct TargetFile {
     /// The project; `None` in the user scope.
     pub project: Option<PathBuf>,
     pub parts: Vec<ConfigPart>,
+    /// Whether a custom rule needs to know of tool calls.
+    pub has_tool_rules: bool,
 }
 
 /// What to install.
@@ -45,6 +49,11 @@ pub struct InstallOptions {
     pub guide: bool,
     /// Ignored for clients without a status line.
     pub status_line: bool,
+    /// Whether the client may use our tools without asking. Ignored for clients without such a list. `false` keeps an
+    /// existing permission.
+    pub allow_tools: bool,
+    /// Whether a custom rule for this client needs to know of tool calls. If not, the hook for them is removed.
+    pub has_tool_rules: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,15 +111,15 @@ pub fn target_files(
 ) -> Vec<TargetFile> {
     let mut target_files: Vec<TargetFile> = Vec::new();
     let project = (scope == Scope::Project).then(|| folders.project.clone());
-    let mut add = |path: PathBuf, part: ConfigPart| match target_files
-        .iter_mut()
-        .find(|target| target.path == path)
-    {
-        Some(target) => target.parts.push(part),
-        None => {
-            target_files.push(TargetFile { client, scope, path, project: project.clone(), parts: vec![part] })
-        }
-    };
+    let has_tool_rules = options.is_some_and(|options| options.has_tool_rules);
+    let mut add =
+        |path: PathBuf, part: ConfigPart| match target_files.iter_mut().find(|target| target.path == path) {
+            Some(target) => target.parts.push(part),
+            None => {
+                let (project, parts) = (project.clone(), vec![part]);
+                target_files.push(TargetFile { client, scope, path, project, parts, has_tool_rules })
+            }
+        };
     if options.is_none_or(|options| options.hooks) {
         add(folders.hook_file(client, scope), ConfigPart::Hooks);
     }
@@ -120,6 +129,9 @@ pub fn target_files(
         && options.is_none_or(|options| options.status_line)
     {
         add(folders.hook_file(client, scope), ConfigPart::StatusLine);
+    }
+    if client.recipe.allowed_tools.is_some() && options.is_none_or(|options| options.allow_tools) {
+        add(folders.hook_file(client, scope), ConfigPart::Permission);
     }
     if let Some(path) =
         folders.server_file(client, scope).filter(|_| options.is_none_or(|options| options.server))
@@ -195,15 +207,21 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
     }
 }
 
-/// Returns the target without the status line if that in the content is not ours.
+/// Returns the target without the status line and the permission if those in the content are not ours.
 fn with_own_parts(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
-    let has_ours = || {
-        let json = Json::parse(&TextFile::of(bytes?).ok()?.body).ok()?;
-        status_line::program(&json.value())
-    };
+    let settings = || Some(Json::parse(&TextFile::of(bytes?).ok()?.body).ok()?.value());
     let mut target = target.clone();
-    if target.parts.contains(&ConfigPart::StatusLine) && has_ours().is_none() {
-        target.parts.retain(|part| *part != ConfigPart::StatusLine);
+    let is_optional = |part: &ConfigPart| matches!(part, ConfigPart::StatusLine | ConfigPart::Permission);
+    if target.parts.iter().any(is_optional) {
+        let settings = settings().unwrap_or_default();
+        let allowed = target.client.recipe.allowed_tools;
+        target.parts.retain(|part| match part {
+            ConfigPart::StatusLine => status_line::program(&settings).is_some(),
+            ConfigPart::Permission => {
+                allowed.is_some_and(|allowed| permissions::has_entry(&settings, allowed))
+            }
+            _ => true,
+        });
     }
     target
 }
@@ -218,13 +236,17 @@ pub(crate) fn add_parts(
     match format(target) {
         Format::Json => json::edit_bytes(bytes, |json| {
             if target.parts.contains(&ConfigPart::Hooks) {
-                hooks::add(json, target.client, &options.program)?;
+                hooks::add(json, target.client, &options.program, target.has_tool_rules)?;
             }
             if target.parts.contains(&ConfigPart::Server) {
                 hooks::add_server(json, target.client, &options.program)?;
             }
             if target.parts.contains(&ConfigPart::StatusLine) {
                 status_line::add(json, &options.program)?;
+            }
+            let allowed = target.client.recipe.allowed_tools;
+            if let Some(allowed) = allowed.filter(|_| target.parts.contains(&ConfigPart::Permission)) {
+                permissions::add(json, allowed)?;
             }
             Ok(())
         }),
@@ -349,7 +371,8 @@ pub(crate) enum OriginalContent {
     Bytes(Vec<u8>),
 }
 
-/// Returns the content of a file without our parts.
+/// Returns the content of a file without our parts. If the original content is unknown, the permission is removed only
+/// if it is among the parts of the target.
 pub(crate) fn remove_parts(
     target: &TargetFile,
     bytes: &[u8],
@@ -379,6 +402,11 @@ pub(crate) fn remove_parts(
             hooks::remove(&json, target.client, &old);
             hooks::remove_server(&json, &old);
             status_line::remove(&json);
+            let is_known = !matches!(before, OriginalContent::Unknown);
+            let has_permission = is_known || target.parts.contains(&ConfigPart::Permission);
+            if let Some(allowed) = target.client.recipe.allowed_tools.filter(|_| has_permission) {
+                permissions::remove(&json, allowed, &old);
+            }
             json.text()
         }
     };
@@ -406,6 +434,10 @@ pub struct InstalledState {
     pub server: Option<String>,
     /// The program of our status line.
     pub status_line: Option<String>,
+    /// Whether the client may use all our tools without asking.
+    pub allows_tools: bool,
+    /// Whether our hook for all tool calls is installed.
+    pub has_tool_hook: bool,
     pub has_guide: bool,
     /// Settings that disable our hooks or server.
     pub disabling_keys: Vec<String>,
@@ -424,6 +456,8 @@ pub fn inspect(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> 
             hooks: Vec::new(),
             server: None,
             status_line: None,
+            allows_tools: false,
+            has_tool_hook: false,
             has_guide: false,
             disabling_keys: Vec::new(),
             altered: Vec::new(),
@@ -460,7 +494,11 @@ fn inspect_content(found: &mut InstalledState, target: &TargetFile, bytes: &[u8]
             found.hooks = hooks::find_hooks(&json, target.client);
             found.disabling_keys = hooks::disabling_keys(&json, target.client);
             found.altered = hooks::altered_events(&json, target.client);
+            found.has_tool_hook = hooks::has_tool_hook(&json, target.client);
             found.status_line = status_line::program(&json.value());
+            let allowed = target.client.recipe.allowed_tools;
+            found.allows_tools =
+                allowed.is_some_and(|allowed| permissions::has_entry(&json.value(), allowed));
             found.server = hooks::server_program(json.value()[hooks::SERVERS].get(hooks::NAME));
         }
     }

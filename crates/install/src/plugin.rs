@@ -49,9 +49,11 @@ pub fn files(version: &str) -> Vec<(&'static str, String)> {
 }
 
 fn hooks(client: &ClientSpec) -> Value {
-    let entries = client.recipe.hooks.iter().map(|hook| {
+    // The files are the same for all users, so they have no hook for custom rules.
+    let hooks = client.recipe.hooks.iter().filter_map(|hook| hook.to_install(false));
+    let entries = hooks.map(|hook| {
         let command = format!("tanmi hook {ALIAS} {}", hook.event);
-        (hook.event.to_owned(), json!([{"hooks": [hook_json(client, &command, hook)]}]))
+        (hook.event.to_owned(), json!([{"hooks": [hook_json(client, &command, &hook)]}]))
     });
     Value::Object(entries.collect::<Map<_, _>>())
 }

@@ -17,6 +17,7 @@ mod line_ends;
 mod links;
 mod new_client;
 mod one_line;
+mod tools;
 
 struct TestEnv {
     dir: TempDir,
@@ -83,6 +84,8 @@ fn options(program: &str) -> InstallOptions {
         server: true,
         guide: true,
         status_line: true,
+        allow_tools: true,
+        has_tool_rules: true,
     }
 }
 

@@ -9,8 +9,9 @@ use tanmi_event::{
 
 use crate::transcript::text;
 use crate::{
-    ClientSpec, Environment, Fields, GuideLocation, Hook, HookFormat, InstallNote, Location, Message,
-    NoteCondition, OffSwitch, PerScope, Recipe, StatusLinePayload, Transcript, TranscriptFolder, Wire,
+    AllowedTools, ClientSpec, Environment, Fields, GuideLocation, Hook, HookFormat, InstallNote, Location,
+    Message, NoteCondition, OffSwitch, PerScope, Recipe, StatusLinePayload, Transcript, TranscriptFolder,
+    Wire,
 };
 
 pub static PLATFORM: Platform = Platform {
@@ -71,6 +72,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
             Hook::new("SessionStart", 10),
             Hook::new("UserPromptSubmit", 5),
             Hook::new("SubagentStart", 5),
+            Hook { reports_tools: true, ..Hook::new("PreToolUse", 5) },
             Hook::new("PreCompact", 5),
             Hook::new("Stop", 10),
             Hook::new("SessionEnd", 30),
@@ -78,6 +80,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[],
         timeout_units_per_second: 1,
         off_switches: &[OffSwitch { path: &["disableAllHooks"], value: true }],
+        allowed_tools: Some(AllowedTools { path: &["permissions", "allow"], entry: "mcp__tanmi" }),
         server: |program| json!({"type": "stdio", "command": program, "args": ["mcp"]}),
         notes: &[InstallNote {
             condition: NoteCondition::ProjectServerChanged,
@@ -108,7 +111,7 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
 /// Returns the payload of an event. Codex sends the same fields, but another name for the prompt id.
 pub fn payload(fields: &Fields, kind: EventKind, prompt_id: &str) -> Payload {
     let start = StartSource::from_word(&fields.text("source").unwrap_or_default());
-    let is_subagent = kind == EventKind::SubagentStart;
+    let (is_subagent, is_tool) = (kind == EventKind::SubagentStart, kind == EventKind::PreToolUse);
     Payload {
         prompt: fields.text("prompt"),
         prompt_id: fields.id(prompt_id),
@@ -119,6 +122,9 @@ pub fn payload(fields: &Fields, kind: EventKind, prompt_id: &str) -> Payload {
         cwd: fields.path("cwd"),
         agent_id: fields.id("agent_id"),
         agent_type: fields.id("agent_type").filter(|_| is_subagent),
+        tool_name: fields.text("tool_name"),
+        tool_call_id: fields.id("tool_use_id"),
+        tool_input: fields.0.get("tool_input").filter(|_| is_tool).map(ToString::to_string),
         ..Payload::default()
     }
 }
@@ -129,6 +135,7 @@ pub fn kind(name: &str) -> Option<EventKind> {
         "SessionStart" => EventKind::SessionStart,
         "UserPromptSubmit" => EventKind::PromptSubmit,
         "SubagentStart" => EventKind::SubagentStart,
+        "PreToolUse" => EventKind::PreToolUse,
         "PreCompact" => EventKind::PreCompact,
         "Stop" => EventKind::Stop,
         "SessionEnd" => EventKind::SessionEnd,
@@ -141,6 +148,7 @@ pub fn write(event: &Event, text: &str) -> Option<String> {
         EventKind::SessionStart => "SessionStart",
         EventKind::PromptSubmit => "UserPromptSubmit",
         EventKind::SubagentStart => "SubagentStart",
+        EventKind::PreToolUse => "PreToolUse",
         // Plain text goes to the model that writes the summary.
         EventKind::PreCompact => return Some(text.to_owned()),
         EventKind::Stop => return Some(json!({"decision": "block", "reason": text}).to_string()),

@@ -49,6 +49,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
             Hook::new("SessionStart", 10),
             Hook::new("UserPromptSubmit", 5),
             Hook::new("SubagentStart", 5),
+            Hook { reports_tools: true, ..Hook::new("PreToolUse", 5) },
             Hook::new("PreCompact", 5),
             Hook::new("Stop", 10),
             // The maximum that Codex allows.
@@ -57,6 +58,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[],
         timeout_units_per_second: 1,
         off_switches: &[OffSwitch { path: &["features", "hooks"], value: false }],
+        allowed_tools: None,
         server: plain_server,
         notes: &[InstallNote {
             condition: NoteCondition::HooksChanged,

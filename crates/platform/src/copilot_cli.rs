@@ -53,6 +53,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
             Hook::new("sessionStart", 10),
             Hook::new("userPromptSubmitted", 5),
             Hook::new("subagentStart", 5),
+            Hook { reports_tools: true, ..Hook::new("preToolUse", 5) },
             Hook::new("preCompact", 5),
             Hook::new("agentStop", 10),
             Hook::new("sessionEnd", 30),
@@ -60,6 +61,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[],
         timeout_units_per_second: 1,
         off_switches: &[OffSwitch { path: &["disableAllHooks"], value: true }],
+        allowed_tools: None,
         server: |program| json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
         notes: &[],
     },
@@ -70,6 +72,7 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "userPromptSubmitted" | "UserPromptSubmit" => EventKind::PromptSubmit,
         "subagentStart" | "SubagentStart" => EventKind::SubagentStart,
+        "preToolUse" | "PreToolUse" => EventKind::PreToolUse,
         "preCompact" | "PreCompact" => EventKind::PreCompact,
         "agentStop" | "Stop" => EventKind::Stop,
         "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
@@ -92,6 +95,8 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
         cwd: fields.path("cwd"),
         agent_id,
         agent_type: id_of("agentType", "agent_type"),
+        tool_name: id_of("toolName", "tool_name"),
+        tool_input: fields.0.get("toolArgs").or_else(|| fields.0.get("tool_input")).map(ToString::to_string),
         ..Payload::default()
     };
     let session = id_of("sessionId", "session_id")?;
@@ -100,9 +105,10 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
 
 fn write(event: &Event, text: &str) -> Option<String> {
     match event.kind {
-        EventKind::SessionStart | EventKind::PromptSubmit | EventKind::SubagentStart => {
-            Some(json!({"additionalContext": text}).to_string())
-        }
+        EventKind::SessionStart
+        | EventKind::PromptSubmit
+        | EventKind::SubagentStart
+        | EventKind::PreToolUse => Some(json!({"additionalContext": text}).to_string()),
         EventKind::Stop => Some(json!({"decision": "block", "reason": text}).to_string()),
         _ => None,
     }

@@ -54,7 +54,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hooks: &[
             Hook::new("sessionStart", 10),
             Hook::new("beforeSubmitPrompt", 5),
-            Hook { matcher: Some("Task"), ..Hook::new("preToolUse", 5) },
+            Hook { matcher: Some("Task"), reports_tools: true, ..Hook::new("preToolUse", 5) },
             Hook::new("preCompact", 5),
             Hook { once: true, ..Hook::new("stop", 10) },
             Hook::new("sessionEnd", 30),
@@ -62,6 +62,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[],
         timeout_units_per_second: 1,
         off_switches: &[],
+        allowed_tools: None,
         server: plain_server,
         notes: &[
             InstallNote {
@@ -83,6 +84,7 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
         "sessionStart" | "SessionStart" => EventKind::SessionStart,
         "beforeSubmitPrompt" | "UserPromptSubmit" => EventKind::PromptSubmit,
         "preToolUse" | "PreToolUse" if is_agent_tool(fields) => EventKind::SubagentStart,
+        "preToolUse" | "PreToolUse" => EventKind::PreToolUse,
         "preCompact" | "PreCompact" => EventKind::PreCompact,
         "stop" | "Stop" => EventKind::Stop,
         "sessionEnd" | "SessionEnd" => EventKind::SessionEnd,
@@ -90,7 +92,8 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
     };
     // Documented as a list; any other type is ignored.
     let root = fields.0.get("workspace_roots").and_then(|roots| roots.get(0)?.as_str().map(String::from));
-    let input = fields.0.get("tool_input").filter(|_| kind == EventKind::SubagentStart);
+    let input = fields.0.get("tool_input");
+    let is_subagent = kind == EventKind::SubagentStart;
     let payload = Payload {
         prompt: fields.text("prompt"),
         prompt_id: fields.id("generation_id"),
@@ -105,8 +108,12 @@ fn read(name: Option<&str>, fields: &Fields) -> Option<Event> {
         message_count: fields.number("message_count"),
         transcript: fields.path("transcript_path").map(Into::into),
         cwd: non_blank(root).filter(|root| root.len() <= MAX_PATH).or_else(|| fields.path("cwd")),
-        agent_id: fields.id("tool_use_id").filter(|_| kind == EventKind::SubagentStart),
-        agent_type: input.and_then(|input| input.get("subagent_type")?.as_str().map(String::from)),
+        agent_id: fields.id("tool_use_id").filter(|_| is_subagent),
+        agent_type: input
+            .filter(|_| is_subagent)
+            .and_then(|input| input.get("subagent_type")?.as_str().map(String::from)),
+        tool_name: fields.text("tool_name"),
+        tool_call_id: fields.id("tool_use_id"),
         tool_input: input.map(ToString::to_string),
         ..Payload::default()
     };
@@ -123,7 +130,9 @@ fn is_agent_tool(fields: &Fields) -> bool {
 /// Writes both the field that Cursor delivers and the one that the specification names.
 fn write(event: &Event, text: &str) -> Option<String> {
     match event.kind {
-        EventKind::SessionStart => Some(json!({"additional_context": text}).to_string()),
+        EventKind::SessionStart | EventKind::PreToolUse => {
+            Some(json!({"additional_context": text}).to_string())
+        }
         EventKind::PromptSubmit => {
             Some(json!({"continue": true, "additional_context": text, "agent_message": text}).to_string())
         }

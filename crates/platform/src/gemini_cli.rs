@@ -10,7 +10,8 @@ use crate::{
     Wire, extend_prompt, plain_server,
 };
 
-/// It reports a compaction before every turn, even if nothing is compacted, so that event is not used.
+/// It reports a compaction before every turn, even if nothing is compacted, so that event is not used. Text that is
+/// returned before a tool call does not reach its model.
 pub static PLATFORM: Platform = Platform {
     id: "gemini-cli",
     aliases: &["gemini"],
@@ -62,6 +63,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[("name", "tanmi")],
         timeout_units_per_second: 1000,
         off_switches: &[OffSwitch { path: &["hooksConfig", "enabled"], value: false }],
+        allowed_tools: None,
         server: plain_server,
         notes: &[],
     },

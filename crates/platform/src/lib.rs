@@ -21,8 +21,8 @@ pub use cursor::PLATFORM as CURSOR;
 pub use fields::{Fields, extend_prompt, non_blank};
 pub use gemini_cli::PLATFORM as GEMINI_CLI;
 pub use recipe::{
-    GuideLocation, Hook, HookFormat, InstallNote, Location, NoteCondition, OffSwitch, PerScope, Recipe,
-    Scope, plain_server,
+    AllowedTools, GuideLocation, Hook, HookFormat, InstallNote, Location, NoteCondition, OffSwitch, PerScope,
+    Recipe, Scope, plain_server,
 };
 pub use table::ClientTable;
 pub use transcript::{Message, Transcript, TranscriptFolder, Turn};

@@ -53,7 +53,7 @@ pub enum HookFormat {
     Shells,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Hook {
     pub event: &'static str,
     pub seconds: u32,
@@ -61,13 +61,34 @@ pub struct Hook {
     pub matcher: Option<&'static str>,
     /// Whether to set `loop_limit` to 1, so that the stop after our own request does not trigger another request.
     pub once: bool,
+    /// Whether custom rules for tool calls need the hook. It is installed for all tools if there is such a rule,
+    /// otherwise only for the tools of its matcher, or not at all without one.
+    pub reports_tools: bool,
 }
 
 impl Hook {
     /// Returns a hook for all tools.
     pub const fn new(event: &'static str, seconds: u32) -> Hook {
-        Hook { event, seconds, matcher: None, once: false }
+        Hook { event, seconds, matcher: None, once: false, reports_tools: false }
     }
+
+    /// Returns the hook to install, if any. `has_tool_rules` tells whether a custom rule needs to know of tool calls.
+    pub fn to_install(self, has_tool_rules: bool) -> Option<Hook> {
+        match self.reports_tools {
+            true if has_tool_rules => Some(Hook { matcher: None, ..self }),
+            true => Some(self).filter(|hook| hook.matcher.is_some()),
+            false => Some(self),
+        }
+    }
+}
+
+/// The list of tools that a client uses without asking, in the file with its hooks.
+#[derive(Clone, Copy, Debug)]
+pub struct AllowedTools {
+    /// The key of the list.
+    pub path: &'static [&'static str],
+    /// The entry that covers all tools of our server.
+    pub entry: &'static str,
 }
 
 /// The place of a file.
@@ -133,6 +154,8 @@ pub struct Recipe {
     /// The number of timeout units per second.
     pub timeout_units_per_second: u32,
     pub off_switches: &'static [OffSwitch],
+    /// `None` if the client has no such list in that file.
+    pub allowed_tools: Option<AllowedTools>,
     /// Returns the JSON of the MCP server that this program runs.
     pub server: fn(program: &str) -> Value,
     pub notes: &'static [InstallNote],

@@ -169,3 +169,34 @@ fn mcp_client_names_give_platforms() {
     }
     assert_eq!((platform("claude-codex"), platform("claude-ai"), platform("")), (None, None, None));
 }
+
+/// The platforms that can inject text before a tool call are those whose response has it and whose hook is installed.
+#[test]
+fn tool_calls_are_reported_where_text_can_be_injected() {
+    for client in CLIENTS.iter() {
+        let hook = client.recipe.hooks.iter().find(|hook| hook.reports_tools);
+        assert_eq!(hook.is_some(), client.platform.can_inject_at_tools(), "{}", client.id());
+        let Some(hook) = hook else { continue };
+        let tool = br#"{"session_id":"s","sessionId":"s","tool_name":"T","toolName":"T","tool_input":{"a":1},"toolArgs":{"a":1}}"#;
+        let event = CLIENTS.read(client.platform, Some(hook.event), tool).unwrap();
+        assert_eq!(event.kind, EventKind::PreToolUse, "{}", client.id());
+        let payload = &event.payload;
+        assert_eq!(
+            (payload.tool_name.as_deref(), payload.tool_input.as_deref()),
+            (Some("T"), Some(r#"{"a":1}"#))
+        );
+        schema::check_response(client.id(), hook.event, &CLIENTS.write(&event, "x").unwrap()).unwrap();
+    }
+    let in_subagent =
+        br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","agent_id":"a"}"#;
+    assert!(CLIENTS.read(&CLAUDE_CODE, None, in_subagent).is_none());
+}
+
+#[test]
+fn hook_for_tools_is_installed_only_for_tool_rules() {
+    let hook = Hook { reports_tools: true, ..Hook::new("PreToolUse", 5) };
+    assert!(hook.to_install(false).is_none() && hook.to_install(true).is_some());
+    let limited = Hook { matcher: Some("Task"), ..hook };
+    assert_eq!(limited.to_install(false).unwrap().matcher, Some("Task"));
+    assert_eq!(limited.to_install(true).unwrap().matcher, None);
+}

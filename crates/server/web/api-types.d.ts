@@ -307,7 +307,7 @@ export interface RuleLine {
   path?: string;
 }
 
-export interface CheckedRules { path: string; source: string; trusted: boolean; rules: number; flaws: Flaw[] }
+export interface CheckedRules { path: string; source: string; trusted: boolean; rules: number; flaws: Flaw[]; notes?: string[] }
 export interface Flaw { rule?: string; line: number; message: string; fatal: boolean }
 
 export interface Explanation {

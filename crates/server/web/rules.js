@@ -34,7 +34,9 @@ export function rulesView() {
   /** @param {RuleLine[]} rules @param {CheckedRules[]} files */
   function render(rules, files) {
     const flaws = files.flatMap((file) => file.flaws.map((flaw) => `${file.path}:${flaw.line} ${flaw.rule || ''} ${flaw.message}`));
+    const notes = files.flatMap((file) => (file.notes || []).map((note) => `${file.path} ${note}`));
     setChildren(list,
+      notes.length ? h('ul', { class: 'meta' }, notes.map((note) => h('li', {}, note))) : null,
       flaws.length ? h('ul', { class: 'problem' }, flaws.map((flaw) => h('li', {}, flaw))) : null,
       h('div', { class: 'scroll' }, h('table', {},
         tableHead(['rule', 'source', 'priority', 'event', 'state']),

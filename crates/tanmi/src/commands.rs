@@ -238,15 +238,25 @@ fn print_untrusted_note(lang: Lang) {
 
 /// Asks the user a yes-or-no question. Without a terminal, returns an error that contains `what`.
 fn confirm(question: &str, what: impl FnOnce() -> serde_json::Value) -> Result<bool> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !can_ask() {
         return Err(Error::NeedsYes { what: what() });
     }
+    Ok(ask(question))
+}
+
+/// Returns whether the user can answer a question.
+fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks the user. Any other answer than yes is a no.
+fn ask(question: &str) -> bool {
     let mut prompt = anstream::stderr().lock();
     let _ = write!(prompt, "{question} [y/N] ");
     let _ = prompt.flush();
     let mut answer = String::new();
     let _ = std::io::stdin().read_line(&mut answer);
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好"))
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好")
 }
 
 /// Returns the text, or standard input without its last line end if the text is `-`. Long texts then need no quoting.

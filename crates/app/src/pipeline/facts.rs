@@ -225,7 +225,9 @@ fn child_counts(status_counts: &StatusCounts) -> ChildCounts {
 pub fn needs_relations(event: &Event, rules: &[CustomRule]) -> bool {
     let fields = ["progress", "children", "parent"];
     let names_field = |rule: &CustomRule| {
-        rule.condition.as_deref().is_some_and(|condition| fields.iter().any(|field| condition.contains(field)))
+        rule.condition
+            .as_deref()
+            .is_some_and(|condition| fields.iter().any(|field| condition.contains(field)))
     };
     event.kind == EventKind::TaskComplete
         || rules.iter().any(|rule| names_field(rule) && rule.can_run_at(event))

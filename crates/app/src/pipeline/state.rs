@@ -24,6 +24,7 @@ pub fn try_begin_event(state: &mut SessionState, event: &Event, caller: &Caller<
     let event_id = match event.kind {
         EventKind::PromptSubmit => event.payload.prompt_id.clone(),
         EventKind::SubagentStart => event.payload.agent_id.clone(),
+        EventKind::PreToolUse => event.payload.tool_call_id.clone(),
         _ => None,
     };
     let handled = HandledEvent { via: caller.via.to_owned(), event_id, at: caller.now };

@@ -96,7 +96,9 @@ impl Check<'_> {
         if let (CONDITIONAL, [condition, then, otherwise]) = (name, call.args.as_slice()) {
             self.boolean(condition)?;
             let (then, otherwise) = (self.value(then)?, self.value(otherwise)?);
-            return Ok(then.filter(|then| otherwise.is_some_and(|other| type_name(&other) == type_name(then))));
+            return Ok(
+                then.filter(|then| otherwise.is_some_and(|other| type_name(&other) == type_name(then)))
+            );
         }
         let takes_booleans = ["_&&_", "_||_", "!_"].contains(&name);
         let mut first = None;
@@ -142,9 +144,8 @@ impl Check<'_> {
 }
 
 const CONDITIONAL: &str = "_?_:_";
-const BOOLEAN_FUNCTIONS: &[&str] = &[
-    "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "includes", "contains", "startsWith", "endsWith",
-];
+const BOOLEAN_FUNCTIONS: &[&str] =
+    &["_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "includes", "contains", "startsWith", "endsWith"];
 
 fn literal_value(literal: &LiteralValue) -> Option<Value> {
     match literal {

@@ -339,7 +339,7 @@ impl Provisioner<'_> {
         let Some(client) = CLIENTS.find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
         let program = self.options.program.clone();
-        self.merge(settings, |json| hooks::add(json, client, &program));
+        self.merge(settings, |json| hooks::add(json, client, &program, false));
         self.merge(mcp, |json| hooks::add_server(json, client, &program));
     }
 

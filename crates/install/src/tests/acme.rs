@@ -41,6 +41,7 @@ pub static CLIENT: ClientSpec = ClientSpec {
         hook_keys: &[],
         timeout_units_per_second: 1000,
         off_switches: &[],
+        allowed_tools: None,
         server: plain_server,
         notes: &[InstallNote {
             condition: NoteCondition::HooksChanged,

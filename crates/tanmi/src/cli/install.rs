@@ -52,6 +52,9 @@ pub struct InstallArgs {
     /// Do not install the status line; an existing one is never replaced
     #[arg(long)]
     pub no_status_line: bool,
+    /// Allow Claude Code to use Tanmi's tools without asking [default: asks on a terminal, unless --yes]
+    #[arg(long, conflicts_with = "no_mcp")]
+    pub allow_tools: bool,
     /// Print the configuration and the guide for manual installation
     #[arg(long, conflicts_with_all = ["dry_run", "guide"])]
     pub print: bool,

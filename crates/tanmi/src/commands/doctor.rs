@@ -38,10 +38,41 @@ fn version() -> Result<CheckResult> {
     ))
 }
 
+/// Returns what to do so that rules for tool calls run: one sentence per agent whose installed hooks lack the one for
+/// tool calls.
+pub fn missing_tool_hooks(context: &CommandContext) -> Result<Vec<String>> {
+    let folders = folders(context)?;
+    let mut notes = Vec::new();
+    for scope in folders.scopes() {
+        let rules = context.app.rules.tool_rules(*scope == Scope::User);
+        for client in CLIENTS.iter().filter(|client| rules.needs_hook(client.platform)) {
+            let found = tanmi_install::inspect(client, *scope, &folders);
+            let has_hooks = found.iter().any(|file| !file.hooks.is_empty());
+            if !has_hooks || found.iter().any(|file| file.has_tool_hook) {
+                continue;
+            }
+            let (name, command) = (client.name, install_command(client, *scope));
+            notes.push(context.app.lang(None).pick(
+                format!("{name}：没有安装 pre_tool_use 的钩子；运行 `{command}`"),
+                format!("{name}: the hook for pre_tool_use is not installed; run `{command}`"),
+            ));
+        }
+    }
+    Ok(notes)
+}
+
+fn install_command(client: &ClientSpec, scope: Scope) -> String {
+    format!("tanmi install --platform {} --scope {}", client.id(), scope.as_str())
+}
+
 /// A problem with the installation for one agent in one scope.
 enum InstallIssue {
     /// Events without a Tanmi hook.
     MissingHooks(Vec<&'static str>),
+    /// The hook for tool calls is missing although a rule needs it, or there although no rule does.
+    ToolHook {
+        is_needed: bool,
+    },
     /// The program of a hook or of the server does not exist.
     MissingProgram(String),
     /// A hook or the server runs another tanmi program than this one.
@@ -133,15 +164,18 @@ impl AgentChecks<'_> {
         if !has_hooks && !found.iter().any(|file| file.server.is_some()) {
             return Ok(false);
         }
+        let needs_tool_hook =
+            self.context.app.rules.tool_rules(scope == Scope::User).needs_hook(client.platform);
         let supports_server = folders.server_file(client, scope).is_some();
         let find_issues = || -> Result<Vec<InstallIssue>> {
             let found = tanmi_install::inspect(client, scope, folders);
-            diagnose(client, &found, has_hooks, !supports_server || server_of(client, folders).is_some())
+            let has_server = !supports_server || server_of(client, folders).is_some();
+            diagnose(client, &found, has_hooks, has_server, needs_tool_hook)
         };
         let issues = find_issues()?;
         let was_tried = self.fix && !issues.is_empty();
         let was_fixed = was_tried
-            && reinstall(self.context, client, scope, folders, has_hooks)?
+            && reinstall(self.context, client, scope, folders, has_hooks, needs_tool_hook)?
             && find_issues()?.is_empty();
         let name = match (self.lang, scope) {
             (Lang::Zh, Scope::User) => format!("{}（用户级）：", client.name),
@@ -149,7 +183,7 @@ impl AgentChecks<'_> {
             (Lang::En, _) => format!("{} ({}): ", client.name, scope.as_str()),
         };
         for issue in &issues {
-            let advice = format!("tanmi install --platform {} --scope {}", client.id(), scope.as_str());
+            let advice = install_command(client, scope);
             let (health, advice) = match (was_tried, was_fixed) {
                 (_, true) => (Health::Fixed, String::new()),
                 (true, false) => (Health::ByHand, advice),
@@ -198,6 +232,8 @@ fn check_both_scopes(
             server: false,
             guide: false,
             status_line: false,
+            allow_tools: false,
+            has_tool_rules: false,
             program: String::new(),
             lang,
         };
@@ -219,6 +255,7 @@ fn reinstall(
     scope: Scope,
     folders: &Folders,
     has_hooks: bool,
+    needs_tool_hook: bool,
 ) -> Result<bool> {
     let lang = context.app.lang();
     // A status line that is not installed, perhaps on purpose, is not added by a repair.
@@ -231,6 +268,8 @@ fn reinstall(
         server: true,
         guide: false,
         status_line,
+        allow_tools: false,
+        has_tool_rules: needs_tool_hook,
     };
     let target_files = tanmi_install::target_files(client, scope, folders, Some(&options)).into_iter();
     let plans = target_files.map(|target| tanmi_install::plan(target, &options)).collect();
@@ -247,6 +286,7 @@ fn diagnose(
     found: &[InstalledState],
     has_hooks: bool,
     has_server: bool,
+    needs_tool_hook: bool,
 ) -> Result<Vec<InstallIssue>> {
     let mut issues = Vec::new();
     let hooks: Vec<_> = found.iter().flat_map(|file| &file.hooks).collect();
@@ -269,9 +309,15 @@ fn diagnose(
     if has_hooks {
         let count = |event: &str| hooks.iter().filter(|(known, _, _)| known == event).count();
         let events = || client.recipe.hooks.iter().map(|hook| hook.event);
-        let missing: Vec<&'static str> = events().filter(|event| count(event) == 0).collect();
+        let wanted = client.recipe.hooks.iter().filter_map(|hook| hook.to_install(false));
+        let missing: Vec<&'static str> =
+            wanted.map(|hook| hook.event).filter(|event| count(event) == 0).collect();
         if !missing.is_empty() {
             issues.push(InstallIssue::MissingHooks(missing));
+        }
+        let has_tool_hook = found.iter().any(|file| file.has_tool_hook);
+        if has_tool_hook != needs_tool_hook {
+            issues.push(InstallIssue::ToolHook { is_needed: needs_tool_hook });
         }
         let duplicate: Vec<String> = events().filter(|event| count(event) > 1).map(String::from).collect();
         if !duplicate.is_empty() {
@@ -318,6 +364,14 @@ impl InstallIssue {
             InstallIssue::MissingHooks(events) => {
                 (format!("缺少钩子：{}", events.join("、")), format!("missing hooks: {}", events.join(", ")))
             }
+            InstallIssue::ToolHook { is_needed: true } => (
+                String::from("一条规则需要工具调用（pre_tool_use）的钩子，但它没有安装"),
+                String::from("a rule needs the hook for tool calls (pre_tool_use), which is not installed"),
+            ),
+            InstallIssue::ToolHook { is_needed: false } => (
+                String::from("已安装工具调用（pre_tool_use）的钩子，但没有规则需要它"),
+                String::from("the hook for tool calls (pre_tool_use) is installed, but no rule needs it"),
+            ),
             InstallIssue::MissingProgram(program) => {
                 (format!("找不到程序 {program}"), format!("program not found: {program}"))
             }

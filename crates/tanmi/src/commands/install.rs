@@ -10,7 +10,7 @@ use tanmi_base::{Lang, fs};
 use tanmi_install::{AppliedChange, ChangeOutcome, Folders, InstallOptions, PlannedChange, Receipts};
 use tanmi_platform::{CLIENTS, ClientSpec, Scope};
 
-use super::{CommandContext, Result, confirm};
+use super::{CommandContext, Result, ask, can_ask, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
 use crate::{out, show};
 
@@ -83,6 +83,8 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
         server: !args.no_mcp,
         guide: args.guide,
         status_line: !args.no_status_line,
+        allow_tools: args.allow_tools,
+        has_tool_rules: false,
     };
     if args.print {
         let agents = match args.agents.platform.is_empty() {
@@ -95,10 +97,14 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
     if agents.is_empty() {
         return Err(Error::NoAgents { known: CLIENTS.iter().map(ClientSpec::id).collect() });
     }
+    let options =
+        InstallOptions { allow_tools: allows_tools(context, args, &agents, scope, &folders), ..options };
+    let tool_rules = context.app.rules.tool_rules(scope == Scope::User);
     let mut notes = Vec::new();
     let mut plans = Vec::new();
     for client in &agents {
-        let mut options = options.clone();
+        let has_tool_rules = tool_rules.needs_hook(client.platform);
+        let mut options = InstallOptions { has_tool_rules, ..options.clone() };
         if scope == Scope::Project && has_hooks(client, Scope::User, &folders) {
             // The client would run the hooks of both scopes, and some agents would get every text twice.
             options.hooks = false;
@@ -117,8 +123,45 @@ pub fn install(context: &CommandContext, args: &InstallArgs) -> Result {
             .map_err(to_app_error)?,
     };
     notes.extend(show::install::next(&agents, scope, &done, &folders, args.agents.dry_run));
+    if !options.allow_tools && options.server {
+        notes.extend(asking_agents(&agents, scope, &folders).map(show::install::Note::AsksForTools));
+    }
     report(context, &done, &notes, args.agents.dry_run);
     Ok(())
+}
+
+/// Returns the agents that ask before they use our tools, and can be told in this scope not to.
+fn asking_agents(
+    agents: &[&'static ClientSpec],
+    scope: Scope,
+    folders: &Folders,
+) -> impl Iterator<Item = &'static ClientSpec> {
+    let scopes: &[Scope] = if scope == Scope::User { &[Scope::User] } else { &Scope::ALL };
+    agents.iter().copied().filter(move |client| client.recipe.allowed_tools.is_some()).filter(move |client| {
+        let mut files = scopes.iter().flat_map(|scope| tanmi_install::inspect(client, *scope, folders));
+        !files.any(|file| file.allows_tools)
+    })
+}
+
+/// Returns whether to allow the tools: as the user wants it, who is asked if there is a terminal.
+fn allows_tools(
+    context: &CommandContext,
+    args: &InstallArgs,
+    agents: &[&'static ClientSpec],
+    scope: Scope,
+    folders: &Folders,
+) -> bool {
+    let is_silent = args.agents.dry_run || args.agents.yes || args.no_mcp || context.json || !can_ask();
+    if args.allow_tools || is_silent {
+        return args.allow_tools;
+    }
+    let names: Vec<&str> = asking_agents(agents, scope, folders).map(|client| client.name).collect();
+    let names = names.join(", ");
+    let question = context.app.lang(None).pick(
+        format!("允许 {names} 不经询问使用 Tanmi 的工具？"),
+        format!("Allow {names} to use Tanmi's tools without asking?"),
+    );
+    !names.is_empty() && ask(&question)
 }
 
 fn has_hooks(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> bool {

@@ -19,7 +19,10 @@ pub fn run(context: &CommandContext, command: RulesCommand) -> Result {
             context.print_result(&lines, |lines| show::rules::list(lines, app.lang()));
         }
         RulesCommand::Check { file } => {
-            let checked = app.rules.check(file.as_deref());
+            let mut checked = app.rules.check(file.as_deref());
+            for file in checked.iter_mut().filter(|file| file.has_tool_rules) {
+                file.notes.extend(super::doctor::missing_tool_hooks(context)?);
+            }
             context.print_result(&checked, |checked| show::rules::check(checked, app.lang()));
             if checked.iter().any(|file| !file.flaws.is_empty()) {
                 context.failed.set(true);

@@ -14,6 +14,7 @@ use crate::out::{self, paint};
 /// A hint for the user.
 pub enum Note {
     AlreadyForUser(&'static ClientSpec),
+    AsksForTools(&'static ClientSpec),
     NoProjectServer(&'static ClientSpec),
     NoGuide(&'static ClientSpec),
     OfClient(&'static InstallNote),
@@ -30,6 +31,16 @@ impl Note {
                 format!("{}：用户级已安装钩子，项目级不再安装", client.name),
                 format!(
                     "{}: hooks are already installed for the user, so none are added to the project",
+                    client.name
+                ),
+            ),
+            Note::AsksForTools(client) => (
+                format!(
+                    "{}：首次使用 Tanmi 的每个工具前会询问；`tanmi install --allow-tools` 允许全部工具",
+                    client.name
+                ),
+                format!(
+                    "{}: asks before it uses each of Tanmi's tools for the first time; `tanmi install --allow-tools` allows them all",
                     client.name
                 ),
             ),
@@ -127,6 +138,7 @@ fn parts(done: &AppliedChange, lang: Lang) -> String {
         ConfigPart::Hooks => lang.pick("钩子", "hooks"),
         ConfigPart::Server => lang.pick("MCP 服务器", "MCP server"),
         ConfigPart::StatusLine => lang.pick("状态栏", "status line"),
+        ConfigPart::Permission => lang.pick("工具许可", "tool permission"),
         ConfigPart::Guide(_) => lang.pick("使用指南", "guide"),
     });
     names.collect::<Vec<_>>().join(lang.pick("、", ", "))

@@ -57,6 +57,9 @@ pub fn check(files: &[CheckedRules], lang: Lang) -> String {
             let sign = if flaw.fatal { paint(out::RED, "✘") } else { paint(out::YELLOW, "!") };
             let _ = writeln!(out, "  {sign} {line}{rule}{}", text::one_line(&flaw.message));
         }
+        for note in &file.notes {
+            let _ = writeln!(out, "  {} {}", paint(out::DIM, "•"), text::one_line(note));
+        }
     }
     if files.is_empty() {
         let _ = writeln!(out, "{}", paint(out::DIM, lang.pick("没有规则文件", "no rules files")));

@@ -8,6 +8,7 @@ use crate::env::{Run, TestEnv};
 
 mod killed;
 mod links;
+mod tools;
 
 fn home_path(env: &TestEnv, path: &str) -> PathBuf {
     env.root().join("home").join(path)

@@ -93,6 +93,8 @@ struct Agent {
     extra: Vec<String>,
     /// Whether the hooks use the clock of `env` instead of the system clock, which the clients use.
     is_clock_moved: bool,
+    /// Whether the client runs only tools that its settings allow.
+    checks_permissions: bool,
 }
 
 /// Returns the client's settings file as it is before the installation.
@@ -138,7 +140,7 @@ impl Agent {
         }
         env.ok(&["install", "--platform", id]);
         let session = (id == "claude-code").then(|| String::from("0a1b2c3d-1111-4222-8333-444455556666"));
-        Some(Agent { env, model, id, program, session, extra: Vec::new(), is_clock_moved: false })
+        Some(Agent { env, model, id, program, session, extra: Vec::new(), is_clock_moved: false, checks_permissions: false })
     }
 
     /// Forgets the session and moves the clock by a day, so that the next turn is the first one of the next day.
@@ -165,7 +167,10 @@ impl Agent {
         }
         match self.id {
             "claude-code" => {
-                command.args(["-p", "--dangerously-skip-permissions"]).args(&self.extra);
+                command.arg("-p").args(&self.extra);
+                if !self.checks_permissions {
+                    command.arg("--dangerously-skip-permissions");
+                }
                 command.args([if resumes { "--resume" } else { "--session-id" }, &session, "--", prompt]);
                 command
                     .env("ANTHROPIC_BASE_URL", base)
@@ -430,10 +435,70 @@ fn copilot_cli_binds_and_gets_injected_texts() {
     check_client("copilot-cli");
 }
 
+/// Checks that a rule for tool calls reaches the model of a client, or that it is not asked to where it cannot.
+fn check_tool_rule(id: &'static str, can_inject: bool) {
+    let Some(mut agent) = Agent::new(id) else { return };
+    let rule = json!({"id": "r", "match": {"events": ["pre_tool_use"],
+        "condition": "event.payload.toolName.includes('session_status')"}, "action": {"content": "BEFORE-THE-TOOL"}});
+    let rules = json!({"customRules": [rule]}).to_string();
+    agent.env.make(&agent.env.root().join("home/.tanmi/rules.json"), &rules);
+    agent.env.ok(&["install", "--platform", id]);
+    let output = agent.turn("Look. [[tool session_status {}]]", false);
+    let requests = agent.model.request_texts();
+    let context = agent.context(&output, &requests);
+    let events: Vec<String> = agent.injections().into_iter().map(|(event, _)| event).collect();
+    assert_eq!(events.iter().any(|event| event == "pre_tool_use"), can_inject, "{context}");
+    let with_text: Vec<bool> = requests.iter().map(|text| text.contains("BEFORE-THE-TOOL")).collect();
+    assert_eq!(with_text.last(), Some(&can_inject), "{context}");
+    assert_eq!(with_text.first(), Some(&false), "not before the tool call: {context}");
+    agent.env.ok(&["uninstall"]);
+}
+
+#[test]
+fn claude_code_gets_rule_for_tool_calls() {
+    check_tool_rule("claude-code", true);
+}
+
+#[test]
+fn codex_gets_rule_for_tool_calls() {
+    check_tool_rule("codex", true);
+}
+
+#[test]
+fn copilot_cli_gets_rule_for_tool_calls() {
+    check_tool_rule("copilot-cli", true);
+}
+
+#[test]
+fn gemini_cli_has_no_hook_for_tool_calls() {
+    check_tool_rule("gemini-cli", false);
+}
+
+/// Without a permission, Claude Code refuses our tools where it cannot ask. `install --allow-tools` permits them, until
+/// the uninstallation.
+#[test]
+fn claude_code_uses_tools_without_asking_if_allowed() {
+    let Some(mut agent) = Agent::new("claude-code") else { return };
+    agent.checks_permissions = true;
+    let workspace = agent.env.init();
+    let session = agent.session.clone().unwrap();
+    let bind = format!("Hello. [[tool session_bind {}]]", json!({"workspaceId": workspace}));
+    let is_bound =
+        |agent: &Agent| agent.env.json(&["session", "status", "--session", &session])["bound"] == true;
+    let output = agent.turn(&bind, false);
+    assert!(!is_bound(&agent), "refused: {}", agent.context(&output, &agent.model.request_texts()));
+    agent.env.ok(&["install", "--platform", "claude-code", "--allow-tools"]);
+    let output = agent.turn(&bind, true);
+    assert!(is_bound(&agent), "allowed: {}", agent.context(&output, &agent.model.request_texts()));
+    agent.env.ok(&["uninstall"]);
+    let settings = agent.env.root().join("home/.claude/settings.json");
+    let left = std::fs::read_to_string(settings).unwrap_or_default();
+    assert!(!left.contains("mcp__tanmi"), "{left}");
+}
+
 #[test]
 fn claude_code_gets_declared_agents_md_once() {
-    let Some(program) = client("claude") else { return };
-    let mut agent = Agent::new("claude-code", program);
+    let Some(mut agent) = Agent::new("claude-code") else { return };
     agent.env.make(&agent.env.project.join(".tanmi/context.json"), r#"{"files": ["AGENTS.md"]}"#);
     agent.env.make(&agent.env.project.join("AGENTS.md"), "FOR-ALL-AGENTS");
     agent.env.ok(&["trust", "--yes"]);

@@ -26,6 +26,10 @@ pub const PAGES: &[ChineseTexts] = &[
             ("no_hooks", "不安装钩子"),
             ("no_mcp", "不安装 MCP 服务器"),
             ("no_status_line", "不安装状态栏；已有的状态栏从不替换"),
+            (
+                "allow_tools",
+                "允许 Claude Code 不经询问使用 Tanmi 的工具 [默认：在终端中询问，除非给出 --yes]",
+            ),
             ("print", "输出配置和使用指南，供手动安装"),
         ],
         "\

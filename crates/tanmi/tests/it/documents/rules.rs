@@ -10,7 +10,7 @@ use crate::agent::Agent;
 use crate::env::{NOW, TestEnv};
 
 /// The id of a rule, the arguments of `rules explain` with which it applies, and those with which it does not. `+2h` is a
-/// time, and names in capitals are ids of the [`Scene`]. Prompts contain the keyword in both languages.
+/// time, and names in capitals are ids or payloads of the [`Scene`]. Prompts contain the keyword in both languages.
 const EXAMPLES: &[(&str, &str, &str)] = &[
     (
         "team/run-tests",
@@ -21,6 +21,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("team/long", "--session at-task --at +2h", "--session at-task"),
     ("team/long-and-stuck", "--session stuck --at +2h", "--session at-task --at +2h"),
     ("team/quiet", "--session at-task", "--session unknown"),
+    ("team/before-push", "--payload PUSH", "--payload LIST"),
     ("guide/migrations", "--prompt migration/迁移", "--prompt build"),
     ("guide/welcome", "--event session_start --start startup", "--event session_start --start resume"),
     (
@@ -89,7 +90,16 @@ impl Scene {
         for n in 0..10 {
             Agent::claude(&env, "long").prompt(&format!("question {n}"));
         }
+        let tool_call = |command: &str| {
+            let path = env.root().join(format!("{command}.json"));
+            let payload = json!({"session_id": "unknown", "hook_event_name": "PreToolUse", "cwd": env.project,
+                "tool_name": "Bash", "tool_input": {"command": command}});
+            env.write(&path, payload.to_string().as_bytes());
+            path.display().to_string()
+        };
         let names = vec![
+            ("PUSH", tool_call("git push")),
+            ("LIST", tool_call("git log")),
             ("WS", workspace),
             ("DONE", finished),
             ("TESTED", tested),

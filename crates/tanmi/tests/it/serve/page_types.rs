@@ -292,6 +292,7 @@ fn request_sessions_and_rules(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     let rules = json!({"customRules": [
         {"id": "a", "match": {"events": ["prompt_submit"], "platforms": ["claude-code"], "condition": "true"}, "action": {"content": "told"}},
         {"id": "b", "match": {"events": ["unknown"]}, "action": {"content": "x"}},
+        {"id": "c", "match": {"events": ["pre_tool_use"]}, "action": {"content": "x"}},
     ]});
     env.make(&env.root().join("home/.tanmi/rules.json"), &rules.to_string());
     let agent = Agent::claude(env, "s");
