@@ -43,7 +43,8 @@ pub fn load(
         return Err(("不是会话开始", "not a session start"));
     }
     let stored = of_project(caller, config, project, bound);
-    let digest = project.filter(|_| config.memory).and_then(|trust| calls::find_digest(caller, event, state, trust));
+    let digest =
+        project.filter(|_| config.memory).and_then(|trust| calls::find_digest(caller, event, state, trust));
     match digest {
         None => stored,
         digest => Ok(MemoryFacts { digest, ..stored.unwrap_or_default() }),

@@ -52,7 +52,7 @@ pub fn missing_tool_hooks(context: &CommandContext) -> Result<Vec<String>> {
                 continue;
             }
             let (name, command) = (client.name, install_command(client, *scope));
-            notes.push(context.app.lang(None).pick(
+            notes.push(context.app.lang().pick(
                 format!("{name}：没有安装 pre_tool_use 的钩子；运行 `{command}`"),
                 format!("{name}: the hook for pre_tool_use is not installed; run `{command}`"),
             ));

@@ -157,7 +157,7 @@ fn allows_tools(
     }
     let names: Vec<&str> = asking_agents(agents, scope, folders).map(|client| client.name).collect();
     let names = names.join(", ");
-    let question = context.app.lang(None).pick(
+    let question = context.app.lang().pick(
         format!("允许 {names} 不经询问使用 Tanmi 的工具？"),
         format!("Allow {names} to use Tanmi's tools without asking?"),
     );

@@ -6,8 +6,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, hook};
-use crate::mcp::Client;
 use crate::env::{NOW, TestEnv};
+use crate::mcp::Client;
 
 #[test]
 fn session_gets_hint_then_context_then_reminder() {

@@ -140,7 +140,16 @@ impl Agent {
         }
         env.ok(&["install", "--platform", id]);
         let session = (id == "claude-code").then(|| String::from("0a1b2c3d-1111-4222-8333-444455556666"));
-        Some(Agent { env, model, id, program, session, extra: Vec::new(), is_clock_moved: false, checks_permissions: false })
+        Some(Agent {
+            env,
+            model,
+            id,
+            program,
+            session,
+            extra: Vec::new(),
+            is_clock_moved: false,
+            checks_permissions: false,
+        })
     }
 
     /// Forgets the session and moves the clock by a day, so that the next turn is the first one of the next day.
