@@ -64,9 +64,52 @@ pub fn safe_name(raw: &str) -> String {
     format!("{}~{}", kept.to_ascii_lowercase(), crate::hash::md5_hex(raw.as_bytes()))
 }
 
+/// The minimum number of characters of a suffix that stands for an id.
+pub const MIN_SUFFIX: usize = 4;
+
+/// Returns whether a text can stand for ids that end with it.
+pub fn can_be_suffix(text: &str) -> bool {
+    text.len() >= MIN_SUFFIX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+/// Returns the shortest suffix of each id that no other of these ids ends with, of at least [`MIN_SUFFIX`] bytes. It does
+/// not begin with a hyphen, which would make it an option of a command, or with an underscore.
+pub fn short_suffixes<'a>(ids: &[&'a str]) -> Vec<&'a str> {
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_by(|a, b| ids[*a].bytes().rev().cmp(ids[*b].bytes().rev()));
+    let common = |a: usize, b: usize| {
+        ids[a].bytes().rev().zip(ids[b].bytes().rev()).take_while(|(left, right)| left == right).count()
+    };
+    let mut lengths = vec![MIN_SUFFIX; ids.len()];
+    // Ids with a long common end are neighbours in this order.
+    for pair in order.windows(2) {
+        let length = common(pair[0], pair[1]) + 1;
+        for id in pair {
+            lengths[*id] = lengths[*id].max(length);
+        }
+    }
+    let suffix = |(id, length): (&&'a str, usize)| {
+        let is_start = |at: &usize| id.is_char_boundary(*at) && !id[*at..].starts_with(['-', '_']);
+        let start = (0..=id.len().saturating_sub(length)).rev().find(is_start).unwrap_or(0);
+        &id[start..]
+    };
+    ids.iter().zip(lengths).map(suffix).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_suffixes_are_unique_and_at_least_four_bytes() {
+        let ids = ["node-a-123456", "node-b-123456", "node-a-99wxyz", "root", "node-c-0056-x", "会话会话"];
+        let short = short_suffixes(&ids);
+        assert_eq!(short, ["a-123456", "b-123456", "wxyz", "root", "56-x", "会话"]);
+        assert_eq!(short_suffixes(&["abc", "xabc"]), ["abc", "xabc"]);
+        assert_eq!(short_suffixes(&["node-a-b12"]), ["a-b12"]);
+    }
 
     #[test]
     fn fresh_id_has_prefix_time_and_random_part() {

@@ -81,6 +81,8 @@ pub struct MemoryFilter {
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,
+    /// Only memories whose id ends with this text.
+    pub id_suffix: Option<String>,
     /// Whether to include forgotten and superseded memories.
     pub all: bool,
 }

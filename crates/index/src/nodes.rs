@@ -53,7 +53,8 @@ impl NodeRow {
     }
 }
 
-/// Which nodes to select, and in which order. An index of the table covers each, except the orphans.
+/// Which nodes to select, and in which order. An index of the table covers each, except the orphans
+/// and the nodes that a person names.
 #[derive(Clone, Copy, Debug)]
 pub enum NodeQuery<'a> {
     /// Children with one status, the latest status change first.
@@ -68,19 +69,23 @@ pub enum NodeQuery<'a> {
     Orphans,
     /// Nodes whose files cannot be read, by id.
     Damaged,
+    /// Nodes whose id ends with a text, by id.
+    IdSuffix { suffix: &'a str },
+    /// Nodes with a title, by id. The case of ASCII letters is ignored.
+    Title { title: &'a str },
 }
 
 impl<'a> NodeQuery<'a> {
-    /// Returns the condition and the order, and the values of `:parent` and `:status` in it.
+    /// Returns the condition and the order, and the values of `:key` and `:status` in it.
     fn sql(&self) -> (&'static str, Option<&'a str>, Option<&'a str>) {
         match *self {
             NodeQuery::Recent { parent, status } => (
-                "parent = :parent AND status = :status ORDER BY status_changed_at DESC",
+                "parent = :key AND status = :status ORDER BY status_changed_at DESC",
                 Some(parent),
                 Some(status),
             ),
             NodeQuery::OpenChildren { parent } => (
-                "parent = :parent AND status NOT IN ('completed', 'failed', 'cancelled')
+                "parent = :key AND status NOT IN ('completed', 'failed', 'cancelled')
                  ORDER BY ord, created_at, id",
                 Some(parent),
                 None,
@@ -93,6 +98,10 @@ impl<'a> NodeQuery<'a> {
                 ("parent <> '' AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)", None, None)
             }
             NodeQuery::Damaged => ("damage IS NOT NULL ORDER BY id", None, None),
+            NodeQuery::IdSuffix { suffix } => {
+                ("substr(id, -length(:key)) = :key ORDER BY id", Some(suffix), None)
+            }
+            NodeQuery::Title { title } => ("title = :key COLLATE NOCASE ORDER BY id", Some(title), None),
         }
     }
 }
@@ -318,13 +327,13 @@ impl NodeIndex {
 
     /// Returns the first nodes of a query, at most `limit`.
     pub fn select(&self, query: &NodeQuery<'_>, limit: usize) -> Result<Vec<NodeRow>> {
-        let (condition, parent, status) = query.sql();
+        let (condition, key, status) = query.sql();
         let mut statement = self
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes AS n WHERE {condition} LIMIT :limit"))?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut named: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
-        named.extend(parent.as_ref().map(|parent| (":parent", parent as &dyn ToSql)));
+        named.extend(key.as_ref().map(|key| (":key", key as &dyn ToSql)));
         named.extend(status.as_ref().map(|status| (":status", status as &dyn ToSql)));
         Ok(statement.query_map(&*named, read_row)?.collect::<rusqlite::Result<_>>()?)
     }

@@ -103,6 +103,7 @@ fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
+        && filter.id_suffix.as_ref().is_none_or(|end| row.id.ends_with(end))
 }
 
 impl MemoryStore for VecMemory {

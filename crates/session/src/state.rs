@@ -161,6 +161,11 @@ impl States {
         parse(&fs::read_optional(&self.path(session)).ok().flatten().unwrap_or_default(), session)
     }
 
+    /// Returns whether a session has a state.
+    pub fn exists(&self, session: &str) -> bool {
+        self.path(session).exists()
+    }
+
     /// Changes the state under its lock. Returns the result of `change`.
     pub fn update<T>(&self, session: &str, change: impl FnOnce(&mut SessionState) -> T) -> Result<T> {
         let mut locked = self.lock(session)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{
-    self, Claimant, DeletedSubtree, NewNode, NodeChange, OpContext, ProblemChange, ReferenceEdit,
+    self, Claimant, DeletedSubtree, NewNode, NodeChange, NodePlace, OpContext, ProblemChange, ReferenceEdit,
     StatusChange, Target, Transition, TransitionRequest, WorkspaceChange,
 };
 use crate::store::Tx;
@@ -24,6 +24,8 @@ pub enum Command {
     CreateNode { node: NewNode },
     UpdateNode { node_id: NodeId, change: NodeChange },
     MoveNode { node_id: NodeId, parent_id: NodeId },
+    PlaceNode { node_id: NodeId, place: NodePlace },
+    RestoreNode { node_id: NodeId },
     DeleteNode { node_id: NodeId, claimant: Claimant },
     Transition { request: TransitionRequest },
     EditReference { node_id: NodeId, target: String, edit: ReferenceEdit },
@@ -121,6 +123,14 @@ pub fn apply(
         Command::UpdateNode { node_id, change } => node(ops::update_node(tx, &node_id, change, op)?),
         Command::MoveNode { node_id, parent_id } => {
             let (node, status_changes) = ops::move_node(tx, &node_id, &parent_id, op)?;
+            Outcome::Node { node, status_changes }
+        }
+        Command::PlaceNode { node_id, place } => {
+            let (node, status_changes) = ops::place_node(tx, &node_id, &place, op)?;
+            Outcome::Node { node, status_changes }
+        }
+        Command::RestoreNode { node_id } => {
+            let (node, status_changes) = ops::restore_node(tx, &node_id, op)?;
             Outcome::Node { node, status_changes }
         }
         Command::DeleteNode { node_id, claimant } => {

@@ -112,6 +112,15 @@ pub enum Error {
     ParentCancelled {
         parent: NodeId,
     },
+    /// The node exists, or it was never deleted, or its time in the trash is over.
+    NotInTrash {
+        node: NodeId,
+    },
+    /// A node cannot be restored before its parent.
+    ParentDeleted {
+        node: NodeId,
+        parent: NodeId,
+    },
     MoveIntoSelf {
         node: NodeId,
         parent: NodeId,
@@ -207,6 +216,8 @@ impl Error {
             Error::ParentIsExecution { .. } => "PARENT_IS_EXECUTION",
             Error::ParentCancelled { .. } => "PARENT_CANCELLED",
             Error::MoveIntoSelf { .. } => "MOVE_INTO_SELF",
+            Error::NotInTrash { .. } => "NOT_IN_TRASH",
+            Error::ParentDeleted { .. } => "PARENT_DELETED",
             Error::TooDeep { .. } => "TOO_DEEP",
             Error::NotInList { .. } => "NOT_IN_LIST",
             Error::ReferenceNotFound { .. } => "REFERENCE_NOT_FOUND",
@@ -237,6 +248,8 @@ impl Error {
             | Error::WorkspaceArchived { .. }
             | Error::WorkspaceNotArchived { .. } => Some("workspaceId"),
             Error::RootProtected { .. }
+            | Error::NotInTrash { .. }
+            | Error::ParentDeleted { .. }
             | Error::InvalidTransition { .. }
             | Error::NodeClaimed { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),

@@ -14,6 +14,8 @@ use crate::store::{NodeBrief, Tx};
 mod activity;
 mod list;
 mod node;
+mod order;
+mod restore;
 mod transition;
 mod workspace;
 
@@ -23,6 +25,9 @@ pub use node::{
     DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
     edit_reference, move_node, update_node,
 };
+pub use order::{NodePlace, place_node};
+pub use restore::restore_node;
+pub(crate) use restore::subtree_of;
 pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,

@@ -4,7 +4,7 @@
 //! [`crate::ops`] and [`crate::context`] depend on the traits only, not on an implementation.
 
 use serde::Serialize;
-use tanmi_base::Millis;
+use tanmi_base::{Millis, id};
 
 use crate::codec::ParseError;
 use crate::command::{self, Command, Committed, LiveSessions};
@@ -63,6 +63,22 @@ pub struct SiblingPosition {
     pub id: String,
 }
 
+/// A text that stands for a node: the end of its id or its title.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeName<'a> {
+    pub text: &'a str,
+    /// Whether the text can be a title.
+    pub can_be_title: bool,
+}
+
+impl NodeName<'_> {
+    /// Returns whether the text stands for a node. The case of ASCII letters in a title is ignored.
+    pub fn matches(&self, id: &str, title: &str) -> bool {
+        (id::can_be_suffix(self.text) && id.ends_with(self.text))
+            || (self.can_be_title && title.eq_ignore_ascii_case(self.text))
+    }
+}
+
 /// The number of nodes per status, in the order of the statuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusCounts(Vec<(NodeStatus, u64)>);
@@ -104,6 +120,21 @@ pub struct WorkspaceEntry {
     pub active_at: Millis,
 }
 
+/// A deleted workspace, or a node that was deleted with its descendants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrashEntry {
+    pub workspace_id: WorkspaceId,
+    /// `None` for a workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// The title of the node or the name of the workspace.
+    pub title: String,
+    /// The number of deleted nodes, without the root of a workspace.
+    pub count: usize,
+    pub deleted_at: Millis,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads, together with other readers. Fails with [`Error::Conflict`] if derived data must be updated first.
@@ -127,6 +158,8 @@ pub trait Store: Send + Sync {
     fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Restores a removed workspace. Returns `false` if there is none.
     fn restore(&self, id: &WorkspaceId) -> Result<bool>;
+    /// Returns what can be restored, the latest deletion first.
+    fn trash_entries(&self) -> Result<Vec<TrashEntry>>;
     /// Deletes the derived data of a workspace. It is rebuilt when needed.
     fn drop_index_cache(&self, _id: &WorkspaceId) {}
     /// Begins a transaction on a workspace. Writers wait until it ends.
@@ -170,7 +203,12 @@ pub trait Tx {
     ) -> Result<Vec<(NodeBrief, u64)>>;
     /// Returns up to `limit` children with a status, latest status change first.
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
+    /// Returns up to `limit` nodes that a text can stand for, by id. See [`NodeName::matches`].
+    fn named(&self, name: &NodeName<'_>, limit: usize) -> Result<Vec<NodeBrief>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
+    /// Returns a node that is in the trash and the descendants that were deleted with it and do not exist, parents first.
+    /// Empty if there is none.
+    fn trashed(&self, id: &NodeId) -> Result<Vec<Node>>;
     /// Counts the children of a node.
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts>;
     /// Counts all nodes except the root.

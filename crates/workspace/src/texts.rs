@@ -48,6 +48,8 @@ impl Command {
             | Command::RestoreWorkspace
             | Command::FocusNode { .. }
             | Command::MoveNode { .. }
+            | Command::PlaceNode { .. }
+            | Command::RestoreNode { .. }
             | Command::DeleteNode { .. }
             | Command::EditReference { .. }
             | Command::ClearProblem { .. } => Vec::new(),

@@ -181,6 +181,10 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));
+    if let Some(suffix) = &filter.id_suffix {
+        sql.push_str(" AND substr(id, -length(?)) = ?");
+        values.extend([Value::from(suffix.clone()), Value::from(suffix.clone())]);
+    }
     (sql, values)
 }
 

@@ -114,6 +114,13 @@ impl Error {
                 format!("不能把节点 {node} 移动到它自己或它的后代 {parent} 之下"),
                 format!("cannot move node {node} below itself or its descendant {parent}"),
             ),
+            Error::NotInTrash { node } => {
+                (format!("回收站中没有节点 {node}"), format!("node {node} is not in the trash"))
+            }
+            Error::ParentDeleted { node, parent } => (
+                format!("节点 {node} 的父节点 {parent} 也已删除"),
+                format!("the parent {parent} of node {node} is deleted, too"),
+            ),
             Error::TooDeep { limit } => (
                 format!("节点树不能超过 {limit} 层"),
                 format!("the tree cannot be deeper than {limit} levels"),
@@ -284,6 +291,22 @@ impl Error {
                     "reopen it first with `node_transition` and the action reopen",
                 ),
                 texts("先点击「重新打开」", "reopen it first with “Reopen”"),
+            ),
+            Error::NotInTrash { .. } => interface.pick(
+                texts("`tanmi trash list` 列出已删除的节点", "`tanmi trash list` lists the deleted nodes"),
+                texts("用 `node_delete` 结果中的 nodeId", "pass the nodeId in the result of `node_delete`"),
+                texts("它已恢复，或已超过保留期限", "it is restored already, or was removed from the trash"),
+            ),
+            Error::ParentDeleted { parent, .. } => interface.pick(
+                (
+                    format!("先恢复它：`tanmi node restore {parent}`"),
+                    format!("restore it first with `tanmi node restore {parent}`"),
+                ),
+                (
+                    format!("先用 `workspace_restore` 恢复 nodeId {parent}"),
+                    format!("restore it first with `workspace_restore` and nodeId {parent}"),
+                ),
+                texts("先恢复父节点", "restore the parent first"),
             ),
             Error::MoveIntoSelf { .. } => {
                 texts("选择这棵子树之外的父节点", "choose a parent outside of this subtree")

@@ -68,6 +68,8 @@ fn samples() -> Vec<Error> {
         Error::ParentIsExecution { parent: parent() },
         Error::ParentCancelled { parent: parent() },
         Error::MoveIntoSelf { node: node(), parent: parent() },
+        Error::NotInTrash { node: node() },
+        Error::ParentDeleted { node: node(), parent: parent() },
         Error::TooDeep { limit: 64 },
         Error::NotInList { field: "rules", what: String::from("Rule"), known: Vec::new() },
         Error::NotInList {

@@ -201,12 +201,17 @@ pub fn move_node(
 
 /// Returns the number of levels below a node.
 fn height(tx: &dyn Tx, id: &NodeId) -> Result<usize> {
+    Ok(height_of(id, tx.subtree(id)?.into_iter().map(|brief| (brief.id, brief.parent_id))))
+}
+
+/// Returns the number of levels below a node, from the ids of its descendants and their parents, parents first.
+pub(super) fn height_of(id: &NodeId, links: impl Iterator<Item = (NodeId, Option<NodeId>)>) -> usize {
     let mut levels: HashMap<NodeId, usize> = HashMap::from([(id.clone(), 0)]);
-    for brief in tx.subtree(id)? {
-        let parent_level = brief.parent_id.as_ref().and_then(|parent| levels.get(parent)).copied();
-        levels.insert(brief.id, parent_level.unwrap_or(0) + 1);
+    for (below, parent) in links.filter(|(below, _)| below != id) {
+        let parent_level = parent.as_ref().and_then(|parent| levels.get(parent)).copied();
+        levels.insert(below, parent_level.unwrap_or(0) + 1);
     }
-    Ok(levels.into_values().max().unwrap_or(0))
+    levels.into_values().max().unwrap_or(0)
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use tanmi_base::lock::Lock;
 use tanmi_base::paths::project_store;
 use tanmi_base::place::{ProjectPlace, ensure_dir, ensure_private_dir};
 
-use super::{Access, Store, Tx, WorkspaceEntry};
+use super::{Access, Store, TrashEntry, Tx, WorkspaceEntry};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -27,6 +27,7 @@ mod maintenance;
 mod open;
 mod scan;
 mod snapshot;
+mod trash;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
@@ -217,6 +218,10 @@ impl Store for FileStore {
         std::fs::rename(&from, target.dir()).map_err(Error::io(&from))?;
         fs::sync_dir(self.project_layout().dir());
         Ok(true)
+    }
+
+    fn trash_entries(&self) -> Result<Vec<TrashEntry>> {
+        self.read_trash()
     }
 
     fn drop_index_cache(&self, id: &WorkspaceId) {

@@ -8,18 +8,20 @@ use tanmi_base::Millis;
 use super::feed::WORKSPACE;
 use super::walk;
 use super::{
-    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeRead, Overview,
-    Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent, Subscription,
-    Surroundings, Tx, WorkspaceEntry, has_unstarted_plan,
+    Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeName, NodeRead,
+    Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent,
+    Subscription, Surroundings, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::ops::Target;
+use crate::ops::{Target, subtree_of};
 
 #[derive(Clone, Debug)]
 struct WorkspaceData {
     workspace: Workspace,
     nodes: BTreeMap<NodeId, Node>,
+    /// Deleted nodes, each with the number and the time of the change that deleted it.
+    trash: BTreeMap<NodeId, (u64, Millis, Node)>,
     seq: u64,
     /// The last changes, oldest first: the workspace itself before nodes. The last one has the number `seq`.
     changes: VecDeque<Vec<String>>,
@@ -33,6 +35,28 @@ impl WorkspaceData {
         while self.changes.len() > kept {
             self.changes.pop_front();
         }
+    }
+
+    /// Returns the deleted nodes whose parents were not deleted with them.
+    fn trash_entries(&self, id: &WorkspaceId) -> Vec<TrashEntry> {
+        let missing: Vec<_> =
+            self.trash.values().filter(|(_, _, node)| !self.nodes.contains_key(&node.id)).collect();
+        let of_deletion = |deletion: u64| missing.iter().filter(move |(other, ..)| *other == deletion);
+        let is_top = |(deletion, _, node): &&&(u64, Millis, Node)| {
+            of_deletion(*deletion).all(|(_, _, other)| Some(&other.id) != node.parent_id.as_ref())
+        };
+        let tops = missing.iter().filter(is_top);
+        let entry = |(deletion, at, node): &&(u64, Millis, Node)| {
+            let nodes = of_deletion(*deletion).map(|(_, _, node)| node.clone()).collect();
+            TrashEntry {
+                workspace_id: id.clone(),
+                node_id: Some(node.id.clone()),
+                title: node.title.clone(),
+                count: subtree_of(&node.id, nodes).len(),
+                deleted_at: *at,
+            }
+        };
+        tops.map(entry).collect()
     }
 
     /// Returns the events after a sequence number.
@@ -54,7 +78,7 @@ impl WorkspaceData {
 #[derive(Debug, Default)]
 struct StoreData {
     live: BTreeMap<WorkspaceId, WorkspaceData>,
-    deleted: BTreeMap<WorkspaceId, WorkspaceData>,
+    deleted: BTreeMap<WorkspaceId, (Millis, WorkspaceData)>,
 }
 
 /// The number of changes that a workspace keeps for subscribers.
@@ -98,8 +122,13 @@ fn not_found(id: &WorkspaceId) -> Error {
 impl Store for InMemoryStore {
     fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
         let nodes = BTreeMap::from([(root.id.clone(), root.clone())]);
-        let workspace_data =
-            WorkspaceData { workspace: workspace.clone(), nodes, seq: 0, changes: VecDeque::new() };
+        let workspace_data = WorkspaceData {
+            workspace: workspace.clone(),
+            nodes,
+            trash: BTreeMap::new(),
+            seq: 0,
+            changes: VecDeque::new(),
+        };
         self.data().live.insert(workspace.id.clone(), workspace_data);
         Ok(())
     }
@@ -129,27 +158,43 @@ impl Store for InMemoryStore {
         Ok(self.data().live.contains_key(id))
     }
 
-    fn remove(&self, id: &WorkspaceId, _now: Millis) -> Result<()> {
+    fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         let mut data = self.data();
         let workspace_data = data.live.remove(id).ok_or_else(|| not_found(id))?;
-        data.deleted.insert(id.clone(), workspace_data);
+        data.deleted.insert(id.clone(), (now, workspace_data));
         Ok(())
     }
 
     fn restore(&self, id: &WorkspaceId) -> Result<bool> {
         let mut data = self.data();
-        let Some(workspace_data) = data.deleted.remove(id) else { return Ok(false) };
+        let Some((_, workspace_data)) = data.deleted.remove(id) else { return Ok(false) };
         data.live.insert(id.clone(), workspace_data);
         Ok(true)
     }
 
-    fn begin(&self, id: &WorkspaceId, _access: Access, _now: Millis) -> Result<Box<dyn Tx + '_>> {
+    fn trash_entries(&self) -> Result<Vec<TrashEntry>> {
+        let data = self.data();
+        let workspaces = data.deleted.iter().map(|(id, (at, data))| TrashEntry {
+            workspace_id: id.clone(),
+            node_id: None,
+            title: data.workspace.name.clone(),
+            count: data.nodes.len() - 1,
+            deleted_at: *at,
+        });
+        let nodes = data.live.iter().flat_map(|(id, data)| data.trash_entries(id));
+        let mut entries: Vec<TrashEntry> = workspaces.chain(nodes).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.deleted_at));
+        Ok(entries)
+    }
+
+    fn begin(&self, id: &WorkspaceId, _access: Access, now: Millis) -> Result<Box<dyn Tx + '_>> {
         let data = self.data();
         let draft = data.live.get(id).ok_or_else(|| not_found(id))?.clone();
         let kept_changes = self.kept_changes;
         Ok(Box::new(InMemoryTx {
             data,
             draft,
+            now,
             kept_changes,
             has_new_workspace: false,
             changed: BTreeSet::new(),
@@ -183,6 +228,10 @@ impl ContextSnapshots for InMemoryStore {
             overview: (depth >= SnapshotDepth::Surroundings && (node.is_none() || !has_own_focus))
                 .then(|| Overview::of(nodes)),
         })
+    }
+
+    fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
+        self.data().live.get(id).map(|data| Overview::of(&data.nodes))
     }
 
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
@@ -282,6 +331,7 @@ impl Subscription for InMemorySubscription {
 struct InMemoryTx<'a> {
     data: MutexGuard<'a, StoreData>,
     draft: WorkspaceData,
+    now: Millis,
     kept_changes: usize,
     has_new_workspace: bool,
     changed: BTreeSet<NodeId>,
@@ -363,8 +413,20 @@ impl Tx for InMemoryTx<'_> {
         Ok(children)
     }
 
+    fn named(&self, name: &NodeName<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let is_meant = |node: &&Node| name.matches(node.id.as_str(), &node.title);
+        Ok(self.draft.nodes.values().filter(is_meant).take(limit).map(NodeBrief::of).collect())
+    }
+
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
         Ok(self.children_of(parent).filter_map(|node| node.order).max().unwrap_or(0))
+    }
+
+    fn trashed(&self, id: &NodeId) -> Result<Vec<Node>> {
+        let Some((deletion, ..)) = self.draft.trash.get(id) else { return Ok(Vec::new()) };
+        let deleted = self.draft.trash.values().filter(|(other, ..)| other == deletion);
+        let missing = deleted.filter(|(_, _, node)| !self.draft.nodes.contains_key(&node.id));
+        Ok(subtree_of(id, missing.map(|(_, _, node)| node.clone()).collect()))
     }
 
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
@@ -394,8 +456,9 @@ impl Tx for InMemoryTx<'_> {
     }
 
     fn remove_node(&mut self, id: &NodeId) -> Result<()> {
-        if self.draft.nodes.remove(id).is_some() {
+        if let Some(node) = self.draft.nodes.remove(id) {
             self.changed.insert(id.clone());
+            self.draft.trash.insert(id.clone(), (self.draft.seq + 1, self.now, node));
         }
         Ok(())
     }

@@ -50,6 +50,9 @@ pub trait ContextSnapshots: Send + Sync {
         depth: SnapshotDepth,
     ) -> Option<ContextSnapshot>;
 
+    /// Reads the work in progress, open problems and what comes next, also if a node is focused.
+    fn overview(&self, id: &WorkspaceId) -> Option<Overview>;
+
     /// Returns whether a workspace has a plan of which no task is started, see
     /// [`has_unstarted_plan`](crate::store::has_unstarted_plan). `false` if that cannot be read.
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool;

@@ -3,7 +3,7 @@
 
 use tanmi_base::Millis;
 
-use super::{NodeBrief, StatusCounts, Store, WorkspaceEntry, run, view};
+use super::{NodeBrief, NodeName, StatusCounts, Store, TrashEntry, WorkspaceEntry, run, view};
 use crate::command::{Command, Committed, LiveSessions};
 use crate::context::{self, Context, ContextLimits};
 use crate::error::{Error, Result};
@@ -31,6 +31,8 @@ pub trait Workspaces: Send + Sync {
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()>;
     /// Restores a deleted workspace. Returns `false` if there is none.
     fn undelete(&self, id: &WorkspaceId) -> Result<bool>;
+    /// Returns what can be restored, the latest deletion first.
+    fn trash(&self) -> Result<Vec<TrashEntry>>;
     /// Runs a command. When this returns, the change is durable.
     fn run(
         &self,
@@ -46,6 +48,14 @@ pub trait Workspaces: Send + Sync {
     /// Returns the rows of these nodes as in a list. Missing nodes are left out.
     fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>>;
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>>;
+    /// Returns up to `limit` nodes that a text can stand for.
+    fn named(
+        &self,
+        id: &WorkspaceId,
+        name: &NodeName<'_>,
+        limit: usize,
+        now: Millis,
+    ) -> Result<Vec<NodeBrief>>;
     fn context(
         &self,
         id: &WorkspaceId,
@@ -80,6 +90,10 @@ impl<S: Store> Workspaces for S {
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
         self.restore(id)
+    }
+
+    fn trash(&self) -> Result<Vec<TrashEntry>> {
+        self.trash_entries()
     }
 
     fn run(
@@ -124,6 +138,16 @@ impl<S: Store> Workspaces for S {
 
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {
         view(self, id, now, |tx| tx.brief(node))
+    }
+
+    fn named(
+        &self,
+        id: &WorkspaceId,
+        name: &NodeName<'_>,
+        limit: usize,
+        now: Millis,
+    ) -> Result<Vec<NodeBrief>> {
+        view(self, id, now, |tx| tx.named(name, limit))
     }
 
     fn context(

@@ -25,7 +25,15 @@ enum Operation {
         node: usize,
         parent: usize,
     },
+    Place {
+        node: usize,
+        sibling: usize,
+        is_before: bool,
+    },
     Delete {
+        node: usize,
+    },
+    Restore {
         node: usize,
     },
     Update {
@@ -90,7 +98,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         6 => (n.clone(), any::<bool>(), text()).prop_map(|(parent, planning, title)| Operation::Create { parent, planning, title }),
         6 => (n.clone(), 0usize..7, prop::option::of(text())).prop_map(|(node, action, conclusion)| Operation::Transition { node, action, conclusion }),
         2 => (n.clone(), n.clone()).prop_map(|(node, parent)| Operation::Move { node, parent }),
-        1 => n.clone().prop_map(|node| Operation::Delete { node }),
+        2 => (n.clone(), n.clone(), any::<bool>()).prop_map(|(node, sibling, is_before)| Operation::Place { node, sibling, is_before }),
+        2 => n.clone().prop_map(|node| Operation::Delete { node }),
+        2 => n.clone().prop_map(|node| Operation::Restore { node }),
         2 => (n.clone(), text(), text(), text()).prop_map(|(node, title, requirement, note)| Operation::Update { node, title, requirement, note }),
         2 => (n.clone(), text()).prop_map(|(node, event)| Operation::Log { node, event }),
         2 => (n.clone(), prop::option::of(text()), prop::option::of(text())).prop_map(|(node, description, next_step)| Operation::Problem { node, description, next_step }),
@@ -159,6 +169,12 @@ impl Runner {
             Operation::Move { node, parent } => {
                 Command::MoveNode { node_id: self.pick(node), parent_id: self.pick(parent) }
             }
+            Operation::Place { node, sibling, is_before } => {
+                let sibling = self.pick(sibling);
+                let place = if is_before { NodePlace::Before(sibling) } else { NodePlace::After(sibling) };
+                Command::PlaceNode { node_id: self.pick(node), place }
+            }
+            Operation::Restore { node } => Command::RestoreNode { node_id: self.pick(node) },
             Operation::Delete { node } => {
                 Command::DeleteNode { node_id: self.pick(node), claimant: Claimant::default() }
             }
@@ -206,7 +222,8 @@ impl Runner {
         let ids: Vec<NodeId> = page.nodes.iter().map(|row| row.node.id.clone()).collect();
         let listed = all.list(now).unwrap().into_iter().map(|entry| entry.state.unwrap());
         let mut out = format!(
-            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            all.trash().unwrap(),
             all.summary(id, now).unwrap(),
             all.headers().unwrap(),
             listed.collect::<Vec<_>>(),

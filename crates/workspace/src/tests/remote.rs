@@ -4,7 +4,7 @@
 use super::*;
 use crate::command::{Command, Committed};
 use crate::context::{Context, ContextLimits};
-use crate::store::{NodeBrief, NodeDetail, WorkspaceEntry, Workspaces};
+use crate::store::{NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces};
 
 #[derive(Default)]
 pub struct RemoteWorkspaces {
@@ -46,6 +46,10 @@ impl Workspaces for RemoteWorkspaces {
         self.server.undelete(id)
     }
 
+    fn trash(&self) -> Result<Vec<TrashEntry>> {
+        self.server.trash()
+    }
+
     fn run(
         &self,
         id: &WorkspaceId,
@@ -78,6 +82,16 @@ impl Workspaces for RemoteWorkspaces {
 
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {
         self.server.brief(id, node, now)
+    }
+
+    fn named(
+        &self,
+        id: &WorkspaceId,
+        name: &NodeName<'_>,
+        limit: usize,
+        now: Millis,
+    ) -> Result<Vec<NodeBrief>> {
+        self.server.named(id, name, limit, now)
     }
 
     fn context(

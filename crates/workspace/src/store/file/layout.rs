@@ -15,6 +15,9 @@ use crate::model::{NodeId, WorkspaceId};
 pub const GITIGNORE: &str =
     "# Written by tanmi: what is derived, local or private.\n.local/\n.trash/\nmemory/\n";
 
+/// The name of the file of a node.
+pub const NODE_MD: &str = "Node.md";
+
 /// The paths in `<project>/.tanmi-workspace`.
 pub struct ProjectLayout {
     dir: PathBuf,
@@ -92,6 +95,9 @@ fn check_local(folder: &Path) -> Result<()> {
     fs::check_private_folder(folder).map_err(Error::io(folder))
 }
 
+/// What follows the time in the name of a folder of deleted nodes.
+pub const NODES_OF: &str = "nodes-of-";
+
 fn trash_name(now: Millis, name: &str) -> String {
     format!("{now}-{name}")
 }
@@ -156,7 +162,7 @@ impl Layout {
         self.nodes().join(id.as_str())
     }
     pub fn node_md(&self, id: &NodeId) -> PathBuf {
-        self.node_dir(id).join("Node.md")
+        self.node_dir(id).join(NODE_MD)
     }
     pub fn local(&self) -> PathBuf {
         self.dir.join(".local")
@@ -195,13 +201,23 @@ impl Layout {
     /// of other users from the local folder, so that they cannot hold its locks.
     pub fn check_folders(&self) -> Result<()> {
         self.check_workspace_dir()?;
-        check_links(&[self.store().join(".trash"), self.nodes(), self.temp(), self.kept()])?;
+        check_links(&[self.trash(), self.nodes(), self.temp(), self.kept()])?;
         check_local(&self.local())
     }
 
     /// Fails if the folder of the workspace is a symbolic link, or the store is. For readers of `Workspace.md` alone.
     pub fn check_workspace_dir(&self) -> Result<()> {
         check_links(&[self.store().to_owned(), self.dir.clone()])
+    }
+
+    /// Returns the name of the folder, which is the id of the workspace.
+    pub fn name(&self) -> String {
+        self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Returns the trash of the project.
+    pub fn trash(&self) -> PathBuf {
+        self.store().join(".trash")
     }
 
     /// Returns the project store that contains the workspace.
@@ -211,8 +227,8 @@ impl Layout {
 
     /// Returns the trash path of a removed node folder for the journal, relative to the workspace folder.
     pub fn trash_in_journal(&self, now: Millis, seq: u64, id: &NodeId) -> String {
-        let workspace = self.dir.file_name().unwrap_or_default().to_string_lossy();
-        format!("../.trash/{}/{id}", trash_name(now, &format!("nodes-of-{workspace}.{seq}")))
+        let workspace = self.name();
+        format!("../.trash/{}/{id}", trash_name(now, &format!("{NODES_OF}{workspace}.{seq}")))
     }
 
     /// Returns the project folder, if the workspace is inside one.

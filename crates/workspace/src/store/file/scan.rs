@@ -4,13 +4,14 @@
 //! a fingerprint shows that files changed, and before a write if the last scan is older than a minute.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::ExpectedFile;
 use tanmi_base::{Bilingual, Millis};
 use tanmi_index::{NodeIndex, NodeRow};
 
-use super::layout::Layout;
+use super::layout::{Layout, NODE_MD};
 use crate::codec::{self, Document, ParseError};
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -54,7 +55,7 @@ fn scan_files(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
     let git = git_fingerprint(layout);
     let mut known: HashMap<String, FileSig> = index.signatures()?.into_iter().collect();
     for id in node_ids(layout)? {
-        let sig = sig_of(layout, &id);
+        let sig = sig_of(&layout.node_md(&id));
         let known_sig = known.remove(id.as_str());
         match sig {
             None if known_sig.is_some() => index.remove(id.as_str())?,
@@ -78,23 +79,27 @@ fn scan_files(index: &NodeIndex, layout: &Layout, now: Millis) -> Result<()> {
 
 /// Returns the ids of all node folders.
 pub fn node_ids(layout: &Layout) -> Result<Vec<NodeId>> {
-    let dir = layout.nodes();
-    let entries = match std::fs::read_dir(&dir) {
+    node_ids_in(&layout.nodes())
+}
+
+/// Returns the ids of the nodes whose folders are in this folder.
+pub fn node_ids_in(dir: &Path) -> Result<Vec<NodeId>> {
+    let entries = match std::fs::read_dir(dir) {
         Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
-        other => other.map_err(Error::io(&dir))?,
+        other => other.map_err(Error::io(dir))?,
     };
     Ok(entries.flatten().filter_map(|entry| NodeId::parse(entry.file_name().to_str()?).ok()).collect())
 }
 
 /// Returns the signature of a node file. A file whose metadata cannot be read counts as present, so that it is reported
 /// as damaged.
-fn sig_of(layout: &Layout, id: &NodeId) -> Option<FileSig> {
-    FileSig::of(&layout.node_md(id)).unwrap_or(Some(FileSig::default()))
+fn sig_of(path: &Path) -> Option<FileSig> {
+    FileSig::of(path).unwrap_or(Some(FileSig::default()))
 }
 
 /// Returns whether the row of a node agrees with its current file.
 pub fn is_current(layout: &Layout, id: &NodeId, row: Option<&NodeRow>) -> bool {
-    sig_of(layout, id) == row.map(|row| row.sig)
+    sig_of(&layout.node_md(id)) == row.map(|row| row.sig)
 }
 
 /// Returns the row of a node, updated to its current file. `None` if there is no file.
@@ -104,7 +109,7 @@ pub fn verify(
     id: &NodeId,
     row: Option<NodeRow>,
 ) -> Result<Option<NodeRow>> {
-    match (sig_of(layout, id), row) {
+    match (sig_of(&layout.node_md(id)), row) {
         (Some(sig), Some(row)) if row.sig == sig => Ok(Some(row)),
         (Some(_), _) => refresh(index, layout, id),
         (None, Some(_)) => {
@@ -174,14 +179,19 @@ pub type Damage = (ParseError, FileSig);
 
 /// Reads and parses a node file. `None` if there is none.
 pub fn load(layout: &Layout, id: &NodeId) -> Result<Option<Result<LoadedNode, Damage>>> {
-    let path = layout.node_md(id);
-    let read =
-        fs::check_folder(&layout.node_dir(id)).and_then(|()| fs::read_regular(&path, super::MAX_BYTES));
+    load_from(&layout.nodes(), id)
+}
+
+/// Same as [`load`], from another folder that contains the folders of nodes.
+pub fn load_from(nodes: &Path, id: &NodeId) -> Result<Option<Result<LoadedNode, Damage>>> {
+    let dir = nodes.join(id.as_str());
+    let path = dir.join(NODE_MD);
+    let read = fs::check_folder(&dir).and_then(|()| fs::read_regular(&path, super::MAX_BYTES));
     let (bytes, sig) = match read {
         Ok(Some(read)) => read,
         Ok(None) => return Ok(None),
         Err(error) => {
-            let sig = sig_of(layout, id).unwrap_or_default();
+            let sig = sig_of(&path).unwrap_or_default();
             let reason = fs::refusal(&error).cloned();
             let reason = reason.unwrap_or_else(|| Bilingual::new(error.to_string(), error.to_string()));
             return Ok(Some(Err((ParseError { line: 1, reason }, sig))));
@@ -202,7 +212,7 @@ pub fn read_workspace(layout: &Layout, id: &WorkspaceId) -> Option<Workspace> {
 }
 
 /// Returns the bytes and the signature of the same open file.
-pub fn read_with_sig(path: &std::path::Path) -> Result<Option<(Vec<u8>, FileSig)>> {
+pub fn read_with_sig(path: &Path) -> Result<Option<(Vec<u8>, FileSig)>> {
     fs::read_regular(path, super::MAX_BYTES).map_err(Error::io(path))
 }
 

@@ -65,6 +65,12 @@ impl ContextSnapshots for FileStore {
         Some(snapshot)
     }
 
+    fn overview(&self, id: &WorkspaceId) -> Option<Overview> {
+        let layout = self.layout(id);
+        let index = self.place.has_own_store().then(|| open_index(&layout)).flatten()?;
+        Some(Overview::of(&IndexedFiles { layout: &layout, index: &index }))
+    }
+
     fn has_unstarted_plan(&self, id: &WorkspaceId) -> bool {
         let layout = self.layout(id);
         let index = self.place.has_own_store().then(|| open_index(&layout)).flatten();

@@ -6,18 +6,19 @@ use std::rc::Rc;
 
 use tanmi_base::journal::{Change, CommitError, CommitResult, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
-use tanmi_base::{Bilingual, Millis};
+use tanmi_base::{Bilingual, Millis, id};
 use tanmi_index::{NodeIndex, NodeQuery, NodeRow, RowPosition};
 
 use super::FileStore;
 use super::layout::Layout;
 use super::open::OpenIndex;
 use super::scan::{self, LoadedNode};
+use super::trash::DeletedNodes;
 use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::ops::Target;
-use crate::store::{NodeBrief, NodeRead, SiblingPosition, StatusCounts, Tx, walk};
+use crate::ops::{Target, subtree_of};
+use crate::store::{NodeBrief, NodeName, NodeRead, SiblingPosition, StatusCounts, Tx, walk};
 
 /// How a transaction uses the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct FileTx<'a> {
     put_workspace: Option<Workspace>,
     /// `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
+    /// The deletion whose nodes are being restored.
+    restored: RefCell<Option<DeletedNodes>>,
     /// Invariant: the last field, so that the lock is released after everything else is dropped.
     _lock: Lock,
 }
@@ -90,6 +93,7 @@ impl<'a> FileTx<'a> {
             loaded: RefCell::default(),
             put_workspace: None,
             put_nodes: BTreeMap::new(),
+            restored: RefCell::default(),
             _lock: lock,
         }
     }
@@ -190,6 +194,12 @@ impl<'a> FileTx<'a> {
         Ok(briefs)
     }
 
+    /// Returns the file of a node in the trash, if the node is being restored.
+    fn restored_node(&self, id: &NodeId) -> Option<Rc<LoadedNode>> {
+        let restored = self.restored.borrow();
+        restored.as_ref()?.nodes.iter().find(|loaded| loaded.node.id == *id).cloned()
+    }
+
     /// Returns the changes to write, and for each change the node whose file it writes.
     fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
         let mut changes = Vec::new();
@@ -214,6 +224,9 @@ impl<'a> FileTx<'a> {
                 continue;
             };
             let was = self.loaded_node(id)?;
+            let before = was.as_ref().map(|was| was.before.clone());
+            // A restored node keeps what a person added to its file.
+            let was = was.or_else(|| self.restored_node(id));
             // Read again without the times from the index, which the file may not contain.
             let read =
                 was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
@@ -221,7 +234,6 @@ impl<'a> FileTx<'a> {
                 (Some(was), Some(read)) => codec::write_node(Some((&was.doc, read)), node),
                 _ => codec::write_node(None, node),
             };
-            let before = was.map(|was| was.before.clone());
             changes.push(Change::Write { path: format!("nodes/{id}/Node.md"), before, text });
             owners.push(Some(id.clone()));
         }
@@ -372,8 +384,34 @@ impl Tx for FileTx<'_> {
         self.verify_rows(rows, |row| row.parent == parent.as_str() && row.status == status.as_str())
     }
 
+    fn named(&self, name: &NodeName<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let mut rows = Vec::new();
+        if id::can_be_suffix(name.text) {
+            rows = self.index()?.select(&NodeQuery::IdSuffix { suffix: name.text }, limit)?;
+        }
+        if name.can_be_title {
+            rows.extend(self.index()?.select(&NodeQuery::Title { title: name.text }, limit)?);
+        }
+        rows.sort_by(|a, b| a.id.cmp(&b.id));
+        rows.dedup_by(|a, b| a.id == b.id);
+        rows.truncate(limit);
+        self.verify_rows(rows, |row| name.matches(&row.id, &row.title))
+    }
+
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
         Ok(self.index()?.last_order(parent.as_str())?)
+    }
+
+    fn trashed(&self, id: &NodeId) -> Result<Vec<Node>> {
+        for deleted in DeletedNodes::of_workspace(&self.layout)? {
+            let deleted = deleted?;
+            if deleted.nodes.iter().any(|loaded| loaded.node.id == *id) {
+                let nodes = deleted.nodes.iter().map(|loaded| loaded.node.clone()).collect();
+                *self.restored.borrow_mut() = Some(deleted);
+                return Ok(subtree_of(id, nodes));
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts> {
@@ -423,6 +461,9 @@ impl Tx for FileTx<'_> {
             CommitError::Io { path, source } => Error::io(path)(source),
         })?;
         let seq = journal.seq();
+        if let Some(restored) = self.restored.borrow().as_ref() {
+            restored.move_other_files(&self.layout, owners.iter().flatten());
+        }
         // The change is durable even if the index could not be updated. The next transaction scans then.
         if applied.is_unfinished || self.finish(&applied, &owners, added_folders).is_err() {
             self.index = None;
