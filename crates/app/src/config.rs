@@ -345,10 +345,6 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
     if for_project && !key.allows_project_value(&text) {
         return Err(Error::NotForProjects { key: key.name });
     }
-    // The lock is in the home store, also for the file of a project, so that no lock file is left in the repository.
-    fs::create_private_dir(home).map_err(Error::io(home))?;
-    let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
-    let before = project.map(|project| ProjectSettings::read(home, project)).transpose()?;
     let json = match key.kind {
         SettingKind::Switch => Value::Bool(text == "true"),
         SettingKind::Number { .. } | SettingKind::Prompts => {
@@ -356,12 +352,30 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
         }
         SettingKind::Word(_) => Value::from(text.clone()),
     };
+    change_file(home, project, key.name, Some(&json))?;
+    Ok(Setting { key, value: text, source: Some(path.to_owned()) })
+}
+
+/// Removes one setting and keeps everything else in the file. A setting that is not there is no error.
+pub fn unset(home: &Path, project: Option<&Path>, name: &str) -> Result<&'static SettingSpec> {
+    let key = find(name)?;
+    let path = project.map_or_else(|| home_file(home), project_file);
+    if path.exists() {
+        change_file(home, project, key.name, None)?;
+    }
+    Ok(key)
+}
+
+/// Writes or removes one value in the settings of the user or of a project.
+fn change_file(home: &Path, project: Option<&Path>, key: &str, value: Option<&Value>) -> Result<()> {
+    let path = &project.map_or_else(|| home_file(home), project_file);
+    // The lock is in the home store, also for the file of a project, so that no lock file is left in the repository.
+    fs::create_private_dir(home).map_err(Error::io(home))?;
+    let _lock = Lock::exclusive(&home.join("config.lock")).map_err(tanmi_workspace::Error::from)?;
+    let before = project.map(|project| ProjectSettings::read(home, project)).transpose()?;
     for _ in 0..MAX_ATTEMPTS {
-        if write_value(path, key.name, &json, for_project)? {
-            if let Some(before) = &before {
-                before.agree_to_change(home)?;
-            }
-            return Ok(Setting { key, value: text, source: Some(path.to_owned()) });
+        if write_value(path, key, value, project.is_some())? {
+            return before.map_or(Ok(()), |before| before.agree_to_change(home));
         }
     }
     Err(Error::io(path)(std::io::ErrorKind::ResourceBusy.into()))
@@ -370,8 +384,8 @@ pub fn set(home: &Path, project: Option<&Path>, name: &str, value: &str) -> Resu
 /// How often a setting is written again because a person saved the file at the same time.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Writes one value. Returns `false` if another program changed the file meanwhile.
-fn write_value(path: &Path, key: &str, value: &Value, for_project: bool) -> Result<bool> {
+/// Writes one value, or removes it. Returns `false` if another program changed the file meanwhile.
+fn write_value(path: &Path, key: &str, value: Option<&Value>, for_project: bool) -> Result<bool> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let read = || -> std::io::Result<(Option<FileSig>, Vec<u8>)> {
@@ -380,7 +394,10 @@ fn write_value(path: &Path, key: &str, value: &Value, for_project: bool) -> Resu
     };
     let (sig, bytes) = read().map_err(Error::io(path))?;
     let mut values = if sig.is_some() { parse(path, &bytes)? } else { Map::new() };
-    values.insert(key.to_owned(), value.clone());
+    match value {
+        Some(value) => values.insert(key.to_owned(), value.clone()),
+        None => values.remove(key),
+    };
     let mut body = if bytes.starts_with(BOM) { BOM.to_vec() } else { Vec::new() };
     body.extend(format!("{:#}\n", Value::Object(values)).bytes());
     let written = match sig {

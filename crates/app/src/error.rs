@@ -55,6 +55,12 @@ pub enum Error {
     AmbiguousWorkspace {
         candidates: Vec<(WorkspaceId, String)>,
     },
+    /// A part of an id or a title stands for several things: ids with titles.
+    AmbiguousId {
+        field: &'static str,
+        named: String,
+        candidates: Vec<(String, String)>,
+    },
     /// A call names no node, and no node is focused.
     NoFocus {
         workspace: WorkspaceId,
@@ -144,6 +150,7 @@ impl Error {
             Error::TextNotFound { .. } => "TEXT_NOT_FOUND",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
             Error::AmbiguousWorkspace { .. } => "AMBIGUOUS_WORKSPACE",
+            Error::AmbiguousId { .. } => "AMBIGUOUS_ID",
             Error::NoFocus { .. } => "NO_FOCUS",
             Error::NoSession => "NO_SESSION",
             Error::AmbiguousSession { .. } => "AMBIGUOUS_SESSION",
@@ -170,6 +177,7 @@ impl Error {
             Error::NoWorkspace { .. } | Error::AmbiguousWorkspace { .. } => Some("workspaceId"),
             Error::NoFocus { .. } => Some("nodeId"),
             Error::NoSession | Error::AmbiguousSession { .. } => Some("sessionId"),
+            Error::AmbiguousId { field, .. } => Some(field),
             Error::BadValue { key, .. } | Error::NotForProjects { key } => Some(key),
             Error::UserDecides { setting } => Some(setting),
             Error::SecretsFound { secrets } => secrets.first().map(|secret| secret.field),
@@ -190,6 +198,13 @@ impl Error {
             ),
             Error::MemoryNotFound { id } => {
                 (format!("找不到记忆 {id:?}"), format!("memory {id:?} not found"))
+            }
+            Error::AmbiguousId { field, named, candidates } => {
+                let count = candidates.len();
+                (
+                    format!("{field} {named:?} 对应 {count} 个 ID"),
+                    format!("{field} {named:?} stands for {count} ids"),
+                )
             }
             Error::NotAFact { id } => (
                 format!("记忆 {id} 不是事实；只能编辑事实"),
@@ -373,6 +388,12 @@ impl Error {
                 );
                 (format!("{zh}：{list}"), format!("{en}: {list}"))
             }
+            Error::AmbiguousId { candidates, .. } => {
+                let list: Vec<String> =
+                    candidates.iter().map(|(id, title)| format!("{id} ({title})")).collect();
+                let list = list.join(", ");
+                (format!("使用更长的 ID：{list}"), format!("use more of the id: {list}"))
+            }
             Error::NoSession => interface.pick(
                 texts(
                     "用 `--session` 指定；`tanmi session list` 列出会话",
@@ -459,6 +480,11 @@ impl Error {
                 json!({"workspaces": list})
             }
             Error::AmbiguousSession { candidates } => json!({"sessions": candidates}),
+            Error::AmbiguousId { candidates, .. } => {
+                let list: Vec<Value> =
+                    candidates.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+                json!({"candidates": list})
+            }
             Error::NeedsYes { what } => what.clone(),
             Error::SecretsFound { secrets } => {
                 let list = secrets.iter().map(|secret| json!({"field": secret.field, "kind": secret.kind}));

@@ -34,6 +34,7 @@ pub mod rules;
 mod session_start;
 pub mod sessions;
 pub mod similar;
+pub mod status;
 pub mod status_line;
 pub mod stores;
 pub mod transcripts;
@@ -59,6 +60,7 @@ use nodes::NodeService;
 use resolver::{CallTarget, Resolver};
 use rules::RuleService;
 use sessions::SessionService;
+use status::StatusService;
 use stores::Stores;
 use trust::Trust;
 use workspaces::WorkspaceService;
@@ -108,6 +110,7 @@ pub struct App {
     pub ledger: LedgerService,
     pub answers: AnswerService,
     pub maintenance: MaintenanceService,
+    pub status: StatusService,
 }
 
 impl App {
@@ -158,6 +161,7 @@ impl App {
             ledger: LedgerService::new(core.clone()),
             answers: AnswerService::new(core.clone()),
             maintenance: MaintenanceService::new(core.clone(), rules.clone(), memory.clone()),
+            status: StatusService::new(core.clone(), sessions.clone()),
             sessions,
             memory,
             rules,

@@ -10,7 +10,8 @@ use tanmi_event::Source;
 use tanmi_memory::search::Hit;
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, Mark, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, dates, record,
+    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, dates,
+    record,
 };
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
@@ -18,6 +19,7 @@ use tanmi_workspace::model::Operator;
 use crate::calls::CallChange;
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::resolver::only;
 use crate::trust;
 
 mod check;
@@ -158,6 +160,9 @@ pub struct MemoryService {
     pub(crate) core: Arc<Core>,
 }
 
+/// The maximum number of memories that are compared to find the one that is meant.
+const MAX_CANDIDATES: usize = 20;
+
 /// The confidence of an opinion that has none.
 const DEFAULT_CONFIDENCE: f64 = 0.8;
 
@@ -236,7 +241,9 @@ impl MemoryService {
             by: self.writer().to_owned(),
             supersedes: new.supersedes,
         };
-        let saved = self.store().save_fact(&fact)?;
+        let saved = self.with_whole_ids(fact.supersedes.clone(), |ids| {
+            self.store().save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
+        })?;
         if !saved.is_duplicate {
             self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
         }
@@ -304,12 +311,42 @@ impl MemoryService {
     }
 
     pub fn show(&self, id: &str) -> Result<Memory> {
-        Ok(Memory::of(&self.store().find(id)?, None))
+        Ok(Memory::of(&self.find(id)?, None))
+    }
+
+    fn find(&self, id: &str) -> Result<MemoryRow> {
+        self.with_whole_ids(vec![id.to_owned()], |ids| self.store().find(&ids[0]))
+    }
+
+    /// Runs `work` with ids of memories. If one of them is unknown and is the end of another id, runs it again with that.
+    fn with_whole_ids<T>(
+        &self,
+        mut ids: Vec<String>,
+        work: impl Fn(&[String]) -> tanmi_memory::Result<T>,
+    ) -> Result<T> {
+        loop {
+            let unknown = match work(&ids) {
+                Err(tanmi_memory::Error::NotFound { id }) => id,
+                other => return Ok(other?),
+            };
+            let mut found = Vec::new();
+            if self.store().exists() && id::can_be_suffix(&unknown) {
+                let filter =
+                    MemoryFilter { id_suffix: Some(unknown.clone()), all: true, ..MemoryFilter::default() };
+                found = self.store().list(&filter, MAX_CANDIDATES, 0)?.rows;
+            }
+            let found = found.into_iter().map(|row| (row.id, row.content)).collect();
+            let whole = only("id", &unknown, found)?.filter(|whole| *whole != unknown);
+            match (ids.iter().position(|id| *id == unknown), whole) {
+                (Some(at), Some(whole)) => ids[at] = whole,
+                _ => return Err(tanmi_memory::Error::NotFound { id: unknown }.into()),
+            }
+        }
     }
 
     /// Saves a new fact that supersedes an old one.
     pub fn edit(&self, id: &str, content: String, session: Option<String>) -> Result<SaveResult> {
-        let old = self.store().find(id)?;
+        let old = self.find(id)?;
         if old.letter.kind() != MemoryKind::Fact {
             return Err(Error::NotAFact { id: id.to_owned() });
         }
@@ -335,7 +372,8 @@ impl MemoryService {
 
     fn mark(&self, mark: Mark, ids: &[String]) -> Result<Vec<Memory>> {
         self.check_enabled()?;
-        let rows = self.store().mark(mark, ids, self.core.now(), self.writer())?;
+        let mark = |ids: &[String]| self.store().mark(mark, ids, self.core.now(), self.writer());
+        let rows = self.with_whole_ids(ids.to_vec(), mark)?;
         Ok(rows.iter().map(|row| Memory::of(row, None)).collect())
     }
 

@@ -9,7 +9,7 @@ use tanmi_workspace::context::Context;
 use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, OpContext, ProblemChange,
+    Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, NodePlace, OpContext, ProblemChange,
     ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::{self, Action};
@@ -102,6 +102,14 @@ pub struct TransitionResult {
     pub reminders: Vec<String>,
 }
 
+/// Where a node is moved to: exactly one of these.
+#[derive(Clone, Debug, Default)]
+pub struct MoveTarget {
+    pub parent: Option<String>,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
 /// Arguments for a new node. Words are parsed here and not by the interfaces, so that errors name the field.
 #[derive(Clone, Debug, Default)]
 pub struct NodeCreate {
@@ -184,7 +192,8 @@ impl NodeService {
     }
 
     pub fn create(&self, ws: &WorkspaceRef, new: NodeCreate) -> Result<InWorkspace<NodeResult>> {
-        let parent_id = NodeId::parse_field("parentId", new.parent.as_deref().unwrap_or("root"))?;
+        let parent = new.parent.as_deref().unwrap_or("root");
+        let parent_id = self.sessions.resolver().node_id(ws, "parentId", parent)?;
         let node = NewNode {
             parent_id,
             kind: NodeType::parse("type", &new.kind)?,
@@ -260,15 +269,39 @@ impl NodeService {
         self.change_node(ws, Command::UpdateNode { node_id: id.clone(), change })
     }
 
-    /// Moves a node below another parent.
-    pub fn move_below(
+    /// Moves a node as a call asks for: below a parent, or beside a node.
+    pub fn move_to(
         &self,
         ws: &WorkspaceRef,
         id: &NodeId,
-        parent: &str,
+        to: &MoveTarget,
     ) -> Result<InWorkspace<NodeResult>> {
-        let parent_id = NodeId::parse_field("parentId", parent)?;
-        self.change_node(ws, Command::MoveNode { node_id: id.clone(), parent_id })
+        let node = |field, named: &str| self.sessions.resolver().node_id(ws, field, named);
+        let place = |place| self.change_node(ws, Command::PlaceNode { node_id: id.clone(), place });
+        match to {
+            MoveTarget { before: Some(named), parent: None, after: None } => {
+                place(NodePlace::Before(node("before", named)?))
+            }
+            MoveTarget { after: Some(named), parent: None, before: None } => {
+                place(NodePlace::After(node("after", named)?))
+            }
+            MoveTarget { parent: Some(named), before: None, after: None } => {
+                let parent_id = node("parentId", named)?;
+                self.change_node(ws, Command::MoveNode { node_id: id.clone(), parent_id })
+            }
+            _ => Err(tanmi_workspace::Error::invalid(
+                "parentId",
+                "只给出 parentId、before 和 after 中的一个",
+                "pass exactly one of parentId, before and after",
+            )
+            .into()),
+        }
+    }
+
+    /// Restores a node with the descendants that were deleted with it.
+    pub fn restore(&self, ws: &WorkspaceRef, named: &str) -> Result<InWorkspace<NodeResult>> {
+        let node_id = self.sessions.resolver().trashed_node_id(ws, named)?;
+        self.change_node(ws, Command::RestoreNode { node_id })
     }
 
     pub fn edit_reference(
@@ -278,7 +311,8 @@ impl NodeService {
         target: &str,
         edit: ReferenceEdit,
     ) -> Result<InWorkspace<NodeResult>> {
-        let command = Command::EditReference { node_id: id.clone(), target: target.to_owned(), edit };
+        let target = self.sessions.resolver().reference_target(ws, target)?;
+        let command = Command::EditReference { node_id: id.clone(), target, edit };
         self.change_node(ws, command)
     }
 

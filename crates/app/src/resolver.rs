@@ -7,6 +7,8 @@
 //!   a client too. Calls over the network have only the first two.
 //! - Workspace: the argument; the workspace that the session is bound to; the only active workspace of the project.
 //! - Node: the argument; the focus of the session; the focus of the workspace.
+//!
+//! An argument can be a whole id or, see [`names`], a part of it or a title.
 
 use std::sync::{Arc, PoisonError};
 
@@ -22,9 +24,13 @@ use crate::error::{Error, Result};
 use crate::stores::Project;
 use crate::{language, pipeline};
 
+mod names;
+
+pub(crate) use names::only;
+
 /// How long a session counts as live after its last event, if its client process does not identify it.
 pub(crate) const LIVE_FOR: Millis = 30 * 60_000;
-/// The maximum number of workspaces that an error lists.
+/// The maximum number of candidates that an error lists.
 const MAX_LISTED: usize = 20;
 
 /// What a call says about its session and its workspace.
@@ -97,7 +103,10 @@ impl Resolver {
 
     /// Returns the session that makes a call. A command in a terminal of the user has none.
     pub fn caller_session(&self, call: &CallTarget<'_>) -> Result<Option<String>> {
-        if let Some(session) = call.session.or(call.meta) {
+        if let Some(session) = call.session {
+            return self.session_id(session).map(Some);
+        }
+        if let Some(session) = call.meta {
             tanmi_session::check_session(session)?;
             return Ok(Some(session.to_owned()));
         }
@@ -174,7 +183,7 @@ impl Resolver {
             self.core.env.long_running || bound.workspace.project.folder() == self.core.folder()
         };
         let workspace = match (call.workspace, &bound) {
-            (Some(id), _) => self.find(&WorkspaceId::parse(id)?)?,
+            (Some(named), _) => self.find(&self.workspace_id(named)?)?,
             (None, Some(bound)) if is_near(bound) => bound.workspace.clone(),
             (None, _) => self.only_active_workspace()?,
         };
@@ -184,8 +193,8 @@ impl Resolver {
     }
 
     /// Returns the workspace of a call that has no session of its own.
-    pub fn workspace(&self, id: &str) -> Result<WorkspaceRef> {
-        let workspace = self.find(&WorkspaceId::parse(id)?)?;
+    pub fn workspace(&self, named: &str) -> Result<WorkspaceRef> {
+        let workspace = self.find(&self.workspace_id(named)?)?;
         self.note_use(&workspace)?;
         Ok(workspace)
     }
@@ -193,7 +202,7 @@ impl Resolver {
     /// Returns the node of a call: the one it names, or else the focused node.
     pub fn node(&self, scope: &CallScope, named: Option<&str>) -> Result<NodeId> {
         match named {
-            Some(id) => Ok(NodeId::parse(id)?),
+            Some(named) => self.node_id(&scope.workspace, "nodeId", named),
             None => {
                 self.focus(scope)?.ok_or_else(|| Error::NoFocus { workspace: scope.workspace.id.clone() })
             }
@@ -203,7 +212,7 @@ impl Resolver {
     /// Returns the node of a call, or the workspace itself if the call names that.
     pub fn target(&self, scope: &CallScope, named: Option<&str>) -> Result<Target> {
         match named {
-            Some(name) => Ok(Target::parse(name)?),
+            Some(named) => self.named_target(&scope.workspace, named),
             None => Ok(Target::Node(self.node(scope, None)?)),
         }
     }

@@ -9,7 +9,7 @@ pub use tanmi_engine::Verdict;
 use tanmi_engine::{BUILTIN_RULES, CustomRule, RuleFlaw, RuleSource, RuleTrace};
 use tanmi_event::{Event, EventKind, Payload, Platform, RuleId, StartSource};
 use tanmi_session::ClientProcess;
-use tanmi_workspace::model::{NodeId, WorkspaceId};
+use tanmi_workspace::model::WorkspaceId;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -305,8 +305,10 @@ impl RuleService {
         };
         if let Some(workspace) = &request.workspace {
             let ws = self.resolver.workspace(workspace)?;
-            if let Some(node) = &payload.node_id {
-                ws.project.workspaces().node(&ws.id, &NodeId::parse(node)?, self.core.now())?;
+            if let Some(node) = &mut payload.node_id {
+                let id = self.resolver.node_id(&ws, "nodeId", node)?;
+                ws.project.workspaces().node(&ws.id, &id, self.core.now())?;
+                *node = id.to_string();
             }
             payload.project = Some(ws.project.folder().to_owned());
             payload.workspace_id = Some(ws.id.to_string());

@@ -109,11 +109,11 @@ impl SessionService {
     /// Binds a session. Without a workspace id, uses the only active workspace of this project, even if the session
     /// was bound to another one before.
     pub fn bind(&self, session: &str, workspace: Option<&str>, node: Option<&str>) -> Result<BindResult> {
-        let node = node.map(NodeId::parse).transpose()?;
         let ws = match workspace {
             Some(id) => self.resolver.workspace(id)?,
             None => self.resolver.only_active_workspace()?,
         };
+        let node = node.map(|node| self.resolver.node_id(&ws, "nodeId", node)).transpose()?;
         // Reads the files that changed, so that the overview below is up to date.
         let (workspace, _) = ws.store().summary(&ws.id, self.core.now())?;
         if workspace.status == WorkspaceStatus::Archived {
@@ -328,9 +328,8 @@ impl SessionService {
 
     /// Returns sessions with a state or a binding, latest activity first.
     pub fn list(&self, filter: &SessionFilter) -> Result<Sessions> {
-        if let Some(workspace) = &filter.workspace {
-            WorkspaceId::parse(workspace)?;
-        }
+        let wanted =
+            filter.workspace.as_deref().map(|named| self.resolver.workspace_id(named)).transpose()?;
         let mut bindings: BTreeMap<String, Binding> = self.core.stores.bindings.all()?.into_iter().collect();
         let states = self.core.states().all();
         let mut known: Vec<(SessionState, Option<Binding>)> = states
@@ -347,7 +346,7 @@ impl SessionService {
         // Filtered before `line`, because `is_live` has to look for the client process.
         known.retain(|(_, binding)| {
             let workspace = binding.as_ref().map(|binding| &binding.workspace_id);
-            filter.workspace.as_ref().is_none_or(|wanted| Some(wanted) == workspace)
+            wanted.as_ref().is_none_or(|wanted| workspace.is_some_and(|id| id == wanted.as_str()))
                 && filter.bound.is_none_or(|wanted| wanted == binding.is_some())
         });
         let line = |(state, binding): (SessionState, Option<Binding>)| {

@@ -9,6 +9,7 @@ use tanmi_workspace::command::{Command, Committed};
 use tanmi_workspace::limits::fit_title;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{NewWorkspace, WorkspaceChange};
+use tanmi_workspace::store::TrashEntry;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::{Error, Result};
@@ -100,6 +101,21 @@ impl From<WorkspaceStatus> for LineStatus {
             WorkspaceStatus::Archived => LineStatus::Archived,
         }
     }
+}
+
+/// The content of the trash of a project.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrashList {
+    pub entries: Vec<TrashEntry>,
+    /// The number of all entries.
+    pub total: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct TrashFilter {
+    /// Only this workspace and its nodes.
+    pub workspace: Option<String>,
+    pub limit: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -277,7 +293,7 @@ impl WorkspaceService {
 
     /// Restores a workspace from the archive or the trash.
     pub fn restore(&self, id: &str) -> Result<WorkspaceView> {
-        let parsed = WorkspaceId::parse(id)?;
+        let parsed = self.sessions.resolver().workspace_id(id)?;
         // The trash is searched first, even if another project has a copy of the workspace.
         if !self.core.project.workspaces().exists(&parsed)? {
             let known = self.core.stores.projects.workspaces()?.into_iter();
@@ -288,8 +304,19 @@ impl WorkspaceService {
                 }
             }
         }
-        let ws = self.sessions.resolver().workspace(id)?;
+        let ws = self.sessions.resolver().workspace(parsed.as_str())?;
         self.change(&ws, Command::RestoreWorkspace)
+    }
+
+    /// Returns what can be restored in this project, the latest deletion first.
+    pub fn trash(&self, filter: &TrashFilter) -> Result<TrashList> {
+        let resolver = self.sessions.resolver();
+        let wanted = filter.workspace.as_deref().map(|named| resolver.workspace_id(named)).transpose()?;
+        let mut entries = self.core.project.workspaces().trash()?;
+        entries.retain(|entry| wanted.as_ref().is_none_or(|wanted| entry.workspace_id == *wanted));
+        let total = entries.len();
+        entries.truncate(filter.limit);
+        Ok(TrashList { entries, total })
     }
 
     pub fn delete(&self, ws: &WorkspaceRef) -> Result<WorkspaceLine> {

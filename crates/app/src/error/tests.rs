@@ -34,6 +34,11 @@ fn samples() -> Vec<Error> {
         Error::AmbiguousWorkspace {
             candidates: vec![(workspace(), String::from("One")), (workspace(), String::from("Two"))],
         },
+        Error::AmbiguousId {
+            field: "nodeId",
+            named: String::from("1cu9"),
+            candidates: vec![(id(), String::from("One")), (String::from("node-2"), String::from("Two"))],
+        },
         Error::NoFocus { workspace: workspace() },
         Error::NoSession,
         Error::AmbiguousSession { candidates: vec![String::from("s-1"), String::from("s-2")] },
