@@ -12,16 +12,18 @@ export interface Api {
   'DELETE /workspaces/{workspaceId}': { params: InWorkspace; response: unknown };
   'PUT /workspaces/{workspaceId}/masking': { params: InWorkspace; body: { on: boolean }; response: unknown };
   'POST /workspaces/{workspaceId}/archive': { params: InWorkspace; response: unknown };
-  'POST /workspaces/{workspaceId}/restore': { params: InWorkspace; response: unknown };
+  'POST /workspaces/{workspaceId}/restore': { params: InWorkspace; body: { nodeId?: string }; response: unknown };
   'GET /workspaces/{workspaceId}/nodes': { params: NodeFilter; response: NodePage };
   'POST /workspaces/{workspaceId}/nodes': { params: InWorkspace; body: NewNode; response: CreatedNode };
   'GET /workspaces/{workspaceId}/nodes/{nodeId}': { params: RenderedNode; response: NodeView };
   'PATCH /workspaces/{workspaceId}/nodes/{nodeId}': { params: OfNode; body: NodeEdit; version: string; response: unknown };
   'DELETE /workspaces/{workspaceId}/nodes/{nodeId}': { params: DeletedNode; response: unknown };
+  'POST /workspaces/{workspaceId}/nodes/{nodeId}/move': { params: OfNode; body: { before?: string; after?: string }; response: unknown };
   'POST /workspaces/{workspaceId}/nodes/{nodeId}/transition': { params: OfNode; body: TransitionRequest; response: unknown };
   'POST /workspaces/{workspaceId}/nodes/{nodeId}/log': { params: OfNode; body: { log: string }; response: unknown };
   'PUT /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; body: ProblemEdit; response: unknown };
   'DELETE /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; response: unknown };
+  'GET /trash': { params: { workspaceId?: string; limit?: number; project?: string }; response: { entries: TrashEntry[]; total: number } };
   'GET /bindings': { params: { workspaceId?: string; live?: boolean; limit?: number }; response: { bindings: Binding[]; total: number } };
   'DELETE /sessions/{sessionId}/binding': { params: { sessionId: string }; response: unknown };
   'GET /rules': { response: { rules: RuleLine[]; total: number } };
@@ -207,7 +209,7 @@ export interface NodeBrief {
   damage?: string;
 }
 
-export interface NodeRow extends NodeBrief { depth: number; children: number }
+export interface NodeRow extends NodeBrief { depth: number; children: number; order: number }
 export interface NodePage { workspaceId: string; nodes: NodeRow[]; nextAfter?: string }
 
 export interface NodeDetail {
@@ -336,6 +338,11 @@ export interface ExplainedRule {
   bytes: number;
   tokens: number;
 }
+
+// Trash
+
+/** A deleted node, or a deleted workspace if there is no `nodeId`. */
+export interface TrashEntry { workspaceId: string; nodeId?: string; title: string; count: number; deletedAt: number }
 
 // Ledger
 

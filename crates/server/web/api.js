@@ -59,7 +59,7 @@ export function setSecretsQuestion(ask) {
  * @returns {Promise<Api[R]['response']>}
  */
 export async function request(route, options) {
-  const writesTexts = 'body' in options && route.includes(' /workspaces') && !route.endsWith('/masking');
+  const writesTexts = 'body' in options && route.includes(' /workspaces') && !/\/(masking|restore|move)$/.test(route);
   if (!writesTexts) return send(route, options);
   try {
     return await send(route, options, 'ask');

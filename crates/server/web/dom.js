@@ -141,14 +141,19 @@ let toastTimer = 0;
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 /**
- * Shows a message for a few seconds. Screen readers announce it.
+ * Shows a message for a few seconds, with a button if there is an action. Screen readers announce it.
  * @param {string} text
  * @param {'bad'} [kind]
+ * @param {{ label: string, run: () => Promise<unknown> }} [action]
  */
-export function toast(text, kind) {
+export function toast(text, kind, action) {
   const place = byId('toast');
   place.className = kind || '';
   place.textContent = text;
+  if (action) {
+    const run = () => { place.textContent = ''; attempt(action.run); };
+    place.append(' ', h('button', { class: 'small', 'data-action': 'undo', onclick: run }, action.label));
+  }
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => { place.textContent = ''; }, 6000);
 }

@@ -54,9 +54,17 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       isLoaded = true;
     } catch (error) {
       if (editing) { toast(errorText(error), 'bad'); return; }
-      const text = hasCode(error, 'NODE_NOT_FOUND') ? t('deletedNode') : errorText(error);
-      setChildren(element, h('p', { class: 'empty', role: 'alert' }, text));
+      const isDeleted = hasCode(error, 'NODE_NOT_FOUND');
+      setChildren(element, h('p', { class: 'empty', role: 'alert' }, isDeleted ? t('deletedNode') : errorText(error)),
+        isDeleted ? h('p', { class: 'empty' }, h('button', {
+          'data-action': 'restore', onclick: (event) => runExclusive(event.currentTarget, restore),
+        }, t('restore'))) : null);
     }
+  }
+
+  async function restore() {
+    await request('POST /workspaces/{workspaceId}/restore', { params: { workspaceId: workspace }, body: { nodeId: id } });
+    await load();
   }
 
   /** @param {NodeView} view */
@@ -172,6 +180,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       onSubmit: () => confirmTakeOver(async (force) => {
         await request('DELETE /workspaces/{workspaceId}/nodes/{nodeId}', { params: { ...params, force } });
         go(linkTo(node.parentId || 'root'));
+        toast(t('movedToTrash', node.title), undefined, { label: t('undo'), run: async () => { await restore(); go(linkTo(id)); } });
       }),
     });
   }

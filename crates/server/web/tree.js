@@ -42,6 +42,7 @@ export class Tree {
     /** @type {string | null} */
     this.nextMatch = null;
     this.fetching = false;
+    this.reordering = false;
     this.hasFailed = false;
     /** The number of sessions that are focused on a node. @type {Map<string, number>} */
     this.bound = new Map();
@@ -289,7 +290,12 @@ export class Tree {
     const { active } = this;
     const at = this.rows.findIndex((row) => row.id === active);
     const node = active && this.nodes.get(active);
-    if (at < 0 || !node || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (at < 0 || !node || event.ctrlKey || event.metaKey) return;
+    if (event.altKey) {
+      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (step) { event.preventDefault(); attempt(() => this.reorder(active, step)); }
+      return;
+    }
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1);
     const isOpen = node.open && !this.matches;
     /** @type {Record<string, () => unknown>} */
@@ -315,6 +321,20 @@ export class Tree {
     }
   }
 
+  /** Moves a node before its previous sibling or after its next one. The change feed then reports the new order. @param {string} id @param {number} step */
+  async reorder(id, step) {
+    const siblings = this.nodes.get(this.nodes.get(id)?.row.parentId || '')?.childIds || [];
+    const other = siblings[siblings.indexOf(id) + step];
+    if (!siblings.includes(id) || !other || this.matches || this.reordering) return;
+    this.reordering = true;
+    try {
+      const body = step < 0 ? { before: other } : { after: other };
+      await request('POST /workspaces/{workspaceId}/nodes/{nodeId}/move', { params: { workspaceId: this.workspace, nodeId: id }, body });
+    } finally {
+      this.reordering = false;
+    }
+  }
+
   /** Fetches changed nodes and their parents again. @param {string[]} ids @returns {Promise<void>} */
   async refresh(ids) {
     const changed = ids.filter((id) => id !== 'workspace');
@@ -325,8 +345,15 @@ export class Tree {
     for (const id of changed) this.applyChange(id, current.get(id), parents);
     const parentRows = await this.fetchByIds([...parents].filter((id) => this.nodes.has(id)));
     parentRows.forEach((row) => this.storeRow(row));
+    new Set([...current.values()].map((row) => row.parentId)).forEach((id) => { if (id) this.sortChildren(id); });
     this.updateRows();
     return undefined;
+  }
+
+  /** Sorts the fetched children of a node: another program may have moved one. @param {string} id */
+  sortChildren(id) {
+    const order = (/** @type {string} */ child) => this.nodes.get(child)?.row.order ?? 0;
+    this.nodes.get(id)?.childIds?.sort((a, b) => order(a) - order(b));
   }
 
   /** Returns the current rows of these nodes by id, without the deleted ones. @param {string[]} ids */

@@ -34,7 +34,7 @@ const WORDS = {
   // Tree
   tree: ['任务树', 'Tree'], searchNodes: ['搜索节点标题', 'Search node titles'],
   status: ['状态', 'Status'], any: ['全部', 'all'], matches: ['{} 个匹配', '{} found'],
-  treeKeys: ['用方向键移动，按回车键打开节点', 'Use the arrow keys to move and Enter to open a node'],
+  treeKeys: ['用方向键移动，按回车键打开节点，按 Alt 和上下方向键调整顺序', 'Use the arrow keys to move, Enter to open a node, and Alt with the up or down arrow to reorder it'],
   pending: ['待开始', 'pending'], planning: ['规划中', 'planning'], monitoring: ['监控中', 'monitoring'],
   implementing: ['实施中', 'implementing'], validating: ['验证中', 'validating'], completed: ['已完成', 'completed'],
   failedStatus: ['已失败', 'failed'], cancelled: ['已取消', 'cancelled'],
@@ -56,6 +56,8 @@ const WORDS = {
   changedMeanwhile: ['编辑期间，内容已被他人修改。你的修改没有保存。', 'The content was changed while you were editing. Your change was not saved.'],
   currentContent: ['当前内容', 'Current content'], yourContent: ['你的内容', 'Your content'], discardMine: ['放弃我的修改', 'Discard my change'],
   overwrite: ['用我的内容覆盖', 'Overwrite with mine'], deletedNode: ['此节点已被删除', 'This node was deleted'],
+  movedToTrash: ['“{}”已移到回收站', '“{}” was moved to the trash'], undo: ['撤销', 'Undo'], deletedNodes: ['已删除的节点', 'Deleted nodes'],
+  noDeletedNodes: ['没有可以恢复的节点', 'No nodes to restore'], nodeCount: ['{} 个节点', '{} nodes'],
   // Sessions
   session: ['会话', 'Session'], platform: ['客户端', 'Client'], boundTo: ['工作区', 'Workspace'], focus: ['聚焦', 'Focus'],
   lastActivity: ['最近活动', 'Last activity'], prompts: ['提示次数', 'Prompts'], activeSession: ['活跃', 'active'], inactiveSession: ['不活跃', 'inactive'],

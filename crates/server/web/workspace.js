@@ -1,6 +1,6 @@
 // One workspace: its goal, rules, docs, problem and log. Bound agents get changes of the goal, rules and docs.
 
-/** @import { OutdatedWorkspace, StoredWorkspace, WorkspaceDetail, WorkspaceEdit } from './api-types.js' */
+/** @import { OutdatedWorkspace, StoredWorkspace, TrashEntry, WorkspaceDetail, WorkspaceEdit } from './api-types.js' */
 /** @import { DetailView, Go } from './page-types.js' */
 
 import { hasCode, request } from './api.js';
@@ -94,15 +94,35 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
       form,
       h('section', { class: 'log' }, h('h3', {}, t('log')), h('ol', { class: 'timeline' }, [...view.log].reverse().map((line) =>
         h('li', { class: line.operator }, h('time', {}, line.timestamp || '–'), h('span', { class: 'operator' }, line.operator), h('bdi', {}, line.event))))),
+      isActive ? trashBox(view) : null,
       h('p', { class: 'meta' }, `${view.workspaceId} · ${view.project} · ${t('created')} ${formatTime(view.createdAt)}`));
   }
 
   /** @param {'archive' | 'restore'} verb */
   const change = (verb) => attempt(async () => {
-    await request(`POST /workspaces/{workspaceId}/${verb}`, { params });
+    if (verb === 'archive') await request('POST /workspaces/{workspaceId}/archive', { params });
+    else await request('POST /workspaces/{workspaceId}/restore', { params, body: {} });
     reloadWorkspaces();
     await load();
   });
+
+  /** Returns the list of deleted nodes, which is fetched when it is opened. @param {WorkspaceDetail} view */
+  function trashBox(view) {
+    const list = h('ul', { class: 'trash' });
+    const box = h('details', { 'data-key': 'trash' }, h('summary', {}, t('deletedNodes')), list);
+    const show = () => attempt(async () => {
+      const answer = await request('GET /trash', { params: { ...params, limit: 100, project: view.project } });
+      setChildren(list, answer.entries.length ? answer.entries.map(trashItem) : h('li', { class: 'meta' }, t('noDeletedNodes')));
+    });
+    /** @param {TrashEntry} entry */
+    const trashItem = (entry) => h('li', {}, h('bdi', {}, entry.title), ` · ${t('nodeCount', entry.count)} · ${formatTime(entry.deletedAt)} `,
+      h('button', { class: 'small', 'data-action': 'restore-node', onclick: (event) => runExclusive(event.currentTarget, async () => {
+        await request('POST /workspaces/{workspaceId}/restore', { params, body: { nodeId: entry.nodeId } });
+        await show();
+      }) }, t('restore')));
+    box.addEventListener('toggle', () => { if (box.open) show(); });
+    return box;
+  }
 
   /** @param {boolean} on */
   async function setMasking(on) {

@@ -10,7 +10,7 @@ use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{ExplainRequest, RuleFilter};
 use tanmi_app::sessions::SessionFilter;
-use tanmi_app::workspaces::WorkspaceFilter;
+use tanmi_app::workspaces::{TrashFilter, WorkspaceFilter};
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::{Node, NodeStatus, WorkspaceStatus};
@@ -67,7 +67,7 @@ pub const SESSION_VIEW: CallSpec = read_only(
 
 /// Reads the session without recording activity of it.
 pub fn session(c: &Call<'_>, _: &ServerState) -> Result {
-    c.app.sessions.view(&c.arguments.needed("sessionId"))
+    c.app.sessions.view(&c.session()?)
 }
 
 const WORKSPACE_ID: Param = required("workspaceId", ID);
@@ -78,6 +78,17 @@ pub const WORKSPACE_DETAIL: CallSpec =
 
 pub fn workspace(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.workspaces.detail(c.workspace()?)?)
+}
+
+pub const TRASH: CallSpec = read_only(
+    "trash",
+    "List deleted workspaces and nodes that can be restored, the latest deletion first.",
+    &[WORKSPACE, LIMIT],
+);
+
+pub fn trash(c: &Call<'_>, _: &ServerState) -> Result {
+    let limit = c.arguments.number("limit").unwrap_or(100);
+    value(&c.app.workspaces.trash(&TrashFilter { workspace: c.arguments.owned("workspaceId"), limit })?)
 }
 
 /// Not a tool: only the user decides about it.
@@ -109,10 +120,16 @@ pub const NODES: CallSpec = read_only(
 );
 
 pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
-    match c.arguments.texts("ids") {
-        Some(ids) => value(&c.app.nodes.rows(c.workspace()?, &ids)?),
-        None => value(&c.app.nodes.list(c.workspace()?, &tools::handlers::node_query(c)?)?),
+    let page = match c.arguments.texts("ids") {
+        Some(ids) => c.app.nodes.rows(c.workspace()?, &ids)?,
+        None => c.app.nodes.list(c.workspace()?, &tools::handlers::node_query(c)?)?,
+    };
+    let mut answer = value(&page)?;
+    // The page sorts the children of a node by it when another program moved one.
+    for (n, row) in page.result.nodes.iter().enumerate() {
+        answer["nodes"][n]["order"] = json!(row.node.position.order);
     }
+    Ok(answer)
 }
 
 pub const NODE_VIEW: CallSpec = read_only(
@@ -267,7 +284,7 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     let platform = p.text("platform").map(|word| parse_platform("platform", word));
     let event = c.app.rules.event_to_explain(ExplainRequest {
         event: p.owned("event"),
-        session: p.owned("sessionId"),
+        session: c.session()?,
         platform: platform.transpose()?,
         prompt: p.owned("prompt"),
         workspace: p.owned("workspaceId"),
@@ -295,7 +312,7 @@ pub const LEDGER: CallSpec = read_only(
 pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     value(&c.app.ledger.list(&LedgerFilter {
-        session: p.owned("sessionId"),
+        session: named_session(c)?,
         event: p.owned("event"),
         platform: p.owned("platform"),
         rule: p.owned("rule"),
@@ -304,6 +321,11 @@ pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
         limit: p.number("limit").unwrap_or(100),
         texts: p.flag("texts").unwrap_or(false),
     })?)
+}
+
+/// Returns the session whose entries are wanted, if the call names one.
+fn named_session(c: &Call<'_>) -> Result<Option<String>> {
+    c.arguments.text("sessionId").map(|named| c.app.resolver.session_id(named)).transpose()
 }
 
 pub const DAYS: CallSpec = read_only(
@@ -348,7 +370,7 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
     let p = &c.arguments;
     let filter = MemoryQuery {
         memory_type: p.owned("type"),
-        session: p.owned("sessionId"),
+        session: named_session(c)?,
         since: p.owned("since"),
         until: p.owned("until"),
         all: p.flag("all").unwrap_or(false),

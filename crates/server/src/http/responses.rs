@@ -61,6 +61,7 @@ fn status_of(code: &str) -> StatusCode {
         | "NO_WORKSPACE"
         | "NO_FOCUS"
         | "PROJECT_NOT_FOUND"
+        | "NOT_IN_TRASH"
         | "TEXT_NOT_FOUND" => StatusCode::NOT_FOUND,
         "OUTDATED" => StatusCode::PRECONDITION_FAILED,
         "INVALID_TRANSITION"
@@ -72,6 +73,7 @@ fn status_of(code: &str) -> StatusCode {
         | "WORKSPACE_NOT_ARCHIVED"
         | "PARENT_IS_EXECUTION"
         | "PARENT_CANCELLED"
+        | "PARENT_DELETED"
         | "MOVE_INTO_SELF"
         | "TOO_DEEP"
         | "NOT_CURRENT"
@@ -79,6 +81,7 @@ fn status_of(code: &str) -> StatusCode {
         | "MEMORY_OFF"
         | "CONTENDED"
         | "AMBIGUOUS_WORKSPACE"
+        | "AMBIGUOUS_ID"
         | "SECRETS_FOUND"
         | "PROJECT_MOVED"
         | "PROJECT_OWNER"

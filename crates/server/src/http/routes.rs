@@ -59,7 +59,7 @@ impl Route {
 
     /// Returns whether the route accepts the query parameter `project`.
     pub fn is_per_project(&self) -> bool {
-        ["/memory", "/rules", "/workspaces", "/sessions", "/events"]
+        ["/memory", "/rules", "/workspaces", "/sessions", "/events", "/trash"]
             .iter()
             .any(|start| self.path.starts_with(start))
     }
@@ -119,6 +119,7 @@ pub fn all() -> Vec<Route> {
         ),
         put("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}/problem", Tool("problem_clear")),
+        get("/trash", PageApi(&page_api::TRASH, page_api::trash)),
         get("/bindings", PageApi(&page_api::BINDINGS, page_api::bindings)),
         get("/sessions", PageApi(&page_api::SESSIONS, page_api::sessions)),
         get("/sessions/{sessionId}", PageApi(&page_api::SESSION_VIEW, page_api::session)),

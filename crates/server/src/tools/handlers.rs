@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
-use tanmi_app::nodes::{NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::nodes::{MoveTarget, NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_base::Lang;
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceStatus};
@@ -77,6 +77,9 @@ pub fn workspace_archive(c: &Call<'_>) -> Result {
 }
 
 pub fn workspace_restore(c: &Call<'_>) -> Result {
+    if let Some(node) = c.arguments.text("nodeId") {
+        return Ok(results::changed(&c.app.nodes.restore(c.workspace()?, node)?));
+    }
     results::workspace(&c.app.workspaces.restore(&c.arguments.needed("workspaceId"))?)
 }
 
@@ -118,13 +121,15 @@ pub fn node_query(c: &Call<'_>) -> Result<ListQuery> {
     let words = p.texts("status").unwrap_or_default();
     let statuses =
         words.iter().map(|word| NodeStatus::parse("status", word)).collect::<std::result::Result<_, _>>()?;
+    let workspace = c.workspace()?;
+    let node_in = |field, named| c.app.resolver.node_id(workspace, field, named);
     Ok(ListQuery {
-        under: NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?,
+        under: node_in("parentId", p.text("parentId").unwrap_or("root"))?,
         depth: p.number("depth"),
         statuses,
         words: ListQuery::split_search_words(p.text("query").unwrap_or_default()),
         limit: p.number("limit").unwrap_or(50),
-        after: p.text("after").map(|after| NodeId::parse_field("after", after)).transpose()?,
+        after: p.text("after").map(|after| node_in("after", after)).transpose()?,
     })
 }
 
@@ -144,8 +149,9 @@ pub fn node_update(c: &Call<'_>) -> Result {
 }
 
 pub fn node_move(c: &Call<'_>) -> Result {
-    let parent = c.arguments.needed("parentId");
-    Ok(results::changed(&c.app.nodes.move_below(c.workspace()?, &c.node()?, &parent)?))
+    let p = &c.arguments;
+    let to = MoveTarget { parent: p.owned("parentId"), before: p.owned("before"), after: p.owned("after") };
+    Ok(results::changed(&c.app.nodes.move_to(c.workspace()?, &c.node()?, &to)?))
 }
 
 pub fn node_delete(c: &Call<'_>) -> Result {
@@ -181,7 +187,7 @@ pub fn node_reference(c: &Call<'_>) -> Result {
 pub fn context_get(c: &Call<'_>) -> Result {
     let scope = c.scope()?;
     let node = match c.arguments.text("nodeId") {
-        Some(id) => NodeId::parse(id)?,
+        Some(_) => c.node()?,
         None => c.app.resolver.focus(scope)?.unwrap_or_else(NodeId::root),
     };
     results::value(&c.app.nodes.context(&scope.workspace, &node)?)
@@ -190,7 +196,7 @@ pub fn context_get(c: &Call<'_>) -> Result {
 pub fn context_focus(c: &Call<'_>) -> Result {
     let scope = c.scope()?;
     scope.check_session()?;
-    let node = c.arguments.text("nodeId").map(NodeId::parse).transpose()?;
+    let node = c.arguments.text("nodeId").map(|_| c.node()).transpose()?;
     if let Some(bound) = &scope.binding {
         c.app.sessions.set_focus(bound, node.as_ref())?;
         return Ok(json!({"workspaceId": scope.workspace.id, "focusedNodeId": node}));

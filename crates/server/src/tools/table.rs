@@ -89,9 +89,9 @@ pub const TOOLS: &[Tool] = &[
         handlers::workspace_restore,
         CallSpec {
             name: "workspace_restore",
-            about: "Restore an archived or deleted workspace.",
+            about: "Restore an archived or deleted workspace, or with nodeId a deleted node and its descendants.",
             is_read_only: false,
-            params: &[required("workspaceId", ID)],
+            params: &[required("workspaceId", ID), NODE],
         },
     )),
     destructive(tool(
@@ -180,9 +180,16 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_move,
         CallSpec {
             name: "node_move",
-            about: "Move a node and its descendants to another parent.",
+            about: "Move a node and its descendants below another parent, or before or after another node.",
             is_read_only: false,
-            params: &[SESSION, WORKSPACE, required("nodeId", ID), required("parentId", ID)],
+            params: &[
+                SESSION,
+                WORKSPACE,
+                required("nodeId", ID),
+                optional("parentId", ID),
+                with_description(optional("before", ID), "node ID"),
+                optional("after", ID),
+            ],
         },
     )),
     destructive(tool(
