@@ -33,7 +33,10 @@ const OWN_VARIABLES: &[(&[&str], &str)] = &[
     (&["LC_ALL", "LC_MESSAGES", "LANG"], "language of messages, unless the setting `language` decides it"),
     (&["TZ"], "time zone of times in logs and on the screen"),
     (&["NO_COLOR", "CLICOLOR_FORCE"], "turn colors off or on"),
-    (&["COLUMNS"], "width of help pages if the output is not a terminal"),
+    (
+        &["COLUMNS"],
+        "width of tables, trees and, if the output is not a terminal, help pages; without it, the width of the terminal",
+    ),
     (&["PATH"], "where `install` searches for agents"),
     (&["TMPDIR"], "where `demo` and `doctor` create temporary folders"),
 ];
@@ -83,6 +86,11 @@ fn client_version_or_newest(platform: &Platform) -> Option<ClientVersion> {
     client_version(platform).or(Some([u32::MAX; 3]))
 }
 
+/// Returns the width of the output that the user asks for.
+pub fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
 /// Returns the search path for programs.
 pub fn search_path() -> Option<OsString> {
     std::env::var_os("PATH")
@@ -102,6 +110,14 @@ pub fn context_file() -> Option<PathBuf> {
 pub fn language() -> Lang {
     let setting = paths::home_store().and_then(|home| tanmi_app::config::Config::load(&home, None).language);
     tanmi_app::language::for_person(None, setting, Lang::of_locale())
+}
+
+/// Returns whether the working directory is inside of a project with a store.
+pub fn is_in_project() -> bool {
+    let (Some(home), Ok(cwd)) = (paths::home_store(), std::env::current_dir()) else { return false };
+    let store = paths::project_store(&paths::project_root(&cwd, &home));
+    // The home store of the user is not a project.
+    store.is_dir() && store != home
 }
 
 /// `Err` is the reason in the language of the user.

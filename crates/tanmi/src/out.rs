@@ -2,13 +2,15 @@
 
 pub mod progress;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::Value;
 use tanmi_base::Lang;
+
+use crate::env;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -20,6 +22,16 @@ pub const BLUE: Style = AnsiColor::Blue.on_default();
 /// Returns styled text. The output stream removes the style if it is not a terminal.
 pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// Returns the number of columns of the output: `COLUMNS` if it is set, else the width of the terminal. `None` for a file
+/// or a pipe, which have no width.
+pub fn columns() -> Option<usize> {
+    let terminal = || {
+        let is_terminal = std::io::stdout().is_terminal();
+        terminal_size::terminal_size().filter(|_| is_terminal).map(|(width, _)| usize::from(width.0))
+    };
+    env::columns().or_else(terminal).filter(|columns| *columns > 0)
 }
 
 /// Whether an output could not be written.

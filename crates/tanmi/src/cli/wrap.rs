@@ -13,8 +13,7 @@ const MAX_WIDTH: usize = 100;
 /// Returns the width of the terminal, else `COLUMNS`, limited to a width that is easy to read.
 pub fn terminal_width() -> usize {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-    let columns = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    terminal.or_else(columns).filter(|width| *width > 0).unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)
+    terminal.or_else(crate::env::columns).filter(|width| *width > 0).unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)
 }
 
 /// Breaks a text into lines of at most `width` columns, at spaces and between wide characters.
