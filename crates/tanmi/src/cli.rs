@@ -12,6 +12,8 @@ mod install;
 mod memory;
 mod node;
 mod rules;
+mod short;
+mod synonyms;
 mod usage_error;
 pub mod wrap;
 mod zh;
@@ -23,6 +25,8 @@ pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 pub use node::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
+pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
+pub use synonyms::with_synonyms;
 pub use usage_error::usage_message;
 
 #[derive(Debug, Parser)]
@@ -47,6 +51,15 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Show what sessions are doing, open problems and what comes next
+    Status(StatusArgs),
+    /// Start a node
+    Start(StepArgs),
+    /// Complete a node
+    #[command(after_help = examples::DONE)]
+    Done(EndArgs),
+    /// Mark a node as failed
+    Fail(EndArgs),
     /// Create, list, edit, archive and check workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
@@ -61,6 +74,9 @@ pub enum Command {
     /// Record, show or clear the problem of a node or workspace
     #[command(after_help = examples::PROBLEM)]
     Problem(ProblemArgs),
+    /// Show deleted workspaces and nodes
+    #[command(subcommand)]
+    Trash(TrashCommand),
     /// List sessions, and bind them to workspaces
     #[command(subcommand)]
     Session(SessionCommand),
@@ -134,6 +150,13 @@ pub enum Command {
         /// Write `tanmi.1`, `tanmi-node.1` and the others into this folder
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+    },
+    /// Print ids and titles that complete a command line
+    #[command(hide = true, name = "complete-line")]
+    CompleteLine {
+        /// Words of the command line up to the cursor
+        #[arg(last = true)]
+        words: Vec<String>,
     },
     /// Print docs/reference.md
     #[command(hide = true)]
@@ -440,6 +463,14 @@ pub enum ConfigCommand {
         /// New value
         value: String,
         /// Change it for this project only; a project can turn features off, not on
+        #[arg(long)]
+        for_project: bool,
+    },
+    /// Remove a setting, so that its default applies again
+    Unset {
+        /// Name of the setting, as shown by `tanmi config list`
+        key: String,
+        /// Remove it from the settings of this project
         #[arg(long)]
         for_project: bool,
     },

@@ -20,6 +20,7 @@ use crate::cli::{Cli, Command, SecretsArg};
 use crate::{env, out, show};
 
 mod activity;
+mod complete;
 mod config;
 mod context;
 mod demo;
@@ -35,6 +36,8 @@ mod rules;
 mod serve;
 mod session;
 mod shell_docs;
+mod status;
+mod trash;
 mod tree;
 mod workspace;
 
@@ -89,11 +92,16 @@ pub fn run(cli: Cli) -> ExitCode {
     let session = context.caller_session(None).unwrap_or_default();
     context.app = context.app.for_session(session.as_deref());
     let outcome = context.app.sessions.track_own_changes(session.as_deref(), || match cli.command {
+        Command::Status(args) => status::run(&context, &args),
+        Command::Start(args) => node::transition(&context, args.into_transition("start")),
+        Command::Done(args) => node::end(&context, args.into_transition("complete")),
+        Command::Fail(args) => node::end(&context, args.into_transition("fail")),
         Command::Workspace(command) => workspace::run(&context, command),
         Command::Node(command) => node::run(&context, command),
         Command::Log(args) => activity::log(&context, args),
         Command::Problem(args) => activity::problem(&context, args),
         Command::Tree(args) => tree::run(&context, args),
+        Command::Trash(command) => trash::run(&context, command),
         Command::Config(command) => config::run(&context, command),
         Command::Session(command) => session::run(&context, command),
         Command::Memory(command) => memory::run(&context, command),
@@ -105,6 +113,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Resume => pause::resume(&context),
         Command::Completions { shell } => shell_docs::completions(shell),
         Command::Man { dir } => shell_docs::man(dir.as_deref()),
+        Command::CompleteLine { words } => complete::run(&context, &words),
         Command::Reference => reference::run(),
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
@@ -238,10 +247,13 @@ fn print_untrusted_note(lang: Lang) {
 
 /// Asks the user a yes-or-no question. Without a terminal, returns an error that contains `what`.
 fn confirm(question: &str, what: impl FnOnce() -> serde_json::Value) -> Result<bool> {
-    if !can_ask() {
-        return Err(Error::NeedsYes { what: what() });
-    }
-    Ok(ask(question))
+    ask_yes_or_no(question).ok_or_else(|| Error::NeedsYes { what: what() })
+}
+
+/// Asks the user a yes-or-no question. Any other answer than yes is a no. Returns `None` without a terminal.
+fn ask_yes_or_no(question: &str) -> Option<bool> {
+    let answer = ask(&format!("{question} [y/N] "))?;
+    Some(matches!(answer.to_lowercase().as_str(), "y" | "yes" | "是" | "好"))
 }
 
 /// Returns whether the user can answer a question.
@@ -249,14 +261,17 @@ fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks the user. Any other answer than yes is a no.
-fn ask(question: &str) -> bool {
+/// Asks the user for a line. Returns `None` without a terminal.
+fn ask(question: &str) -> Option<String> {
+    if !can_ask() {
+        return None;
+    }
     let mut prompt = anstream::stderr().lock();
-    let _ = write!(prompt, "{question} [y/N] ");
+    let _ = write!(prompt, "{question}");
     let _ = prompt.flush();
     let mut answer = String::new();
     let _ = std::io::stdin().read_line(&mut answer);
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好")
+    Some(answer.trim().to_owned())
 }
 
 /// Returns the text, or standard input without its last line end if the text is `-`. Long texts then need no quoting.

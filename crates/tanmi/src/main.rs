@@ -22,7 +22,10 @@ fn main() -> ExitCode {
     if let Some(code) = hook::status_line(std::env::args_os()) {
         return code;
     }
-    let args: Vec<OsString> = std::env::args_os().collect();
+    let mut args: Vec<OsString> = std::env::args_os().collect();
+    if args.len() == 1 && env::is_in_project() {
+        args.push(OsString::from("status"));
+    }
     match cli::parse(&args) {
         Ok(cli) => commands::run(cli),
         Err(error) => usage(error, &args),
@@ -42,7 +45,7 @@ fn usage(error: clap::Error, args: &[OsString]) -> ExitCode {
     let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let lang = env::language();
     let exit_code = u8::try_from(error.exit_code()).unwrap_or(2);
-    let error = cli::with_help_page(error, args, lang);
+    let error = cli::with_synonyms(cli::with_help_page(error, args, lang));
     let message = cli::usage_message(&error, lang);
     if !is_answer && args.iter().any(|argument| argument == "--json") {
         let message = message.unwrap_or_else(|| error.render().ansi().to_string());

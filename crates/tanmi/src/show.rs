@@ -11,16 +11,23 @@ pub mod memory;
 pub mod node;
 pub mod rules;
 pub mod session;
+pub mod status;
 pub mod table;
+pub mod trash;
 pub mod tree;
 pub mod trust;
 pub mod workspace;
 
 use anstyle::Style;
-use tanmi_base::Lang;
+use tanmi_base::{Lang, id};
 use tanmi_workspace::model::NodeStatus;
 
 use crate::out;
+
+/// Returns the short ids of a list: parts that no other id in the list ends with.
+pub fn short_ids<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    id::short_suffixes(&ids.collect::<Vec<_>>())
+}
 
 /// Returns a count with its noun, e.g. `1 node` or `2 nodes`.
 pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
@@ -29,6 +36,11 @@ pub fn counted(count: impl std::fmt::Display, noun: &str) -> String {
         (count, Some(stem)) => format!("{count} {stem}ies"),
         (count, None) => format!("{count} {noun}s"),
     }
+}
+
+/// Returns a number of children.
+pub fn counted_children(count: u64) -> String {
+    if count == 1 { String::from("1 child") } else { format!("{count} children") }
 }
 
 /// Returns the sentence that tells which kinds of secrets were masked.

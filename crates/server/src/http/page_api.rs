@@ -284,7 +284,7 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     let platform = p.text("platform").map(|word| parse_platform("platform", word));
     let event = c.app.rules.event_to_explain(ExplainRequest {
         event: p.owned("event"),
-        session: c.session()?,
+        session: p.text("sessionId").map(|_| c.session()).transpose()?,
         platform: platform.transpose()?,
         prompt: p.owned("prompt"),
         workspace: p.owned("workspaceId"),

@@ -4,6 +4,7 @@ pub const ROOT: &str = "\
 Get started:
   tanmi install            Set up the agents on this machine
   tanmi demo               See what an agent receives, step by step
+  tanmi status             Show the work of this project
   tanmi help <COMMAND>     Show the help of a command";
 
 pub const WORKSPACE_INIT: &str = "\
@@ -18,6 +19,11 @@ Examples:
   tanmi node create --parent <NODE> --type execution --title 'Sign tokens' \\
     --requirement 'Sign tokens with RS256'";
 
+pub const NODE_MOVE: &str = "\
+Examples:
+  tanmi node move <NODE> --parent <NODE>
+  tanmi node move 'Sign tokens' --before 'Verify tokens'";
+
 pub const NODE_TRANSITION: &str = "\
 Actions of a planning node:
   start, complete, cancel, reopen
@@ -28,6 +34,11 @@ Actions of an execution node:
 Examples:
   tanmi node transition <NODE> --action start
   tanmi node transition <NODE> --action complete --conclusion 'All tests pass'";
+
+pub const DONE: &str = "\
+Examples:
+  tanmi done 'Sign tokens' --conclusion 'All tests pass'
+  tanmi done u02rz9";
 
 pub const LOG: &str = "\
 Examples:

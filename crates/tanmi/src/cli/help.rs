@@ -22,7 +22,11 @@ const INDENT: usize = 2;
 
 /// The commands of `tanmi --help`, by topic: heading in Chinese and English, names.
 const GROUPS: &[(&str, &str, &[&str])] = &[
-    ("规划和跟踪工作", "Plan and track work", &["workspace", "node", "tree", "log", "problem"]),
+    (
+        "规划和跟踪工作",
+        "Plan and track work",
+        &["status", "start", "done", "fail", "workspace", "node", "tree", "log", "problem", "trash"],
+    ),
     ("会话和记忆", "Sessions and memory", &["session", "memory"]),
     (
         "控制智能体收到的内容",
@@ -87,7 +91,8 @@ fn render(command: &clap::Command, path: &str, lang: Lang, width: usize) -> Stri
     page.out.push('\n');
     page.usage(command, lang);
     if path.is_empty() {
-        let column = column(command.get_subcommands().map(|below| text::width(below.get_name())));
+        let visible = command.get_subcommands().filter(|below| !below.is_hide_set());
+        let column = column(visible.map(|below| text::width(below.get_name())));
         for (zh, en, names) in GROUPS {
             let rows = names.iter().filter_map(|name| command.find_subcommand(name));
             page.section(lang.pick(zh, en), column, rows.map(|below| texts.command_row(below)).collect());

@@ -40,18 +40,33 @@ pub enum NodeCommand {
     },
     /// Edit the title, requirement, note, role, docs or isolation of a node
     Update(NodeUpdateArgs),
-    /// Move a node and its descendants to another parent
+    /// Move a node and its descendants to another parent or place
+    #[command(after_help = examples::NODE_MOVE)]
     Move {
         #[command(flatten)]
         at: NodeTarget,
-        /// New parent node
-        #[arg(long, value_name = "NODE")]
-        parent: String,
+        /// New parent node; required unless --before or --after is given
+        #[arg(long, value_name = "NODE", required_unless_present_any = ["before", "after"])]
+        parent: Option<String>,
+        /// Place the node before this one
+        #[arg(long, value_name = "NODE", conflicts_with = "parent")]
+        before: Option<String>,
+        /// Place the node after this one
+        #[arg(long, value_name = "NODE", conflicts_with_all = ["parent", "before"])]
+        after: Option<String>,
+    },
+    /// Restore a deleted node and its descendants from the trash
+    Restore {
+        #[command(flatten)]
+        at: NodeTarget,
     },
     /// Move a node and its descendants to the trash
     Delete {
         #[command(flatten)]
         at: NodeTarget,
+        /// Delete a node that has children without asking
+        #[arg(long)]
+        yes: bool,
         /// Delete the node even if another running session holds it or a descendant
         #[arg(long)]
         force: bool,

@@ -35,6 +35,7 @@ const ROOT: &[ChineseTexts] = &[page(
 开始使用：
   tanmi install            为本机的智能体安装钩子和 MCP 服务器
   tanmi demo               逐步演示智能体会收到什么
+  tanmi status             显示本项目的工作
   tanmi help <命令>        显示某个命令的帮助",
 )];
 

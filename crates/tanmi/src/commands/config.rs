@@ -36,6 +36,14 @@ pub fn run(context: &CommandContext, command: ConfigCommand) -> Result {
             }
             context.print_result(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
         }
+        ConfigCommand::Unset { key, for_project } => {
+            let key = config::unset(app.home(), for_project.then(|| app.project()), &key)?;
+            let now = settings().into_iter().find(|setting| setting.key.name == key.name);
+            if let Some(setting) = now {
+                context
+                    .print_result(&show::config::json(&setting), |_| show::config::table(&[setting], lang));
+            }
+        }
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::{CommandContext, Result};
 use crate::out::{self, paint};
 use crate::show;
 
-const SESSION: &str = "demo-session";
+const SESSION: &str = "demo-0001";
 
 /// One step of the demo.
 #[derive(Serialize)]
@@ -288,7 +288,7 @@ impl Demo<'_> {
                 "第二天，另一个会话开始：注入这条事实。",
                 "The next day, another session starts: the fact is injected.",
             ),
-            "another-session",
+            "demo-0002",
             None,
         )?;
         self.cli(pick("账本记录了每一次注入。", "The ledger has a record of every injection."), &["ledger"])

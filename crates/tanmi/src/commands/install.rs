@@ -10,7 +10,7 @@ use tanmi_base::{Lang, fs};
 use tanmi_install::{AppliedChange, ChangeOutcome, Folders, InstallOptions, PlannedChange, Receipts};
 use tanmi_platform::{CLIENTS, ClientSpec, Scope};
 
-use super::{CommandContext, Result, ask, can_ask, confirm};
+use super::{CommandContext, Result, ask_yes_or_no, can_ask, confirm};
 use crate::cli::{InstallArgs, ScopeArg, UninstallArgs};
 use crate::{out, show};
 
@@ -161,7 +161,7 @@ fn allows_tools(
         format!("允许 {names} 不经询问使用 Tanmi 的工具？"),
         format!("Allow {names} to use Tanmi's tools without asking?"),
     );
-    !names.is_empty() && ask(&question)
+    !names.is_empty() && ask_yes_or_no(&question) == Some(true)
 }
 
 fn has_hooks(client: &'static ClientSpec, scope: Scope, folders: &Folders) -> bool {

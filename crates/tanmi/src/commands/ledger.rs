@@ -15,7 +15,7 @@ pub fn run(context: &CommandContext, args: LedgerArgs) -> Result {
         return Err(Error::BadValue { key: "--day", value: day.to_owned(), expected });
     }
     let view = context.app.ledger.list(&LedgerFilter {
-        session: args.session,
+        session: args.session.map(|named| context.app.resolver.session_id(&named)).transpose()?,
         event: args.event,
         platform: args.platform,
         rule: args.rule,

@@ -21,11 +21,11 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             context.print_result(&saved, |saved| show::memory::saved(saved, lang));
         }
         MemoryCommand::Search { query, filter, limit } => {
-            let found = app.memory.search(&query.join(" "), &memory_query(filter, limit, 0))?;
+            let found = app.memory.search(&query.join(" "), &memory_query(context, filter, limit, 0)?)?;
             context.print_result(&found, |found| show::memory::results(found, lang));
         }
         MemoryCommand::List { filter, limit, skip } => {
-            let listed = app.memory.list(&memory_query(filter, limit, skip))?;
+            let listed = app.memory.list(&memory_query(context, filter, limit, skip)?)?;
             context.print_result(&listed, |listed| show::memory::results(listed, lang));
         }
         MemoryCommand::Show { id } => {
@@ -113,14 +113,19 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
     Ok(())
 }
 
-fn memory_query(filter: MemoryFilterArgs, limit: usize, skip: usize) -> MemoryQuery {
-    MemoryQuery {
+fn memory_query(
+    context: &CommandContext,
+    filter: MemoryFilterArgs,
+    limit: usize,
+    skip: usize,
+) -> Result<MemoryQuery> {
+    Ok(MemoryQuery {
         memory_type: filter.memory_type,
-        session: filter.session,
+        session: filter.session.map(|named| context.app.resolver.session_id(&named)).transpose()?,
         since: filter.since,
         until: filter.until,
         all: filter.all,
         limit,
         skip,
-    }
+    })
 }

@@ -1,13 +1,14 @@
 //! `tanmi node …`
 
 use serde::Serialize;
-use tanmi_app::nodes::{InWorkspace, NodeCreate, TransitionArgs, parse_role};
+use tanmi_app::nodes::{InWorkspace, MoveTarget, NodeCreate, TransitionArgs, parse_role};
 use tanmi_app::resolver::{CallScope, CallTarget};
+use tanmi_base::text;
 use tanmi_workspace::context::Context;
 use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::{ListEdit, ListQuery, NodeChange, ReferenceEdit};
 
-use super::{CommandContext, Result, docs, optional_text, statuses, text_or_stdin};
+use super::{CommandContext, Result, ask, confirm, docs, optional_text, statuses, text_or_stdin};
 use crate::cli::{NodeCommand, NodeCreateArgs, NodeTarget, NodeTransitionArgs, NodeUpdateArgs};
 use crate::show;
 
@@ -31,25 +32,35 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             context.print_result(&shown, |shown| show::node::full(&shown.result.node, context.app.lang()));
         }
         NodeCommand::List { at, parent, status, query, depth, limit, after } => {
+            let workspace = context.scope(at.workspace.as_deref())?.workspace;
+            let node = |field, named: &str| app.resolver.node_id(&workspace, field, named);
             let query = ListQuery {
-                under: NodeId::parse_field("parentId", &parent)?,
+                under: node("parentId", &parent)?,
                 depth,
                 statuses: statuses(&status)?,
                 words: ListQuery::split_search_words(&query),
                 limit,
-                after: after.map(|after| NodeId::parse_field("after", &after)).transpose()?,
+                after: after.map(|after| node("after", &after)).transpose()?,
             };
-            let page = app.nodes.list(&context.scope(at.workspace.as_deref())?.workspace, &query)?;
+            let page = app.nodes.list(&workspace, &query)?;
             context.print_result(&page, |page| show::node::list(&page.result, app.lang()));
         }
         NodeCommand::Update(args) => update(context, args)?,
-        NodeCommand::Move { at, parent } => {
+        NodeCommand::Move { at, parent, before, after } => {
             let (scope, id) = find(context, &at)?;
-            let moved = app.nodes.move_below(&scope.workspace, &id, &parent)?;
+            let moved = app.nodes.move_to(&scope.workspace, &id, &MoveTarget { parent, before, after })?;
             context.print_result(&moved, |moved| show::node::moved(&moved.result, context.app.lang()));
         }
-        NodeCommand::Delete { at, force } => {
+        NodeCommand::Restore { at } => {
+            let scope = context.scope(at.at.workspace.as_deref())?;
+            let restored = app.nodes.restore(&scope.workspace, at.node())?;
+            context.print_change(&restored, |restored| show::node::restored(restored, context.app.lang()));
+        }
+        NodeCommand::Delete { at, yes, force } => {
             let (scope, id) = find(context, &at)?;
+            if !yes && !confirm_delete(context, &scope, &id)? {
+                return Ok(());
+            }
             let deleted = app.nodes.delete(&scope, id, force)?;
             context.print_change(&deleted, |deleted| show::node::deleted(deleted, context.app.lang()));
         }
@@ -70,7 +81,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             let (session, workspace) = (session.as_deref(), at.workspace.as_deref());
             let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
             let node = match id.or(node) {
-                Some(id) => Some(NodeId::parse(&id)?),
+                Some(named) => Some(app.resolver.node(&scope, Some(&named))?),
                 None => app.resolver.focus(&scope)?,
             };
             let found = app.nodes.context(&scope.workspace, node.as_ref().unwrap_or(&NodeId::root()))?;
@@ -80,6 +91,21 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
         }
     }
     Ok(())
+}
+
+/// Asks before a node with children is deleted. Returns whether to delete it.
+fn confirm_delete(context: &CommandContext, scope: &CallScope, id: &NodeId) -> Result<bool> {
+    let view = context.app.nodes.view(&scope.workspace, id)?.result;
+    if view.children.total == 0 || id.is_root() {
+        return Ok(true);
+    }
+    let (title, total) = (text::one_line(&view.node.title), view.children.total);
+    let (zh, en) = (
+        format!("“{title}”有 {total} 个子节点。全部移到回收站？"),
+        format!("“{title}” has {}. Move all to the trash?", show::counted_children(total)),
+    );
+    let what = || serde_json::json!({"nodeId": id, "title": view.node.title, "children": total});
+    confirm(&context.app.lang().pick(zh, en), what)
 }
 
 fn create(context: &CommandContext, args: NodeCreateArgs) -> Result {
@@ -116,7 +142,17 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
     Ok(())
 }
 
-fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
+/// Ends a node. In a terminal, asks for a conclusion that is not given.
+pub fn end(context: &CommandContext, mut args: NodeTransitionArgs) -> Result {
+    if args.conclusion.is_none() {
+        let question = context.app.lang().pick("结论：", "Conclusion: ");
+        // Without a terminal, or without an answer, the action reports that a conclusion is required.
+        args.conclusion = ask(question).filter(|answer| !answer.is_empty());
+    }
+    transition(context, args)
+}
+
+pub fn transition(context: &CommandContext, args: NodeTransitionArgs) -> Result {
     let (app, at) = (&context.app_for(args.secrets), args.at);
     let conclusion = optional_text("conclusion", args.conclusion)?;
     let (session, workspace) = (args.session.as_deref(), at.at.workspace.as_deref());

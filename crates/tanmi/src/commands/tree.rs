@@ -1,6 +1,5 @@
 //! `tanmi tree`
 
-use tanmi_workspace::model::NodeId;
 use tanmi_workspace::ops::ListQuery;
 
 use super::{CommandContext, Result, statuses};
@@ -8,14 +7,14 @@ use crate::cli::TreeArgs;
 use crate::show;
 
 pub fn run(context: &CommandContext, args: TreeArgs) -> Result {
+    let scope = context.scope(args.at.get())?;
     let query = ListQuery {
-        under: NodeId::parse_field("parentId", &args.parent)?,
+        under: context.app.resolver.node_id(&scope.workspace, "parentId", &args.parent)?,
         depth: args.depth,
         statuses: statuses(&args.status)?,
         limit: if args.limit == 0 { usize::MAX - 2 } else { args.limit },
         ..ListQuery::default()
     };
-    let scope = context.scope(args.at.get())?;
     let mut view = context.app.workspaces.show(&scope.workspace)?;
     view.focused_node_id = context.app.resolver.focus(&scope)?;
     let page = context.app.nodes.list(&scope.workspace, &query)?;

@@ -2,7 +2,7 @@
 
 use tanmi_app::workspaces::WorkspaceFilter;
 use tanmi_base::Lang;
-use tanmi_workspace::model::{NodeId, WorkspaceStatus};
+use tanmi_workspace::model::WorkspaceStatus;
 use tanmi_workspace::ops::{ListEdit, NewWorkspace, WorkspaceChange};
 use tanmi_workspace::store::Fix;
 
@@ -82,7 +82,8 @@ pub fn run(context: &CommandContext, command: WorkspaceCommand) -> Result {
         }
         WorkspaceCommand::Focus { at, node, clear } => {
             let workspace = context.scope(at.workspace.as_deref())?.workspace;
-            let node = node.as_deref().map(NodeId::parse).transpose()?;
+            let node = node.as_deref().map(|named| app.resolver.node_id(&workspace, "nodeId", named));
+            let node = node.transpose()?;
             let view = match clear || node.is_some() {
                 true => app.workspaces.focus(&workspace, node)?,
                 false => app.workspaces.show(&workspace)?,

@@ -1,12 +1,13 @@
 //! Output of `ledger`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tanmi_app::ledger::{LedgerLine, LedgerView, Totals};
 use tanmi_base::{Lang, clock};
 
-use super::counted;
-use super::table::{self, Cell, cell, styled};
+use super::table::{self, Cell, cell, droppable, shrinkable, styled};
+use super::{counted, short_ids};
 use crate::out::{self, paint};
 
 pub fn view(view: &LedgerView, lang: Lang) -> String {
@@ -15,6 +16,10 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
         return format!("{}\n", paint(out::DIM, none));
     }
     let mut out = String::new();
+    let names: Vec<&str> = view.sessions.keys().map(String::as_str).collect();
+    let ids: BTreeMap<&str, &str> = names.iter().copied().zip(short_ids(names.iter().copied())).collect();
+    let id_of = |session: &str| ids.get(session).map_or_else(|| session.to_owned(), |id| (*id).to_owned());
+    let row = |line: &LedgerLine| row(line, &id_of(&line.entry.session));
     let with_text = view.entries.iter().any(|line| line.content.is_some());
     if with_text {
         for line in &view.entries {
@@ -30,7 +35,9 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
     if view.sessions.len() > 1 {
         let mut sessions: Vec<_> = view.sessions.iter().collect();
         sessions.sort_by_key(|(_, total)| std::cmp::Reverse(total.bytes));
-        totals.extend(sessions.into_iter().take(20).map(|(session, total)| total_row(session, total, lang)));
+        totals.extend(
+            sessions.into_iter().take(20).map(|(session, total)| total_row(&id_of(session), total, lang)),
+        );
     }
     totals.push(total_row(lang.pick("合计", "total"), &view.total, lang));
     out.push_str(&table::render(&totals, 50));
@@ -42,17 +49,17 @@ pub fn view(view: &LedgerView, lang: Lang) -> String {
     out
 }
 
-fn row(line: &LedgerLine) -> Vec<Cell> {
+fn row(line: &LedgerLine, session: &str) -> Vec<Cell> {
     let entry = &line.entry;
     vec![
         styled(out::DIM, clock::local_stamp(entry.at)),
-        cell(tanmi_base::text::fit(&entry.session, 12)),
-        cell(&entry.platform),
-        cell(&entry.event),
-        styled(out::BOLD, entry.rules.join(", ")),
-        cell(format!("{} B", entry.bytes)),
+        cell(session),
+        droppable(cell(&entry.platform)),
+        shrinkable(cell(&entry.event)),
+        shrinkable(styled(out::BOLD, entry.rules.join(", "))),
+        droppable(cell(format!("{} B", entry.bytes))),
         cell(format!("≈{} tok", entry.tokens)),
-        styled(out::DIM, format!("{:.1} ms", entry.micros as f64 / 1000.0)),
+        droppable(styled(out::DIM, format!("{:.1} ms", entry.micros as f64 / 1000.0))),
     ]
 }
 

@@ -8,8 +8,8 @@ use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
 use tanmi_memory::sync::SyncResult;
 
-use super::counted;
-use super::table::{self, cell, styled};
+use super::table::{self, cell, shrinkable, styled};
+use super::{counted, short_ids};
 use crate::out::{self, paint};
 
 pub fn saved(saved: &SaveResult, lang: Lang) -> String {
@@ -32,21 +32,23 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
             "similar memories (pass --supersedes ID to replace an outdated one):",
         );
         let _ = writeln!(out, "{}", paint(out::DIM, hint));
-        out.push_str(&table::render(
-            &saved.similar.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(),
-            80,
-        ));
+        out.push_str(&table::render(&rows(&saved.similar, lang), 80));
     }
     out
 }
 
-fn row(memory: &Memory, lang: Lang) -> Vec<table::Cell> {
+fn rows(memories: &[Memory], lang: Lang) -> Vec<Vec<table::Cell>> {
+    let ids = short_ids(memories.iter().map(|memory| memory.id.as_str()));
+    memories.iter().zip(ids).map(|(memory, id)| row(memory, id, lang)).collect()
+}
+
+fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
     let day = memory.timestamp.as_deref().map_or("", |stamp| text::prefix(stamp, 10));
     let mut row = vec![
         styled(out::DIM, day),
         cell(format!("[{}]", memory.letter)),
-        styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content),
-        styled(out::DIM, &memory.id),
+        shrinkable(styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content)),
+        styled(out::DIM, id),
     ];
     if memory.hidden {
         let is_replaced = !memory.replaced_by.is_empty();
@@ -63,8 +65,7 @@ pub fn results(results: &MemoryResults, lang: Lang) -> String {
     if results.results.is_empty() {
         return format!("{}\n", paint(out::DIM, lang.pick("没有找到记忆", "no memories found")));
     }
-    let mut out =
-        table::render(&results.results.iter().map(|memory| row(memory, lang)).collect::<Vec<_>>(), 90);
+    let mut out = table::render(&rows(&results.results, lang), 90);
     if let Some(total) = results.total.filter(|total| *total > results.results.len() as u64) {
         let shown = results.results.len();
         let (zh, en) = (format!("显示 {shown} 条，共 {total} 条"), format!("showing {shown} of {total}"));

@@ -7,8 +7,8 @@ use tanmi_base::{Lang, clock, text};
 use tanmi_workspace::model::{Node, RefStatus, WorkspaceId};
 use tanmi_workspace::ops::{DeletedSubtree, NodePage, StatusChange};
 
-use super::table::{self, cell, styled};
-use super::{counted, symbol, workspace};
+use super::table::{self, cell, shrinkable, styled};
+use super::{counted, short_ids, symbol, workspace};
 use crate::out::{self, paint};
 
 pub fn created(result: &NodeResult, lang: Lang) -> String {
@@ -30,12 +30,22 @@ pub fn moved(result: &NodeResult, lang: Lang) -> String {
     out
 }
 
+pub fn restored(result: &NodeResult, lang: Lang) -> String {
+    let verb = lang.pick("已恢复节点", "restored node");
+    let title = paint(out::BOLD, &text::one_line(&result.node.title));
+    let mut out = format!("{verb} {title} {}\n", result.node_id);
+    status_changes(&mut out, &result.status_changes, lang);
+    out
+}
+
 pub fn deleted(deleted: &DeletedSubtree, lang: Lang) -> String {
     let title = paint(out::BOLD, &text::one_line(&deleted.title));
     let mut out = match lang {
         Lang::Zh => format!("已将 {title}（共 {} 个节点）移到回收站\n", deleted.count),
         Lang::En => format!("moved {title} to the trash ({})\n", counted(deleted.count, "node")),
     };
+    let undo = format!("{} tanmi node restore {}", lang.pick("撤销：", "undo:"), deleted.node_id);
+    let _ = writeln!(out, "{}", paint(out::DIM, &undo));
     status_changes(&mut out, &deleted.status_changes, lang);
     out
 }
@@ -108,7 +118,8 @@ fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
 
 pub fn list(page: &NodePage, lang: Lang) -> String {
     let mut rows = Vec::new();
-    for row in &page.nodes {
+    let ids = short_ids(page.nodes.iter().map(|row| row.node.id.as_str()));
+    for (row, id) in page.nodes.iter().zip(ids) {
         let (sign, style) = symbol(row.node.status);
         let mark = match (&row.node.damage, row.node.has_problem) {
             (Some(_), _) => "✘",
@@ -117,10 +128,10 @@ pub fn list(page: &NodePage, lang: Lang) -> String {
         };
         rows.push(vec![
             styled(style, sign),
-            cell(row.node.id.as_str()),
+            cell(id),
             styled(style, row.node.status.as_str()),
             cell(row.node.kind.as_str()),
-            cell(format!("{}{}", "  ".repeat(row.depth), row.node.title)),
+            shrinkable(cell(format!("{}{}", "  ".repeat(row.depth), row.node.title))),
             styled(out::RED, mark),
         ]);
     }

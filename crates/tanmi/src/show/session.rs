@@ -1,23 +1,31 @@
 //! Output of `session`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::Value;
 use tanmi_app::sessions::{BindResult, Sessions};
 use tanmi_base::{Lang, clock, text};
 
+use super::short_ids;
 use super::table::{self, cell, styled};
 use crate::out::{self, paint};
 
 pub fn list(listed: &Sessions, lang: Lang) -> String {
     let mut rows = Vec::new();
-    for line in &listed.sessions {
+    let bound = listed.sessions.iter().filter_map(|line| line.bound.as_ref());
+    let bound: BTreeSet<&str> = bound.map(|bound| bound.workspace_id.as_str()).collect();
+    let workspaces: BTreeMap<&str, &str> =
+        bound.iter().copied().zip(short_ids(bound.iter().copied())).collect();
+    let ids = short_ids(listed.sessions.iter().map(|line| line.session_id.as_str()));
+    for (line, id) in listed.sessions.iter().zip(ids) {
         let (style, sign) = if line.live { (out::GREEN, "●") } else { (out::DIM, "○") };
         let bound =
-            line.bound.as_ref().map_or(lang.pick("未绑定", "not bound"), |bound| &bound.workspace_id);
+            line.bound.as_ref().and_then(|bound| workspaces.get(bound.workspace_id.as_str()).copied());
+        let bound = bound.unwrap_or(lang.pick("未绑定", "not bound"));
         rows.push(vec![
             styled(style, sign),
-            cell(text::one_line(&line.session_id)),
+            cell(id),
             cell(text::one_line(&line.platform)),
             styled(out::DIM, clock::local_stamp(line.alive_at)),
             cell(text::one_line(bound)),

@@ -8,7 +8,8 @@ use tanmi_base::paths::STORE_DIR;
 use tanmi_base::{Lang, Millis, text};
 use tanmi_workspace::model::{DocReference, RefStatus};
 
-use super::table::{self, cell, styled};
+use super::short_ids;
+use super::table::{self, cell, shrinkable, styled};
 use crate::out::{self, paint};
 
 /// Formats a new workspace. The suggested next command names the workspace unless it is the only one.
@@ -143,17 +144,18 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
         lang.pick("项目", "project"),
     ];
     let mut rows = vec![head.map(|word| styled(out::DIM, word)).into_iter().collect::<Vec<_>>()];
-    for line in &lines.workspaces {
+    let ids = short_ids(lines.workspaces.iter().map(|line| line.workspace_id.as_str()));
+    for (line, id) in lines.workspaces.iter().zip(ids) {
         let place =
             if line.project == project { String::from(".") } else { line.project.display().to_string() };
         let style = if line.damage.is_some() { out::RED } else { anstyle::Style::new() };
         rows.push(vec![
-            cell(line.workspace_id.as_str()),
-            styled(out::BOLD, &line.name),
+            cell(id),
+            shrinkable(styled(out::BOLD, &line.name)),
             styled(style, line.status.as_str()),
             cell(format!("{}/{}", line.progress.completed, line.progress.total)),
             cell(ago(now - line.active_at, lang)),
-            cell(place),
+            shrinkable(cell(place)),
         ]);
     }
     let mut out = table::render(&rows, 44);
@@ -169,7 +171,8 @@ pub fn lines(lines: &WorkspaceLines, project: &Path, now: Millis, lang: Lang) ->
     out
 }
 
-fn ago(millis: Millis, lang: Lang) -> String {
+/// Returns how long ago something was.
+pub fn ago(millis: Millis, lang: Lang) -> String {
     let minutes = millis.max(0) / 60_000;
     let (n, zh, en) = match minutes {
         0 => return lang.pick("刚刚", "now").to_owned(),

@@ -91,3 +91,19 @@ fn lists_of_settings_and_rules_fit_into_80_columns() {
         }
     }
 }
+
+#[test]
+fn unset_setting_has_its_default_again() {
+    let env = TestEnv::new();
+    let file = env.home_store().join("config.json");
+    env.make(&file, "{\"mine\": 1, \"reminders\": false}");
+    let unset = env.json(&["config", "unset", "reminders"]);
+    assert_eq!((&unset["value"], &unset["source"]), (&"true".into(), &serde_json::Value::Null), "{unset}");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("mine"), "other entries of the file stay");
+    env.ok(&["config", "unset", "language"]);
+    let error = env.error(&["config", "unset", "reminder"]);
+    assert_eq!(error["code"], "UNKNOWN_KEY");
+    assert!(error["hint"].as_str().unwrap().contains("reminders"), "{error}");
+    env.ok(&["config", "set", "ledger", "false", "--for-project"]);
+    assert_eq!(env.json(&["config", "unset", "ledger", "--for-project"])["value"], "true");
+}

@@ -272,6 +272,26 @@ fn init_and_delete_killed_at_every_call_are_atomic() {
 }
 
 #[test]
+fn restore_killed_at_every_call_is_atomic() {
+    if !has_strace() {
+        return;
+    }
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "plan");
+    env.node(&plan, "execution", "task");
+    env.ok(&["node", "delete", &plan, "--yes"]);
+    let fixture = Fixture { env, ws };
+    kill_at_every_call(&fixture, &["node", "restore", &plan], |what, acknowledged| {
+        fixture.assert_consistent(what);
+        let count_now = fixture.env.json(&["node", "list"])["nodes"].as_array().unwrap().len();
+        assert!(count_now == 3 || (count_now == 1 && !acknowledged), "{what}: {count_now}");
+        let in_trash = fixture.env.json(&["trash", "list"])["total"].as_u64();
+        assert_eq!(in_trash, Some(u64::from(count_now == 1)), "{what}");
+    });
+}
+
+#[test]
 fn hundred_kills_lose_no_acknowledged_node() {
     let env = TestEnv::new();
     let ws = env.init();

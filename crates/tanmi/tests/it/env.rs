@@ -200,7 +200,46 @@ impl TestEnv {
             }
             out.push_str(&rest);
         }
-        out
+        self.redact_short_ids(&out)
+    }
+
+    /// Replaces short ids of workspaces and nodes by numbers of the same width, in order of appearance.
+    fn redact_short_ids(&self, text: &str) -> String {
+        let mut ids = Vec::new();
+        collect_ids(&self.project.join(".tanmi-workspace"), &mut ids);
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let (mut known, mut out): (Vec<&str>, String) = (Vec::new(), String::new());
+        let mut rest = text;
+        while let Some(start) = rest.find(is_word) {
+            let end = rest[start..].find(|c: char| !is_word(c)).map_or(rest.len(), |end| start + end);
+            let word = &rest[start..end];
+            let id = ids.iter().find(|id| (4..=8).contains(&word.len()) && id.ends_with(word));
+            out.push_str(&rest[..start]);
+            match id {
+                Some(id) => {
+                    let n = known.iter().position(|other| *other == id.as_str()).unwrap_or(known.len());
+                    if n == known.len() {
+                        known.push(id);
+                    }
+                    out.push_str(&format!("#{:0>width$}", n + 1, width = word.len() - 1));
+                }
+                None => out.push_str(word),
+            }
+            rest = &rest[end..];
+        }
+        out + rest
+    }
+}
+
+/// Collects the names of the folders of workspaces and nodes, also of deleted ones.
+fn collect_ids(dir: &Path, ids: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir())
+    {
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with("ws-") || name.starts_with("node-") {
+            ids.push(name);
+        }
+        collect_ids(&entry.path(), ids);
     }
 }
 

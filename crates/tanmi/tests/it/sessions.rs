@@ -73,7 +73,7 @@ fn claim_holds_until_the_node_is_done() {
     }
     // A deleted subtree must not contain the node of another session.
     for node in [&task, &plan] {
-        assert_eq!(env.error(&["node", "delete", node])["code"], "NODE_TAKEN");
+        assert_eq!(env.error(&["node", "delete", node, "--yes"])["code"], "NODE_TAKEN");
     }
     let mut client = Client::connect(&env);
     client.expect_ok("session_bind", json!({"workspaceId": ws}));
@@ -89,7 +89,7 @@ fn claim_holds_until_the_node_is_done() {
     let done = ["node", "transition", &task, "--action", "complete", "--conclusion", "x", "--session", "one"];
     env.ok(&done);
     env.ok(&["node", "transition", &task, "--action", "reopen", "--session", "one"]);
-    env.ok(&["node", "delete", &plan, "--force"]);
+    env.ok(&["node", "delete", &plan, "--force", "--yes"]);
 }
 
 #[test]

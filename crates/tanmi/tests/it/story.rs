@@ -120,7 +120,7 @@ fn run_story(env: &TestEnv, w: &Words) -> String {
     run(&["tree", "--status", "implementing,monitoring"]);
     run(&["node", "list", "--limit", "2"]);
     run(&["node", "move", &build, "--parent", "root"]);
-    run(&["node", "delete", &plan]);
+    run(&["node", "delete", &plan, "--yes"]);
     run(&["log", "--limit", "2"]);
     run(&[
         "workspace",

@@ -70,6 +70,12 @@ pub const PAGES: &[ChineseTexts] = &[
   tanmi config set language zh
   tanmi config set reminders false --for-project",
     ),
+    page(
+        "config unset",
+        "删除一项设置，恢复默认值",
+        &[("key", "设置的名称，见 `tanmi config list`"), ("for_project", "从本项目的设置中删除")],
+        "",
+    ),
     page("demo", "在临时目录中运行一个简短的演示", &[("keep", "在该目录中运行演示，并保留文件")], ""),
     page(
         "serve",
@@ -108,5 +114,6 @@ pub const PAGES: &[ChineseTexts] = &[
         &[("dir", "把 `tanmi.1`、`tanmi-node.1` 等写入该目录")],
         "",
     ),
+    page("complete-line", "输出可以补全命令行的 ID 和标题", &[("words", "光标之前的命令行中的词")], ""),
     page("reference", "输出 docs/reference.md（命令参考）", &[], ""),
 ];

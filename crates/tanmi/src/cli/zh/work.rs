@@ -13,7 +13,29 @@ const UNTIL: ArgumentText = ("until", "到这一天（含）：YYYY-MM-DD，或�
 const OF_SESSION: ArgumentText = ("session", "只看该会话的记忆");
 const ALL_MEMORIES: ArgumentText = ("all", "包括已忘记和已被取代的记忆");
 
+const STEP_NODE: ArgumentText = ("node", "节点：ID、ID 的最后四个或更多字符，或标题");
+const STEP_SESSION: ArgumentText = ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]");
+const STEP_FORCE: ArgumentText = ("force", "即使节点由另一个运行中的会话持有，也执行动作");
+const STEP_CONCLUSION: ArgumentText = ("conclusion", "结论（`-` 表示从标准输入读取）[默认：在终端中询问]");
+
 pub const PAGES: &[ChineseTexts] = &[
+    page("status", "显示会话在做什么、未解决的问题和接下来的工作", &[WORKSPACE_ID, WORKSPACE_OPTION], ""),
+    page("start", "开始一个节点", &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE], ""),
+    page(
+        "done",
+        "完成一个节点",
+        &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
+        "\
+示例：
+  tanmi done '签发令牌' --conclusion '测试全部通过'
+  tanmi done u02rz9",
+    ),
+    page(
+        "fail",
+        "把节点标记为失败",
+        &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE, STEP_CONCLUSION, MASK_SECRETS],
+        "",
+    ),
     page("workspace", "创建、列出、修改、归档和检查工作区", &[], ""),
     page(
         "workspace init",
@@ -142,14 +164,31 @@ pub const PAGES: &[ChineseTexts] = &[
     ),
     page(
         "node move",
-        "把节点及其后代移到另一个父节点下",
-        &[WORKSPACE, NODE_ID, NODE_OPTION, ("parent", "新的父节点")],
-        "",
+        "把节点及其后代移到另一个父节点下或另一个位置",
+        &[
+            WORKSPACE,
+            NODE_ID,
+            NODE_OPTION,
+            ("parent", "新的父节点；未给出 --before 或 --after 时必需"),
+            ("before", "排在该节点之前"),
+            ("after", "排在该节点之后"),
+        ],
+        "\
+示例：
+  tanmi node move <NODE> --parent <NODE>
+  tanmi node move '签发令牌' --before '验证令牌'",
     ),
+    page("node restore", "从回收站恢复节点及其后代", &[WORKSPACE, NODE_ID, NODE_OPTION], ""),
     page(
         "node delete",
         "把节点及其后代移到回收站",
-        &[WORKSPACE, NODE_ID, NODE_OPTION, ("force", "即使另一个运行中的会话持有该节点或其后代，也删除")],
+        &[
+            WORKSPACE,
+            NODE_ID,
+            NODE_OPTION,
+            ("yes", "不询问就删除有子节点的节点"),
+            ("force", "即使另一个运行中的会话持有该节点或其后代，也删除"),
+        ],
         "",
     ),
     page(
@@ -161,9 +200,9 @@ pub const PAGES: &[ChineseTexts] = &[
             NODE_OPTION,
             ("action", "动作：start、submit、complete、fail、retry、reopen 或 cancel"),
             ("conclusion", "结论；complete、fail 和 cancel 必需（`-` 表示从标准输入读取）"),
-            ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]"),
+            STEP_SESSION,
             ("agent", "执行该节点的子智能体的类型，如 Explore"),
-            ("force", "即使节点由另一个运行中的会话持有，也执行动作"),
+            STEP_FORCE,
             MASK_SECRETS,
         ],
         "\
@@ -248,6 +287,13 @@ pub const PAGES: &[ChineseTexts] = &[
 示例：
   tanmi problem '测试服务器无法访问' --next-step '请管理员重启'
   tanmi problem --clear",
+    ),
+    page("trash", "显示已删除的工作区和节点", &[], ""),
+    page(
+        "trash list",
+        "列出可以恢复的工作区和节点，最近删除的在前",
+        &[("workspace", "只列出该工作区及其节点"), ("limit", "最多显示多少项")],
+        "",
     ),
     page("session", "列出会话，把会话绑定到工作区", &[], ""),
     page(

@@ -164,6 +164,72 @@ fn claimed_node_is_changed_after_take_over() {
 }
 
 #[test]
+fn deleted_node_is_restored_by_undo_and_from_the_list() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "task");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    let is_there = || env.run(&["node", "show", &task]).ok;
+    let delete = || {
+        hash(&page, &format!("#/work/{ws}/{task}"));
+        page.click("[data-action=delete]", "");
+        page.click("dialog button.danger", "Delete");
+        page.wait_until("deleted", || (!is_there()).then_some(()));
+    };
+    delete();
+    page.click("#toast [data-action=undo]", "Undo");
+    page.wait_until("restored", || is_there().then_some(()));
+    page.find(".node h2", "task");
+    delete();
+    hash(&page, &format!("#/work/{ws}/workspace"));
+    page.click("details summary", "Deleted nodes");
+    page.click("[data-action=restore-node]", "Restore");
+    page.wait_until("restored again", || is_there().then_some(()));
+    page.find(".row", "task");
+    // Another process deletes the node that is shown.
+    hash(&page, &format!("#/work/{ws}/{task}"));
+    page.find(".node h2", "task");
+    env.ok(&["node", "delete", &task]);
+    page.click("[data-action=restore]", "Restore");
+    page.wait_until("restored from its page", || is_there().then_some(()));
+}
+
+#[test]
+fn node_is_reordered_with_the_keyboard() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let ids = ["first", "second", "third"].map(|title| env.node("root", "execution", title));
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{}", ids[0]));
+    page.find(".row[aria-selected=true]", "first");
+    let titles = |env: &TestEnv| {
+        let page = env.json(&["node", "list"]);
+        let rows = page["nodes"].as_array().unwrap().iter().skip(1);
+        rows.map(|row| row["title"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let press = |key: &str| {
+        let script = "const tree = document.querySelector('.tree'); tree.focus(); tree.dispatchEvent(
+            new KeyboardEvent('keydown', { key: arguments[0], altKey: true, bubbles: true, cancelable: true }))";
+        page.js(script, json!([key]));
+    };
+    press("ArrowDown");
+    page.wait_until("moved down", || (titles(&env) == ["second", "first", "third"]).then_some(()));
+    let shown = "return [...document.querySelectorAll('.row .title')].slice(1).map((row) => row.textContent)";
+    page.wait_until("shown in this order", || {
+        (page.js(shown, json!([])) == json!(["second", "first", "third"])).then_some(())
+    });
+    press("ArrowUp");
+    page.wait_until("moved up", || (titles(&env) == ["first", "second", "third"]).then_some(()));
+    // Another process moves a node.
+    env.ok(&["node", "move", &ids[2], "--before", &ids[0]]);
+    page.wait_until("shown in the new order", || {
+        (page.js(shown, json!([])) == json!(["third", "first", "second"])).then_some(())
+    });
+}
+
+#[test]
 fn secret_is_saved_only_after_the_user_chose() {
     let env = TestEnv::new();
     let ws = env.init();

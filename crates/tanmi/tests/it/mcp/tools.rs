@@ -126,7 +126,10 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
             "node_update",
             json!({"sessionId": "s", "workspaceId": ws, "nodeId": task, "title": "t2", "requirement": "r", "note": "n", "role": "none", "isolated": false, "docs": [{"path": "p"}]}),
         ),
-        ("node_move", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task, "parentId": plan})),
+        (
+            "node_move",
+            json!({"sessionId": "s", "workspaceId": ws, "nodeId": task, "parentId": plan, "before": null, "after": null}),
+        ),
         (
             "node_transition",
             json!({"sessionId": "s", "workspaceId": ws, "nodeId": task, "action": "start", "conclusion": null, "agent": "Explore", "force": false}),
@@ -162,7 +165,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("problem_clear", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("node_delete", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task, "force": false})),
         ("workspace_archive", json!({"sessionId": "s", "workspaceId": ws})),
-        ("workspace_restore", json!({"workspaceId": ws})),
+        ("workspace_restore", json!({"workspaceId": ws, "nodeId": null})),
         ("workspace_delete", json!({"workspaceId": ws})),
     ];
     let named: BTreeSet<&str> = valid_calls.iter().map(|(name, _)| *name).collect();

@@ -255,7 +255,12 @@ fn request_nodes(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     let long = make_long_node(env, ws);
     page.get(node_path, json!({"workspaceId": ws, "nodeId": long, "render": true}));
     let extra = create(page, "root", "execution", "extra");
-    page.request(&format!("DELETE {node_path}"), json!({"workspaceId": ws, "nodeId": extra}), Value::Null);
+    let params = json!({"workspaceId": ws, "nodeId": extra});
+    page.request(&format!("POST {node_path}/move"), params.clone(), json!({"before": parent}));
+    page.request(&format!("DELETE {node_path}"), params, Value::Null);
+    page.get("/trash", json!({"workspaceId": ws, "limit": 100}));
+    let restore = "POST /workspaces/{workspaceId}/restore";
+    page.request(restore, json!({"workspaceId": ws}), json!({"nodeId": extra}));
 }
 
 /// Creates a node whose texts are all too long to be rendered.
