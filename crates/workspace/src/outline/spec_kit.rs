@@ -1,0 +1,102 @@
+//! Reads `tasks.md` of spec-kit: headings are phases, `- [ ] T001 [P] [US1] text` is a task, `(depends on T001)` a
+//! dependency. All other lines explain the tasks and are left out, and so are headings without tasks.
+
+use super::item_line::{strip_checkbox, strip_marker};
+use super::lines::strip_heading;
+use super::{RawItem, escape};
+use crate::limits::TITLE_CHARS;
+
+/// Returns whether a line is a task of spec-kit.
+pub fn is_task(line: &str) -> bool {
+    parse_task(line).is_some()
+}
+
+/// Returns the text of a task, and whether it is done.
+fn parse_task(line: &str) -> Option<(&str, bool)> {
+    let (text, is_completed) = strip_checkbox(strip_marker(line)?.0)?;
+    is_task_id(first_word(text)).then_some((text, is_completed))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default()
+}
+
+/// `T001`, `T012a`, or `TXXX` in a template.
+fn is_task_id(word: &str) -> bool {
+    let Some(number) = word.strip_prefix('T').filter(|number| number.is_ascii()) else { return false };
+    let digits = number.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    number.len() - digits.len() <= 1
+        && (2..=5).contains(&digits.len())
+        && digits.bytes().all(|b| b.is_ascii_digit() || b == b'X')
+}
+
+pub fn parse(lines: &[(usize, &str)]) -> Vec<RawItem> {
+    let mut items: Vec<RawItem> = Vec::new();
+    // The headings above the current line: level, line, text, and the item once a task is below it.
+    let mut headings: Vec<(usize, usize, &str, Option<usize>)> = Vec::new();
+    for (number, line) in lines {
+        // The first level is the name of the document.
+        if let Some((level, text)) = strip_heading(line) {
+            headings.retain(|(above, ..)| *above < level);
+            if level > 1 {
+                headings.push((level, *number, text, None));
+            }
+        } else if let Some((text, is_completed)) = parse_task(line) {
+            let mut parent = None;
+            for (_, line, title, item) in &mut headings {
+                parent = Some(*item.get_or_insert_with(|| {
+                    items.push(phase(*line, parent, title));
+                    items.len() - 1
+                }));
+            }
+            items.push(task(*number, parent, text, is_completed));
+        }
+    }
+    for at in 0..items.len() {
+        let targets = depends_on(&items[at].requirement);
+        let find = |id: &str| {
+            let position = items.iter().position(|item| first_word(&item.requirement) == id);
+            position.map_or_else(|| escape::escape(id, ""), |at| format!("#{}", at + 1))
+        };
+        items[at].targets = targets.iter().map(|id| find(id)).collect();
+    }
+    // A phase is done if all its tasks are.
+    for at in (0..items.len()).rev() {
+        let mut children = items.iter().filter(|item| item.parent == Some(at)).peekable();
+        if children.peek().is_some() {
+            items[at].is_completed = children.all(|child| child.is_completed);
+        }
+    }
+    items
+}
+
+fn phase(line: usize, parent: Option<usize>, title: &str) -> RawItem {
+    let title = fit(title);
+    RawItem { line, parent, requirement: title.clone(), title, ..RawItem::default() }
+}
+
+/// Returns a task. Its title leaves out the labels `[P]` and `[US1]`, which the requirement keeps.
+fn task(line: usize, parent: Option<usize>, text: &str, is_completed: bool) -> RawItem {
+    let (id, mut rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    while let Some((label, after)) = rest.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']'))
+        && (label == "P" || label.starts_with("US") || label.starts_with("Story"))
+    {
+        rest = after;
+    }
+    let title = fit(format!("{id} {}", rest.trim()).trim());
+    RawItem { line, parent, title, requirement: text.to_owned(), is_completed, targets: Vec::new() }
+}
+
+fn fit(title: &str) -> String {
+    match title.char_indices().nth(TITLE_CHARS) {
+        None => title.to_owned(),
+        Some(_) => title.chars().take(TITLE_CHARS - 1).chain(['…']).collect(),
+    }
+}
+
+/// Returns the ids in `(depends on T012, T013)`.
+fn depends_on(text: &str) -> Vec<&str> {
+    let Some((_, list)) = text.split_once("(depends on ") else { return Vec::new() };
+    let list = list.split(')').next().unwrap_or_default();
+    list.split([',', ' ', '&']).map(str::trim).filter(|word| is_task_id(word)).collect()
+}
