@@ -6,13 +6,17 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tanmi_base::fs::FileSig;
 
 use crate::Result;
 
+mod query;
+
+pub use query::NodeQuery;
+
 /// Version of the tables. Raise it with every change of the schema: an index of another version is deleted.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// One node in the index. The caller defines the values of status, kind and role; the queries name those statuses that
 /// they distinguish.
@@ -34,6 +38,10 @@ pub struct NodeRow {
     /// Time of the latest known log entry, also of entries written by hand; 0 if there is none.
     pub last_log_at: i64,
     pub log_len: i64,
+    /// Ids of the nodes that must be completed first.
+    pub depends_on: Vec<String>,
+    /// The session that claimed the node; empty if none did.
+    pub holder: String,
     pub sig: FileSig,
     /// Why the file cannot be read, if it cannot. The other fields are then the last known ones.
     pub damage: Option<String>,
@@ -50,59 +58,6 @@ pub struct RowPosition {
 impl NodeRow {
     pub fn position(&self) -> RowPosition {
         RowPosition { order: self.order, created_at: self.created_at, id: self.id.clone() }
-    }
-}
-
-/// Which nodes to select, and in which order. An index of the table covers each, except the orphans
-/// and the nodes that a person names.
-#[derive(Clone, Copy, Debug)]
-pub enum NodeQuery<'a> {
-    /// Children with one status, the latest status change first.
-    Recent { parent: &'a str, status: &'a str },
-    /// Children that are not done, in their order.
-    OpenChildren { parent: &'a str },
-    /// Implementing and validating nodes, the latest status change first.
-    Started,
-    /// Nodes with an open problem, the latest change first.
-    WithProblem,
-    /// Nodes whose parent does not exist, except the root.
-    Orphans,
-    /// Nodes whose files cannot be read, by id.
-    Damaged,
-    /// Nodes whose id ends with a text, by id.
-    IdSuffix { suffix: &'a str },
-    /// Nodes with a title, by id. The case of ASCII letters is ignored.
-    Title { title: &'a str },
-}
-
-impl<'a> NodeQuery<'a> {
-    /// Returns the condition and the order, and the values of `:key` and `:status` in it.
-    fn sql(&self) -> (&'static str, Option<&'a str>, Option<&'a str>) {
-        match *self {
-            NodeQuery::Recent { parent, status } => (
-                "parent = :key AND status = :status ORDER BY status_changed_at DESC",
-                Some(parent),
-                Some(status),
-            ),
-            NodeQuery::OpenChildren { parent } => (
-                "parent = :key AND status NOT IN ('completed', 'failed', 'cancelled')
-                 ORDER BY ord, created_at, id",
-                Some(parent),
-                None,
-            ),
-            NodeQuery::Started => {
-                ("status IN ('implementing', 'validating') ORDER BY status_changed_at DESC", None, None)
-            }
-            NodeQuery::WithProblem => ("has_problem ORDER BY updated_at DESC", None, None),
-            NodeQuery::Orphans => {
-                ("parent <> '' AND NOT EXISTS (SELECT 1 FROM nodes AS p WHERE p.id = n.parent)", None, None)
-            }
-            NodeQuery::Damaged => ("damage IS NOT NULL ORDER BY id", None, None),
-            NodeQuery::IdSuffix { suffix } => {
-                ("substr(id, -length(:key)) = :key ORDER BY id", Some(suffix), None)
-            }
-            NodeQuery::Title { title } => ("title = :key COLLATE NOCASE ORDER BY id", Some(title), None),
-        }
     }
 }
 
@@ -125,7 +80,7 @@ CREATE TABLE nodes(
   id TEXT PRIMARY KEY, parent TEXT NOT NULL, ord INTEGER NOT NULL, title TEXT NOT NULL, kind TEXT NOT NULL,
   status TEXT NOT NULL, role TEXT NOT NULL, isolated INTEGER NOT NULL, has_problem INTEGER NOT NULL,
   created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, status_changed_at INTEGER NOT NULL,
-  last_log_at INTEGER NOT NULL, log_len INTEGER NOT NULL,
+  last_log_at INTEGER NOT NULL, log_len INTEGER NOT NULL, depends_on TEXT NOT NULL, holder TEXT NOT NULL,
   mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, damage TEXT);
 CREATE INDEX siblings ON nodes(parent, ord, created_at, id);
 CREATE INDEX recent ON nodes(parent, status, status_changed_at);
@@ -133,6 +88,20 @@ CREATE INDEX damaged ON nodes(id) WHERE damage IS NOT NULL;
 CREATE INDEX open ON nodes(parent, ord, created_at, id) WHERE status NOT IN ('completed', 'failed', 'cancelled');
 CREATE INDEX started ON nodes(status_changed_at) WHERE status IN ('implementing', 'validating');
 CREATE INDEX problems ON nodes(updated_at) WHERE has_problem;
+CREATE INDEX held ON nodes(status_changed_at, id) WHERE holder <> '';
+CREATE TABLE dependencies(node TEXT, target TEXT, PRIMARY KEY(node, target)) WITHOUT ROWID;
+CREATE INDEX dependents ON dependencies(target);
+CREATE TRIGGER depends AFTER INSERT ON nodes WHEN new.depends_on <> '' BEGIN
+  INSERT OR IGNORE INTO dependencies SELECT new.id, value FROM json_each(new.depends_on);
+END;
+CREATE TRIGGER depends_no_more AFTER DELETE ON nodes WHEN old.depends_on <> '' BEGIN
+  DELETE FROM dependencies WHERE node = old.id;
+END;
+CREATE TRIGGER depends_anew AFTER UPDATE OF depends_on ON nodes WHEN new.depends_on <> old.depends_on BEGIN
+  DELETE FROM dependencies WHERE node = old.id;
+  INSERT OR IGNORE INTO dependencies
+    SELECT new.id, value FROM json_each(CASE new.depends_on WHEN '' THEN '[]' ELSE new.depends_on END);
+END;
 CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
 CREATE TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
   INSERT INTO tally VALUES(new.parent, new.status, 1), ('', new.status, 1)
@@ -150,7 +119,7 @@ END;
 ";
 
 const COLUMNS: &str = "id, parent, ord, title, kind, status, role, isolated, has_problem, created_at, updated_at, \
-     status_changed_at, last_log_at, log_len, mtime_ns, size, inode, damage";
+     status_changed_at, last_log_at, log_len, depends_on, holder, mtime_ns, size, inode, damage";
 
 impl NodeIndex {
     /// Opens the index for one boot of the machine. It is written without fsync, so an index from an earlier
@@ -262,10 +231,10 @@ impl NodeIndex {
 
     pub fn put(&self, row: &NodeRow) -> Result<()> {
         let mut statement = self.db.prepare_cached(
-            "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)
+            "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)
              ON CONFLICT(id) DO UPDATE SET parent=?2, ord=?3, title=?4, kind=?5, status=?6, role=?7, isolated=?8,
              has_problem=?9, created_at=?10, updated_at=?11, status_changed_at=?12, last_log_at=?13, log_len=?14,
-             mtime_ns=?15, size=?16, inode=?17, damage=?18",
+             depends_on=?15, holder=?16, mtime_ns=?17, size=?18, inode=?19, damage=?20",
         )?;
         statement.execute(params![
             row.id,
@@ -282,6 +251,8 @@ impl NodeIndex {
             row.status_changed_at,
             row.last_log_at,
             row.log_len,
+            join_ids(&row.depends_on),
+            row.holder,
             row.sig.mtime_ns,
             row.sig.size as i64,
             row.sig.inode as i64,
@@ -327,15 +298,20 @@ impl NodeIndex {
 
     /// Returns the first nodes of a query, at most `limit`.
     pub fn select(&self, query: &NodeQuery<'_>, limit: usize) -> Result<Vec<NodeRow>> {
-        let (condition, key, status) = query.sql();
+        let (condition, mut named) = query.selection();
         let mut statement = self
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM nodes AS n WHERE {condition} LIMIT :limit"))?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut named: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
-        named.extend(key.as_ref().map(|key| (":key", key as &dyn ToSql)));
-        named.extend(status.as_ref().map(|status| (":status", status as &dyn ToSql)));
+        named.push((":limit", &limit));
         Ok(statement.query_map(&*named, read_row)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns every dependency as the id of a node and the id of the node it depends on.
+    pub fn dependencies(&self) -> Result<Vec<(String, String)>> {
+        let mut statement = self.db.prepare_cached("SELECT node, target FROM dependencies")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn last_order(&self, parent: &str) -> Result<i64> {
@@ -357,14 +333,15 @@ impl NodeIndex {
 
     /// Returns the number of children of each of these nodes, without those that have none.
     pub fn child_counts(&self, parents: &[&str]) -> Result<HashMap<String, u64>> {
+        if parents.is_empty() {
+            return Ok(HashMap::new());
+        }
         let mut statement = self.db.prepare_cached(
             "SELECT parent, sum(n) FROM tally
              WHERE parent IN (SELECT value FROM json_each(?1)) AND n > 0 GROUP BY parent",
         )?;
-        // Ids of nodes have no characters that JSON escapes.
-        let parents =
-            format!("[{}]", parents.iter().map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(","));
-        let rows = statement.query_map([parents], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        let rows = statement
+            .query_map([join_ids(parents)], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -388,6 +365,20 @@ impl NodeIndex {
     }
 }
 
+/// Returns ids as a JSON array; empty without ids. Ids of nodes have no characters that JSON escapes.
+fn join_ids(ids: &[impl std::fmt::Display]) -> String {
+    match ids {
+        [] => String::new(),
+        ids => format!("[{}]", ids.iter().map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(",")),
+    }
+}
+
+/// Returns the ids of a JSON array that [`join_ids`] wrote.
+fn split_ids(joined: &str) -> Vec<String> {
+    let ids = joined.trim_matches(['[', ']']).split(',').map(|id| id.trim_matches('"'));
+    ids.filter(|id| !id.is_empty()).map(String::from).collect()
+}
+
 fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<NodeRow> {
     Ok(NodeRow {
         id: row.get(0)?,
@@ -404,103 +395,16 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<NodeRow> {
         status_changed_at: row.get(11)?,
         last_log_at: row.get(12)?,
         log_len: row.get(13)?,
+        depends_on: split_ids(&row.get::<_, String>(14)?),
+        holder: row.get(15)?,
         sig: FileSig {
-            mtime_ns: row.get(14)?,
-            size: row.get::<_, i64>(15)? as u64,
-            inode: row.get::<_, i64>(16)? as u64,
+            mtime_ns: row.get(16)?,
+            size: row.get::<_, i64>(17)? as u64,
+            inode: row.get::<_, i64>(18)? as u64,
         },
-        damage: row.get(17)?,
+        damage: row.get(19)?,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(id: &str, parent: &str, status: &str, order: i64) -> NodeRow {
-        NodeRow { id: id.into(), parent: parent.into(), status: status.into(), order, ..NodeRow::default() }
-    }
-
-    #[test]
-    fn status_counts_follow_every_change() {
-        let index = NodeIndex::in_memory().unwrap();
-        let status_counts = |parent: &str| index.status_counts(parent).unwrap();
-        index.put(&row("root", "", "pending", 0)).unwrap();
-        index.put(&row("a", "root", "pending", 1)).unwrap();
-        index.put(&row("b", "root", "pending", 2)).unwrap();
-        assert_eq!(status_counts("root"), [("pending".into(), 2)]);
-        index.put(&row("b", "root", "completed", 2)).unwrap();
-        assert_eq!(status_counts("root"), [("completed".into(), 1), ("pending".into(), 1)]);
-        index.put(&row("b", "a", "completed", 1)).unwrap();
-        assert_eq!(
-            (status_counts("root"), status_counts("a")),
-            (vec![("pending".into(), 1)], vec![("completed".into(), 1)])
-        );
-        assert_eq!(status_counts(""), [("completed".into(), 1), ("pending".into(), 1)]);
-        index.remove("b").unwrap();
-        assert_eq!((status_counts("a"), status_counts("")), (vec![], vec![("pending".into(), 1)]));
-        index.put(&row("root", "", "monitoring", 0)).unwrap();
-        assert_eq!(status_counts(""), [("pending".into(), 1)], "the root is not counted");
-    }
-
-    #[test]
-    fn child_counts_of_several_parents_are_read_together() {
-        let index = NodeIndex::in_memory().unwrap();
-        for (id, parent, status) in [
-            ("a", "root", "pending"),
-            ("b", "root", "pending"),
-            ("c", "a", "pending"),
-            ("d", "a", "completed"),
-        ] {
-            index.put(&row(id, parent, status, 0)).unwrap();
-        }
-        let counts = index.child_counts(&["root", "a", "b", "unknown"]).unwrap();
-        assert_eq!(counts, HashMap::from([("root".into(), 2), ("a".into(), 2)]));
-        assert!(index.child_counts(&[]).unwrap().is_empty());
-    }
-
-    #[test]
-    fn children_paged_returns_each_child_once() {
-        let index = NodeIndex::in_memory().unwrap();
-        for n in 0..7 {
-            index.put(&row(&format!("n{n}"), "root", "pending", n / 2)).unwrap();
-        }
-        let mut seen = Vec::new();
-        let mut after = None;
-        loop {
-            let page = index.children("root", after.as_ref(), 3).unwrap();
-            let Some(last) = page.last() else { break };
-            after = Some(last.position());
-            seen.extend(page.into_iter().map(|row| row.id));
-        }
-        assert_eq!(seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"]);
-    }
-
-    /// A query of this view never ends.
-    #[test]
-    fn open_index_with_view_is_new() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("index.sqlite");
-        assert!(matches!(NodeIndex::open(&path, "one").unwrap(), OpenOutcome::New(_)));
-        let hostile = "DROP TABLE meta; CREATE VIEW meta(key, value) AS SELECT 'boot', max(i) FROM
-            (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n);";
-        Connection::open(&path).unwrap().execute_batch(hostile).unwrap();
-        assert!(NodeIndex::open_existing(&path, "one").is_none());
-        assert!(NodeIndex::open_current(&path, "one").unwrap().is_none());
-        assert!(matches!(NodeIndex::open(&path, "one").unwrap(), OpenOutcome::New(_)));
-    }
-
-    #[test]
-    fn open_index_of_other_boot_or_damaged_is_new() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("index.sqlite");
-        let opens_new = |boot| matches!(NodeIndex::open(&path, boot).unwrap(), OpenOutcome::New(_));
-        assert!(opens_new("one"));
-        assert!(!opens_new("one"));
-        assert!(opens_new("two"));
-        tanmi_base::fs::write_atomic(&path, &[7; 9000], dir.path(), tanmi_base::fs::Durability::Journaled)
-            .unwrap();
-        assert!(opens_new("two"));
-        assert!(!opens_new("two"));
-    }
-}
+mod tests;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{
-    self, Claimant, DeletedSubtree, NewNode, NodeChange, NodePlace, OpContext, ProblemChange, ReferenceEdit,
-    StatusChange, Target, Transition, TransitionRequest, WorkspaceChange,
+    self, Claimant, DeletedSubtree, NewNode, NewPlan, NextNodes, NodeChange, NodePlace, OpContext,
+    PlannedNodes, ProblemChange, ReferenceEdit, StartedNode, StatusChange, Target, Transition,
+    TransitionRequest, WorkspaceChange,
 };
 use crate::store::Tx;
 
@@ -22,6 +23,8 @@ pub enum Command {
     RestoreWorkspace,
     FocusNode { node_id: Option<NodeId> },
     CreateNode { node: NewNode },
+    PlanNodes { plan: NewPlan },
+    StartNext { claimant: Claimant },
     UpdateNode { node_id: NodeId, change: NodeChange },
     MoveNode { node_id: NodeId, parent_id: NodeId },
     PlaceNode { node_id: NodeId, place: NodePlace },
@@ -45,6 +48,15 @@ pub enum Outcome {
     Node {
         node: Node,
         status_changes: Vec<StatusChange>,
+    },
+    Planned {
+        nodes: PlannedNodes,
+    },
+    Next {
+        next: NextNodes,
+        /// The first of them, which the command started.
+        started: Option<Box<StartedNode>>,
+        focus_moved: bool,
     },
     Deleted {
         subtree: DeletedSubtree,
@@ -120,6 +132,13 @@ pub fn apply(
             let (node, status_changes) = ops::create_node(tx, node, op)?;
             Outcome::Node { node, status_changes }
         }
+        Command::PlanNodes { plan } => Outcome::Planned { nodes: ops::plan_nodes(tx, plan, op)? },
+        Command::StartNext { claimant } => {
+            let (next, mut started) = ops::start_next(tx, claimant, op, sessions)?;
+            let focus_moved =
+                started.as_mut().is_some_and(|started| std::mem::take(&mut started.transition.focus_moved));
+            Outcome::Next { next, started: started.map(Box::new), focus_moved }
+        }
         Command::UpdateNode { node_id, change } => node(ops::update_node(tx, &node_id, change, op)?),
         Command::MoveNode { node_id, parent_id } => {
             let (node, status_changes) = ops::move_node(tx, &node_id, &parent_id, op)?;
@@ -177,6 +196,26 @@ impl Outcome {
     pub fn into_node(self) -> Result<(Node, Vec<StatusChange>)> {
         match self {
             Outcome::Node { node, status_changes } => Ok((node, status_changes)),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_planned(self) -> Result<PlannedNodes> {
+        match self {
+            Outcome::Planned { nodes } => Ok(nodes),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    pub fn into_next(self) -> Result<(NextNodes, Option<StartedNode>)> {
+        match self {
+            Outcome::Next { next, started, focus_moved } => {
+                let with_focus = |mut started: Box<StartedNode>| {
+                    started.transition.focus_moved = focus_moved;
+                    *started
+                };
+                Ok((next, started.map(with_focus)))
+            }
             other => Err(other.unexpected()),
         }
     }

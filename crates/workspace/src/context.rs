@@ -38,6 +38,9 @@ pub struct Context {
     /// The path from the root (or the nearest isolated node) down to the requested node.
     pub chain: Vec<ChainNode>,
     pub child_conclusions: Vec<ChildConclusion>,
+    /// Conclusions of the nodes that the requested node depends on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependency_conclusions: Vec<ChildConclusion>,
     pub references: Vec<ReferenceBlock>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<Omission>,
@@ -128,6 +131,7 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
     let rules = byte_budget.take_first("workspace", "rules", workspace.rules.clone(), |rule| rule.len() + 4);
     let mut blocks = vec![byte_budget.node(&node)];
     let child_conclusions = read_children(tx, focus, limits, &mut byte_budget)?;
+    let dependency_conclusions = read_dependencies(tx, &node, &mut byte_budget)?;
     let references = read_references(tx, &node, &mut byte_budget)?;
     let docs = byte_budget.take_first("workspace", "docs", active(&workspace.docs), doc_size);
     let problem = workspace.activity.problem.clone().map(|problem| byte_budget.problem("workspace", problem));
@@ -158,6 +162,7 @@ pub fn assemble(tx: &dyn Tx, focus: &NodeId, limits: &ContextLimits) -> Result<C
         },
         chain: blocks,
         child_conclusions,
+        dependency_conclusions,
         references,
         omitted: byte_budget.omitted,
     })
@@ -242,6 +247,31 @@ fn read_references(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Re
     Ok(blocks)
 }
 
+/// Returns the conclusions of the nodes that have one.
+fn read_conclusions(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<ChildConclusion>> {
+    let mut conclusions = Vec::new();
+    for read in tx.nodes(ids)? {
+        let NodeRead::Node(node) = read else { continue };
+        let Node { id, title, status, conclusion, .. } = *node;
+        let title = fit_title(&title).into_owned();
+        conclusions.extend(conclusion.map(|conclusion| ChildConclusion { id, title, status, conclusion }));
+    }
+    Ok(conclusions)
+}
+
+fn conclusion_size(conclusion: &ChildConclusion) -> usize {
+    conclusion.title.len() + conclusion.conclusion.len() + 80
+}
+
+/// Returns the conclusions of the nodes that a node depends on.
+fn read_dependencies(tx: &dyn Tx, node: &Node, byte_budget: &mut ByteBudget) -> Result<Vec<ChildConclusion>> {
+    const FIELD: &str = "dependencyConclusions";
+    let mut conclusions = read_conclusions(tx, &node.depends_on)?;
+    let of = node.id.as_str();
+    byte_budget.cut_to_shares(of, FIELD, &mut conclusions, |one| &mut one.conclusion);
+    Ok(byte_budget.take_first(of, FIELD, conclusions, conclusion_size))
+}
+
 /// Returns the latest conclusions of done children, oldest first.
 fn read_children(
     tx: &dyn Tx,
@@ -256,19 +286,12 @@ fn read_children(
     done.sort_by_key(|child| std::cmp::Reverse(child.status_changed_at));
     done.truncate(limits.child_conclusions);
     let ids: Vec<NodeId> = done.into_iter().map(|child| child.id).collect();
-    let mut conclusions = Vec::new();
-    for read in tx.nodes(&ids)? {
-        let NodeRead::Node(node) = read else { continue };
-        let Node { id, title, status, conclusion, .. } = *node;
-        let title = fit_title(&title).into_owned();
-        conclusions.extend(conclusion.map(|conclusion| ChildConclusion { id, title, status, conclusion }));
-    }
+    let mut conclusions = read_conclusions(tx, &ids)?;
     conclusions.reverse();
     byte_budget
         .cut_to_shares(parent.as_str(), "childConclusions", &mut conclusions, |child| &mut child.conclusion);
     let total = tx.status_counts(parent)?.done() as usize;
-    let size = |child: &ChildConclusion| child.title.len() + child.conclusion.len() + 80;
-    let shown = byte_budget.take_last(parent.as_str(), "childConclusions", conclusions, size);
+    let shown = byte_budget.take_last(parent.as_str(), "childConclusions", conclusions, conclusion_size);
     if total > limits.child_conclusions {
         byte_budget.note_omission(parent.as_str(), "childConclusions", total - limits.child_conclusions);
     }

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tanmi_base::lock::LockError;
 use tanmi_base::place::PlaceError;
@@ -31,6 +31,16 @@ pub struct UnfinishedChild {
     pub title: String,
     pub status: NodeStatus,
     pub allowed: Vec<Action>,
+}
+
+/// A dependency that is not completed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenDependency {
+    pub node_id: NodeId,
+    pub title: String,
+    /// `None` if the node does not exist.
+    pub status: Option<NodeStatus>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +101,20 @@ pub enum Error {
         node: NodeId,
         unfinished: Vec<UnfinishedChild>,
         count: u64,
+    },
+    /// Dependencies of the node or of its ancestors are not completed.
+    DependenciesOpen {
+        node: NodeId,
+        open: Vec<OpenDependency>,
+    },
+    /// Ids and titles of nodes that would wait for each other, from one node back to it.
+    DependencyCycle {
+        nodes: Vec<(NodeId, String)>,
+    },
+    /// A plan that cannot be read. Nothing was created.
+    BadOutline {
+        line: usize,
+        reason: Bilingual,
     },
     RulesHashMismatch {
         given: Option<String>,
@@ -209,6 +233,9 @@ impl Error {
             Error::ConclusionRequired { .. } => "CONCLUSION_REQUIRED",
             Error::NodeClaimed { .. } => "NODE_TAKEN",
             Error::ChildrenUnfinished { .. } => "CHILDREN_UNFINISHED",
+            Error::DependenciesOpen { .. } => "DEPENDENCIES_OPEN",
+            Error::DependencyCycle { .. } => "DEPENDENCY_CYCLE",
+            Error::BadOutline { .. } => "INVALID_OUTLINE",
             Error::RulesHashMismatch { .. } => "RULES_HASH_MISMATCH",
             Error::WorkspaceArchived { .. } => "WORKSPACE_ARCHIVED",
             Error::WorkspaceNotArchived { .. } => "WORKSPACE_NOT_ARCHIVED",
@@ -252,7 +279,10 @@ impl Error {
             | Error::ParentDeleted { .. }
             | Error::InvalidTransition { .. }
             | Error::NodeClaimed { .. }
+            | Error::DependenciesOpen { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),
+            Error::DependencyCycle { .. } => Some("dependsOn"),
+            Error::BadOutline { .. } => Some("outline"),
             Error::NotInList { field, .. } => Some(field),
             Error::ReferenceNotFound { .. } => Some("targetId"),
             Error::ConclusionRequired { .. } => Some("conclusion"),
@@ -282,6 +312,12 @@ impl Error {
             Error::ChildrenUnfinished { unfinished, count, .. } => {
                 json!({"unfinished": unfinished, "count": count})
             }
+            Error::DependenciesOpen { node, open } => json!({"nodeId": node, "open": open}),
+            Error::DependencyCycle { nodes } => {
+                let ids: Vec<&NodeId> = nodes.iter().map(|(id, _)| id).collect();
+                json!({"cycle": ids})
+            }
+            Error::BadOutline { line, .. } => json!({"line": line}),
             Error::NodeClaimed { node, holder, since } => {
                 json!({"nodeId": node, "sessionId": holder, "since": since})
             }

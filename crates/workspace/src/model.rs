@@ -92,6 +92,9 @@ pub struct Node {
     pub note: String,
     pub parent_id: Option<NodeId>,
     pub isolated: bool,
+    /// The nodes that must be completed before this one can start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<NodeId>,
     /// Position among the siblings. Nodes created by hand may have none; they come after their siblings, sorted by
     /// creation time.
     pub order: Option<i64>,
@@ -113,7 +116,11 @@ impl Node {
     /// Same as [`Workspace::version`]. Log and status are excluded, so that a transition or log entry of an agent does
     /// not invalidate a user's edit.
     pub fn version(&self) -> String {
-        version_of(&(&self.title, &self.requirement, &self.note, self.role, self.isolated, &self.docs))
+        let fields = (&self.title, &self.requirement, &self.note, self.role, self.isolated, &self.docs);
+        match self.depends_on.is_empty() {
+            true => version_of(&fields),
+            false => version_of(&(fields, &self.depends_on)),
+        }
     }
 }
 

@@ -12,23 +12,28 @@ use crate::state::{self, Appearance};
 use crate::store::{NodeBrief, Tx};
 
 mod activity;
+mod dependency;
 mod list;
+mod next;
 mod node;
 mod order;
+mod plan;
 mod restore;
 mod transition;
 mod workspace;
 
 pub use activity::{ProblemChange, Target, append_log, clear_problem, read_activity, update_problem};
 pub use list::{ListQuery, ListRow, NodePage, list, rows};
+pub use next::{BlockReason, BlockedNode, NextNode, NextNodes, StartedNode, find_next, start_next};
 pub use node::{
     DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
     edit_reference, move_node, update_node,
 };
 pub use order::{NodePlace, place_node};
+pub use plan::{NewPlan, PlannedNode, PlannedNodes, export, plan_nodes};
 pub use restore::restore_node;
 pub(crate) use restore::subtree_of;
-pub use transition::{Claimant, Transition, TransitionRequest, transition};
+pub use transition::{Claimant, PERSON, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
 };

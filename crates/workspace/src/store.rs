@@ -45,6 +45,10 @@ pub struct NodeBrief {
     pub isolated: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_problem: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<NodeId>,
+    #[serde(skip)]
+    pub holder: Option<String>,
     pub updated_at: Millis,
     #[serde(skip)]
     pub status_changed_at: Millis,
@@ -175,6 +179,20 @@ pub enum NodeRead {
     Damaged,
 }
 
+/// Which nodes to select, wherever they are in the tree, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub enum NodeSelection<'a> {
+    /// Children that are pending or can have pending descendants and whose own dependencies are completed, in their
+    /// order, starting after a position.
+    Unblocked { parent: &'a NodeId, after: Option<&'a SiblingPosition> },
+    /// Pending nodes, and planning nodes that are not done, with a dependency that is not completed, by position.
+    Blocked,
+    /// Claimed nodes that are not done, the earliest status change first.
+    Held,
+    /// Implementing and validating nodes, the latest status change first.
+    Started,
+}
+
 /// A transaction on one workspace. Each method is one request, wherever the data is. Later reads in the transaction see its writes. Without [`Tx::commit`] all writes
 /// are discarded.
 pub trait Tx {
@@ -205,6 +223,10 @@ pub trait Tx {
     fn recent_children(&self, parent: &NodeId, status: NodeStatus, limit: usize) -> Result<Vec<NodeBrief>>;
     /// Returns up to `limit` nodes that a text can stand for, by id. See [`NodeName::matches`].
     fn named(&self, name: &NodeName<'_>, limit: usize) -> Result<Vec<NodeBrief>>;
+    /// Returns the first nodes of a selection.
+    fn select(&self, selection: &NodeSelection<'_>, limit: usize) -> Result<Vec<NodeBrief>>;
+    /// Returns every dependency: a node, and the node that must be completed before it.
+    fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>>;
     fn last_order(&self, parent: &NodeId) -> Result<i64>;
     /// Returns a node that is in the trash and the descendants that were deleted with it and do not exist, parents first.
     /// Empty if there is none.
@@ -302,6 +324,8 @@ impl NodeBrief {
             role: node.role,
             isolated: node.isolated,
             has_problem: node.activity.problem.is_some(),
+            depends_on: node.depends_on.clone(),
+            holder: node.started_by.clone(),
             updated_at: node.updated_at,
             status_changed_at: node.status_changed_at.unwrap_or(node.created_at),
             position: SiblingPosition {

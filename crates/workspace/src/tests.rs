@@ -15,6 +15,7 @@ mod equivalence;
 mod examples;
 mod feed;
 mod files;
+mod plans;
 mod remote;
 mod walks;
 

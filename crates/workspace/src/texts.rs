@@ -27,6 +27,12 @@ impl Command {
                 texts.extend(node.docs.iter_mut().map(description));
                 texts
             }
+            Command::PlanNodes { plan } => {
+                let items = plan.items.iter_mut();
+                items
+                    .flat_map(|item| [("title", &mut item.title), ("requirement", &mut item.requirement)])
+                    .collect()
+            }
             Command::UpdateNode { change, .. } => {
                 let mut texts = optional([
                     ("title", &mut change.title),
@@ -44,7 +50,8 @@ impl Command {
             Command::UpdateProblem { change, .. } => {
                 optional([("description", &mut change.description), ("nextStep", &mut change.next_step)])
             }
-            Command::ArchiveWorkspace
+            Command::StartNext { .. }
+            | Command::ArchiveWorkspace
             | Command::RestoreWorkspace
             | Command::FocusNode { .. }
             | Command::MoveNode { .. }

@@ -60,6 +60,7 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         note: section(&NOTE),
         parent_id,
         isolated: doc.boolean("isolated")?,
+        depends_on: read_ids(doc, "dependsOn")?,
         order: doc.integer("order")?,
         docs: entries(&DOCS).iter().map(|item| list::read_doc(item)).collect(),
         references: entries(&REFERENCES).iter().map(|item| list::read_reference(item)).collect(),
@@ -70,6 +71,20 @@ pub fn read_node(doc: &Document, id: &NodeId) -> Result<Node, ParseError> {
         agent: doc.get("startedByAgent").filter(|agent| !agent.is_empty()),
         activity: read_activity(doc)?,
     })
+}
+
+/// Reads a list of node ids: `[a, b]`, or one `- a` per line.
+fn read_ids(doc: &Document, key: &'static str) -> Result<Vec<NodeId>, ParseError> {
+    let Some(value) = doc.get_nullable(key) else { return Ok(Vec::new()) };
+    let words = value.split([',', '[', ']', ' ']).map(|word| word.trim_matches(['"', '\'']));
+    let mut ids = Vec::new();
+    for word in words.filter(|word| !matches!(*word, "" | "-")) {
+        let id = NodeId::parse(word).map_err(|_| doc.not_a_node_id(key, word))?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
 }
 
 /// Returns the file content for `node`. `original` is the current file and the node that was read from it.
@@ -109,6 +124,15 @@ fn write(original: Option<(&Document, &Node)>, node: &Node, scope: RewriteScope)
     }
     if changed(|a, b| a.isolated == b.isolated) {
         doc.set("isolated", if node.isolated { "true" } else { "false" });
+    }
+    match node.depends_on.as_slice() {
+        [] if old.is_some_and(|old| !old.depends_on.is_empty()) => doc.unset("dependsOn"),
+        [] => {}
+        ids if changed(|a, b| a.depends_on == b.depends_on) => {
+            let ids: Vec<&str> = ids.iter().map(NodeId::as_str).collect();
+            doc.set("dependsOn", &format!("[{}]", ids.join(", ")));
+        }
+        _ => {}
     }
     write_optional_integer(&mut doc, "order", old.and_then(|old| old.order), node.order);
     if changed(|a, b| a.created_at == b.created_at) {

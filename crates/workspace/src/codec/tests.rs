@@ -19,6 +19,7 @@ fn sample_node() -> Node {
         note: String::new(),
         parent_id: Some(NodeId::root()),
         isolated: false,
+        depends_on: Vec::new(),
         order: Some(1),
         docs: vec![DocReference {
             path: "C:\\docs\\a.md".into(),
@@ -123,6 +124,33 @@ fn rewrite_keeps_unknown_keys_and_comments() {
     let goal = "---\nname: n\ngoal: |\n  one\n\n  two\n---\n";
     let doc = Document::parse(goal.as_bytes()).unwrap();
     assert_eq!(read_workspace(&doc, &WorkspaceId::parse("ws-a").unwrap()).unwrap().goal, "one\n\ntwo");
+}
+
+#[test]
+fn dependencies_are_read_in_every_form_and_written_on_one_line() {
+    let ids = |words: &[&str]| words.iter().map(|id| NodeId::parse(id).unwrap()).collect::<Vec<_>>();
+    let text = write_node(None, &sample_node());
+    assert!(!text.contains("dependsOn"));
+    for (typed, expected) in [
+        ("", &[][..]),
+        (" []", &[]),
+        (" null", &[]),
+        (" [node-x, node-y] # first", &["node-x", "node-y"]),
+        (" node-x", &["node-x"]),
+        ("\n  - node-x\n  - \"node-y\"", &["node-x", "node-y"]),
+        (" [node-x, node-x]", &["node-x"]),
+    ] {
+        let typed = text.replace("isolated: false\n", &format!("isolated: false\ndependsOn:{typed}\n"));
+        assert_eq!(read(&typed).depends_on, ids(expected), "{typed}");
+        let changed = rewrite(&typed, |node| node.depends_on = ids(&["node-z", "node-x"]));
+        assert!(changed.contains("dependsOn: [node-z, node-x]\n"), "{changed}");
+    }
+    let with = text.replace("isolated: false\n", "isolated: false\ndependsOn: [node-x]\n");
+    assert!(!rewrite(&with, |node| node.depends_on.clear()).contains("dependsOn"));
+    let bad = with.replace("[node-x]", "[../x]");
+    let error =
+        read_node(&Document::parse(bad.as_bytes()).unwrap(), &NodeId::parse("node-a").unwrap()).unwrap_err();
+    assert_eq!(error.text(tanmi_base::Lang::En), "9: dependsOn \"../x\" is not a node id");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
-use super::{Error, UnavailableCause, UnfinishedChild};
+use super::{Error, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::NodeType;
 
 /// A text in Chinese and in English.
@@ -68,6 +68,29 @@ impl Error {
                 format!("对节点 {node} 执行 {action} 需要结论"),
                 format!("a conclusion is required to {action} node {node}"),
             ),
+            Error::DependenciesOpen { node, open } => {
+                let list = dependency_list(open);
+                (
+                    format!("节点 {node} 的依赖尚未完成：{list}"),
+                    format!("dependencies of node {node} are not completed: {list}"),
+                )
+            }
+            Error::DependencyCycle { nodes } => {
+                let titles: Vec<String> = nodes.iter().map(|(_, title)| fit(&one_line(title), 60)).collect();
+                let cycle = titles.join(" → ");
+                (format!("依赖形成循环：{cycle}"), format!("the dependencies form a cycle: {cycle}"))
+            }
+            Error::BadOutline { line, reason } => (
+                format!("大纲第 {line} 行：{}；没有创建任何节点", reason.zh),
+                format!("line {line} of the outline: {}; nothing was created", reason.en),
+            ),
+            Error::NodeClaimed { node, holder, since } if holder == crate::ops::PERSON => {
+                let since = tanmi_base::clock::local_stamp(*since);
+                (
+                    format!("节点 {node} 已由用户认领（自 {since} 起）"),
+                    format!("node {node} is claimed by a person (since {since})"),
+                )
+            }
             Error::NodeClaimed { node, holder, since } => {
                 let (holder, since) = (one_line(holder), tanmi_base::clock::local_stamp(*since));
                 (
@@ -239,6 +262,29 @@ impl Error {
                     texts("选择另一个节点，或点击「接管」", "choose another node, or click “Take over”")
                 }
             },
+            // An agent must not learn how to start a node before its dependencies.
+            Error::DependenciesOpen { .. } => match interface {
+                Interface::CommandLine => texts(
+                    "先完成它们；`tanmi next` 列出可以开始的节点；或用 `--force` 仍然开始",
+                    "complete them first; `tanmi next` lists what can be started; or start it anyway with `--force`",
+                ),
+                Interface::AgentShell => texts(
+                    "先完成它们；`tanmi next` 列出可以开始的节点",
+                    "complete them first; `tanmi next` lists what can be started",
+                ),
+                Interface::Mcp => texts(
+                    "先完成它们；`node_next` 列出可以开始的节点",
+                    "complete them first; `node_next` lists what can be started",
+                ),
+                Interface::Page => texts("先完成这些节点", "complete these nodes first"),
+            },
+            Error::DependencyCycle { .. } => {
+                texts("去掉其中一个依赖", "leave out one of these dependencies")
+            }
+            Error::BadOutline { .. } => texts(
+                "修正这一行，然后再次提交整个大纲",
+                "fix the line, then send the whole outline again",
+            ),
             Error::ConclusionRequired { .. } => interface.pick(
                 texts("用 `--conclusion` 说明结果", "pass the result with `--conclusion`"),
                 texts("用 `conclusion` 说明结果", "pass the result in `conclusion`"),
@@ -375,6 +421,20 @@ impl Error {
             | Error::Unavailable { cause: UnavailableCause::Io(_), .. } => return None,
         })
     }
+}
+
+/// Returns the titles and statuses of the first dependencies.
+fn dependency_list(open: &[OpenDependency]) -> String {
+    let one = |one: &OpenDependency| {
+        let status = one.status.map_or("missing", |status| status.as_str());
+        match one.title.is_empty() {
+            true => format!("{} ({status})", one.node_id),
+            false => format!("“{}” ({status})", fit(&one_line(&one.title), 60)),
+        }
+    };
+    let mut list: Vec<String> = open.iter().take(5).map(one).collect();
+    list.extend((open.len() > 5).then(|| String::from("…")));
+    list.join(", ")
 }
 
 fn unit_zh(unit: &str) -> &str {

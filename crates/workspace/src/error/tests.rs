@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang, clock};
 
-use super::{Error, UnavailableCause, UnfinishedChild};
+use super::{Error, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
 
@@ -59,6 +59,26 @@ fn samples() -> Vec<Error> {
         Error::NodeClaimed { node: node(), holder: String::from("session-1"), since: SINCE },
         children(1),
         children(2),
+        Error::NodeClaimed { node: node(), holder: String::from(crate::ops::PERSON), since: SINCE },
+        Error::DependenciesOpen {
+            node: node(),
+            open: vec![
+                OpenDependency {
+                    node_id: parent(),
+                    title: String::from("Title"),
+                    status: Some(NodeStatus::Failed),
+                },
+                OpenDependency { node_id: parent(), title: String::new(), status: None },
+            ],
+        },
+        Error::DependencyCycle {
+            nodes: vec![
+                (node(), String::from("A")),
+                (parent(), String::from("B")),
+                (node(), String::from("A")),
+            ],
+        },
+        Error::BadOutline { line: 3, reason: Bilingual::new("标题为空", "the title is empty") },
         rules(None),
         rules(Some("ffff")),
         Error::WorkspaceArchived { id: workspace() },

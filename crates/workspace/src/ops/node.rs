@@ -47,12 +47,8 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
     if tx.ancestors(&new.parent_id)?.len() + 1 > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
-    let mut id = NodeId::fresh(op.now);
-    while tx.brief(&id)?.is_some() {
-        id = NodeId::fresh(op.now);
-    }
     let node = Node {
-        id,
+        id: fresh_id(tx, op)?,
         title: new.title,
         kind: new.kind,
         status: NodeStatus::Pending,
@@ -62,6 +58,7 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
         note: new.note,
         parent_id: Some(new.parent_id.clone()),
         isolated: new.isolated,
+        depends_on: Vec::new(),
         order: Some(tx.last_order(&new.parent_id)? + 1),
         docs: new.docs,
         references: Vec::new(),
@@ -77,7 +74,16 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
     Ok((node, changes))
 }
 
-fn check_rules_hash(workspace: &Workspace, check: &RulesHashCheck) -> Result<()> {
+/// Returns an id that no node has.
+pub(super) fn fresh_id(tx: &dyn Tx, op: &OpContext) -> Result<NodeId> {
+    let mut id = NodeId::fresh(op.now);
+    while tx.brief(&id)?.is_some() {
+        id = NodeId::fresh(op.now);
+    }
+    Ok(id)
+}
+
+pub(super) fn check_rules_hash(workspace: &Workspace, check: &RulesHashCheck) -> Result<()> {
     let hash = workspace.rules_hash();
     let (RulesHashCheck::Required(given) | RulesHashCheck::IfGiven(given)) = check;
     let is_exempt = matches!(check, RulesHashCheck::IfGiven(None));
@@ -98,6 +104,7 @@ pub struct NodeChange {
     pub role: Option<Option<NodeRole>>,
     pub isolated: Option<bool>,
     pub docs: ListEdit<DocReference>,
+    pub depends_on: ListEdit<NodeId>,
     /// The versions that this change applies to; any other version is rejected.
     pub expected_versions: Option<Vec<String>>,
 }
@@ -117,6 +124,7 @@ impl NodeChange {
             && self.role.is_none()
             && self.isolated.is_none()
             && self.docs.is_empty()
+            && self.depends_on.is_empty()
     }
 }
 
@@ -148,9 +156,11 @@ pub fn update_node(tx: &mut dyn Tx, id: &NodeId, change: NodeChange, op: &OpCont
     check_docs_edit(&change.docs)?;
     change.docs.apply("docs", &mut node.docs, |doc| doc.path.as_str())?;
     limits::check_list("docs", node.docs.len())?;
+    change.depends_on.apply("dependsOn", &mut node.depends_on, NodeId::as_str)?;
     if node != old {
         node.updated_at = op.now;
         tx.put_node(node.clone())?;
+        dependency::check_new(tx, &node, &old.depends_on)?;
     }
     Ok(node)
 }
@@ -187,6 +197,7 @@ pub fn move_node(
     node.updated_at = op.now;
     let is_unfinished = !node.status.is_done();
     tx.put_node(node.clone())?;
+    dependency::check_moved(tx, id)?;
     let mut changes = Vec::new();
     if old_parent.as_ref() != Some(parent) {
         if let Some(old_parent) = old_parent {
@@ -224,6 +235,9 @@ pub struct DeletedSubtree {
     pub count: usize,
     #[serde(skip)]
     pub ids: Vec<NodeId>,
+    /// Nodes that depended on a deleted one and no longer do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependents: Vec<NodeId>,
     pub status_changes: Vec<StatusChange>,
 }
 
@@ -255,6 +269,7 @@ pub fn delete_node(
             transition::check_claim(&node, claimant, sessions)?;
         }
     }
+    let dependents = dependency::drop_deleted(tx, &briefs, lang_of(&workspace), op)?;
     let ids: Vec<NodeId> = briefs.into_iter().map(|brief| brief.id).collect();
     for id in &ids {
         tx.remove_node(id)?;
@@ -274,6 +289,7 @@ pub fn delete_node(
         parent_id: node.parent_id,
         count: ids.len(),
         ids,
+        dependents,
         status_changes,
     })
 }

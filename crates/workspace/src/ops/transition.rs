@@ -8,6 +8,9 @@ use crate::limits;
 use crate::state::{Action, Prerequisite, TransitionRule};
 use crate::store::StatusCounts;
 
+/// The holder of a node that a person claimed outside of a session. This claim does not expire.
+pub const PERSON: &str = "@person";
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionRequest {
@@ -27,6 +30,13 @@ pub struct Claimant {
     pub agent: Option<String>,
     /// Takes over the node even if its holder is active.
     pub force: bool,
+}
+
+impl Claimant {
+    /// Returns whether the caller is this holder. All people without a session count as the same.
+    pub(super) fn is(&self, holder: &str) -> bool {
+        self.session.as_deref().unwrap_or(PERSON) == holder
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +84,9 @@ pub fn transition(
     }
     let has_children = tx.status_counts(&node_id)?.total() > 0;
     let rule = legal_transition(tx, &node, action, has_children)?;
+    if action == Action::Start && !claimant.force {
+        dependency::check_completed(tx, &node)?;
+    }
     check_conclusion(&node, action, rule.needs, conclusion.as_deref())?;
     let is_reopening = matches!(action, Action::Reopen | Action::Retry);
     if let Some(parent) = node.parent_id.as_ref().filter(|_| is_reopening) {
@@ -146,9 +159,9 @@ pub fn transition(
 /// Fails if another live session holds an unfinished node and the caller does not force the change. Without a holder, or
 /// if the holder is dead, every caller may change the node.
 pub(super) fn check_claim(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<()> {
-    let holder = node.started_by.as_ref().filter(|holder| Some(*holder) != claimant.session.as_ref());
+    let holder = node.started_by.as_ref().filter(|holder| !claimant.is(holder));
     match holder {
-        Some(holder) if !node.status.is_done() && !claimant.force && sessions.is_live(holder) => {
+        Some(holder) if !node.status.is_done() && !claimant.force && is_live(holder, sessions) => {
             let since = node.status_changed_at.unwrap_or(node.updated_at);
             Err(Error::NodeClaimed { node: node.id.clone(), holder: holder.clone(), since })
         }
@@ -156,11 +169,16 @@ pub(super) fn check_claim(node: &Node, claimant: &Claimant, sessions: &dyn LiveS
     }
 }
 
+/// Returns whether the claim of a holder still counts.
+pub(super) fn is_live(holder: &str, sessions: &dyn LiveSessions) -> bool {
+    holder == PERSON || sessions.is_live(holder)
+}
+
 /// Returns whether a start takes over the node from another session. Fails if the holder is active and the caller
 /// does not force it.
 fn is_held_by_another(node: &Node, claimant: &Claimant, sessions: &dyn LiveSessions) -> Result<bool> {
     let Some(holder) = &node.started_by else { return Ok(false) };
-    if node.status.is_done() || Some(holder) == claimant.session.as_ref() {
+    if node.status.is_done() || claimant.is(holder) {
         return Ok(false);
     }
     check_claim(node, claimant, sessions)?;

@@ -56,6 +56,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Work
         note: String::new(),
         parent_id: None,
         isolated: false,
+        depends_on: Vec::new(),
         order: None,
         docs: Vec::new(),
         references: Vec::new(),

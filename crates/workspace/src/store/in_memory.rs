@@ -9,8 +9,8 @@ use super::feed::WORKSPACE;
 use super::walk;
 use super::{
     Access, ChangeFeed, ContextSnapshot, ContextSnapshots, FeedStart, NodeBrief, NodeName, NodeRead,
-    Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store, StoreEvent,
-    Subscription, Surroundings, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
+    NodeSelection, Overview, Relations, SiblingPosition, SnapshotDepth, SnapshotSource, StatusCounts, Store,
+    StoreEvent, Subscription, Surroundings, TrashEntry, Tx, WorkspaceEntry, has_unstarted_plan,
 };
 use crate::error::{Error, Result};
 use crate::model::*;
@@ -338,6 +338,13 @@ struct InMemoryTx<'a> {
 }
 
 impl InMemoryTx<'_> {
+    /// Returns whether a dependency of the node is not completed or does not exist.
+    fn is_blocked(&self, node: &Node) -> bool {
+        let is_completed =
+            |id: &NodeId| self.draft.nodes.get(id).is_some_and(|node| node.status == NodeStatus::Completed);
+        !node.depends_on.iter().all(is_completed)
+    }
+
     fn children_of<'b>(&'b self, parent: &'b NodeId) -> impl Iterator<Item = &'b Node> {
         self.draft.nodes.values().filter(move |node| node.parent_id.as_ref() == Some(parent))
     }
@@ -416,6 +423,34 @@ impl Tx for InMemoryTx<'_> {
     fn named(&self, name: &NodeName<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
         let is_meant = |node: &&Node| name.matches(node.id.as_str(), &node.title);
         Ok(self.draft.nodes.values().filter(is_meant).take(limit).map(NodeBrief::of).collect())
+    }
+
+    fn select(&self, selection: &NodeSelection<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let nodes = self.draft.nodes.values().filter(|node| !node.status.is_done());
+        let can_begin = |node: &&Node| node.status == NodeStatus::Pending || node.kind == NodeType::Planning;
+        Ok(match selection {
+            NodeSelection::Unblocked { parent, after } => {
+                let is_after = |node: &&Node| after.is_none_or(|after| NodeBrief::of(node).position > *after);
+                let children = nodes.filter(|node| node.parent_id.as_ref() == Some(parent)).filter(is_after);
+                let unblocked = children.filter(can_begin).filter(|node| !self.is_blocked(node));
+                sorted(unblocked, limit, |node| node.position.clone())
+            }
+            NodeSelection::Blocked => {
+                let blocked = nodes.filter(can_begin).filter(|node| self.is_blocked(node));
+                sorted(blocked, limit, |node| node.position.clone())
+            }
+            NodeSelection::Held => {
+                let held = nodes.filter(|node| node.started_by.is_some());
+                sorted(held, limit, |node| (node.status_changed_at, node.position.id.clone()))
+            }
+            NodeSelection::Started => self.draft.nodes.started(limit),
+        })
+    }
+
+    fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>> {
+        let pairs =
+            |node: &Node| node.depends_on.iter().map(|on| (node.id.clone(), on.clone())).collect::<Vec<_>>();
+        Ok(self.draft.nodes.values().flat_map(pairs).collect())
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {

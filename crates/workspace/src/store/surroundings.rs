@@ -37,6 +37,8 @@ pub struct Surroundings {
     pub ancestors: Vec<String>,
     /// The latest conclusions of its children, the latest first.
     pub conclusions: Vec<ChildConclusion>,
+    /// The conclusions of the nodes that it depends on.
+    pub dependencies: Vec<ChildConclusion>,
     /// Its active references.
     pub references: Vec<ReferenceBlock>,
 }
@@ -46,7 +48,7 @@ pub struct Surroundings {
 pub struct Overview {
     pub in_progress: Vec<Node>,
     pub with_problem: Vec<Node>,
-    /// The first pending execution nodes in the order of the tree.
+    /// The first pending execution nodes whose dependencies are completed, in the order of the tree.
     pub next: Vec<NodeBrief>,
 }
 
@@ -55,6 +57,12 @@ impl Surroundings {
         Surroundings {
             ancestors: ancestors(source, node),
             conclusions: conclusions(source, &node.id),
+            dependencies: node
+                .depends_on
+                .iter()
+                .filter_map(|id| conclusion(source, id))
+                .take(CONCLUSIONS)
+                .collect(),
             references: references(source, node),
         }
     }
@@ -112,12 +120,13 @@ fn ancestors(source: &dyn SnapshotSource, node: &Node) -> Vec<String> {
 }
 
 fn conclusions(source: &dyn SnapshotSource, parent: &NodeId) -> Vec<ChildConclusion> {
-    let children = source.done_children(parent, CONCLUSIONS).into_iter();
-    let conclusion = |child: NodeBrief| {
-        let Node { id, title, status, conclusion, .. } = source.node(&child.id)?;
-        Some(ChildConclusion { id, title, status, conclusion: conclusion? })
-    };
-    children.filter_map(conclusion).collect()
+    let children = source.done_children(parent, CONCLUSIONS);
+    children.iter().filter_map(|child| conclusion(source, &child.id)).collect()
+}
+
+fn conclusion(source: &dyn SnapshotSource, id: &NodeId) -> Option<ChildConclusion> {
+    let Node { id, title, status, conclusion, .. } = source.node(id)?;
+    Some(ChildConclusion { id, title, status, conclusion: conclusion? })
 }
 
 fn references(source: &dyn SnapshotSource, node: &Node) -> Vec<ReferenceBlock> {
@@ -150,6 +159,11 @@ fn next(source: &dyn SnapshotSource) -> Vec<NodeBrief> {
             break;
         }
         if !seen.insert(node.id.clone()) {
+            continue;
+        }
+        let is_completed =
+            |id: &NodeId| source.brief(id).is_some_and(|brief| brief.status == NodeStatus::Completed);
+        if !node.depends_on.iter().all(is_completed) {
             continue;
         }
         match node.kind {

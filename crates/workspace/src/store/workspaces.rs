@@ -8,7 +8,7 @@ use crate::command::{Command, Committed, LiveSessions};
 use crate::context::{self, Context, ContextLimits};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::ops::{self, ListQuery, ListRow, NewWorkspace, NodePage, OpContext, Target};
+use crate::ops::{self, Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target};
 
 /// A node with its surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,17 @@ pub trait Workspaces: Send + Sync {
         limits: &ContextLimits,
         now: Millis,
     ) -> Result<Context>;
+    /// Returns the nodes that can be started now, or why there is none.
+    fn next(
+        &self,
+        id: &WorkspaceId,
+        limit: usize,
+        claimant: &Claimant,
+        sessions: &dyn LiveSessions,
+        now: Millis,
+    ) -> Result<NextNodes>;
+    /// Returns a node with its descendants as an outline; for the root, its descendants only.
+    fn outline(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<String>;
     /// Returns the log and the problem of a node or of the workspace.
     fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity>;
 }
@@ -158,6 +169,21 @@ impl<S: Store> Workspaces for S {
         now: Millis,
     ) -> Result<Context> {
         view(self, id, now, |tx| context::assemble(tx, focus, limits))
+    }
+
+    fn next(
+        &self,
+        id: &WorkspaceId,
+        limit: usize,
+        claimant: &Claimant,
+        sessions: &dyn LiveSessions,
+        now: Millis,
+    ) -> Result<NextNodes> {
+        view(self, id, now, |tx| ops::find_next(tx, limit, claimant, sessions))
+    }
+
+    fn outline(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<String> {
+        view(self, id, now, |tx| ops::export(tx, node))
     }
 
     fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity> {

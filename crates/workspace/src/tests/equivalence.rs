@@ -56,6 +56,15 @@ enum Operation {
         target: String,
         description: String,
     },
+    Plan {
+        parent: usize,
+        outline: String,
+    },
+    Depend {
+        node: usize,
+        on: usize,
+    },
+    StartNext,
     SetRules {
         rules: Vec<String>,
     },
@@ -106,10 +115,23 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (n.clone(), prop::option::of(text()), prop::option::of(text())).prop_map(|(node, description, next_step)| Operation::Problem { node, description, next_step }),
         1 => (n.clone(), text(), text()).prop_map(|(node, target, description)| Operation::AddReference { node, target, description }),
         1 => prop::collection::vec(text(), 0..3).prop_map(|rules| Operation::SetRules { rules }),
+        2 => (n.clone(), outline()).prop_map(|(parent, outline)| Operation::Plan { parent, outline }),
+        3 => (n.clone(), n.clone()).prop_map(|(node, on)| Operation::Depend { node, on }),
+        3 => Just(Operation::StartNext),
         1 => Just(Operation::DeleteIndex),
         1 => Just(Operation::Reopen),
         1 => n.prop_map(|node| Operation::AddUserSection { node }),
     ]
+}
+
+fn outline() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "- a\n- b (after: a)\n",
+        "- p\n  - q\n  - r (after: q)\n- s (after: p): text\n",
+        "- [x] done\n- open (after: done)\n",
+        "- bad (after: missing)\n",
+    ])
+    .prop_map(String::from)
 }
 
 /// Runs operations on one implementation. Ids are random, so nodes are identified by their order of creation.
@@ -146,6 +168,9 @@ impl Runner {
                     (operation, &committed.outcome)
                 {
                     self.nodes.push(node.id.clone());
+                }
+                if let Outcome::Planned { nodes } = &committed.outcome {
+                    self.nodes.extend(nodes.nodes.iter().map(|node| node.node_id.clone()));
                 }
                 self.with_numbers(format!("{committed:?}"))
             }
@@ -200,6 +225,21 @@ impl Runner {
                 target,
                 edit: ReferenceEdit::Add { description },
             },
+            Operation::Plan { parent, outline } => Command::PlanNodes {
+                plan: NewPlan {
+                    parent_id: self.pick(parent),
+                    items: crate::outline::parse(&outline).ok()?,
+                    rules_check: RulesHashCheck::IfGiven(None),
+                },
+            },
+            Operation::Depend { node, on } => Command::UpdateNode {
+                node_id: self.pick(node),
+                change: NodeChange {
+                    depends_on: ListEdit { add: vec![self.pick(on)], ..ListEdit::default() },
+                    ..NodeChange::default()
+                },
+            },
+            Operation::StartNext => Command::StartNext { claimant: Claimant::default() },
             Operation::SetRules { rules } => {
                 let rules = ListEdit { set: Some(rules), ..ListEdit::default() };
                 Command::UpdateWorkspace { change: WorkspaceChange { rules, ..WorkspaceChange::default() } }
@@ -230,6 +270,9 @@ impl Runner {
             all.exists(id).unwrap(),
             all.rows(id, &ids, now).unwrap()
         );
+        let next = all.next(id, 5, &Claimant::default(), &NoLiveSessions, now).unwrap();
+        let exported = all.outline(id, &NodeId::root(), now).unwrap();
+        out.push_str(&format!("\n{next:?}\n{exported}"));
         for row in &page.nodes {
             let node = &row.node.id;
             let detail = all.node_detail(id, node, now).unwrap();

@@ -104,6 +104,21 @@ impl Workspaces for RemoteWorkspaces {
         self.server.context(id, focus, limits, now)
     }
 
+    fn next(
+        &self,
+        id: &WorkspaceId,
+        limit: usize,
+        claimant: &Claimant,
+        sessions: &dyn LiveSessions,
+        now: Millis,
+    ) -> Result<NextNodes> {
+        self.server.next(id, limit, &send(claimant), sessions, now).map(|next| send(&next))
+    }
+
+    fn outline(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<String> {
+        self.server.outline(id, node, now)
+    }
+
     fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity> {
         self.server.activity(id, &send(target), now).map(|activity| send(&activity))
     }

@@ -233,6 +233,8 @@ pub fn row_of(node: &Node, sig: FileSig) -> NodeRow {
         status_changed_at: brief.status_changed_at,
         last_log_at: node.activity.last_log_at.unwrap_or(0),
         log_len: node.activity.log.len() as i64,
+        depends_on: node.depends_on.iter().map(NodeId::to_string).collect(),
+        holder: node.started_by.clone().unwrap_or_default(),
         sig,
         damage: None,
     }
@@ -250,6 +252,8 @@ pub fn brief_of(row: NodeRow) -> Option<NodeBrief> {
         title: row.title,
         isolated: row.isolated,
         has_problem: row.has_problem,
+        depends_on: row.depends_on.iter().filter_map(|id| NodeId::parse(id).ok()).collect(),
+        holder: Some(row.holder).filter(|holder| !holder.is_empty()),
         updated_at: row.updated_at,
         status_changed_at: row.status_changed_at,
         damage: row.damage.as_deref().map(ParseError::from_index_text),

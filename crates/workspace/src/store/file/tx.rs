@@ -18,7 +18,9 @@ use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{Target, subtree_of};
-use crate::store::{NodeBrief, NodeName, NodeRead, SiblingPosition, StatusCounts, Tx, walk};
+use crate::store::{
+    NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk,
+};
 
 /// How a transaction uses the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +202,34 @@ impl<'a> FileTx<'a> {
         restored.as_ref()?.nodes.iter().find(|loaded| loaded.node.id == *id).cloned()
     }
 
+    /// Returns up to `limit` nodes of a sorted query that still satisfy `belongs`.
+    fn page(
+        &self,
+        after: Option<&SiblingPosition>,
+        limit: usize,
+        query: impl Fn(Option<&RowPosition>, usize) -> Result<Vec<NodeRow>>,
+        belongs: impl Fn(&NodeRow) -> bool,
+    ) -> Result<Vec<NodeBrief>> {
+        let mut after = after.map(|position| RowPosition {
+            order: position.order,
+            created_at: position.created_at,
+            id: position.id.clone(),
+        });
+        let mut found = Vec::new();
+        // Rows that no longer belong to the page must not end it early.
+        while found.len() < limit {
+            let want = limit - found.len();
+            let rows = query(after.as_ref(), want)?;
+            let is_last = rows.len() < want;
+            after = rows.last().map(NodeRow::position).or(after);
+            found.extend(self.verify_rows(rows, &belongs)?);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the changes to write, and for each change the node whose file it writes.
     fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
         let mut changes = Vec::new();
@@ -341,24 +371,12 @@ impl Tx for FileTx<'_> {
         after: Option<&SiblingPosition>,
         limit: usize,
     ) -> Result<Vec<NodeBrief>> {
-        let mut after = after.map(|position| RowPosition {
-            order: position.order,
-            created_at: position.created_at,
-            id: position.id.clone(),
-        });
-        let mut found = Vec::new();
-        // Rows that moved to another parent must not end the page early.
-        while found.len() < limit {
-            let want = limit - found.len();
-            let rows = self.index()?.children(parent.as_str(), after.as_ref(), want)?;
-            let is_last = rows.len() < want;
-            after = rows.last().map(NodeRow::position).or(after);
-            found.extend(self.verify_rows(rows, |row| row.parent == parent.as_str())?);
-            if is_last {
-                break;
-            }
-        }
-        Ok(found)
+        self.page(
+            after,
+            limit,
+            |after, limit| Ok(self.index()?.children(parent.as_str(), after, limit)?),
+            |row| row.parent == parent.as_str(),
+        )
     }
 
     fn children_with_counts(
@@ -396,6 +414,34 @@ impl Tx for FileTx<'_> {
         rows.dedup_by(|a, b| a.id == b.id);
         rows.truncate(limit);
         self.verify_rows(rows, |row| name.matches(&row.id, &row.title))
+    }
+
+    fn select(&self, selection: &NodeSelection<'_>, limit: usize) -> Result<Vec<NodeBrief>> {
+        let is_done = |row: &NodeRow| NodeStatus::from_word(&row.status).is_some_and(NodeStatus::is_done);
+        let query = match selection {
+            NodeSelection::Unblocked { parent, after } => {
+                let parent = parent.as_str();
+                return self.page(
+                    *after,
+                    limit,
+                    |after, limit| {
+                        Ok(self.index()?.select(&NodeQuery::Unblocked { parent, after }, limit)?)
+                    },
+                    |row| row.parent == parent && !is_done(row),
+                );
+            }
+            NodeSelection::Blocked => NodeQuery::Blocked,
+            NodeSelection::Held => NodeQuery::Held,
+            NodeSelection::Started => NodeQuery::Started,
+        };
+        self.verify_rows(self.index()?.select(&query, limit)?, |row| !is_done(row))
+    }
+
+    fn dependencies(&self) -> Result<Vec<(NodeId, NodeId)>> {
+        let pairs = self.index()?.dependencies()?.into_iter();
+        Ok(pairs
+            .filter_map(|(node, on)| Some((NodeId::parse(&node).ok()?, NodeId::parse(&on).ok()?)))
+            .collect())
     }
 
     fn last_order(&self, parent: &NodeId) -> Result<i64> {
