@@ -9,7 +9,7 @@ use tanmi_workspace::context::Context;
 use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, DeletedSubtree, ListQuery, NewNode, NodeChange, NodePage, NodePlace, OpContext, ProblemChange,
+    Claimant, DeletedSubtree, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace, OpContext, ProblemChange,
     ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::{self, Action};
@@ -22,6 +22,10 @@ use crate::events::EventService;
 use crate::masking::MaskReport;
 use crate::resolver::CallScope;
 use crate::sessions::SessionService;
+
+mod plan;
+
+pub use plan::{NextResult, OutlineResult, PlanResult, StartedView};
 
 /// A result together with the id of its workspace.
 #[derive(Clone, Debug, Serialize)]
@@ -97,6 +101,9 @@ pub struct TransitionArgs<'a> {
 pub struct TransitionResult {
     #[serde(flatten)]
     pub step: Transition,
+    /// What can be started next, after a node was completed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<NextNode>,
     /// Texts of the rules for this transition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reminders: Vec<String>,
@@ -362,12 +369,8 @@ impl NodeService {
         let op = OpContext { moves_focus: scope.binding.is_none(), ..self.core.op() };
         let (outcome, mut change) = self.run_as(ws, Command::Transition { request }, &op)?;
         let mut step = outcome.into_transition()?;
-        if let Some(bound) = scope.binding.as_ref().filter(|_| action != Action::Submit) {
-            let moved = self.sessions.update_focus(bound, &node_id, step.to, step.focus.as_ref());
-            step.focus_moved = moved.unwrap_or_else(|error| {
-                change.secrets.warnings.push(self.focus_warning(&error));
-                false
-            });
+        if action != Action::Submit {
+            self.follow_focus(scope, &mut step, &mut change);
         }
         if !step.focus_moved {
             step.focus = self.sessions.resolver().focus(scope).unwrap_or_default();
@@ -379,8 +382,23 @@ impl NodeService {
             NodeStatus::Completed => self.events.on_task_complete(session, ws, &step.node_id),
             _ => Vec::new(),
         };
-        let result = TransitionResult { step, reminders };
+        let next = match step.to {
+            // The transition is durable, so an error of this read does not fail it.
+            NodeStatus::Completed => self.next(scope, 1).map(|found| found.result.next).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let result = TransitionResult { step, next, reminders };
         Ok(InWorkspace::committed(ws, change, result))
+    }
+
+    /// Moves the focus of the session of a call after a transition.
+    fn follow_focus(&self, scope: &CallScope, step: &mut Transition, change: &mut Change) {
+        let Some(bound) = &scope.binding else { return };
+        let moved = self.sessions.update_focus(bound, &step.node_id, step.to, step.focus.as_ref());
+        step.focus_moved = moved.unwrap_or_else(|error| {
+            change.secrets.warnings.push(self.focus_warning(&error));
+            false
+        });
     }
 
     /// Returns the warning for a change that is durable although the focus of the session could not be saved.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tanmi_base::{Lang, Millis, text};
 use tanmi_platform::CLIENTS;
-use tanmi_session::{Binding, SessionState, States, is_running};
+use tanmi_session::{Binding, SessionState, States, current_process, is_running};
 use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
@@ -289,7 +289,12 @@ impl SessionService {
     /// Records that a session is active. Errors are ignored: the call itself does not depend on it.
     pub(crate) fn record_activity(&self, session: &str) {
         let now = self.core.now();
-        let _ = self.core.states().update(session, |state| state.alive_at = now);
+        let is_connection = self.core.connection.get().is_some_and(|own| own == session);
+        let server = if is_connection { current_process() } else { None };
+        let _ = self.core.states().update(session, |state| {
+            state.alive_at = now;
+            state.server = server.or(state.server.take());
+        });
     }
 
     /// Runs `work` for a session. Changes that the session itself makes to its context count as known, so that they
@@ -388,7 +393,8 @@ impl LiveSessions for SessionService {
 }
 
 /// Returns whether a session is live: its client process runs and this is its latest session. If the process is unknown
-/// or runs several conversations: the session was active within [`LIVE_FOR`].
+/// or runs several conversations: the session was active within [`LIVE_FOR`]. A session that is the connection of a server
+/// is live while that server runs.
 pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> bool {
     let platform = CLIENTS.find_platform(&state.platform);
     let has_shared_process = platform.is_some_and(|platform| platform.has_shared_process);
@@ -397,7 +403,10 @@ pub(crate) fn is_live(states: &States, state: &SessionState, now: Millis) -> boo
             let latest = states.sessions_of_client(client).into_iter().next();
             is_running(client) && latest.is_none_or(|latest| latest.session == state.session)
         }
-        _ => now - state.alive_at < LIVE_FOR,
+        _ => match &state.server {
+            Some(server) => is_running(server),
+            None => now - state.alive_at < LIVE_FOR,
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use tanmi_base::Lang;
 use tanmi_base::text::{self, one_line};
 use tanmi_event::ActionKind;
+use tanmi_workspace::model::PERSON;
 
 use crate::builtin::REMINDER_RESERVE;
 use crate::capped_text::CappedText;
@@ -63,6 +64,7 @@ const LINE_COLUMNS: usize = 200;
 fn add_surroundings(body: &mut CappedText, lang: Lang, surroundings: &SurroundingsFacts) {
     for (zh, en, lines) in [
         ("最近日志", "Last log entries", &surroundings.log),
+        ("依赖的结论", "Dependency conclusions", &surroundings.dependencies),
         ("子节点结论", "Child conclusions", &surroundings.conclusions),
         ("引用", "References", &surroundings.references),
     ] {
@@ -89,6 +91,7 @@ fn add_overview(body: &mut CappedText, lang: Lang, session: &str, overview: &Ove
         }
         let holder = match &node.holder {
             Some(holder) if holder == session => lang.pick("本会话", "this session").to_owned(),
+            Some(holder) if holder == PERSON => lang.pick("由人认领", "a person").to_owned(),
             Some(session) => format!("{}{}", lang.pick("会话 ", "session "), fit(session)),
             None => lang.pick("无会话认领", "no session").to_owned(),
         };

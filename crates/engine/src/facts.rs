@@ -211,6 +211,8 @@ pub struct SurroundingsFacts {
     pub log: Vec<String>,
     /// One line per child that is done.
     pub conclusions: Vec<String>,
+    /// One line per dependency that is done.
+    pub dependencies: Vec<String>,
     /// One line per reference.
     pub references: Vec<String>,
 }

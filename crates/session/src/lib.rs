@@ -14,7 +14,7 @@ mod state;
 
 pub use bindings::{Binding, Bindings, FileBindings};
 pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead};
-pub use process::{ClientProcess, client_of_hook, client_of_server, is_running};
+pub use process::{ClientProcess, client_of_hook, client_of_server, current_process, is_running};
 pub use state::{HandledEvent, LastReminder, LockedState, SessionState, States};
 
 #[derive(Debug, thiserror::Error)]

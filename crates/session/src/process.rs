@@ -57,6 +57,12 @@ pub fn client_of_server() -> Option<ClientProcess> {
     find_client_ancestor(&SystemTable)
 }
 
+/// Returns this process. `None` where the system cannot tell.
+pub fn current_process() -> Option<ClientProcess> {
+    let pid = std::process::id();
+    SystemTable.process(pid).map(|info| ClientProcess { pid, started: info.started })
+}
+
 /// Returns whether this process is still running. Returns `false` where the system cannot tell.
 pub fn is_running(client: &ClientProcess) -> bool {
     has_process(&SystemTable, client)

@@ -82,6 +82,9 @@ pub struct SessionState {
     pub handled_events: BTreeMap<String, HandledEvent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
+    /// The MCP server whose connection is the session, if the client has no hooks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ClientProcess>,
     /// Time of the last activity.
     pub alive_at: Millis,
 }

@@ -124,6 +124,9 @@ impl Node {
     }
 }
 
+/// The holder of a node that a person claimed outside of a session. This claim does not expire.
+pub const PERSON: &str = "@person";
+
 /// Log and open problem of a workspace or a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

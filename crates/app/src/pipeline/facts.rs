@@ -168,6 +168,7 @@ fn surroundings_facts(surroundings: &Surroundings, node: &Node) -> SurroundingsF
         ancestors: surroundings.ancestors.clone(),
         log: log[log.len().saturating_sub(LOG_ENTRIES)..].iter().map(log_line).collect(),
         conclusions: surroundings.conclusions.iter().map(conclusion).collect(),
+        dependencies: surroundings.dependencies.iter().map(conclusion).collect(),
         references: surroundings.references.iter().map(reference_line).collect(),
     }
 }

@@ -88,6 +88,7 @@ fn with_surroundings(lang: Lang) -> Facts {
         ancestors: vec!["Tokens".into()],
         log: vec!["2025-12-10 14:02:00 signed with RS256".into()],
         conclusions: vec!["Choose a library (completed): jsonwebtoken\nsecond line".into()],
+        dependencies: vec!["Agree on claims (completed): sub and exp only".into()],
         references: vec!["docs/jwt.md: how tokens look".into()],
     };
     facts
@@ -360,6 +361,7 @@ fn surroundings_are_capped_and_cut_after_the_node() {
         ancestors: long.clone(),
         log: long.clone(),
         conclusions: long.clone(),
+        dependencies: long.clone(),
         references: long.clone(),
     };
     let text = texts(&start, &facts).remove(0);

@@ -6,7 +6,7 @@ use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
 use super::{Error, OpenDependency, UnavailableCause, UnfinishedChild};
-use crate::model::NodeType;
+use crate::model::{NodeType, PERSON};
 
 /// A text in Chinese and in English.
 type Texts = (String, String);
@@ -84,7 +84,7 @@ impl Error {
                 format!("大纲第 {line} 行：{}；没有创建任何节点", reason.zh),
                 format!("line {line} of the outline: {}; nothing was created", reason.en),
             ),
-            Error::NodeClaimed { node, holder, since } if holder == crate::ops::PERSON => {
+            Error::NodeClaimed { node, holder, since } if holder == PERSON => {
                 let since = tanmi_base::clock::local_stamp(*since);
                 (
                     format!("节点 {node} 已由用户认领（自 {since} 起）"),

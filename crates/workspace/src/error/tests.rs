@@ -59,7 +59,7 @@ fn samples() -> Vec<Error> {
         Error::NodeClaimed { node: node(), holder: String::from("session-1"), since: SINCE },
         children(1),
         children(2),
-        Error::NodeClaimed { node: node(), holder: String::from(crate::ops::PERSON), since: SINCE },
+        Error::NodeClaimed { node: node(), holder: String::from(crate::model::PERSON), since: SINCE },
         Error::DependenciesOpen {
             node: node(),
             open: vec![

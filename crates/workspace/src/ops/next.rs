@@ -99,7 +99,8 @@ pub fn start_next(
     let next = find_next(tx, 1, &claimant, sessions)?;
     let Some(first) = next.next.first() else { return Ok((next, None)) };
     let (node_id, takeover) = (first.node_id.clone(), first.takeover);
-    let claimant = Claimant { session: claimant.session.or_else(|| Some(PERSON.to_owned())), ..claimant };
+    let person = Some(PERSON).filter(|_| op.operator == Operator::Human);
+    let claimant = Claimant { session: claimant.session.or(person.map(String::from)), ..claimant };
     let request =
         TransitionRequest { node_id: node_id.clone(), action: Action::Start, conclusion: None, claimant };
     let transition = transition(tx, request, op, sessions)?;

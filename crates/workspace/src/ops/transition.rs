@@ -8,9 +8,6 @@ use crate::limits;
 use crate::state::{Action, Prerequisite, TransitionRule};
 use crate::store::StatusCounts;
 
-/// The holder of a node that a person claimed outside of a session. This claim does not expire.
-pub const PERSON: &str = "@person";
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionRequest {

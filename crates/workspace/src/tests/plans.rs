@@ -277,7 +277,7 @@ impl LiveSessions for NoHolderBut {
 fn start_next_by_person_does_not_expire() {
     on_both_stores(|ws| {
         let ids = ws.planned("- a\n");
-        let op = ws.tick();
+        let op = OpContext { operator: Operator::Human, ..ws.tick() };
         let person = Claimant::default();
         let started =
             ws.change(|tx| start_next(tx, person.clone(), &op, &NoLiveSessions)).unwrap().1.unwrap();

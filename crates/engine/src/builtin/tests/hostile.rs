@@ -58,6 +58,7 @@ fn hostile_facts(lang: Lang) -> Facts {
                 ancestors: vec![text()],
                 log: vec![text()],
                 conclusions: vec![text()],
+                dependencies: vec![text()],
                 references: vec![text()],
             },
             ..NodeFacts::default()
