@@ -11,6 +11,7 @@ mod help;
 mod install;
 mod memory;
 mod node;
+mod plan;
 mod rules;
 mod short;
 mod synonyms;
@@ -24,6 +25,7 @@ pub use help::with_help_page;
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
 pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 pub use node::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
+pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
@@ -66,6 +68,12 @@ pub enum Command {
     /// Create, edit, move and complete the nodes of a workspace
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Create nodes from a Markdown outline, or write nodes as an outline
+    #[command(after_help = examples::PLAN)]
+    Plan(PlanArgs),
+    /// Show or start the nodes whose dependencies are completed
+    #[command(after_help = examples::NEXT)]
+    Next(NextArgs),
     /// Show a workspace as a tree of nodes
     Tree(TreeArgs),
     /// Add an entry to a log, or show the log

@@ -31,6 +31,7 @@ mod mcp;
 mod memory;
 mod node;
 mod pause;
+mod plan;
 mod reference;
 mod rules;
 mod serve;
@@ -100,6 +101,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Node(command) => node::run(&context, command),
         Command::Log(args) => activity::log(&context, args),
         Command::Problem(args) => activity::problem(&context, args),
+        Command::Plan(args) => plan::plan(&context, args),
+        Command::Next(args) => plan::next(&context, &args),
         Command::Tree(args) => tree::run(&context, args),
         Command::Trash(command) => trash::run(&context, command),
         Command::Config(command) => config::run(&context, command),

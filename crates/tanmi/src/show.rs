@@ -9,6 +9,7 @@ pub mod install;
 pub mod ledger;
 pub mod memory;
 pub mod node;
+pub mod plan;
 pub mod rules;
 pub mod session;
 pub mod status;

@@ -51,7 +51,7 @@ impl Route {
 
     /// Returns whether the route writes texts of a workspace and so accepts the query parameter `secrets`.
     pub fn writes_texts(&self) -> bool {
-        let has_no_text = ["/archive", "/restore", "/focus", "/move", "/masking"];
+        let has_no_text = ["/archive", "/restore", "/focus", "/move", "/masking", "/next"];
         self.path.starts_with("/workspaces")
             && matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
             && !has_no_text.iter().any(|end| self.path.ends_with(end))
@@ -105,6 +105,8 @@ pub fn all() -> Vec<Route> {
         put("/workspaces/{workspaceId}/focus", Tool("context_focus")),
         get("/workspaces/{workspaceId}/nodes", PageApi(&page_api::NODES, page_api::nodes)),
         created(post("/workspaces/{workspaceId}/nodes", Tool("node_create"))),
+        created(post("/workspaces/{workspaceId}/plan", Tool("node_plan"))),
+        post("/workspaces/{workspaceId}/next", Tool("node_next")),
         get("/workspaces/{workspaceId}/nodes/{nodeId}", PageApi(&page_api::NODE_VIEW, page_api::node)),
         patch("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_delete")),

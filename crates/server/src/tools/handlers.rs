@@ -103,6 +103,34 @@ pub fn node_create(c: &Call<'_>) -> Result {
     Ok(results::changed(&c.app.nodes.create(c.workspace()?, new)?))
 }
 
+pub fn node_plan(c: &Call<'_>) -> Result {
+    let p = &c.arguments;
+    let scope = c.scope()?;
+    let parent = NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?;
+    let planned = c.app.nodes.plan(&scope.workspace, parent, &p.needed("outline"), p.owned("rulesHash"))?;
+    let mut value = json!({
+        "workspaceId": planned.workspace_id,
+        "parentId": planned.result.planned.parent_id,
+        "outline": planned.result.outline,
+        "change": planned.seq,
+    });
+    if !planned.result.planned.status_changes.is_empty() {
+        value["statusChanges"] = json!(planned.result.planned.status_changes);
+    }
+    Ok(results::with_secrets(value, &planned))
+}
+
+/// The number of nodes in the result of `node_next`.
+const NEXT_NODES: usize = 5;
+
+pub fn node_next(c: &Call<'_>) -> Result {
+    let scope = c.scope()?;
+    match c.arguments.flag("start").unwrap_or(false) {
+        true => results::value(&c.app.nodes.start_next(scope)?),
+        false => results::value(&c.app.nodes.next(scope, NEXT_NODES)?),
+    }
+}
+
 pub fn node_get(c: &Call<'_>) -> Result {
     results::full(&c.app.nodes.show(c.workspace()?, &c.node()?)?)
 }
@@ -135,6 +163,9 @@ pub fn node_query(c: &Call<'_>) -> Result<ListQuery> {
 
 pub fn node_update(c: &Call<'_>) -> Result {
     let p = &c.arguments;
+    let node_id = |id: &String| NodeId::parse_field("dependsOn", id);
+    let depends_on = p.texts("dependsOn").map(|ids| ids.iter().map(node_id).collect());
+    let depends_on = depends_on.transpose()?;
     let change = NodeChange {
         title: p.owned("title"),
         requirement: p.owned("requirement"),
@@ -142,6 +173,7 @@ pub fn node_update(c: &Call<'_>) -> Result {
         role: p.text("role").map(|word| parse_role(Some(word))).transpose()?,
         isolated: p.flag("isolated"),
         docs: ListEdit { set: p.docs("docs"), ..ListEdit::default() },
+        depends_on: ListEdit { set: depends_on, ..ListEdit::default() },
         expected_versions: c.expected_versions.clone(),
     };
     let updated = c.app.nodes.update(c.workspace()?, &c.node()?, change)?;

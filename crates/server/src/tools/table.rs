@@ -6,6 +6,7 @@
 use tanmi_base::Lang;
 use tanmi_memory::MemoryType;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
+use tanmi_workspace::outline;
 use tanmi_workspace::state::Action;
 
 use super::{
@@ -131,6 +132,32 @@ pub const TOOLS: &[Tool] = &[
         },
     ),
     tool(
+        handlers::node_plan,
+        CallSpec {
+            name: "node_plan",
+            about: "Create nodes from a Markdown outline and return their IDs: items `- Title: requirement`, children indented by two spaces, `(after: Title, Title)` for dependencies, `[x]` if done.",
+            is_read_only: false,
+            params: &[
+                WORKSPACE,
+                with_description(optional("parentId", ID), "default: root"),
+                required("outline", ParamKind::Text { max: outline::MAX_BYTES }),
+                with_description(optional("rulesHash", ID), "as in node_create"),
+            ],
+        },
+    ),
+    tool(
+        handlers::node_next,
+        CallSpec {
+            name: "node_next",
+            about: "List the nodes that can be started now, in tree order, or why none can.",
+            is_read_only: false,
+            params: &[
+                WORKSPACE,
+                with_description(optional("start", ParamKind::Flag), "claim and start the first"),
+            ],
+        },
+    ),
+    tool(
         handlers::node_get,
         CallSpec {
             name: "node_get",
@@ -161,7 +188,7 @@ pub const TOOLS: &[Tool] = &[
         handlers::node_update,
         CallSpec {
             name: "node_update",
-            about: "Change a node's title, requirement, note, role, docs or isolation.",
+            about: "Change a node's title, requirement, note, role, docs, dependencies or isolation.",
             is_read_only: false,
             params: &[
                 SESSION,
@@ -173,6 +200,10 @@ pub const TOOLS: &[Tool] = &[
                 with_description(optional("role", ParamKind::Word(ROLES)), "as in node_create"),
                 optional("isolated", ParamKind::Flag),
                 with_description(optional("docs", ParamKind::Docs), "replaces the whole list"),
+                with_description(
+                    optional("dependsOn", ParamKind::Texts),
+                    "IDs of nodes to complete first; replaces the whole list",
+                ),
             ],
         },
     )),

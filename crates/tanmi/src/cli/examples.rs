@@ -24,6 +24,34 @@ Examples:
   tanmi node move <NODE> --parent <NODE>
   tanmi node move 'Sign tokens' --before 'Verify tokens'";
 
+pub const NODE_DEPEND: &str = "\
+Examples:
+  tanmi node depend <NODE> --on <NODE>
+  tanmi node depend <NODE> --on <NODE> --remove";
+
+pub const PLAN: &str = "\
+Outline:
+  - Design: agree on the format
+  - Build (after: Design)
+    - **Parser**: read the format
+    - **Writer** (after: Parser): write the format
+  - [x] Set up the project
+
+Indentation makes children, `(after: Title)` dependencies, `[x]` marks what is done. \
+Indented lines below an item belong to its requirement. The tasks.md of spec-kit is read too.
+
+Examples:
+  tanmi plan plan.md
+  tanmi plan tasks.md --parent <NODE>
+  tanmi plan --export
+  tanmi plan --export <NODE>";
+
+pub const NEXT: &str = "\
+Examples:
+  tanmi next
+  tanmi next --limit 1 --json
+  tanmi next --start";
+
 pub const NODE_TRANSITION: &str = "\
 Actions of a planning node:
   start, complete, cancel, reopen

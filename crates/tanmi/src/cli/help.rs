@@ -25,7 +25,10 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     (
         "规划和跟踪工作",
         "Plan and track work",
-        &["status", "start", "done", "fail", "workspace", "node", "tree", "log", "problem", "trash"],
+        &[
+            "status", "next", "start", "done", "fail", "plan", "workspace", "node", "tree", "log", "problem",
+            "trash",
+        ],
     ),
     ("会话和记忆", "Sessions and memory", &["session", "memory"]),
     (

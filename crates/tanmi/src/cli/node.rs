@@ -97,6 +97,18 @@ pub enum NodeCommand {
         #[command(flatten)]
         secrets: SecretsArg,
     },
+    /// Add or remove dependencies: nodes that must be completed before a node can start
+    #[command(after_help = examples::NODE_DEPEND)]
+    Depend {
+        #[command(flatten)]
+        at: NodeTarget,
+        /// Node that must be completed first; repeatable or comma-separated
+        #[arg(long, value_name = "NODE", value_delimiter = ',', required = true)]
+        on: Vec<String>,
+        /// Remove the dependencies instead of adding them
+        #[arg(long)]
+        remove: bool,
+    },
     /// Show the text that a session with this focus receives at its start
     Context {
         #[command(flatten)]

@@ -77,6 +77,19 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
             let edited = nodes.edit_reference(&scope.workspace, &id, &target, edit)?;
             context.print_change(&edited, |edited| show::node::references(&edited.node, context.app.lang()));
         }
+        NodeCommand::Depend { at, on, remove } => {
+            let (scope, id) = find(context, &at)?;
+            let on = on.iter().map(|on| app.resolver.node(&scope, Some(on))).collect::<Result<Vec<_>>>()?;
+            let depends_on = match remove {
+                true => {
+                    ListEdit { remove: on.iter().map(NodeId::to_string).collect(), ..ListEdit::default() }
+                }
+                false => ListEdit { add: on, ..ListEdit::default() },
+            };
+            let change = NodeChange { depends_on, ..NodeChange::default() };
+            let updated = app.nodes.update(&scope.workspace, &id, change)?;
+            context.print_change(&updated, |updated| show::node::full(&updated.node, context.app.lang()));
+        }
         NodeCommand::Context { at, id, node, session } => {
             let (session, workspace) = (session.as_deref(), at.workspace.as_deref());
             let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
@@ -134,6 +147,7 @@ fn update(context: &CommandContext, args: NodeUpdateArgs) -> Result {
         role: args.role.map(|word| parse_role(Some(&word))).transpose()?,
         isolated: args.isolated,
         docs: ListEdit { set: None, add: docs(&args.docs), remove: args.remove_docs },
+        depends_on: ListEdit::default(),
         expected_versions: None,
     };
     let (scope, id) = find(context, &args.at)?;

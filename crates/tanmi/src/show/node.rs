@@ -44,6 +44,10 @@ pub fn deleted(deleted: &DeletedSubtree, lang: Lang) -> String {
         Lang::Zh => format!("已将 {title}（共 {} 个节点）移到回收站\n", deleted.count),
         Lang::En => format!("moved {title} to the trash ({})\n", counted(deleted.count, "node")),
     };
+    for id in &deleted.dependents {
+        let line = format!("{} {id}", lang.pick("已移除对它的依赖：", "removed the dependency on it:"));
+        let _ = writeln!(out, "{}", paint(out::DIM, &line));
+    }
     let undo = format!("{} tanmi node restore {}", lang.pick("撤销：", "undo:"), deleted.node_id);
     let _ = writeln!(out, "{}", paint(out::DIM, &undo));
     status_changes(&mut out, &deleted.status_changes, lang);
@@ -97,13 +101,18 @@ pub fn transitioned(transitioned: &TransitionResult, workspace: &WorkspaceId, la
         let line = format!("{}{focus}", lang.pick("聚焦：", "focus: "));
         let _ = writeln!(out, "{}", paint(out::DIM, &line));
     }
+    for next in &transitioned.next {
+        let title = text::one_line(&next.title);
+        let line = format!("{}{title} {}", lang.pick("接下来：", "next: "), next.node_id);
+        let _ = writeln!(out, "{}", paint(out::DIM, &line));
+    }
     for reminder in &transitioned.reminders {
         out.push_str(&super::rules::quoted(reminder));
     }
     out
 }
 
-fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
+pub fn status_changes(out: &mut String, changes: &[StatusChange], lang: Lang) {
     for change in changes {
         let line = format!(
             "{} {}: {} → {}",
@@ -167,6 +176,10 @@ pub fn full(node: &Node, lang: Lang) -> String {
     }
     if let Some(parent) = &node.parent_id {
         rows.push(vec![label("父节点", "parent"), cell(parent.as_str())]);
+    }
+    if !node.depends_on.is_empty() {
+        let ids: Vec<&str> = node.depends_on.iter().map(|id| id.as_str()).collect();
+        rows.push(vec![label("依赖", "depends on"), cell(ids.join(" "))]);
     }
     if node.isolated {
         rows.push(vec![label("隔离", "isolated"), cell("true")]);

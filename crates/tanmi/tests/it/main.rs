@@ -33,6 +33,7 @@ mod order;
 mod pipeline;
 mod places;
 mod plain_words;
+mod plans;
 mod provision;
 mod real_clients;
 mod rules;

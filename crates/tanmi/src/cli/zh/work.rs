@@ -129,6 +129,64 @@ pub const PAGES: &[ChineseTexts] = &[
   tanmi node create --parent <NODE> --type execution --title '签发令牌' \\
     --requirement '用 RS256 签发令牌'",
     ),
+    page(
+        "plan",
+        "用 Markdown 大纲创建节点，或把节点写成大纲",
+        &[
+            WORKSPACE,
+            ("file", "要读取的大纲（`-` 表示从标准输入读取）；未给出 --export 时必需"),
+            ("parent", "在该节点之下创建"),
+            ("rules_hash", "如果工作区规则已改变则失败：`tanmi workspace show` 在“规则”后显示的哈希"),
+            ("export", "把该节点及其后代写成大纲 [默认：全部节点]"),
+            MASK_SECRETS,
+        ],
+        "\
+大纲：
+  - 设计：确定格式
+  - 实现（after：设计）
+    - **解析**：读取格式
+    - **写入**（after：解析）：写出格式
+  - [x] 建立项目
+
+缩进表示子节点，`（after：标题）` 表示依赖，`[x]` 表示已完成。项下面缩进的行属于它的需求。\
+也可以读取 spec-kit 的 tasks.md。
+
+示例：
+  tanmi plan plan.md
+  tanmi plan tasks.md --parent <NODE>
+  tanmi plan --export
+  tanmi plan --export <NODE>",
+    ),
+    page(
+        "next",
+        "显示或开始依赖都已完成的节点",
+        &[
+            WORKSPACE,
+            ("start", "认领并开始第一个节点"),
+            MAX_NODES,
+            ("session", "开始节点的会话 [默认：在智能体的 shell 中自动识别]"),
+        ],
+        "\
+示例：
+  tanmi next
+  tanmi next --limit 1 --json
+  tanmi next --start",
+    ),
+    page(
+        "node depend",
+        "添加或移除依赖：节点开始之前必须完成的节点",
+        &[
+            WORKSPACE,
+            NODE_ID,
+            NODE_OPTION,
+            ("on", "必须先完成的节点；可重复，也可用逗号分隔"),
+            ("remove", "移除这些依赖，而不是添加"),
+        ],
+        "\
+示例：
+  tanmi node depend <NODE> --on <NODE>
+  tanmi node depend <NODE> --on <NODE> --remove",
+    ),
     page("node show", "显示一个节点", &[WORKSPACE, NODE_ID, NODE_OPTION], ""),
     page(
         "node list",

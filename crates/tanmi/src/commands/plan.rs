@@ -1,0 +1,50 @@
+//! `tanmi plan` and `tanmi next`
+
+use tanmi_app::Error;
+use tanmi_app::resolver::CallTarget;
+use tanmi_base::Bilingual;
+
+use super::{CommandContext, Result, file_or_stdin};
+use crate::cli::{NextArgs, PlanArgs};
+use crate::show;
+
+pub fn plan(context: &CommandContext, args: PlanArgs) -> Result {
+    let scope = context.scope(args.at.workspace.as_deref())?;
+    let (app, ws) = (context.app_for(args.secrets), &scope.workspace);
+    let Some(file) = args.file else {
+        let node = app.resolver.node(&scope, Some(args.export.as_deref().unwrap_or("root")))?;
+        let exported = app.nodes.export(ws, &node)?;
+        context.print_result(&exported, |exported| exported.result.outline.clone());
+        return Ok(());
+    };
+    let parent = app.resolver.node(&scope, Some(&args.parent))?;
+    let outline = read_outline(file_or_stdin(&file)?)?;
+    let planned = app.nodes.plan(ws, parent, &outline, args.rules_hash)?;
+    context.print_change(&planned, |planned| show::plan::planned(planned, context.app.lang(None)));
+    Ok(())
+}
+
+fn read_outline(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|b| **b == b'\n').count() + 1;
+        let reason = Bilingual::new("不是有效的 UTF-8", "not valid UTF-8");
+        Error::from(tanmi_workspace::Error::BadOutline { line, reason })
+    })
+}
+
+pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
+    let (session, workspace) = (args.session.as_deref(), args.at.workspace.as_deref());
+    let scope = context.scope_of(&CallTarget { session, workspace, ..CallTarget::default() })?;
+    let app = &context.app;
+    let found = match args.start {
+        // The session knows what it starts, so hooks need not tell it.
+        true => {
+            let session = scope.session.as_deref();
+            app.sessions.track_own_changes(session, || app.nodes.start_next(&scope))?
+        }
+        false => app.nodes.next(&scope, args.limit)?,
+    };
+    context.print_change(&found, |found| show::plan::next(found, app.lang(None)));
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Output of `plan` and `next`.
+
+use std::fmt::Write;
+
+use tanmi_app::nodes::{NextResult, PlanResult, StartedView};
+use tanmi_base::{Lang, text};
+use tanmi_workspace::model::PERSON;
+use tanmi_workspace::ops::{BlockReason, BlockedNode};
+
+use super::table::{self, cell, styled};
+use super::{counted, node, symbol};
+use crate::out::{self, paint};
+
+pub fn planned(result: &PlanResult, lang: Lang) -> String {
+    let count = result.planned.nodes.len();
+    let mut out = match lang {
+        Lang::Zh => format!("已创建 {count} 个节点\n"),
+        Lang::En => format!("created {}\n", counted(count, "node")),
+    };
+    out.push_str(&text::printable(&result.outline));
+    node::status_changes(&mut out, &result.planned.status_changes, lang);
+    out
+}
+
+pub fn next(result: &NextResult, lang: Lang) -> String {
+    if let Some(started) = &result.started {
+        return self::started(started, lang);
+    }
+    let mut rows = Vec::new();
+    for node in &result.next {
+        let mark = if node.takeover { lang.pick("接手", "take over") } else { "" };
+        rows.push(vec![
+            cell(node.node_id.as_str()),
+            cell(node.kind.as_str()),
+            cell(text::one_line(&node.title)),
+            styled(out::YELLOW, mark),
+        ]);
+    }
+    if !rows.is_empty() {
+        return table::render(&rows, 60);
+    }
+    let (completed, total) = (result.progress.completed, result.progress.total);
+    let mut out = match (result.blocked.is_empty(), total) {
+        (true, 0) => String::from(lang.pick("还没有节点\n", "there are no nodes yet\n")),
+        (true, _) => lang.pick(
+            format!("没有可以开始的节点（已完成 {completed}/{total}）\n"),
+            format!("nothing is left to start ({completed}/{total} completed)\n"),
+        ),
+        (false, _) => String::from(lang.pick("现在没有可以开始的节点：\n", "nothing can be started now:\n")),
+    };
+    for node in &result.blocked {
+        let (sign, style) = symbol(node.status);
+        let title = paint(out::BOLD, &text::one_line(&node.title));
+        let _ = writeln!(out, "{} {title} {}: {}", paint(style, sign), node.node_id, reason(node, lang));
+    }
+    out
+}
+
+fn reason(node: &BlockedNode, lang: Lang) -> String {
+    match (node.reason, &node.holder) {
+        (BlockReason::ChildrenDone, _) => lang
+            .pick("子节点都已结束，可以完成它", "all children are done, so it can be completed")
+            .to_owned(),
+        (BlockReason::InProgress, Some(holder)) if holder == PERSON => {
+            lang.pick("由人进行中", "in progress by a person").to_owned()
+        }
+        (BlockReason::InProgress, Some(holder)) => {
+            let holder = text::fit(&text::one_line(holder), 60);
+            lang.pick(format!("会话 {holder} 进行中"), format!("in progress by session {holder}"))
+        }
+        (BlockReason::InProgress, None) => lang.pick("进行中", "in progress").to_owned(),
+        (BlockReason::Dependencies, _) => {
+            let one = |on: &tanmi_workspace::error::OpenDependency| {
+                let status = on.status.map_or(lang.pick("不存在", "missing"), |status| status.as_str());
+                let name = if on.title.is_empty() { on.node_id.as_str() } else { &on.title };
+                format!("{} ({status})", text::fit(&text::one_line(name), 60))
+            };
+            let list: Vec<String> = node.waits_for.iter().map(one).collect();
+            let list = list.join(lang.pick("、", ", "));
+            lang.pick(format!("等待 {list}"), format!("waits for {list}"))
+        }
+    }
+}
+
+fn started(started: &StartedView, lang: Lang) -> String {
+    let (sign, style) = symbol(started.status);
+    let title = paint(out::BOLD, &text::one_line(&started.title));
+    let mut out = format!("{} {title}  {} {}\n", paint(style, sign), started.status, started.node_id);
+    if started.takeover {
+        let (zh, en) = ("从已结束的会话接手", "taken over from a session that ended");
+        let _ = writeln!(out, "{}", paint(out::YELLOW, lang.pick(zh, en)));
+    }
+    for body in [&started.requirement, &started.note].into_iter().filter(|body| !body.is_empty()) {
+        let _ = writeln!(out, "\n{}", text::printable(body));
+    }
+    out
+}
