@@ -67,6 +67,8 @@ fn status_of(code: &str) -> StatusCode {
         "INVALID_TRANSITION"
         | "NODE_TAKEN"
         | "CHILDREN_UNFINISHED"
+        | "DEPENDENCIES_OPEN"
+        | "DEPENDENCY_CYCLE"
         | "RULES_HASH_MISMATCH"
         | "ROOT_PROTECTED"
         | "WORKSPACE_ARCHIVED"

@@ -169,7 +169,7 @@ fn next_over_mcp_starts_focuses_and_follows_completion() {
     assert!(none.get("started").is_none(), "{none}");
     let reasons: Vec<&str> =
         none["blocked"].as_array().unwrap().iter().map(|node| node["reason"].as_str().unwrap()).collect();
-    assert_eq!(reasons, ["in_progress", "dependencies", "dependencies"]);
+    assert_eq!(reasons, ["in_progress", "dependencies"]);
     let done = client.expect_ok("node_transition", json!({"action": "complete", "conclusion": "JSON"}));
     let next = &done["next"][0];
     assert_eq!((&next["title"], done["next"].as_array().unwrap().len()), (&json!("Parser"), 1));
@@ -238,6 +238,24 @@ fn start_before_dependencies_needs_force() {
     assert!(text.contains("DEPENDENCIES_OPEN") && !text.contains("force"), "{text}");
     env.ok(&[&start[..], &["--force"]].concat());
     assert_eq!(env.status(&ids[1]), "implementing");
+}
+
+#[test]
+fn http_update_sets_dependencies_and_refuses_cycles() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let ids = planned(&env, "- a\n- b (after: a)\n");
+    let server = crate::serve::Server::start(&env);
+    let node = |id: &str| format!("/workspaces/{ws}/nodes/{id}");
+    let change = json!({"dependsOn": [ids[1]]});
+    let error = server.expect_error("PATCH", &node(&ids[0]), change, 409);
+    assert_eq!(error["code"], "DEPENDENCY_CYCLE", "{error}");
+    server.expect_ok("PATCH", &node(&ids[1]), json!({"dependsOn": []}));
+    let view = server.expect_ok("GET", &node(&ids[1]), Value::Null);
+    assert!(view["node"].get("dependsOn").is_none(), "{view}");
+    server.expect_ok("POST", &format!("/workspaces/{ws}/plan"), json!({"outline": "- c"}));
+    let started = server.expect_ok("POST", &format!("/workspaces/{ws}/next"), json!({"start": true}));
+    assert_eq!(started["started"]["title"], "a", "{started}");
 }
 
 /// A hook at session start tells what the dependencies of the focused node concluded, and the overview leaves out

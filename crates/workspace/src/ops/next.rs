@@ -69,6 +69,8 @@ pub struct StartedNode {
 
 /// The number of reasons in an answer.
 const REASONS: usize = 5;
+/// The number of blocked nodes that are looked at.
+const MAX_BLOCKED: usize = 100;
 /// The number of claimed nodes whose holders are looked at.
 const MAX_HELD: usize = 1000;
 
@@ -221,9 +223,29 @@ fn find_reasons(tx: &dyn Tx, can_complete: Vec<NodeBrief>) -> Result<Vec<Blocked
         can_complete.into_iter().map(|brief| blocked(brief, BlockReason::ChildrenDone)).collect();
     let started = tx.select(&NodeSelection::Started, REASONS)?;
     reasons.extend(started.into_iter().map(|brief| blocked(brief, BlockReason::InProgress)));
-    for brief in tx.select(&NodeSelection::Blocked, REASONS)? {
-        let waits_for = dependency::open_dependencies(tx, &brief.depends_on)?;
+    for (brief, waits_for) in find_blocked(tx)? {
         reasons.push(BlockedNode { waits_for, ..blocked(brief, BlockReason::Dependencies) });
     }
     Ok(reasons)
+}
+
+/// Returns the first nodes that wait for dependencies, in the order of the tree. A node below another one of them is left
+/// out, because that one has to start first.
+fn find_blocked(tx: &dyn Tx) -> Result<Vec<(NodeBrief, Vec<OpenDependency>)>> {
+    let mut found = Vec::new();
+    for brief in tx.select(&NodeSelection::Blocked, MAX_BLOCKED)? {
+        let ancestors = tx.ancestors(&brief.id)?;
+        let path = ancestors.iter().rev().map(|above| above.position.clone());
+        let path: Vec<SiblingPosition> = path.chain([brief.position.clone()]).collect();
+        found.push((path, brief, ancestors));
+    }
+    found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+    let ids: BTreeSet<NodeId> = found.iter().map(|(_, brief, _)| brief.id.clone()).collect();
+    let is_topmost = |ancestors: &[NodeBrief]| !ancestors.iter().any(|above| ids.contains(&above.id));
+    let mut blocked = Vec::new();
+    for (_, brief, _) in found.into_iter().filter(|(.., ancestors)| is_topmost(ancestors)).take(REASONS) {
+        let waits_for = dependency::open_dependencies(tx, &brief.depends_on)?;
+        blocked.push((brief, waits_for));
+    }
+    Ok(blocked)
 }
