@@ -90,7 +90,13 @@ export interface MemoryFilter {
 }
 
 export interface WorkspaceEdit { name?: string; goal?: string; rules?: string[]; docs?: Doc[] }
-export interface NodeEdit { title?: string; requirement?: string; note?: string; docs?: Doc[] }
+export interface NodeEdit {
+  title?: string;
+  requirement?: string;
+  note?: string;
+  docs?: Doc[];
+  dependsOn?: string[];
+}
 export interface NewNode { parentId: string; type: NodeType; title: string; requirement: string }
 export interface TransitionRequest { action: Action; conclusion?: string; force?: boolean }
 export interface ProblemEdit { description: string; nextStep: string }
@@ -205,6 +211,7 @@ export interface NodeBrief {
   role?: NodeRole;
   isolated?: boolean;
   hasProblem?: boolean;
+  dependsOn?: string[];
   updatedAt: number;
   damage?: string;
 }
@@ -223,6 +230,7 @@ export interface NodeDetail {
   note: string;
   parentId: string | null;
   isolated: boolean;
+  dependsOn?: string[];
   order: number | null;
   docs: Doc[];
   references: Reference[];

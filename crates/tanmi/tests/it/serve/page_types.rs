@@ -229,6 +229,11 @@ fn request_nodes(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     let params = json!({"workspaceId": ws, "nodeId": id});
     env.ok(&["node", "update", "-w", ws, &id, "--role", "validation", "--isolated", "true"]);
     env.ok(&["node", "reference", "-w", ws, &id, "--target", &parent, "--description", "d"]);
+    let done = env.json(&["node", "create", "-w", ws, "--type", "execution", "--title", "first"]);
+    let done = done["nodeId"].as_str().unwrap().to_owned();
+    env.ok(&["node", "transition", "-w", ws, &done, "--action", "start"]);
+    env.ok(&["node", "transition", "-w", ws, &done, "--action", "complete", "--conclusion", "c"]);
+    page.request(&format!("PATCH {node_path}"), params.clone(), json!({"dependsOn": [done]}));
     env.ok(&["session", "bind", "--session", "s", "--workspace", ws]);
     let start = ["node", "transition", "-w", ws, &id, "--action", "start"];
     env.ok(&[&start[..], &["--session", "s", "--agent", "Explore"]].concat());
