@@ -36,8 +36,8 @@ const ZH: &str = "## Tanmi 使用指南
 
 ### 绑定工作区后的行为
 
-1. 规划：用 context_get 读取规则和 rulesHash，再用 node_create 创建节点；向用户展示计划，确认后再开始执行
-2. 开始任务前：调用 node_transition(action='start')
+1. 规划：用 context_get 读取规则和 rulesHash，再用 node_plan 一次创建全部节点（单个节点用 node_create）；向用户展示计划，确认后再开始执行
+2. 开始任务前：调用 node_next(start=true) 开始下一个节点，或用 node_transition(action='start') 开始指定的节点
 3. 重要进展时：调用 log_append 记录
 4. 遇到问题时：调用 problem_update 记录，解决后调用 problem_clear
 5. 完成任务后：调用 node_transition(action='complete', conclusion='...')
@@ -74,8 +74,8 @@ Answer directly and do not mention workspaces when:
 
 ### In a bound session
 
-1. To plan: read the rules and rulesHash with context_get, then add nodes with node_create. Show the plan to the user and wait for confirmation before you start.
-2. Before a task: node_transition(action='start')
+1. To plan: read the rules and rulesHash with context_get, then add all nodes in one call with node_plan, or a single one with node_create. Show the plan to the user and wait for confirmation before you start.
+2. Before a task: node_next(start=true) starts the next node, node_transition(action='start') a certain one
 3. After each important step: log_append
 4. When a problem blocks you: problem_update. When it is solved: problem_clear
 5. After a task: node_transition(action='complete', conclusion='...')
