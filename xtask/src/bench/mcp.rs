@@ -105,7 +105,39 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             let rate = calls as f64 / start.elapsed().as_secs_f64();
             report.add(format!("mcp {size}: {tool}, one after the other"), rate, "per second", None);
         }
+        measure_plan(&mut client, &growing, scratch, options, report, size);
         report.add(format!("mcp {size}: peak memory"), client.peak_kb() / 1024.0, "MB", Some(40.0));
         client.stop();
     }
+}
+
+/// Measures a plan of 200 nodes against an append of the same file system.
+fn measure_plan(
+    client: &mut Client,
+    growing: &GrowingWorkspace,
+    scratch: &Path,
+    options: &Options,
+    report: &mut Report,
+    size: usize,
+) {
+    let item = |n: usize| match n {
+        0 => String::from("- task 0: carry it out\n"),
+        n => format!("- task {n} (after: task {}): carry it out\n", n - 1),
+    };
+    let outline: String = (0..200).map(item).collect();
+    let arguments = json!({"outline": outline, "rulesHash": growing.rules_hash()});
+    let mut log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(scratch.join("appends"))
+        .expect("open the file to append to");
+    let mut append = || {
+        log.write_all(&[b'x'; 600]).expect("append to the file");
+        log.sync_data().expect("sync the file");
+    };
+    // Every run adds 200 nodes, so there are fewer of them.
+    let mut plan = || client.call("node_plan", arguments.clone());
+    let times = medians((options.runs / 10).max(5), &mut [&mut append, &mut plan]);
+    let name = format!("mcp {size}: node_plan of 200 nodes / fsynced append");
+    report.add(name, ratio(times[1], times[0]), "×", Some(20.0));
 }

@@ -162,14 +162,16 @@ fn measure_size(
     add(&context);
     add(&["tree", "--limit", "10"]);
     add(&["node", "list", "--limit", "10"]);
+    add(&["next"]);
     let mut baseline = process(Path::new("/bin/true"), &[], project, home);
     jobs.push(Box::new(move || run_once(&mut baseline)));
     let mut borrowed: Vec<&mut dyn FnMut()> =
         jobs.iter_mut().map(|job| job.as_mut() as &mut dyn FnMut()).collect();
     let times = medians(options.runs, &mut borrowed);
     for (command, time) in ["node context", "tree --limit 10", "node list --limit 10"].iter().zip(&times) {
-        report.add(format!("{name} {size}: {command} / true"), ratio(*time, times[3]), "×", None);
+        report.add(format!("{name} {size}: {command} / true"), ratio(*time, times[4]), "×", None);
     }
+    report.add(format!("{name} {size}: next / true"), ratio(times[3], times[4]), "×", Some(3.0));
     [create_time, times[0], times[1], times[2]]
 }
 
