@@ -1,7 +1,8 @@
 //! The index of one workspace's nodes: their parents, their status, and the signature of each file when it was
 //! read.
 //!
-//! Triggers keep the counts per parent and for the workspace, so that no query takes longer in a large workspace.
+//! Triggers keep the counts per parent and for the workspace, and the number of open dependencies of each node (`waits_for`),
+//! so that no query takes longer in a large workspace.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -81,7 +82,8 @@ CREATE TABLE nodes(
   status TEXT NOT NULL, role TEXT NOT NULL, isolated INTEGER NOT NULL, has_problem INTEGER NOT NULL,
   created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, status_changed_at INTEGER NOT NULL,
   last_log_at INTEGER NOT NULL, log_len INTEGER NOT NULL, depends_on TEXT NOT NULL, holder TEXT NOT NULL,
-  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, damage TEXT);
+  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, inode INTEGER NOT NULL, damage TEXT,
+  waits_for INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX siblings ON nodes(parent, ord, created_at, id);
 CREATE INDEX recent ON nodes(parent, status, status_changed_at);
 CREATE INDEX damaged ON nodes(id) WHERE damage IS NOT NULL;
@@ -91,16 +93,35 @@ CREATE INDEX problems ON nodes(updated_at) WHERE has_problem;
 CREATE INDEX held ON nodes(status_changed_at, id) WHERE holder <> '';
 CREATE TABLE dependencies(node TEXT, target TEXT, PRIMARY KEY(node, target)) WITHOUT ROWID;
 CREATE INDEX dependents ON dependencies(target);
+CREATE INDEX unblocked ON nodes(parent, ord, created_at, id) WHERE waits_for = 0
+  AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
+CREATE INDEX blocked ON nodes(ord, created_at, id) WHERE waits_for > 0
+  AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
+CREATE VIEW open_dependencies AS SELECT d.node FROM dependencies AS d LEFT JOIN nodes AS t ON t.id = d.target
+  WHERE t.status IS NOT 'completed';
 CREATE TRIGGER depends AFTER INSERT ON nodes WHEN new.depends_on <> '' BEGIN
   INSERT OR IGNORE INTO dependencies SELECT new.id, value FROM json_each(new.depends_on);
-END;
-CREATE TRIGGER depends_no_more AFTER DELETE ON nodes WHEN old.depends_on <> '' BEGIN
-  DELETE FROM dependencies WHERE node = old.id;
+  UPDATE nodes SET waits_for = (SELECT count(*) FROM open_dependencies WHERE node = new.id) WHERE id = new.id;
 END;
 CREATE TRIGGER depends_anew AFTER UPDATE OF depends_on ON nodes WHEN new.depends_on <> old.depends_on BEGIN
   DELETE FROM dependencies WHERE node = old.id;
   INSERT OR IGNORE INTO dependencies
     SELECT new.id, value FROM json_each(CASE new.depends_on WHEN '' THEN '[]' ELSE new.depends_on END);
+  UPDATE nodes SET waits_for = (SELECT count(*) FROM open_dependencies WHERE node = new.id) WHERE id = new.id;
+END;
+CREATE TRIGGER depends_no_more AFTER DELETE ON nodes WHEN old.depends_on <> '' BEGIN
+  DELETE FROM dependencies WHERE node = old.id;
+END;
+CREATE TRIGGER completed_new AFTER INSERT ON nodes WHEN new.status = 'completed' BEGIN
+  UPDATE nodes SET waits_for = waits_for - 1 WHERE id IN (SELECT node FROM dependencies WHERE target = new.id);
+END;
+CREATE TRIGGER completed_gone AFTER DELETE ON nodes WHEN old.status = 'completed' BEGIN
+  UPDATE nodes SET waits_for = waits_for + 1 WHERE id IN (SELECT node FROM dependencies WHERE target = old.id);
+END;
+CREATE TRIGGER completed AFTER UPDATE OF status ON nodes
+  WHEN (new.status = 'completed') <> (old.status = 'completed') BEGIN
+  UPDATE nodes SET waits_for = waits_for + CASE new.status WHEN 'completed' THEN -1 ELSE 1 END
+    WHERE id IN (SELECT node FROM dependencies WHERE target = new.id);
 END;
 CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
 CREATE TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
@@ -231,7 +252,7 @@ impl NodeIndex {
 
     pub fn put(&self, row: &NodeRow) -> Result<()> {
         let mut statement = self.db.prepare_cached(
-            "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)
+            "INSERT INTO nodes VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,0)
              ON CONFLICT(id) DO UPDATE SET parent=?2, ord=?3, title=?4, kind=?5, status=?6, role=?7, isolated=?8,
              has_problem=?9, created_at=?10, updated_at=?11, status_changed_at=?12, last_log_at=?13, log_len=?14,
              depends_on=?15, holder=?16, mtime_ns=?17, size=?18, inode=?19, damage=?20",

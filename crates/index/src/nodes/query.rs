@@ -87,20 +87,11 @@ impl<'a> NodeQuery<'a> {
     }
 }
 
-/// A node with a dependency that is not completed. A dependency that does not exist counts as not completed.
-macro_rules! is_blocked {
-    () => {
-        "EXISTS (SELECT 1 FROM dependencies AS d LEFT JOIN nodes AS t ON t.id = d.target
-           WHERE d.node = n.id AND t.status IS NOT 'completed')"
-    };
-}
-
 macro_rules! unblocked {
     ($position:literal) => {
         concat!(
-            "parent = :parent AND status NOT IN ('completed', 'failed', 'cancelled')
-             AND (status = 'pending' OR kind = 'planning') AND damage IS NULL AND NOT ",
-            is_blocked!(),
+            "parent = :parent AND waits_for = 0 AND status NOT IN ('completed', 'failed', 'cancelled')
+             AND (status = 'pending' OR kind = 'planning') AND damage IS NULL",
             $position,
             " ORDER BY ord, created_at, id"
         )
@@ -109,9 +100,5 @@ macro_rules! unblocked {
 
 const UNBLOCKED: &str = unblocked!("");
 const UNBLOCKED_AFTER: &str = unblocked!(" AND (ord, created_at, id) > (:order, :created, :id)");
-const BLOCKED: &str = concat!(
-    "id IN (SELECT node FROM dependencies) AND status NOT IN ('completed', 'failed', 'cancelled')
-     AND (status = 'pending' OR kind = 'planning') AND ",
-    is_blocked!(),
-    " ORDER BY ord, created_at, id"
-);
+const BLOCKED: &str = "waits_for > 0 AND status NOT IN ('completed', 'failed', 'cancelled')
+     AND (status = 'pending' OR kind = 'planning') ORDER BY ord, created_at, id";

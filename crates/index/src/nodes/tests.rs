@@ -111,6 +111,12 @@ fn dependencies_follow_every_change() {
     assert_eq!(ids(NodeQuery::Unblocked { parent: "root", after: Some(&after) }), "c");
     index.put(&with(row("a", "root", "failed", 0), &[])).unwrap();
     assert_eq!(unblocked(), "", "a failed dependency blocks");
+    index.remove("a").unwrap();
+    assert_eq!(unblocked(), "", "a dependency that does not exist blocks");
+    index.put(&with(row("a", "root", "completed", 0), &[])).unwrap();
+    assert_eq!(unblocked(), "b c");
+    index.remove("a").unwrap();
+    assert_eq!(unblocked(), "");
     index.remove("b").unwrap();
     index.put(&with(row("d", "root", "pending", 3), &[])).unwrap();
     assert_eq!(index.dependencies().unwrap(), [(String::from("c"), String::from("a"))]);
@@ -130,4 +136,22 @@ fn held_nodes_are_selected_until_they_are_done() {
     index.put(&row("free", "root", "implementing", 0)).unwrap();
     let rows = index.select(&NodeQuery::Held, 10).unwrap();
     assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["early", "late"]);
+}
+
+/// Both queries of the search for the next node read their own index, in its order.
+#[test]
+fn unblocked_and_blocked_queries_use_their_index() {
+    let index = NodeIndex::in_memory().unwrap();
+    for (query, name) in [
+        (NodeQuery::Unblocked { parent: "root", after: None }, "USING INDEX unblocked (parent=?)"),
+        (NodeQuery::Blocked, "USING INDEX blocked"),
+        (NodeQuery::Held, "USING INDEX held"),
+    ] {
+        let (condition, named) = query.selection();
+        let sql = format!("EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM nodes AS n WHERE {condition}");
+        let mut statement = index.db.prepare(&sql).unwrap();
+        let plan = statement.query_map(&*named, |row| row.get::<_, String>(3)).unwrap();
+        let plan = plan.collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ");
+        assert!(plan.ends_with(name) && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
 }
