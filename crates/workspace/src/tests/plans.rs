@@ -264,6 +264,18 @@ fn start_next_claims_first_ready_node_then_takes_over_from_dead_holder() {
     });
 }
 
+#[test]
+fn next_held_node_below_done_node_is_no_takeover() {
+    on_both_stores(|ws| {
+        let dead = Holders { are_live: false };
+        let ids = ws.planned("- p\n  - a\n");
+        ws.start_next("one", &dead).unwrap();
+        assert!(ws.next(1, &dead).next[0].takeover);
+        ws.apply(&ids[0], Action::Cancel).unwrap();
+        assert!(ws.next(1, &dead).next.is_empty());
+    });
+}
+
 /// Only this session is live.
 struct NoHolderBut(&'static str);
 

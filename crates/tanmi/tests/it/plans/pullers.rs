@@ -14,6 +14,9 @@ const PULLERS: usize = 16;
 /// These pullers are killed after they started their second node.
 const KILLED: usize = 4;
 
+/// How often a puller finds nothing to start before the test fails instead of waiting on.
+const MAX_WAITS: usize = 1000;
+
 /// What happened, in the order of the answers.
 #[derive(Clone, Debug)]
 enum Seen {
@@ -34,12 +37,15 @@ impl Random {
 fn pull(env: &TestEnv, puller: usize, seen: &Mutex<Vec<Seen>>) {
     let record = |event: Seen| seen.lock().unwrap().push(event);
     let mut client = Client::connect(env);
+    let mut waits = 0;
     for turn in 0.. {
         let answer = client.expect_ok("node_next", json!({"start": true}));
         let Some(started) = answer.get("started") else {
             if answer["blocked"].as_array().is_none_or(Vec::is_empty) {
                 break;
             }
+            waits += 1;
+            assert!(waits < MAX_WAITS, "nothing becomes ready: {answer}");
             // Other pullers are at work; what they complete makes the next node ready.
             std::thread::sleep(std::time::Duration::from_millis(20));
             continue;
