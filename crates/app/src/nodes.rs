@@ -9,8 +9,8 @@ use tanmi_workspace::context::Context;
 use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
-    Claimant, DeletedSubtree, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace, OpContext, ProblemChange,
-    ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
+    Claimant, DeletedSubtree, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace, OpContext,
+    ProblemChange, ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
 use tanmi_workspace::state::{self, Action};
 use tanmi_workspace::store::NodeBrief;
@@ -375,9 +375,7 @@ impl NodeService {
         if !step.focus_moved {
             step.focus = self.sessions.resolver().focus(scope).unwrap_or_default();
         }
-        let moved =
-            CallChange::Moved { node: step.node_id.to_string(), to: step.to, title: step.title.clone() };
-        self.core.note_call(session, ws.project.as_ref(), moved);
+        self.note_step(scope, &step);
         let reminders = match step.to {
             NodeStatus::Completed => self.events.on_task_complete(session, ws, &step.node_id),
             _ => Vec::new(),
@@ -389,6 +387,13 @@ impl NodeService {
         };
         let result = TransitionResult { step, next, reminders };
         Ok(InWorkspace::committed(ws, change, result))
+    }
+
+    /// Notes a transition as a call of its session.
+    fn note_step(&self, scope: &CallScope, step: &Transition) {
+        let moved =
+            CallChange::Moved { node: step.node_id.to_string(), to: step.to, title: step.title.clone() };
+        self.core.note_call(scope.session.as_deref(), scope.workspace.project.as_ref(), moved);
     }
 
     /// Moves the focus of the session of a call after a transition.

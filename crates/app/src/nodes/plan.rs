@@ -7,6 +7,7 @@ use tanmi_workspace::ops::{BlockedNode, Claimant, NewPlan, NextNode, OpContext, 
 use tanmi_workspace::outline;
 
 use super::{InWorkspace, NodeService};
+use crate::calls::CallChange;
 use crate::core::WorkspaceRef;
 use crate::error::Result;
 use crate::resolver::CallScope;
@@ -87,6 +88,7 @@ impl NodeService {
         let command = Command::PlanNodes { plan: NewPlan { parent_id, items, rules_check } };
         let (outcome, change) = self.run(ws, command)?;
         let planned = outcome.into_planned()?;
+        self.note(ws, CallChange::Created);
         let outline = planned.to_outline();
         Ok(InWorkspace::committed(ws, change, PlanResult { planned, outline }))
     }
@@ -107,6 +109,7 @@ impl NodeService {
 
     /// Claims and starts the first node that can be started, in one change.
     pub fn start_next(&self, scope: &CallScope) -> Result<InWorkspace<NextResult>> {
+        scope.check_session()?;
         let ws = &scope.workspace;
         if let Some(session) = scope.session.as_deref() {
             // Before the start, so that a concurrent session sees this one as live.
@@ -118,7 +121,9 @@ impl NodeService {
         let (outcome, mut change) = self.run_as(ws, command, &op)?;
         let (found, mut started) = outcome.into_next()?;
         if let Some(started) = &mut started {
-            self.follow_focus(scope, &mut started.transition, &mut change);
+            let step = &mut started.transition;
+            self.follow_focus(scope, step, &mut change);
+            self.note_step(scope, step);
         }
         let started = started.map(StartedView::new);
         let (blocked, progress) = (found.blocked, found.progress);

@@ -138,6 +138,7 @@ pub const TOOLS: &[Tool] = &[
             about: "Create nodes from a Markdown outline and return their IDs: items `- Title: requirement`, children indented by two spaces, `(after: Title, Title)` for dependencies, `[x]` if done.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 with_description(optional("parentId", ID), "default: root"),
                 required("outline", ParamKind::Text { max: outline::MAX_BYTES }),
@@ -152,6 +153,7 @@ pub const TOOLS: &[Tool] = &[
             about: "List the nodes that can be started now, in tree order, or why none can.",
             is_read_only: false,
             params: &[
+                SESSION,
                 WORKSPACE,
                 with_description(optional("start", ParamKind::Flag), "claim and start the first"),
             ],

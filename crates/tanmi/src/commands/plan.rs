@@ -20,7 +20,7 @@ pub fn plan(context: &CommandContext, args: PlanArgs) -> Result {
     let parent = app.resolver.node(&scope, Some(&args.parent))?;
     let outline = read_outline(file_or_stdin(&file)?)?;
     let planned = app.nodes.plan(ws, parent, &outline, args.rules_hash)?;
-    context.print_change(&planned, |planned| show::plan::planned(planned, context.app.lang(None)));
+    context.print_change(&planned, |planned| show::plan::planned(planned, context.app.lang()));
     Ok(())
 }
 
@@ -45,6 +45,6 @@ pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
         }
         false => app.nodes.next(&scope, args.limit)?,
     };
-    context.print_change(&found, |found| show::plan::next(found, app.lang(None)));
+    context.print_change(&found, |found| show::plan::next(found, app.lang()));
     Ok(())
 }

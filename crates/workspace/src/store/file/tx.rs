@@ -18,9 +18,7 @@ use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{Target, subtree_of};
-use crate::store::{
-    NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk,
-};
+use crate::store::{NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk};
 
 /// How a transaction uses the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
