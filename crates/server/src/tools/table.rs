@@ -445,7 +445,7 @@ mod tests {
     fn tools_with_defaults_of_a_session_accept_its_id() {
         for spec in TOOLS.iter().map(|tool| &tool.spec) {
             let has = |name: &str| spec.params.iter().any(|param| param.name == name && !param.required);
-            assert!(has("sessionId") || !(has("workspaceId") || has("nodeId")), "{}", spec.name);
+            assert!(has("sessionId") || !has("workspaceId"), "{}", spec.name);
         }
     }
 

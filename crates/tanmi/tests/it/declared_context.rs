@@ -337,21 +337,17 @@ fn malformed_manifest_is_reported_by_log_and_doctor() {
 
 #[test]
 fn build_agent_or_skill_with_when_writes_it() {
-    for (lang, agent, skill) in [
-        (r#"{"title": "扩展"}"#, "| a | does a | on Mondays |", "- **x**: does x（适用场景：on Fridays）\n"),
-        (
-            r#"{"title": "Extensions"}"#,
-            "| a | does a | on Mondays |",
-            "- **x**: does x (when to use: on Fridays)\n",
-        ),
+    for (lang, skill) in [
+        ("zh_CN.UTF-8", "- **x**: does x（适用场景：on Fridays）\n"),
+        ("en_US.UTF-8", "- **x**: does x (when to use: on Fridays)\n"),
     ] {
-        let env = TestEnv::new();
+        let env = TestEnv::with_lang(lang);
+        let agent = "| a | does a | on Mondays |";
         let sources = env.project.join(".claude");
         env.make(&sources.join("agents/a.md"), "---\nname: a\ndescription: does a\nwhen: on Mondays\n---\n");
         let matter = "---\nname: x\ndescription: does x\nwhen_to_use: on Fridays\n---\n";
         env.make(&sources.join("skills/x/SKILL.md"), matter);
         env.make(&sources.join("skills/y/SKILL.md"), "---\nname: y\ndescription: does y\n---\n");
-        env.make(&env.project.join(".tanmi/context.json"), lang);
         env.ok(&["context", "build"]);
         let built = std::fs::read_to_string(sources.join("CLAUDE.md")).unwrap();
         assert!(

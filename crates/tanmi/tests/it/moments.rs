@@ -68,7 +68,7 @@ fn unbound_first_prompt_that_asks_to_continue_tells_overview() {
         let (ws, [issue, ..]) = started_work(&env);
         env.tick(DAY);
         let agent = Agent::claude(&env, "day-2");
-        assert!(!agent.start("startup").contains("Issue tokens"), "a start for other work stays short");
+        assert!(!agent.start("startup").contains("In progress"), "a start for other work stays short");
         let hint = agent.prompt(prompt);
         let bound = env.json(&["session", "bind", "--session", "day-2", "--workspace", &ws]);
         assert!(hint.contains(bound["overview"].as_str().unwrap()), "as in the bind result: {hint}");

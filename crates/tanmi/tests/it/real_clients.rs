@@ -75,7 +75,7 @@ fn mcp_inspector_works_over_http() {
             .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
     };
     let tools = inspect(&["--method", "tools/list"]);
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 29);
+    assert!(tools["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "node_plan"), "{tools}");
     let init = ["--method", "tools/call", "--tool-name", "workspace_init"];
     let made = inspect(&[&init[..], &["--tool-arg", "name=Over HTTP", "--tool-arg", "goal=g"]].concat());
     assert_eq!(made["structuredContent"]["name"], "Over HTTP");

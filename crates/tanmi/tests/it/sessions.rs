@@ -434,7 +434,7 @@ fn focused_node_deleted_by_others_falls_back_to_its_parent() {
         if name == "page" {
             Server::start(&env).expect_ok("DELETE", &format!("/workspaces/{ws}/nodes/{part}"), Value::Null);
         } else {
-            env.ok(&["node", "delete", &part]);
+            env.ok(&["node", "delete", &part, "--yes"]);
         }
         let told = agent.prompt("go on");
         assert!(told.contains("Focus is now: Plan") && told.contains(&plan), "{name}: {told}");

@@ -85,17 +85,7 @@ fn tool_list_output() {
     let mut client = Client::connect(&env);
     let answer = client.request("tools/list", json!({}));
     let text = serde_json::to_string(&answer["result"]).unwrap();
-    let tools = answer["result"]["tools"].as_array().unwrap();
     assert!(text.chars().count() < 15_000, "{} characters", text.chars().count());
-    for tool in
-        tools.iter().filter(|tool| ["node_plan", "node_next"].contains(&tool["name"].as_str().unwrap()))
-    {
-        assert!(
-            tool.to_string().chars().count() <= 500,
-            "{} characters: {tool}",
-            tool.to_string().chars().count()
-        );
-    }
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer["result"]["tools"]).unwrap());
 }
 
