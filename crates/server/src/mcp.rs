@@ -33,18 +33,18 @@ fn instructions(lang: Lang) -> &'static str {
 }
 
 const INSTRUCTIONS_ZH: &str = "Tanmi 把多步骤的计划工作保存在本项目的工作区（节点树）中；简单问答不需要它。用 workspace_init 新建工作区或\
-继续已有的，然后调用 session_bind。用 node_create 规划，传入 context_get 的 rulesHash；开始之前先给用户看计划。每个节点：node_transition \
-start，用 log_append 记录进展，受阻时 problem_update，最后 node_transition complete 并写结论。规划节点有子节点，在其后完成。用 memory_save \
-保存决定和偏好；关于过去的问题用 memory_search。省略的 ID 指本会话、其工作区和聚焦节点；未绑定的会话使用项目唯一的活跃工作区。\
-只在用户要求时删除或归档。";
+继续已有的，然后调用 session_bind。用 node_plan 规划，传入 context_get 的 rulesHash；开始之前先给用户看计划。每个节点：node_next 或 \
+node_transition start 开始，用 log_append 记录进展，受阻时 problem_update，最后 node_transition complete 并写结论。规划节点有子节点，在其后完成。用 \
+memory_save 保存决定和偏好；关于过去的问题用 memory_search。省略的 ID 指本会话、其工作区和聚焦节点；未绑定的会话使用项目唯一的活跃\
+工作区。只在用户要求时删除或归档。";
 
 const INSTRUCTIONS_EN: &str = "Tanmi keeps planned work of several steps in workspaces (trees of nodes) in this project; not \
 for quick questions. Create a workspace with workspace_init or continue an existing one, then call session_bind. Plan with \
-node_create, passing the rulesHash of context_get; show the plan to the user before you start it. Per node: node_transition \
-start, log_append for progress, problem_update when blocked, node_transition complete with a conclusion. Planning nodes have \
-children and complete after them. Save decisions and preferences with memory_save; answer questions about the past with \
-memory_search. IDs left out mean this session, its workspace and its focused node; an unbound session uses the project's only \
-active workspace. Delete or archive only when the user asks.";
+node_plan, passing the rulesHash of context_get; show the plan to the user before you start it. Per node: node_next or \
+node_transition start, log_append for progress, problem_update when blocked, node_transition complete with a conclusion. \
+Planning nodes have children and complete after them. Save decisions and preferences with memory_save; answer questions about \
+the past with memory_search. IDs left out mean this session, its workspace and its focused node; an unbound session uses the \
+project's only active workspace. Delete or archive only when the user asks.";
 
 /// Serves until the client closes its end.
 pub fn run(app: App) -> io::Result<()> {
