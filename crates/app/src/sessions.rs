@@ -12,7 +12,6 @@ use tanmi_workspace::command::LiveSessions;
 use tanmi_workspace::limits::{LINE_BYTES, fit_title};
 use tanmi_workspace::model::{NodeId, NodeStatus, WorkspaceId, WorkspaceStatus};
 use tanmi_workspace::ops::DeletedSubtree;
-use tanmi_workspace::store::SnapshotDepth;
 
 use crate::core::{Core, WorkspaceRef};
 use crate::error::Result;
@@ -427,8 +426,7 @@ const AVAILABLE: usize = 20;
 
 /// Returns the overview of a workspace for a session without a focus, if there is work.
 fn overview(ws: &WorkspaceRef, session: &str, lang: Lang) -> Option<String> {
-    let depth = SnapshotDepth::Surroundings;
-    let overview = ws.project.snapshots().context_snapshot(&ws.id, None, depth)?.overview?;
+    let overview = ws.project.snapshots().overview(&ws.id)?;
     let text = tanmi_engine::overview_text(&pipeline::overview_facts(&overview), session, lang);
     (!text.is_empty()).then_some(text)
 }

@@ -17,7 +17,7 @@ mod query;
 pub use query::NodeQuery;
 
 /// Version of the tables. Raise it with every change of the schema: an index of another version is deleted.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// One node in the index. The caller defines the values of status, kind and role; the queries name those statuses that
 /// they distinguish.
@@ -97,41 +97,46 @@ CREATE INDEX unblocked ON nodes(parent, ord, created_at, id) WHERE waits_for = 0
   AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
 CREATE INDEX blocked ON nodes(ord, created_at, id) WHERE waits_for > 0
   AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
-CREATE VIEW open_dependencies AS SELECT d.node FROM dependencies AS d LEFT JOIN nodes AS t ON t.id = d.target
+CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
+";
+
+/// Keeps the derived tables and columns. Each writer creates them for itself: a reader, such as a hook, then need not parse
+/// them.
+const TRIGGERS: &str = "
+CREATE TEMP VIEW open_dependencies AS SELECT d.node FROM dependencies AS d LEFT JOIN nodes AS t ON t.id = d.target
   WHERE t.status IS NOT 'completed';
-CREATE TRIGGER depends AFTER INSERT ON nodes WHEN new.depends_on <> '' BEGIN
+CREATE TEMP TRIGGER depends AFTER INSERT ON nodes WHEN new.depends_on <> '' BEGIN
   INSERT OR IGNORE INTO dependencies SELECT new.id, value FROM json_each(new.depends_on);
   UPDATE nodes SET waits_for = (SELECT count(*) FROM open_dependencies WHERE node = new.id) WHERE id = new.id;
 END;
-CREATE TRIGGER depends_anew AFTER UPDATE OF depends_on ON nodes WHEN new.depends_on <> old.depends_on BEGIN
+CREATE TEMP TRIGGER depends_anew AFTER UPDATE OF depends_on ON nodes WHEN new.depends_on <> old.depends_on BEGIN
   DELETE FROM dependencies WHERE node = old.id;
   INSERT OR IGNORE INTO dependencies
     SELECT new.id, value FROM json_each(CASE new.depends_on WHEN '' THEN '[]' ELSE new.depends_on END);
   UPDATE nodes SET waits_for = (SELECT count(*) FROM open_dependencies WHERE node = new.id) WHERE id = new.id;
 END;
-CREATE TRIGGER depends_no_more AFTER DELETE ON nodes WHEN old.depends_on <> '' BEGIN
+CREATE TEMP TRIGGER depends_no_more AFTER DELETE ON nodes WHEN old.depends_on <> '' BEGIN
   DELETE FROM dependencies WHERE node = old.id;
 END;
-CREATE TRIGGER completed_new AFTER INSERT ON nodes WHEN new.status = 'completed' BEGIN
+CREATE TEMP TRIGGER completed_new AFTER INSERT ON nodes WHEN new.status = 'completed' BEGIN
   UPDATE nodes SET waits_for = waits_for - 1 WHERE id IN (SELECT node FROM dependencies WHERE target = new.id);
 END;
-CREATE TRIGGER completed_gone AFTER DELETE ON nodes WHEN old.status = 'completed' BEGIN
+CREATE TEMP TRIGGER completed_gone AFTER DELETE ON nodes WHEN old.status = 'completed' BEGIN
   UPDATE nodes SET waits_for = waits_for + 1 WHERE id IN (SELECT node FROM dependencies WHERE target = old.id);
 END;
-CREATE TRIGGER completed AFTER UPDATE OF status ON nodes
+CREATE TEMP TRIGGER completed AFTER UPDATE OF status ON nodes
   WHEN (new.status = 'completed') <> (old.status = 'completed') BEGIN
   UPDATE nodes SET waits_for = waits_for + CASE new.status WHEN 'completed' THEN -1 ELSE 1 END
     WHERE id IN (SELECT node FROM dependencies WHERE target = new.id);
 END;
-CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
-CREATE TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
+CREATE TEMP TRIGGER born AFTER INSERT ON nodes WHEN new.parent <> '' BEGIN
   INSERT INTO tally VALUES(new.parent, new.status, 1), ('', new.status, 1)
     ON CONFLICT DO UPDATE SET n = n + 1;
 END;
-CREATE TRIGGER gone AFTER DELETE ON nodes WHEN old.parent <> '' BEGIN
+CREATE TEMP TRIGGER gone AFTER DELETE ON nodes WHEN old.parent <> '' BEGIN
   UPDATE tally SET n = n - 1 WHERE status = old.status AND parent IN (old.parent, '');
 END;
-CREATE TRIGGER changed AFTER UPDATE OF parent, status ON nodes
+CREATE TEMP TRIGGER changed AFTER UPDATE OF parent, status ON nodes
   WHEN new.parent <> old.parent OR new.status <> old.status BEGIN
   UPDATE tally SET n = n - 1 WHERE old.parent <> '' AND status = old.status AND parent IN (old.parent, '');
   INSERT INTO tally SELECT p, new.status, 1 FROM (SELECT new.parent AS p UNION ALL SELECT '')
@@ -149,11 +154,13 @@ impl NodeIndex {
         if let Ok(index) = NodeIndex::connect(path, OpenFlags::default())
             && index.is_from_boot(boot).unwrap_or(false)
         {
+            index.db.execute_batch(TRIGGERS)?;
             return Ok(OpenOutcome::Kept(index));
         }
         NodeIndex::discard(path);
         let index = NodeIndex::connect(path, OpenFlags::default())?;
         index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
+        index.db.execute_batch(TRIGGERS)?;
         index.set_meta("boot", boot)?;
         Ok(OpenOutcome::New(index))
     }
@@ -162,7 +169,11 @@ impl NodeIndex {
     pub fn open_current(path: &Path, boot: &str) -> Result<Option<NodeIndex>> {
         let flags = OpenFlags::default().difference(OpenFlags::SQLITE_OPEN_CREATE);
         let index = NodeIndex::connect(path, flags)?;
-        Ok(index.is_from_boot(boot)?.then_some(index))
+        if !index.is_from_boot(boot)? {
+            return Ok(None);
+        }
+        index.db.execute_batch(TRIGGERS)?;
+        Ok(Some(index))
     }
 
     /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
@@ -178,6 +189,7 @@ impl NodeIndex {
     pub fn in_memory() -> Result<NodeIndex> {
         let index = NodeIndex { db: Connection::open_in_memory()? };
         index.db.execute_batch(SCHEMA)?;
+        index.db.execute_batch(TRIGGERS)?;
         Ok(index)
     }
 

@@ -287,13 +287,13 @@ pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust
         .filter(|workspace| workspace.status == WorkspaceStatus::Active)
         .collect();
     active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
-    let depth = match event.kind {
-        EventKind::PromptSubmit if active.len() == 1 => SnapshotDepth::Surroundings,
-        _ => SnapshotDepth::Progress,
-    };
+    let has_overview = event.kind == EventKind::PromptSubmit && active.len() == 1;
     let named = |workspace: &Workspace| {
-        let snapshot = project.snapshots().context_snapshot(&workspace.id, None, depth)?;
-        let WorkspaceFacts { id, name, progress, overview, .. } = workspace_facts(&snapshot);
+        let snapshots = project.snapshots();
+        let snapshot = snapshots.context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
+        let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot);
+        let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
+        let overview = overview.as_ref().map(overview_facts).unwrap_or_default();
         Some(AvailableWorkspace { id, name, progress, overview })
     };
     // Only files can come with a clone.

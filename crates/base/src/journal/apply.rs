@@ -234,7 +234,8 @@ fn write_with_folder(
     name: &Path,
     text: &str,
 ) -> io::Result<Option<FileSig>> {
-    if let Some(above) = folder.parent() {
+    // An attempt to create a folder that exists waits for other writers of the folder above it.
+    if let Some(above) = folder.parent().filter(|above| !above.is_dir()) {
         ensure_dir(above)?;
     }
     let temp = fs::temp_path(&paths.temp);

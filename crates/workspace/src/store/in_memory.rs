@@ -211,7 +211,6 @@ impl ContextSnapshots for InMemoryStore {
     ) -> Option<ContextSnapshot> {
         let data = self.data();
         let WorkspaceData { workspace, nodes, .. } = data.live.get(id)?;
-        let has_own_focus = focus.is_some();
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let node = focus.and_then(|id| nodes.get(&id));
         let parent = node.filter(|node| matches!(node.status, NodeStatus::Planning | NodeStatus::Monitoring));
@@ -225,8 +224,7 @@ impl ContextSnapshots for InMemoryStore {
             surroundings: node
                 .filter(|_| depth >= SnapshotDepth::Surroundings)
                 .map(|node| Surroundings::of(nodes, node)),
-            overview: (depth >= SnapshotDepth::Surroundings && (node.is_none() || !has_own_focus))
-                .then(|| Overview::of(nodes)),
+            overview: (depth >= SnapshotDepth::Surroundings && node.is_none()).then(|| Overview::of(nodes)),
         })
     }
 

@@ -13,7 +13,7 @@ pub struct ContextSnapshot {
     pub progress: Option<Progress>,
     /// The surroundings of the focused node.
     pub surroundings: Option<Surroundings>,
-    /// Read if no node is focused, or only the workspace has a focus.
+    /// Read only if no node is focused.
     pub overview: Option<Overview>,
 }
 
@@ -35,7 +35,7 @@ pub enum SnapshotDepth {
     Focus,
     /// The progress of the workspace.
     Progress,
-    /// The surroundings of the focused node, and the overview for a session without a focus.
+    /// The surroundings of the focused node, or the overview.
     Surroundings,
 }
 

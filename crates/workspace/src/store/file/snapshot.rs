@@ -25,7 +25,6 @@ impl ContextSnapshots for FileStore {
         }
         let layout = self.layout(id);
         let workspace = scan::read_workspace(&layout, id)?;
-        let has_own_focus = focus.is_some();
         let focus = focus.and_then(|id| NodeId::parse(id).ok()).or_else(|| workspace.focused_node_id.clone());
         let loaded = focus.filter(|_| fs::check_folder(&layout.nodes()).is_ok());
         let mut loaded = loaded.and_then(|id| scan::load(&layout, &id).ok()??.ok());
@@ -56,9 +55,7 @@ impl ContextSnapshots for FileStore {
                 let source = IndexedFiles { layout: &layout, index: &index };
                 let node = loaded.as_ref().map(|loaded| &loaded.node);
                 snapshot.surroundings = node.map(|node| Surroundings::of(&source, node));
-                if node.is_none() || !has_own_focus {
-                    snapshot.overview = Some(Overview::of(&source));
-                }
+                snapshot.overview = node.is_none().then(|| Overview::of(&source));
             }
         }
         snapshot.node = loaded.map(|loaded| loaded.node);

@@ -55,7 +55,8 @@ pub struct FileTx<'a> {
     seq: Option<u64>,
     now: Millis,
     workspace: OnceCell<LoadedWorkspace>,
-    loaded: RefCell<HashMap<NodeId, Rc<LoadedNode>>>,
+    /// The node files that were read; `None` for those that do not exist.
+    loaded: RefCell<HashMap<NodeId, Option<Rc<LoadedNode>>>>,
     put_workspace: Option<Workspace>,
     /// `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
@@ -159,10 +160,13 @@ impl<'a> FileTx<'a> {
     /// Returns the node file on disk. It is read once per transaction.
     fn loaded_node(&self, id: &NodeId) -> Result<Option<Rc<LoadedNode>>> {
         if let Some(loaded) = self.loaded.borrow().get(id) {
-            return Ok(Some(loaded.clone()));
+            return Ok(loaded.clone());
         }
         match scan::load(&self.layout, id)? {
-            None => Ok(None),
+            None => {
+                self.loaded.borrow_mut().insert(id.clone(), None);
+                Ok(None)
+            }
             Some(Err((error, _))) => Err(Error::corrupt(&self.layout.node_md(id), error.line, error.reason)),
             Some(Ok(mut loaded)) => {
                 let row = self.index()?.get(id.as_str())?;
@@ -177,7 +181,7 @@ impl<'a> FileTx<'a> {
                     scan::add_edit_times(&mut loaded.node, row);
                 }
                 let loaded = Rc::new(loaded);
-                self.loaded.borrow_mut().insert(id.clone(), loaded.clone());
+                self.loaded.borrow_mut().insert(id.clone(), Some(loaded.clone()));
                 Ok(Some(loaded))
             }
         }
