@@ -16,6 +16,8 @@ pub mod ops;
 pub mod outline;
 pub mod state;
 pub mod store;
+#[cfg(any(test, feature = "stories"))]
+pub mod stories;
 pub mod texts;
 
 pub use error::{Error, Result};

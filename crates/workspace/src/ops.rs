@@ -31,8 +31,7 @@ pub use node::{
 };
 pub use order::{NodePlace, place_node};
 pub use plan::{NewPlan, PlannedNode, PlannedNodes, export, plan_nodes};
-pub use restore::restore_node;
-pub(crate) use restore::subtree_of;
+pub use restore::{restore_node, subtree_of};
 pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,

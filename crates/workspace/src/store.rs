@@ -18,10 +18,10 @@ mod in_memory;
 mod maintenance;
 mod snapshot;
 mod surroundings;
-mod walk;
+pub mod walk;
 mod workspaces;
 
-pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription};
+pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription, WORKSPACE};
 pub use file::{CheckReport, FileStore, Finding, Fix, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;

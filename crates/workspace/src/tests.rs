@@ -8,6 +8,7 @@ use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
 use crate::store::{self, FileStore, InMemoryStore, Store, Tx};
+use crate::stories::{NOW, new_node, new_workspace, op};
 use crate::{Error, Result};
 
 mod concurrency;
@@ -18,12 +19,6 @@ mod files;
 mod plans;
 mod remote;
 mod walks;
-
-const NOW: Millis = 1_765_432_100_000;
-
-pub fn op(now: Millis) -> OpContext {
-    OpContext { now, operator: Operator::Ai, auto_log: true, moves_focus: true }
-}
 
 /// Answers for all holders alike.
 struct Holders {
@@ -100,25 +95,6 @@ impl<'a> TestWorkspace<'a> {
 
     fn status(&self, id: &NodeId) -> &'static str {
         self.node(id).status.as_str()
-    }
-}
-
-fn new_workspace(rules: &[&str]) -> NewWorkspace {
-    let rules = rules.iter().map(|rule| String::from(*rule)).collect();
-    NewWorkspace { name: "重构认证模块".into(), goal: "换成 JWT".into(), rules, docs: vec![] }
-}
-
-fn new_node(parent: &NodeId, kind: NodeType, title: &str) -> NewNode {
-    NewNode {
-        parent_id: parent.clone(),
-        kind,
-        title: title.into(),
-        requirement: format!("{title} 的需求"),
-        role: None,
-        note: String::new(),
-        docs: vec![],
-        isolated: false,
-        rules_check: RulesHashCheck::IfGiven(None),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn restore_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<(Nod
 }
 
 /// Returns a node and those of the other nodes that are below it, parents first.
-pub(crate) fn subtree_of(id: &NodeId, mut nodes: Vec<Node>) -> Vec<Node> {
+pub fn subtree_of(id: &NodeId, mut nodes: Vec<Node>) -> Vec<Node> {
     let mut found: Vec<Node> = Vec::new();
     let mut wanted = vec![id.clone()];
     while let Some(id) = wanted.pop() {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::model::WorkspaceId;
 
 /// The name of the workspace itself in events.
-pub(super) const WORKSPACE: &str = "workspace";
+pub const WORKSPACE: &str = "workspace";
 
 /// A change in a workspace. `nodes` contains node ids, or `workspace` for the workspace itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -37,26 +37,9 @@ impl WorkspaceData {
         }
     }
 
-    /// Returns the deleted nodes whose parents were not deleted with them.
     fn trash_entries(&self, id: &WorkspaceId) -> Vec<TrashEntry> {
-        let missing: Vec<_> =
-            self.trash.values().filter(|(_, _, node)| !self.nodes.contains_key(&node.id)).collect();
-        let of_deletion = |deletion: u64| missing.iter().filter(move |(other, ..)| *other == deletion);
-        let is_top = |(deletion, _, node): &&&(u64, Millis, Node)| {
-            of_deletion(*deletion).all(|(_, _, other)| Some(&other.id) != node.parent_id.as_ref())
-        };
-        let tops = missing.iter().filter(is_top);
-        let entry = |(deletion, at, node): &&(u64, Millis, Node)| {
-            let nodes = of_deletion(*deletion).map(|(_, _, node)| node.clone()).collect();
-            TrashEntry {
-                workspace_id: id.clone(),
-                node_id: Some(node.id.clone()),
-                title: node.title.clone(),
-                count: subtree_of(&node.id, nodes).len(),
-                deleted_at: *at,
-            }
-        };
-        tops.map(entry).collect()
+        let missing = self.trash.values().filter(|(_, _, node)| !self.nodes.contains_key(&node.id));
+        walk::trash_entries(id, &missing.cloned().collect::<Vec<_>>())
     }
 
     /// Returns the events after a sequence number.
