@@ -1,7 +1,7 @@
 //! SQLite indexes behind a small interface. An index is derived from files and may be deleted at any time:
 //! opening it reports when it is new, and the caller fills it again.
 //!
-//! This crate does not know what a status means, and no other crate contains SQL.
+//! This crate does not know what a status means, and no other crate uses SQLite.
 
 use std::path::{Path, PathBuf};
 

@@ -41,6 +41,7 @@ fn crate_dependencies_match_the_layers() {
     only("tanmi-engine", &["tanmi-app"]);
     only("tanmi-platform", &["tanmi", "tanmi-app", "tanmi-engine", "tanmi-install", "tanmi-server"]);
     only("clap", &["tanmi", "xtask"]);
+    only("postgres", &["tanmi-pg"]);
     only("tokio", &["tanmi-server"]);
     only("rmcp", &["tanmi-server"]);
 }

@@ -1,0 +1,78 @@
+//! Errors of the database, as errors of a store.
+
+use std::io;
+
+use postgres::error::{ErrorPosition, SqlState};
+use tanmi_workspace::error::{Error, UnavailableCause};
+
+/// The name of the database in errors. Its address can contain a password and is never shown.
+const PLACE: &str = "PostgreSQL";
+
+/// An error of the database outside of a store: of the address, the connection or the schema.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// The text says what is wrong without repeating the address.
+    #[error("the address of the database is not valid: {0}")]
+    Address(String),
+    #[error("the database cannot be used: {0}")]
+    Failed(String),
+    #[error(
+        "the schema has version {found}, and this program knows versions up to {known}: update the program"
+    )]
+    NewerSchema { found: i32, known: i32 },
+    #[error("every connection to the database is in use")]
+    PoolBusy,
+}
+
+impl From<postgres::Error> for DatabaseError {
+    fn from(error: postgres::Error) -> DatabaseError {
+        DatabaseError::Failed(describe(&error))
+    }
+}
+
+impl From<DatabaseError> for Error {
+    fn from(error: DatabaseError) -> Error {
+        match error {
+            DatabaseError::PoolBusy => unavailable(UnavailableCause::Busy),
+            other => unavailable(UnavailableCause::Io(io::Error::other(other.to_string()))),
+        }
+    }
+}
+
+/// Returns the error of a store for an error of the driver. A conflict is retried by the caller.
+pub(crate) fn store_error(error: postgres::Error) -> Error {
+    match error.code() {
+        Some(code) if is_conflict(code, &error) => Error::Conflict { place: String::from(PLACE) },
+        Some(&SqlState::LOCK_NOT_AVAILABLE | &SqlState::QUERY_CANCELED) => {
+            unavailable(UnavailableCause::Busy)
+        }
+        _ => unavailable(UnavailableCause::Io(io::Error::other(describe(&error)))),
+    }
+}
+
+/// Returns whether another transaction was in the way. It may have taken the number of this change or the key of this
+/// request.
+fn is_conflict(code: &SqlState, error: &postgres::Error) -> bool {
+    let is_taken = || {
+        let constraint = error.as_db_error().and_then(|error| error.constraint());
+        *code == SqlState::UNIQUE_VIOLATION && matches!(constraint, Some("change_pkey" | "request_pkey"))
+    };
+    matches!(*code, SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED) || is_taken()
+}
+
+fn unavailable(cause: UnavailableCause) -> Error {
+    Error::Unavailable { place: String::from(PLACE), cause }
+}
+
+/// Returns the message of the database with its code, or that of the driver.
+pub(crate) fn describe(error: &postgres::Error) -> String {
+    let Some(db) = error.as_db_error() else {
+        let source = std::error::Error::source(error).map(|source| format!(": {source}"));
+        return format!("{error}{}", source.unwrap_or_default());
+    };
+    let position = match db.position() {
+        Some(ErrorPosition::Original(at)) => format!(" at character {at}"),
+        _ => String::new(),
+    };
+    format!("{} ({}){position}", db.message(), db.code().code())
+}

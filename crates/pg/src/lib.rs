@@ -1,0 +1,32 @@
+//! The workspaces of a team in PostgreSQL. [`PgStore`] implements the interfaces of stores that the file store
+//! implements, so everything above works on either.
+//!
+//! A node is a row with its Markdown document and columns derived from it. A write locks the stream of its workspace, takes
+//! the next sequence number and records the documents it wrote, so the changes of a workspace have one order without gaps.
+//! Writes within a transaction are collected and sent as one statement.
+//!
+//! This crate and `server` are the only ones that link an async runtime: the driver brings one. Calls block.
+
+mod connection;
+mod error;
+mod feed;
+mod flush;
+mod people;
+mod pool;
+mod replica;
+mod rows;
+mod run;
+mod schema;
+mod snapshot;
+mod store;
+mod tx;
+
+pub use connection::Address;
+pub use error::DatabaseError;
+pub use people::{Caller, People, Role};
+pub use pool::Pool;
+pub use replica::{Beat, DocumentPage, FeedChange, FeedPage, Positions};
+pub use run::{Holder, LEASE, RunAnswer, RunError, RunRequest};
+pub use schema::{APP_ROLE, SchemaState, VERSION, create_project, migrate, schema_state};
+pub use store::PgStore;
+pub use tx::Document;

@@ -1,0 +1,200 @@
+//! What the machines of a team read to keep their replicas: changes with their documents, whole workspaces, and which
+//! sessions are alive.
+
+use std::collections::BTreeMap;
+
+use postgres::Row;
+use postgres::types::ToSql;
+use serde::{Deserialize, Serialize};
+use tanmi_base::Millis;
+use tanmi_workspace::error::{Error, Result};
+use tanmi_workspace::store::WORKSPACE;
+
+use crate::people::Caller;
+use crate::run::{LEASE, RunAnswer};
+use crate::store::PgStore;
+use crate::tx::Document;
+
+/// The positions of a reader: for each stream the number of the last change it has.
+pub type Positions = BTreeMap<String, i64>;
+
+/// The most changes that one answer contains.
+const MAX_CHANGES: i64 = 500;
+const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+const HEADS: &str =
+    "SELECT s.id, s.seq FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
+WHERE s.project = $1 AND w.deleted_at IS NULL";
+const TOTAL: &str =
+    "SELECT (coalesce(sum(seq), 0) + count(*))::bigint AS total FROM stream WHERE project = $1";
+const CHANGES: &str = "SELECT c.stream, c.seq, c.at, c.names, c.docs, p.name AS person, c.session, c.machine
+FROM unnest($2::text[], $3::bigint[]) AS have(stream, seq)
+JOIN change c ON c.project = $1 AND c.stream = have.stream AND c.seq > have.seq
+LEFT JOIN person p ON p.id = c.person ORDER BY c.stream, c.seq LIMIT $4";
+const DOCUMENTS: &str = "SELECT w.doc AS workspace, s.seq FROM workspace w
+JOIN stream s ON s.project = w.project AND s.id = w.id
+WHERE w.project = $1 AND w.id = $2 AND w.deleted_at IS NULL";
+const NODES: &str =
+    "SELECT id, doc FROM node WHERE project = $1 AND ws = $2 AND id > $3 ORDER BY id LIMIT $4";
+const BEAT: &str = "UPDATE session SET lease_until = clock.now + $4
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS clock
+WHERE project = $1 AND person = $2 AND id = ANY($3::text[]) RETURNING id, lease_until";
+const FIND_ANSWER: &str = "SELECT answer FROM request WHERE project = $1 AND key = $2";
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now WHERE $1 <> ''";
+
+/// One change of a stream, as a replica applies it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedChange {
+    pub stream: String,
+    pub seq: i64,
+    pub at: Millis,
+    pub docs: Vec<Document>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+}
+
+/// The changes after the positions of a reader.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedPage {
+    /// In order within each stream.
+    pub changes: Vec<FeedChange>,
+    /// Streams whose position is no longer in the table. The reader fetches them whole.
+    pub gaps: Vec<String>,
+    /// The last change of every stream.
+    pub heads: Positions,
+    pub now: Millis,
+}
+
+/// A part of a workspace, as of one change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentPage {
+    pub docs: Vec<Document>,
+    /// The last change that the documents contain. Later changes come from the feed.
+    pub seq0: i64,
+    /// Where the next page begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// The answer to a sign of life.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Beat {
+    pub lease_until: Millis,
+    /// Sessions that the server does not know as those of this person.
+    pub lost: Vec<String>,
+    pub heads: Positions,
+    pub now: Millis,
+}
+
+impl PgStore {
+    /// Returns the changes after `have`, at most 500, and the last change of every stream.
+    pub fn changes_after(&self, have: &Positions) -> Result<FeedPage> {
+        let (streams, numbers): (Vec<&str>, Vec<i64>) =
+            have.iter().map(|(stream, seq)| (stream.as_str(), *seq)).unzip();
+        let params: [&(dyn ToSql + Sync); 4] = [&self.project, &streams, &numbers, &MAX_CHANGES];
+        let (heads, rows, now) = self.transact(READ, |connection| {
+            let heads = connection.query(HEADS, &[&self.project])?;
+            Ok((heads, connection.query(CHANGES, &params)?, connection.query(CLOCK, &[&self.project])?))
+        })?;
+        let heads = positions(&heads);
+        let changes: Vec<FeedChange> = rows.iter().map(change).collect();
+        let gaps = have.iter().filter(|(stream, seq)| is_gap(stream, **seq, &heads, &changes));
+        Ok(FeedPage {
+            gaps: gaps.map(|(stream, _)| stream.clone()).collect(),
+            changes,
+            heads,
+            now: clock(&now),
+        })
+    }
+
+    /// Returns up to `limit` documents of a workspace after the document `after`: first the workspace, then its nodes.
+    pub fn documents(&self, stream: &str, after: Option<&str>, limit: usize) -> Result<DocumentPage> {
+        let limit = crate::rows::limit(limit.max(1));
+        // The first page begins with the workspace itself.
+        let from = after.filter(|name| *name != WORKSPACE).unwrap_or_default();
+        let params: [&(dyn ToSql + Sync); 4] = [&self.project, &stream, &from, &(limit + 1)];
+        let (header, nodes) = self.transact(READ, |connection| {
+            Ok((connection.query(DOCUMENTS, &params[..2])?, connection.query(NODES, &params)?))
+        })?;
+        let Some(header) = header.first() else {
+            return Err(Error::WorkspaceNotFound { id: stream.to_owned(), existing: Vec::new() });
+        };
+        let workspace = || Document { name: String::from(WORKSPACE), text: Some(header.get("workspace")) };
+        let node = |row: &Row| Document { name: row.get("id"), text: Some(row.get("doc")) };
+        let mut docs: Vec<Document> = after.is_none().then(workspace).into_iter().collect();
+        let page = nodes.iter().take(limit.unsigned_abs() as usize);
+        docs.extend(page.map(node));
+        let has_more = nodes.len() as i64 > limit;
+        let next = docs.last().filter(|_| has_more).map(|document| document.name.clone());
+        Ok(DocumentPage { docs, seq0: header.get("seq"), next })
+    }
+
+    /// Renews the leases of sessions of a person.
+    pub fn beat(&self, caller: &Caller, sessions: &[String]) -> Result<Beat> {
+        let params: [&(dyn ToSql + Sync); 4] = [&self.project, &caller.person, &sessions, &LEASE];
+        let (renewed, heads, now) = self.transact("BEGIN", |connection| {
+            let renewed = connection.query(BEAT, &params)?;
+            Ok((
+                renewed,
+                connection.query(HEADS, &[&self.project])?,
+                connection.query(CLOCK, &[&self.project])?,
+            ))
+        })?;
+        let known: Vec<&str> = renewed.iter().map(|row| row.get("id")).collect();
+        let lost = sessions.iter().filter(|session| !known.contains(&session.as_str())).cloned().collect();
+        let now = clock(&now);
+        let lease_until = renewed.first().map_or(now + LEASE, |row| row.get("lease_until"));
+        Ok(Beat { lease_until, lost, heads: positions(&heads), now })
+    }
+
+    /// Returns the answer of a request, if it was carried out.
+    pub fn find_answer(&self, key: &str) -> Result<Option<RunAnswer>> {
+        let rows = self.query(FIND_ANSWER, &[&key])?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        serde_json::from_str(row.get("answer")).map(Some).map_err(|_| Error::UnexpectedOutcome)
+    }
+
+    /// Returns a number that grows with every change of the project.
+    pub fn total_changes(&self) -> Result<i64> {
+        Ok(self.query(TOTAL, &[])?.first().map_or(0, |row| row.get("total")))
+    }
+}
+
+fn change(row: &Row) -> FeedChange {
+    let names: Vec<String> = row.get("names");
+    let docs: Vec<Option<String>> = row.get("docs");
+    FeedChange {
+        stream: row.get("stream"),
+        seq: row.get("seq"),
+        at: row.get("at"),
+        docs: names.into_iter().zip(docs).map(|(name, text)| Document { name, text }).collect(),
+        person: row.get("person"),
+        session: row.get("session"),
+        machine: row.get("machine"),
+    }
+}
+
+fn positions(rows: &[Row]) -> Positions {
+    rows.iter().map(|row| (row.get("id"), row.get("seq"))).collect()
+}
+
+fn clock(rows: &[Row]) -> Millis {
+    rows.first().map_or(0, |row| row.get("now"))
+}
+
+/// Returns whether changes between the position of a reader and the first one that is still known are missing. A stream
+/// whose changes did not fit into the page has none of them in it.
+fn is_gap(stream: &str, have: i64, heads: &Positions, changes: &[FeedChange]) -> bool {
+    let Some(head) = heads.get(stream) else { return true };
+    let is_full = changes.len() as i64 == MAX_CHANGES;
+    match changes.iter().find(|change| change.stream == stream) {
+        Some(first) => first.seq > have + 1,
+        None => have > *head || (have < *head && !is_full),
+    }
+}

@@ -1,0 +1,112 @@
+//! The schema: migrations, its version, and the role of the program. Runs as the owner of the tables, who sees all
+//! projects.
+
+use tanmi_base::{Millis, id};
+
+use crate::connection::{Address, Connection};
+use crate::error::DatabaseError;
+
+/// The role that every connection of a server takes. It cannot log in and cannot bypass row-level security.
+pub const APP_ROLE: &str = "tanmi_app";
+
+/// The migrations in order. A published migration never changes, and a new one only adds, so that an older server works
+/// beside a newer one.
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_workspaces.sql"), include_str!("../migrations/0002_people.sql")];
+
+/// The version of the schema that this program creates: the number of its migrations.
+pub const VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// Creates the role. Roles belong to the whole cluster, so another database may have created it, even at the same time.
+const CREATE_ROLE: &str = "DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'tanmi_app') THEN
+        CREATE ROLE tanmi_app NOLOGIN NOBYPASSRLS;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+END $$;
+GRANT tanmi_app TO CURRENT_USER";
+
+const CREATE_VERSION: &str = "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)";
+
+/// What the role may do: work with the rows of a project, and read who may do so.
+const GRANT: &str = "GRANT SELECT ON schema_version, team, project, person, member, token TO tanmi_app;
+GRANT SELECT, INSERT, UPDATE ON stream, workspace, session TO tanmi_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON node, dependency, trash, tally TO tanmi_app;
+GRANT SELECT, INSERT ON change, request TO tanmi_app";
+
+/// The schema of a database, as this program sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaState {
+    /// The database has no schema yet.
+    Missing,
+    /// A migration is missing.
+    Older(i32),
+    Current,
+    /// A newer program created it.
+    Newer(i32),
+}
+
+/// Returns the state of the schema.
+pub fn schema_state(address: &Address) -> Result<SchemaState, DatabaseError> {
+    let mut owner = address.connect(None)?;
+    Ok(match read_version(&mut owner)? {
+        0 => SchemaState::Missing,
+        found if found < VERSION => SchemaState::Older(found),
+        VERSION => SchemaState::Current,
+        found => SchemaState::Newer(found),
+    })
+}
+
+/// Creates the schema, or adds what is missing. Does nothing to a current schema, and refuses a newer one.
+pub fn migrate(address: &Address) -> Result<(), DatabaseError> {
+    let mut owner = address.connect(None)?;
+    owner.batch(CREATE_ROLE)?;
+    owner.batch(CREATE_VERSION)?;
+    // Another process that migrates waits here, and then finds the schema current.
+    owner.batch("BEGIN; LOCK TABLE schema_version IN EXCLUSIVE MODE")?;
+    let found = read_version(&mut owner)?;
+    if found > VERSION {
+        return Err(DatabaseError::NewerSchema { found, known: VERSION });
+    }
+    for migration in MIGRATIONS.iter().skip(found.unsigned_abs() as usize) {
+        owner.batch(migration)?;
+    }
+    owner.batch(GRANT)?;
+    owner.batch(&format!(
+        "DELETE FROM schema_version; INSERT INTO schema_version VALUES ({VERSION}); COMMIT"
+    ))?;
+    Ok(())
+}
+
+/// Returns the number of applied migrations; 0 without a schema.
+fn read_version(owner: &mut Connection) -> Result<i32, DatabaseError> {
+    if owner.query("SELECT 1 WHERE to_regclass('schema_version') IS NOT NULL", &[])?.is_empty() {
+        return Ok(0);
+    }
+    let rows = owner.query("SELECT version FROM schema_version", &[])?;
+    Ok(rows.first().map_or(0, |row| row.get(0)))
+}
+
+/// Creates a project of a team, and the team if it is new. Returns the id of the project, which stays the same if it
+/// exists.
+pub fn create_project(
+    address: &Address,
+    team: &str,
+    name: &str,
+    now: Millis,
+) -> Result<String, DatabaseError> {
+    let mut owner = address.connect(None)?;
+    owner.batch("BEGIN")?;
+    owner.query(
+        "INSERT INTO team (id, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+        &[&id::fresh("team", now), &team],
+    )?;
+    let rows = owner.query(
+        "INSERT INTO project (id, team, name) SELECT $1, id, $3 FROM team WHERE name = $2
+         ON CONFLICT (team, name) DO UPDATE SET name = excluded.name RETURNING id",
+        &[&id::fresh("project", now), &team, &name],
+    )?;
+    owner.batch("COMMIT")?;
+    let found = rows.first().map(|row| row.get(0));
+    found.ok_or_else(|| DatabaseError::Failed(String::from("the project was not created")))
+}

@@ -1,0 +1,98 @@
+//! What a transaction does besides the workspace: sessions with leases, claims, and the answers of requests.
+
+use std::collections::BTreeSet;
+
+use postgres::Row;
+use serde::{Deserialize, Serialize};
+use tanmi_base::Millis;
+use tanmi_workspace::error::Result;
+use tanmi_workspace::model::NodeId;
+
+use super::PgTx;
+use crate::run::Holder;
+
+const FIND_REQUEST: &str =
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, r.digest, r.answer
+FROM (SELECT 1) AS one LEFT JOIN request r ON r.project = $1 AND r.key = $2";
+const STORE_REQUEST: &str =
+    "INSERT INTO request (project, key, digest, answer, at) VALUES ($1, $2, $3, $4, $5)";
+/// Returns no row if the session belongs to another person.
+const RENEW: &str =
+    "INSERT INTO session (project, id, person, machine, lease_until) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project, id) DO UPDATE SET machine = excluded.machine, lease_until = excluded.lease_until
+WHERE session.person = excluded.person RETURNING id";
+const LIVE: &str = "SELECT id FROM session WHERE project = $1 AND lease_until > $2";
+const CLAIM: &str = "SELECT n.fence, n.holder, p.name, s.machine FROM node n
+LEFT JOIN session s ON s.project = n.project AND s.id = n.holder
+LEFT JOIN person p ON p.id = s.person
+WHERE n.project = $1 AND n.ws = $2 AND n.id = $3";
+
+/// Who makes a change.
+#[derive(Clone, Debug)]
+pub struct Author {
+    pub person: String,
+    pub session: Option<String>,
+    pub machine: String,
+}
+
+/// A document that a change wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// The id of a node, or `workspace`.
+    pub name: String,
+    /// `None` if the document was removed.
+    pub text: Option<String>,
+}
+
+impl PgTx<'_> {
+    /// Returns the time of the database, which becomes that of the transaction, and the stored digest and answer of a
+    /// request. A statement of its own: it sees what was committed while the transaction waited for its lock.
+    pub fn open_request(&mut self, key: &str) -> Result<(Millis, Option<(String, String)>)> {
+        let rows = self.connection.borrow_mut().query(FIND_REQUEST, &[&self.project, &key])?;
+        let Some(row) = rows.first() else { return Ok((self.now, None)) };
+        self.now = row.get("now");
+        let digest: Option<String> = row.get("digest");
+        Ok((self.now, digest.map(|digest| (digest, row.get("answer")))))
+    }
+
+    /// Sets when the lease of a session ends. Returns `false` if the session belongs to another person.
+    pub fn renew_lease(&self, session: &str, person: &str, machine: &str, until: Millis) -> Result<bool> {
+        let params: [&(dyn postgres::types::ToSql + Sync); 5] =
+            [&self.project, &session, &person, &machine, &until];
+        Ok(!self.connection.borrow_mut().query(RENEW, &params)?.is_empty())
+    }
+
+    /// Returns the sessions whose lease has not ended.
+    pub fn live_sessions(&self, now: Millis) -> Result<BTreeSet<String>> {
+        let rows = self.connection.borrow_mut().query(LIVE, &[&self.project, &now])?;
+        Ok(rows.iter().map(|row| row.get("id")).collect())
+    }
+
+    /// Returns the number of the current claim on a node and its holder.
+    pub fn claim(&self, node: &NodeId) -> Result<Option<(i64, Option<Holder>)>> {
+        let rows = self.select_rows(CLAIM, &[&node.as_str()])?;
+        let holder = |row: &Row| {
+            let text = |column: &str| row.get::<_, Option<String>>(column);
+            let (person, machine) = (text("name").unwrap_or_default(), text("machine").unwrap_or_default());
+            text("holder").map(|session| Holder { session, person, machine })
+        };
+        Ok(rows.first().map(|row| (row.get("fence"), holder(row))))
+    }
+
+    /// Returns the number of the current claim on a node.
+    pub fn fence(&self, node: &NodeId) -> Result<Option<i64>> {
+        Ok(self.claim(node)?.map(|(fence, _)| fence))
+    }
+
+    pub fn set_author(&mut self, author: Author) {
+        self.author = Some(author);
+    }
+
+    /// Commits the change together with the answer to its request.
+    pub fn commit_request(mut self, key: &str, digest: &str, answer: &str) -> Result<()> {
+        let params: [&(dyn postgres::types::ToSql + Sync); 5] =
+            [&self.project, &key, &digest, &answer, &self.now];
+        self.connection.borrow_mut().query(STORE_REQUEST, &params)?;
+        self.finish()
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests on a real PostgreSQL. Each test starts a cluster of its own as an unprivileged user and removes it at the end.
+//! Where PostgreSQL is not installed, the tests say so and pass; with `CI` set they fail.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![cfg(unix)]
+
+mod cluster;
+mod feed;
+mod people;
+mod requests;
+mod stories;
+mod writers;
