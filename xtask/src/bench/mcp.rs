@@ -81,7 +81,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
         };
         let times = medians(options.runs, &mut [&mut cold_start, &mut || run_once(&mut baseline)]);
         let name = format!("mcp {size}: cold start to the tools/list answer, and end");
-        report.add(format!("{name} / true"), ratio(times[0], times[1]), "×", Some(5.0));
+        report.add(format!("{name} / true"), ratio(times[0], times[1]), "×", Some(3.0));
         if size == 10 {
             others::compare(&name, cold_start, &project, &home, options.runs, report);
         }
