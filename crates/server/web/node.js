@@ -9,11 +9,12 @@ import { openDialog, field, formValues, showConflict, normalizeLineEnds, parseDo
 import { SYMBOLS } from './tree.js';
 import { t, statusText, typeText, formatTime } from './words.js';
 
-const EDITED = /** @type {const} */ (['title', 'requirement', 'note', 'docs']);
+const EDITED = /** @type {const} */ (['title', 'requirement', 'note', 'docs', 'dependsOn']);
 
 /** Returns the editable fields as they are typed. @param {NodeDetail} node */
 const asText = (node) => ({
   title: node.title, requirement: normalizeLineEnds(node.requirement), note: normalizeLineEnds(node.note), docs: formatDocs(node.docs),
+  dependsOn: (node.dependsOn ?? []).join('\n'),
 });
 
 /**
@@ -90,6 +91,8 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       section(t('note'), node.note && longText('note', node.note, rendered)),
       section(t('docs'), node.docs.length > 0 && h('ul', {}, node.docs.map((doc) =>
         h('li', { class: doc.status }, h('code', {}, doc.path), doc.description ? ` — ${doc.description}` : '')))),
+      section(t('dependsOn'), node.dependsOn?.length && h('ul', { class: 'dependencies' }, node.dependsOn.map((target) =>
+        h('li', {}, h('a', { href: linkTo(target) }, target))))),
       section(t('references'), node.references.length > 0 && h('ul', {}, node.references.map((reference) =>
         h('li', { class: reference.status },
           reference.type === 'node' ? h('a', { href: linkTo(reference.targetId) }, reference.targetId) : h('code', {}, reference.targetId),
@@ -269,6 +272,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       field({ name: 'requirement', label: t('requirement'), value: node.requirement, rows: 8 }),
       field({ name: 'note', label: t('note'), value: node.note, rows: 5 }),
       field({ name: 'docs', label: t('docs'), value: formatDocs(node.docs), rows: 3, help: t('docsHelp') }),
+      field({ name: 'dependsOn', label: t('dependsOn'), value: before.dependsOn, rows: 2, help: t('dependsOnHelp') }),
       conflictBox,
       h('div', { class: 'buttons' },
         h('button', { type: 'button', onclick: end }, t('cancelEdit')),
@@ -294,6 +298,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
       const body = {};
       for (const name of changed) {
         if (name === 'docs') body.docs = parseDocs(typed.docs, node.docs);
+        else if (name === 'dependsOn') body.dependsOn = typed.dependsOn.split(/\s+/).filter(Boolean);
         else body[name] = normalizeLineEnds(typed[name]);
       }
       try {

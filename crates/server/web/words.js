@@ -25,6 +25,7 @@ const WORDS = {
   noWorkspaces: ['还没有工作区', 'No workspaces yet'], choose: ['选择一个工作区', 'Select a workspace'],
   settings: ['目标、规则与文档', 'Goal, rules and docs'], archive: ['归档', 'Archive'], restore: ['恢复', 'Restore'],
   rulesHelp: ['每行一条规则。已绑定的智能体会在下一次提示时收到修改。', 'One rule per line. Bound agents get changes at their next prompt.'],
+  dependsOnHelp: ['每行一个节点 ID。', 'One node ID per line.'],
   docsHelp: ['每行一个文档，格式为“路径: 说明”。', 'One doc per line, as path: description.'],
   deleteWorkspace: ['删除工作区“{}”？它会移到回收站。', 'Delete the workspace “{}”? It is moved to the trash.'],
   showArchived: ['显示已归档', 'Show archived'],
@@ -41,7 +42,7 @@ const WORDS = {
   planningType: ['规划节点', 'planning node'], executionType: ['执行节点', 'execution node'],
   // Node
   requirement: ['需求', 'Requirement'], note: ['备注', 'Note'], conclusion: ['结论', 'Conclusion'],
-  log: ['日志', 'Log'], problem: ['问题', 'Problem'], nextStep: ['下一步', 'Next step'], references: ['引用', 'References'],
+  log: ['日志', 'Log'], problem: ['问题', 'Problem'], nextStep: ['下一步', 'Next step'], references: ['引用', 'References'], dependsOn: ['依赖', 'Depends on'],
   title: ['标题', 'Title'], type: ['类型', 'Type'], newChild: ['新建子节点', 'New child'], create: ['创建', 'Create'],
   addLog: ['添加日志条目', 'Add a log entry'], setProblem: ['记录问题', 'Record problem'], clearProblem: ['清除问题', 'Clear problem'],
   start: ['开始', 'Start'], submit: ['提交验证', 'Submit'], complete: ['完成', 'Complete'], fail: ['标记失败', 'Fail'],

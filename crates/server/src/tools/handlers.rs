@@ -106,7 +106,8 @@ pub fn node_create(c: &Call<'_>) -> Result {
 pub fn node_plan(c: &Call<'_>) -> Result {
     let p = &c.arguments;
     let scope = c.scope()?;
-    let parent = NodeId::parse_field("parentId", p.text("parentId").unwrap_or("root"))?;
+    let named = p.text("parentId").unwrap_or("root");
+    let parent = c.app.resolver.node_id(&scope.workspace, "parentId", named)?;
     let planned = c.app.nodes.plan(&scope.workspace, parent, &p.needed("outline"), p.owned("rulesHash"))?;
     let mut value = json!({
         "workspaceId": planned.workspace_id,
@@ -163,7 +164,8 @@ pub fn node_query(c: &Call<'_>) -> Result<ListQuery> {
 
 pub fn node_update(c: &Call<'_>) -> Result {
     let p = &c.arguments;
-    let node_id = |id: &String| NodeId::parse_field("dependsOn", id);
+    let workspace = c.workspace()?;
+    let node_id = |id: &String| c.app.resolver.node_id(workspace, "dependsOn", id);
     let depends_on = p.texts("dependsOn").map(|ids| ids.iter().map(node_id).collect());
     let depends_on = depends_on.transpose()?;
     let change = NodeChange {

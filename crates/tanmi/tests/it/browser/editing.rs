@@ -49,6 +49,21 @@ fn form_save_keeps_untouched_fields_byte_for_byte() {
 }
 
 #[test]
+fn dependencies_are_shown_and_edited() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let (first, second) = (env.node("root", "execution", "first"), env.node("root", "execution", "second"));
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, &format!("#/work/{ws}/{second}"));
+    page.click("[data-action=edit]", "");
+    page.type_into("[name=dependsOn]", &first[first.len() - 4..]);
+    page.click("form.edit button.primary", "");
+    page.find(".dependencies a", &first);
+    assert_eq!(env.json(&["node", "show", &second])["node"]["dependsOn"], json!([first]));
+}
+
+#[test]
 fn unsaved_text_is_kept_until_discard_is_confirmed() {
     let env = TestEnv::new();
     let ws = env.init();
