@@ -10,7 +10,7 @@ use tanmi_pg::{Address, PgStore, Pool, create_project, migrate};
 use tanmi_workspace::stories::NOW;
 use tempfile::TempDir;
 
-/// `initdb` and `postgres` refuse to run as root, so root runs them as this user (`nobody`).
+/// `initdb` and `postgres` refuse to run as root, so root runs them as this user, which has no rights.
 const UNPRIVILEGED: u32 = 65534;
 
 pub struct Cluster {
