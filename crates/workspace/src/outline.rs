@@ -86,7 +86,7 @@ fn parse_raw(text: &str) -> Result<Vec<RawItem>, ParseError> {
     let normalized = if has_crlf { text.replace("\r\n", "\n") } else { text.to_owned() };
     let numbered: Vec<(usize, &str)> = (1..).zip(normalized.split('\n')).collect();
     match numbered.iter().any(|(_, line)| spec_kit::is_task(line)) {
-        true => Ok(spec_kit::parse(&numbered)),
+        true => spec_kit::parse(&numbered),
         false => lines::parse(&numbered),
     }
 }

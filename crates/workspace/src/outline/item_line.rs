@@ -10,6 +10,8 @@ pub struct ItemLine {
     /// The text after the colon; empty without one.
     pub text: String,
     pub targets: Vec<String>,
+    /// Whether the title has a part that looks like dependencies and is not.
+    pub is_unclear: bool,
 }
 
 /// Returns the text of a list item without its marker, and the width of the marker.
@@ -64,7 +66,8 @@ fn parse_bold(text: &str) -> Option<ItemLine> {
     };
     let (text, more) = split_after(text.trim());
     targets.extend(more);
-    Some(ItemLine { title: unescape(title.trim()), text: text.to_owned(), targets, is_completed: false })
+    let title = unescape(title.trim());
+    Some(ItemLine { title, text: text.to_owned(), targets, ..ItemLine::default() })
 }
 
 fn parse_plain(text: &str) -> ItemLine {
@@ -76,7 +79,17 @@ fn parse_plain(text: &str) -> ItemLine {
         }
         None => split_colon(text),
     };
-    ItemLine { title: title.to_owned(), text: text.to_owned(), targets, is_completed: false }
+    let is_unclear = has_broken_after(title);
+    ItemLine { title: title.to_owned(), text: text.to_owned(), targets, is_unclear, ..ItemLine::default() }
+}
+
+/// Returns whether a title has `(after: …)` that is not closed, not at the end or in other brackets. Such a title was cut at
+/// the colon. A title in bold is taken as it is.
+fn has_broken_after(title: &str) -> bool {
+    let lower = title.to_ascii_lowercase();
+    let ends_open = |rest: &str| rest.trim_end().ends_with(['(', '（', '[', '【']);
+    lower.strip_suffix("after").is_some_and(ends_open)
+        || ["(after:", "（after:", "(after：", "（after：", "[after:"].iter().any(|part| lower.contains(part))
 }
 
 /// Splits at the first colon that a space or the end follows, or a full-width colon.

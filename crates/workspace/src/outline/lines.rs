@@ -99,6 +99,13 @@ impl Reader {
         self.close_item();
         self.levels.push((indent.len(), self.items.len()));
         let item = item_line::parse(text);
+        if item.is_unclear {
+            let (zh, en) = (
+                "依赖不清楚：在标题末尾写 `(after: 标题, 标题)`；如果它属于标题，把标题写成 `**标题**`",
+                "unclear dependencies: write `(after: Title, Title)` at the end of the title, or `**Title**` if it is part of it",
+            );
+            return Err(ParseError::new(number, zh, en));
+        }
         self.open_item(number, parent, item, indent, marker_width, false);
         Ok(())
     }
@@ -159,7 +166,7 @@ impl Reader {
         marker_width: usize,
         is_heading: bool,
     ) {
-        let item_line::ItemLine { is_completed, title, text, targets } = first;
+        let item_line::ItemLine { is_completed, title, text, targets, .. } = first;
         self.open = Some(OpenItem {
             item: RawItem { line, parent, title, requirement: String::new(), is_completed, targets },
             indent: indent.to_owned(),

@@ -1,9 +1,11 @@
 //! Reads `tasks.md` of spec-kit: headings are phases, `- [ ] T001 [P] [US1] text` is a task, `(depends on T001)` a
-//! dependency. All other lines explain the tasks and are left out, and so are headings without tasks.
+//! dependency. Indented lines below a task belong to its requirement. Other lines explain the tasks and are left out, and so
+//! are headings without tasks. A list item beside tasks that is not a task is an error: it would be lost.
 
 use super::item_line::{strip_checkbox, strip_marker};
 use super::lines::strip_heading;
 use super::{RawItem, escape};
+use crate::codec::ParseError;
 use crate::limits::TITLE_CHARS;
 
 /// Returns whether a line is a task of spec-kit.
@@ -30,13 +32,16 @@ fn is_task_id(word: &str) -> bool {
         && digits.bytes().all(|b| b.is_ascii_digit() || b == b'X')
 }
 
-pub fn parse(lines: &[(usize, &str)]) -> Vec<RawItem> {
+pub fn parse(lines: &[(usize, &str)]) -> Result<Vec<RawItem>, ParseError> {
     let mut items: Vec<RawItem> = Vec::new();
+    let mut section = Section::default();
     // The headings above the current line: level, line, text, and the item once a task is below it.
     let mut headings: Vec<(usize, usize, &str, Option<usize>)> = Vec::new();
     for (number, line) in lines {
         // The first level is the name of the document.
         if let Some((level, text)) = strip_heading(line) {
+            section.end()?;
+            section = Section::default();
             headings.retain(|(above, ..)| *above < level);
             if level > 1 {
                 headings.push((level, *number, text, None));
@@ -50,8 +55,20 @@ pub fn parse(lines: &[(usize, &str)]) -> Vec<RawItem> {
                 }));
             }
             items.push(task(*number, parent, text, is_completed));
+            section.has_task = true;
+            section.is_in_task = true;
+        } else if line.starts_with([' ', '\t']) && section.is_in_task && !line.trim().is_empty() {
+            if let Some(task) = items.last_mut() {
+                task.requirement = format!("{}\n{}", task.requirement, line.trim());
+            }
+        } else if !line.trim().is_empty() {
+            section.is_in_task = false;
+            if strip_marker(line).is_some() {
+                section.other_item.get_or_insert(*number);
+            }
         }
     }
+    section.end()?;
     for at in 0..items.len() {
         let targets = depends_on(&items[at].requirement);
         let find = |id: &str| {
@@ -67,7 +84,30 @@ pub fn parse(lines: &[(usize, &str)]) -> Vec<RawItem> {
             items[at].is_completed = children.all(|child| child.is_completed);
         }
     }
-    items
+    Ok(items)
+}
+
+/// The lines below one heading.
+#[derive(Default)]
+struct Section {
+    has_task: bool,
+    /// Whether the last line belongs to a task.
+    is_in_task: bool,
+    /// The first list item that is not a task.
+    other_item: Option<usize>,
+}
+
+impl Section {
+    fn end(&self) -> Result<(), ParseError> {
+        match self.other_item.filter(|_| self.has_task) {
+            None => Ok(()),
+            Some(line) => Err(ParseError::new(
+                line,
+                "任务列表中有一项不是任务；写成 `- [ ] T001 …`，或缩进到它所属的任务之下",
+                "an item beside tasks is not a task: write `- [ ] T001 …`, or indent it below the task it belongs to",
+            )),
+        }
+    }
 }
 
 fn phase(line: usize, parent: Option<usize>, title: &str) -> RawItem {

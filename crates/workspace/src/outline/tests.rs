@@ -170,6 +170,22 @@ description: tasks
 ";
 
 #[test]
+fn parse_broken_dependencies_is_an_error() {
+    for line in [
+        "- B (after: A",
+        "- B (after: A) more words",
+        "- B (after: A) (after: C)",
+        "- B ( after: A )",
+        "- B [after: A]",
+        "- B (after:A).",
+    ] {
+        let text = format!("- A\n- C\n{line}\n");
+        assert!(shown(&text).starts_with("line 3: unclear dependencies"), "{line}: {}", shown(&text));
+    }
+    assert!(shown("- **B (after: A)**: x\n- Clean up (after lunch)\n").starts_with("B (after: A)"));
+}
+
+#[test]
 fn parse_spec_kit_tasks_keeps_phases_and_tasks_only() {
     assert_eq!(
         shown(TASKS),
@@ -184,6 +200,13 @@ Phase 2: User Story 1 - Log in (Priority: P1)
     T005 Service in src/login.rs (depends on T003, T004) <- #6 #8 | \"T005 [US1] Service in src/login.rs (depends on T003, T004)\"
 "
     );
+    assert_eq!(
+        shown("- [ ] T001 a\n  more\n  - of it\n- [ ] T002 b\n"),
+        "T001 a | \"T001 a\\nmore\\n- of it\"\nT002 b\n"
+    );
+    for mixed in ["- [ ] T001 a\n- other\n", "- other\n- [ ] T001 a\n", "- [ ] T001 a\n\n- [ ] no number\n"] {
+        assert!(shown(mixed).contains("an item beside tasks is not a task"), "{mixed}: {}", shown(mixed));
+    }
     let unknown = "## Phase\n- [ ] T001 a (depends on T009)\n";
     assert!(shown(unknown).starts_with("line 2: “T009”"), "{}", shown(unknown));
 }
