@@ -7,6 +7,26 @@ use crate::mcp::Client;
 use crate::serve::Server;
 
 #[test]
+fn restored_node_loses_dependencies_that_cannot_be_met() {
+    let env = TestEnv::new();
+    env.init();
+    let plan = env.root().join("plan.md");
+    env.make(&plan, "- PP\n  - XX (after: YY)\n  - WW\n- YY\n- AA\n- BB (after: AA)\n");
+    env.ok(&["plan", plan.to_str().unwrap()]);
+    env.ok(&["node", "delete", "XX"]);
+    env.ok(&["node", "depend", "YY", "--on", "PP"]);
+    let restored = env.json(&["node", "restore", "XX"]);
+    assert_eq!(restored["node"]["dependsOn"], serde_json::Value::Null, "YY waits for its parent: {restored}");
+    env.ok(&["start", "XX"]);
+    for title in ["BB", "AA"] {
+        env.ok(&["node", "delete", title]);
+    }
+    env.ok(&["node", "restore", "BB"]);
+    env.ok(&["start", "BB"]);
+    assert!(env.ok(&["log", "--node", "BB"]).contains("could not be met any more"), "the log says so");
+}
+
+#[test]
 fn deleted_nodes_are_listed_and_restored_at_their_place() {
     let env = TestEnv::new();
     let ws = env.init();

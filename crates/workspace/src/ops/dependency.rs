@@ -18,7 +18,7 @@ pub(super) fn check_new(tx: &dyn Tx, node: &Node, old: &[NodeId]) -> Result<()> 
     for on in &added {
         existing_brief(tx, "dependsOn", on)?;
     }
-    let graph = wait_graph(tx, &[])?;
+    let graph = wait_graph(tx, std::slice::from_ref(&node.id))?;
     for on in added {
         if node.id.is_root() || on.is_root() || graph.is_related(&node.id, on) {
             return Err(Error::invalid(
@@ -99,6 +99,42 @@ pub(super) fn open_dependencies(tx: &dyn Tx, ids: &[NodeId]) -> Result<Vec<OpenD
         }
     }
     Ok(open)
+}
+
+/// Removes from nodes that are about to be restored the dependencies that cannot be met any more, with a log entry: on a node
+/// that does not exist, or one that waits for the node since. Puts the nodes into the transaction on the way.
+pub(super) fn drop_impossible(
+    tx: &mut dyn Tx,
+    restored: &mut [Node],
+    lang: Lang,
+    op: &OpContext,
+) -> Result<()> {
+    let wanted: Vec<Vec<NodeId>> =
+        restored.iter_mut().map(|node| std::mem::take(&mut node.depends_on)).collect();
+    for node in restored.iter() {
+        tx.put_node(node.clone())?;
+    }
+    for (node, wanted) in restored.iter_mut().zip(wanted) {
+        for on in wanted {
+            let with = Node {
+                depends_on: [&node.depends_on[..], std::slice::from_ref(&on)].concat(),
+                ..node.clone()
+            };
+            match check_new(tx, &with, &node.depends_on) {
+                Ok(()) => *node = with,
+                Err(Error::NodeNotFound { .. } | Error::DependencyCycle { .. } | Error::Invalid { .. }) => {
+                    let event = lang.pick(
+                        format!("移除对 {on} 的依赖：恢复时已无法满足"),
+                        format!("removed the dependency on {on}, which could not be met any more when this was restored"),
+                    );
+                    node.activity.log.push(LogEntry::new(op.now, op.operator, event));
+                }
+                Err(error) => return Err(error),
+            }
+            tx.put_node(node.clone())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes the dependencies on nodes that are about to be deleted, with a log entry. Returns the nodes that had them.

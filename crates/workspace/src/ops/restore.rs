@@ -6,7 +6,7 @@ use crate::limits;
 
 /// Restores a node and the descendants that were deleted with it, below its former parent.
 pub fn restore_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<(Node, Vec<StatusChange>)> {
-    writable_workspace(tx)?;
+    let workspace = writable_workspace(tx)?;
     let not_in_trash = || Error::NotInTrash { node: id.clone() };
     if tx.brief(id)?.is_some() {
         return Err(not_in_trash());
@@ -28,9 +28,8 @@ pub fn restore_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<(Nod
     if tx.ancestors(&parent)?.len() + 1 + height_of(id, links) > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
-    for node in nodes {
-        tx.put_node(node)?;
-    }
+    dependency::drop_impossible(tx, &mut nodes, lang_of(&workspace), op)?;
+    let node = nodes.swap_remove(0);
     let changes = match node.status.is_done() {
         true => Vec::new(),
         false => propagate_child_appearance(tx, &parent, Appearance::New, op)?,
