@@ -11,6 +11,7 @@ use tanmi_workspace::store::NodeName;
 use super::{MAX_LISTED, Resolver};
 use crate::core::WorkspaceRef;
 use crate::error::{Error, Result};
+use crate::stores::KnownWorkspace;
 
 /// An id and the title of what it belongs to.
 pub type Candidate = (String, String);
@@ -43,8 +44,13 @@ impl Resolver {
         let own = headers.map(|(id, header)| (id, header.map_or_else(String::new, |header| header.name)));
         let mut found: Vec<Candidate> = candidates(own, &name);
         if found.is_empty() {
-            let known = self.core.stores.projects.workspaces()?.into_iter();
-            found = candidates(known.map(|known| (known.id, known.name)), &name);
+            // A title never stands for a workspace of another project, but for a deleted one of this project.
+            let (own, others): (Vec<_>, Vec<_>) = (self.core.stores.projects.workspaces()?.into_iter())
+                .partition(|known| known.project.id() == self.core.project.id());
+            let entry = |known: KnownWorkspace| (known.id, known.name);
+            found = candidates(own.into_iter().map(entry), &name);
+            let name = NodeName { text: named, can_be_title: false };
+            found.extend(candidates(others.into_iter().map(entry), &name));
         }
         match only("workspaceId", named, found)? {
             Some(id) => Ok(WorkspaceId::parse(&id)?),
@@ -127,12 +133,21 @@ impl Resolver {
         let known = states.all().into_iter().map(|state| (state.session, state.platform));
         let bound = bound.into_iter().map(|(session, binding)| (session, binding.workspace_id));
         let mut found: Vec<Candidate> =
-            known.chain(bound).filter(|(session, _)| session.ends_with(named)).collect();
+            known.chain(bound).filter(|(session, _)| is_session_suffix(session, named)).collect();
         found.sort();
         found.dedup_by(|a, b| a.0 == b.0);
         Ok(only("sessionId", named, found)?.unwrap_or_else(|| named.to_owned()))
     }
 }
+
+/// Returns whether a text can stand for a session: the end of an id that a program generated, which is long. Clients can
+/// have short ids of their own, and `1001` is not the end of `21001`.
+fn is_session_suffix(session: &str, named: &str) -> bool {
+    session.ends_with(named) && session.len() >= GENERATED_LEN && named.len() <= session.len() / 2
+}
+
+/// The least length of a session id that a program generated, such as `mcp-…` or a UUID.
+const GENERATED_LEN: usize = 16;
 
 /// Returns the workspaces that a text can stand for.
 fn candidates(

@@ -86,9 +86,28 @@ fn session_is_named_by_the_end_of_its_id() {
     // A session that no hook reported yet can have any id.
     env.ok(&["session", "bind", "--session", "by-hand", "--workspace", &ws]);
     assert_eq!(env.json(&["session", "status", "--session", "by-hand"])["bound"], true);
-    Agent::claude(&env, "another-e1f0").start("startup");
+    Agent::claude(&env, "another-long-session-e1f0").start("startup");
     let error = env.error(&["session", "unbind", "--session", "e1f0"]);
     assert_eq!(error["code"], "AMBIGUOUS_ID", "{error}");
+}
+
+#[test]
+fn short_id_of_a_client_is_not_the_end_of_another() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    env.ok(&["session", "bind", "--session", "21001", "--workspace", &ws]);
+    env.ok(&["session", "unbind", "--session", "1001"]);
+    assert_eq!(env.json(&["session", "status", "--session", "21001"])["bound"], true);
+}
+
+#[test]
+fn title_never_names_a_workspace_of_another_project() {
+    let env = TestEnv::new();
+    let elsewhere = env.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    assert!(env.run_in(&elsewhere, &["workspace", "init", "--name", "Backend", "--goal", "g"]).ok);
+    env.init();
+    assert_eq!(env.error(&["workspace", "delete", "Backend"])["code"], "WORKSPACE_NOT_FOUND");
 }
 
 #[test]
