@@ -51,6 +51,9 @@ pub(crate) enum CallChange {
     Cleared {
         node: String,
     },
+    Deleted {
+        node: String,
+    },
     SavedFact,
 }
 
@@ -78,7 +81,7 @@ impl SessionCall {
 
     /// Returns whether the call is work that a digest tells. Facts are told by themselves; a digest only counts them.
     pub fn is_work(&self) -> bool {
-        !matches!(self.change, CallChange::Created | CallChange::SavedFact)
+        !matches!(self.change, CallChange::Created | CallChange::SavedFact | CallChange::Deleted { .. })
     }
 
     /// Returns the call as a line: local time, project, change, node, text. `None` if it is not part of a digest.
@@ -89,6 +92,7 @@ impl SessionCall {
             CallChange::Logged { node, text } => (String::from("logged"), node.as_str(), text.as_str()),
             CallChange::Problem { node, text } => (String::from("problem"), node.as_str(), text.as_str()),
             CallChange::Cleared { node } => (String::from("cleared"), node.as_str(), ""),
+            CallChange::Deleted { node } => (String::from("deleted"), node.as_str(), ""),
             CallChange::SavedFact => (String::from("fact"), "-", ""),
         };
         let at = clock::local_stamp(at).replace(' ', "T");
@@ -110,8 +114,8 @@ pub(crate) fn find_digest(
     let states = States::new(caller.home);
     let others = states.sessions_of_project(project.id().as_str()).into_iter();
     let others = others.filter(|session| *session != event.session).map(|session| states.read(&session));
-    let mut ended = others.filter(|other| other.has_ended || !is_live(&states, other, caller.now));
-    let digest = digest_of(&ended.next()?, project.id().as_str())?;
+    let last = { others }.next().filter(|last| last.has_ended || !is_live(&states, last, caller.now))?;
+    let digest = digest_of(&last, project.id().as_str())?;
     // Its texts come from the project. Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();
     let has_data = pipeline::has_project_data(caller, trust.project());
@@ -134,6 +138,10 @@ fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
             "logged" => (digest.log_lines, digest.last_log) = (digest.log_lines + 1, text.to_owned()),
             "problem" => replace(&mut problems, node, format!("{node}: {text}")),
             "cleared" => problems.retain(|(known, _)| known != node),
+            "deleted" => {
+                moved.retain(|(known, _)| known != node);
+                problems.retain(|(known, _)| known != node);
+            }
             "fact" => digest.facts += 1,
             _ => {
                 if let Some(status) = change.strip_prefix("moved-") {

@@ -27,6 +27,9 @@ mod plan;
 
 pub use plan::{NextResult, OutlineResult, PlanResult, StartedView};
 
+/// The number of deleted nodes that a call notes, so that one call does not displace all others.
+const NOTED_DELETIONS: usize = 10;
+
 /// A result together with the id of its workspace.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -341,6 +344,9 @@ impl NodeService {
         let claimant = Claimant { session: scope.session.clone(), force, ..Claimant::default() };
         let (outcome, change) = self.run(ws, Command::DeleteNode { node_id, claimant })?;
         let deleted = outcome.into_deleted()?;
+        for id in deleted.ids.iter().take(NOTED_DELETIONS) {
+            self.note(ws, CallChange::Deleted { node: id.to_string() });
+        }
         self.core.prune_trash(ws.project.as_ref());
         let error = self.sessions.refocus_after_delete(ws, &deleted).err();
         let warnings = error.iter().map(|error| self.focus_warning(error)).collect();

@@ -62,6 +62,22 @@ fn dead_session_is_told_and_live_session_is_not() {
     assert!(!start.contains(DERIVED), "the first session may still be at work: {start}");
     env.tick(31 * 60_000);
     assert!(Agent::claude(&env, "day-2").start("resume").contains(DERIVED));
+    // While a later session is at work, an older one is not told as the last.
+    work_as(&env, "day-2", &ws);
+    assert!(!Agent::claude(&env, "day-3").start("startup").contains(DERIVED));
+}
+
+#[test]
+fn nodes_that_the_session_deleted_are_not_told() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    work_as(&env, "day-1", &ws);
+    let gone = env.node("root", "execution", "Gone again");
+    run_as(&env, "day-1", &["node", "transition", &gone, "--action", "start"]);
+    run_as(&env, "day-1", &["node", "delete", &gone]);
+    end(&Agent::claude(&env, "day-1"));
+    let start = Agent::claude(&env, "day-2").start("startup");
+    assert!(start.contains(DERIVED) && !start.contains("Gone again"), "{start}");
 }
 
 #[test]
