@@ -36,8 +36,9 @@ pub struct NextArgs {
     #[arg(long)]
     pub start: bool,
     /// Maximum number of nodes
-    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "start")]
-    pub limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "start",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: u64,
     /// Session that starts the node [default: detected automatically inside an agent's shell]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,

@@ -43,7 +43,7 @@ pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
             let session = scope.session.as_deref();
             app.sessions.track_own_changes(session, || app.nodes.start_next(&scope))?
         }
-        false => app.nodes.next(&scope, args.limit)?,
+        false => app.nodes.next(&scope, usize::try_from(args.limit).unwrap_or(usize::MAX))?,
     };
     context.print_change(&found, |found| show::plan::next(found, app.lang()));
     Ok(())

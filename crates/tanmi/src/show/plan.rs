@@ -5,19 +5,24 @@ use std::fmt::Write;
 use tanmi_app::nodes::{NextResult, PlanResult, StartedView};
 use tanmi_base::{Lang, text};
 use tanmi_workspace::model::PERSON;
-use tanmi_workspace::ops::{BlockReason, BlockedNode};
+use tanmi_workspace::ops::{BlockReason, BlockedNode, NextNode, PlannedNode};
 
-use super::table::{self, cell, styled};
-use super::{counted, node, symbol};
+use super::table::{self, cell, shrinkable, styled};
+use super::{counted, node, short_ids, symbol};
 use crate::out::{self, paint};
 
 pub fn planned(result: &PlanResult, lang: Lang) -> String {
-    let count = result.planned.nodes.len();
+    let nodes = &result.planned.nodes;
     let mut out = match lang {
-        Lang::Zh => format!("已创建 {count} 个节点\n"),
-        Lang::En => format!("created {}\n", counted(count, "node")),
+        Lang::Zh => format!("已创建 {} 个节点\n", nodes.len()),
+        Lang::En => format!("created {}\n", counted(nodes.len(), "node")),
     };
-    out.push_str(&text::printable(&result.outline));
+    let ids = short_ids(nodes.iter().map(|node| node.node_id.as_str()));
+    let row = |(node, id): (&PlannedNode, &str)| {
+        let title = format!("{}{}", "  ".repeat(node.level), text::one_line(&node.title));
+        vec![cell(id), shrinkable(cell(title))]
+    };
+    out.push_str(&table::render(&nodes.iter().zip(ids).map(row).collect::<Vec<_>>(), 60));
     node::status_changes(&mut out, &result.planned.status_changes, lang);
     out
 }
@@ -26,21 +31,11 @@ pub fn next(result: &NextResult, lang: Lang) -> String {
     if let Some(started) = &result.started {
         return self::started(started, lang);
     }
-    let mut rows = Vec::new();
-    for node in &result.next {
-        let mark = if node.takeover { lang.pick("接手", "take over") } else { "" };
-        rows.push(vec![
-            cell(node.node_id.as_str()),
-            cell(node.kind.as_str()),
-            cell(text::one_line(&node.title)),
-            styled(out::YELLOW, mark),
-        ]);
-    }
-    if !rows.is_empty() {
-        return table::render(&rows, 60);
+    if !result.next.is_empty() {
+        return ready(&result.next, lang);
     }
     let (completed, total) = (result.progress.completed, result.progress.total);
-    let mut out = match (result.blocked.is_empty(), total) {
+    let out = match (result.blocked.is_empty(), total) {
         (true, 0) => String::from(lang.pick("还没有节点\n", "there are no nodes yet\n")),
         (true, _) => lang.pick(
             format!("没有可以开始的节点（已完成 {completed}/{total}）\n"),
@@ -48,12 +43,35 @@ pub fn next(result: &NextResult, lang: Lang) -> String {
         ),
         (false, _) => String::from(lang.pick("现在没有可以开始的节点：\n", "nothing can be started now:\n")),
     };
-    for node in &result.blocked {
+    out + &blocked(&result.blocked, lang)
+}
+
+fn ready(nodes: &[NextNode], lang: Lang) -> String {
+    let ids = short_ids(nodes.iter().map(|node| node.node_id.as_str()));
+    let row = |(node, id): (&NextNode, &str)| {
+        let mark = if node.takeover { lang.pick("接手", "take over") } else { "" };
+        vec![
+            cell(id),
+            cell(node.kind.as_str()),
+            shrinkable(cell(text::one_line(&node.title))),
+            styled(out::YELLOW, mark),
+        ]
+    };
+    table::render(&nodes.iter().zip(ids).map(row).collect::<Vec<_>>(), 60)
+}
+
+fn blocked(nodes: &[BlockedNode], lang: Lang) -> String {
+    let ids = short_ids(nodes.iter().map(|node| node.node_id.as_str()));
+    let row = |(node, id): (&BlockedNode, &str)| {
         let (sign, style) = symbol(node.status);
-        let title = paint(out::BOLD, &text::one_line(&node.title));
-        let _ = writeln!(out, "{} {title} {}: {}", paint(style, sign), node.node_id, reason(node, lang));
-    }
-    out
+        vec![
+            styled(style, sign),
+            cell(id),
+            shrinkable(cell(text::one_line(&node.title))),
+            shrinkable(cell(reason(node, lang))),
+        ]
+    };
+    table::render(&nodes.iter().zip(ids).map(row).collect::<Vec<_>>(), 60)
 }
 
 fn reason(node: &BlockedNode, lang: Lang) -> String {
