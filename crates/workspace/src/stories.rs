@@ -197,7 +197,7 @@ impl Runner {
         let Some(command) = self.command(operation) else { return String::from("ok") };
         match self.workspaces.run(&self.workspace, &command, &op(self.now), &NoLiveSessions) {
             Err(error) => error.code().to_owned(),
-            Ok(committed) => {
+            Ok(mut committed) => {
                 assert!(committed.seq >= self.seq, "{} after {}", committed.seq, self.seq);
                 self.seq = committed.seq;
                 if let (Operation::Create { .. }, Outcome::Node { node, .. }) =
@@ -207,6 +207,10 @@ impl Runner {
                 }
                 if let Outcome::Planned { nodes } = &committed.outcome {
                     self.nodes.extend(nodes.nodes.iter().map(|node| node.node_id.clone()));
+                }
+                // Their order is that of the ids, which are random.
+                if let Outcome::Deleted { subtree, .. } = &mut committed.outcome {
+                    subtree.dependents.sort_by_key(|id| self.nodes.iter().position(|node| node == id));
                 }
                 self.with_numbers(format!("{committed:?}"))
             }
