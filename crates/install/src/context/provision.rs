@@ -339,7 +339,11 @@ impl Provisioner<'_> {
         let Some(client) = CLIENTS.find(&CLAUDE_CODE) else { return };
         let (settings, mcp) = (".claude/settings.json", ".mcp.json");
         let program = self.options.program.clone();
-        self.merge(settings, |json| hooks::add(json, client, &program, false));
+        self.merge(settings, |json| {
+            // Whether rules need the hook for tool calls is known inside of the container only.
+            let has_tool_hook = hooks::has_tool_hook(json, client);
+            hooks::add(json, client, &program, has_tool_hook)
+        });
         self.merge(mcp, |json| hooks::add_server(json, client, &program));
     }
 

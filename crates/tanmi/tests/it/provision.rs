@@ -453,3 +453,23 @@ fn build_follows_no_link_to_manifest() {
     assert!(error.to_string().contains("longer than"), "{error}");
     assert!(!env.project.join(".claude/CLAUDE.md").exists());
 }
+
+/// Rules inside of the container decide whether the hook for tool calls is needed, and the host does not know them.
+#[test]
+fn provision_again_keeps_hook_for_tool_calls() {
+    let env = TestEnv::new();
+    let root = env.root().join("users");
+    std::fs::create_dir_all(root.join("user_1/data")).unwrap();
+    let provision = || env.ok(&["context", "provision", "--user", "1", "--root", root.to_str().unwrap()]);
+    provision();
+    let path = root.join("user_1/data/.claude/settings.json");
+    let read = || -> Value { serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap() };
+    let mut settings = read();
+    assert_eq!(settings["hooks"]["PreToolUse"], Value::Null, "not installed by itself");
+    let prompt = settings["hooks"]["UserPromptSubmit"].to_string();
+    settings["hooks"]["PreToolUse"] =
+        serde_json::from_str(&prompt.replace("UserPromptSubmit", "PreToolUse")).unwrap();
+    env.write(&path, settings.to_string().as_bytes());
+    provision();
+    assert!(read()["hooks"]["PreToolUse"].is_array(), "{}", read());
+}
