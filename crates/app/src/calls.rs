@@ -113,8 +113,8 @@ pub(crate) fn find_digest(
     let project = caller.stores.projects.in_folder(trust.project());
     let states = States::new(caller.home);
     let others = states.sessions_of_project(project.id().as_str()).into_iter();
-    let others = others.filter(|session| *session != event.session).map(|session| states.read(&session));
-    let last = { others }.next().filter(|last| last.has_ended || !is_live(&states, last, caller.now))?;
+    let mut others = others.filter(|session| *session != event.session).map(|session| states.read(&session));
+    let last = others.next().filter(|last| last.has_ended || !is_live(&states, last, caller.now))?;
     let digest = digest_of(&last, project.id().as_str())?;
     // Its texts come from the project. Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();

@@ -113,6 +113,32 @@ pub struct Node {
 }
 
 impl Node {
+    /// Returns a pending node with this title and no other content.
+    pub fn new(id: NodeId, kind: NodeType, title: impl Into<String>, now: Millis) -> Node {
+        Node {
+            id,
+            title: title.into(),
+            kind,
+            status: NodeStatus::Pending,
+            role: None,
+            requirement: String::new(),
+            conclusion: None,
+            note: String::new(),
+            parent_id: None,
+            isolated: false,
+            depends_on: Vec::new(),
+            order: None,
+            docs: Vec::new(),
+            references: Vec::new(),
+            created_at: now,
+            updated_at: now,
+            status_changed_at: Some(now),
+            started_by: None,
+            agent: None,
+            activity: Activity::default(),
+        }
+    }
+
     /// Same as [`Workspace::version`]. Log and status are excluded, so that a transition or log entry of an agent does
     /// not invalidate a user's edit.
     pub fn version(&self) -> String {

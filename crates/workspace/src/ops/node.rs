@@ -48,26 +48,14 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
     let node = Node {
-        id: fresh_id(tx, op)?,
-        title: new.title,
-        kind: new.kind,
-        status: NodeStatus::Pending,
         role: new.role,
         requirement: new.requirement,
-        conclusion: None,
         note: new.note,
         parent_id: Some(new.parent_id.clone()),
         isolated: new.isolated,
-        depends_on: Vec::new(),
         order: Some(tx.last_order(&new.parent_id)? + 1),
         docs: new.docs,
-        references: Vec::new(),
-        created_at: op.now,
-        updated_at: op.now,
-        status_changed_at: Some(op.now),
-        started_by: None,
-        agent: None,
-        activity: Activity::default(),
+        ..Node::new(fresh_id(tx, op)?, new.kind, new.title, op.now)
     };
     tx.put_node(node.clone())?;
     let changes = propagate_child_appearance(tx, &new.parent_id, Appearance::New, op)?;

@@ -132,32 +132,13 @@ fn check_existing_targets(tx: &dyn Tx, item: &OutlineItem, id: &NodeId) -> Resul
 }
 
 fn planned_node(item: &OutlineItem, id: NodeId, has_children: bool, op: &OpContext) -> Node {
-    Node {
-        id,
-        title: item.title.clone(),
-        kind: if has_children { NodeType::Planning } else { NodeType::Execution },
-        status: match (item.is_completed, has_children) {
-            (true, _) => NodeStatus::Completed,
-            (false, true) => NodeStatus::Monitoring,
-            (false, false) => NodeStatus::Pending,
-        },
-        role: None,
-        requirement: item.requirement.clone(),
-        conclusion: None,
-        note: String::new(),
-        parent_id: None,
-        isolated: false,
-        depends_on: Vec::new(),
-        order: None,
-        docs: Vec::new(),
-        references: Vec::new(),
-        created_at: op.now,
-        updated_at: op.now,
-        status_changed_at: Some(op.now),
-        started_by: None,
-        agent: None,
-        activity: Activity::default(),
-    }
+    let kind = if has_children { NodeType::Planning } else { NodeType::Execution };
+    let status = match (item.is_completed, has_children) {
+        (true, _) => NodeStatus::Completed,
+        (false, true) => NodeStatus::Monitoring,
+        (false, false) => NodeStatus::Pending,
+    };
+    Node { status, requirement: item.requirement.clone(), ..Node::new(id, kind, &item.title, op.now) }
 }
 
 /// Returns a node with its descendants as an outline; for the root, its descendants only.

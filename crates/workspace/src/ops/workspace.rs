@@ -44,29 +44,8 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Work
     };
     let created = lang_of(&workspace).pick("创建工作区", "workspace created");
     workspace.activity.log.push(LogEntry::new(op.now, op.operator, created));
-    let root = Node {
-        id: NodeId::root(),
-        title: workspace.name.clone(),
-        kind: NodeType::Planning,
-        status: NodeStatus::Pending,
-        role: None,
-        // Empty because the context contains the goal already.
-        requirement: String::new(),
-        conclusion: None,
-        note: String::new(),
-        parent_id: None,
-        isolated: false,
-        depends_on: Vec::new(),
-        order: None,
-        docs: Vec::new(),
-        references: Vec::new(),
-        created_at: op.now,
-        updated_at: op.now,
-        status_changed_at: Some(op.now),
-        started_by: None,
-        agent: None,
-        activity: Activity::default(),
-    };
+    // Without a requirement, because the context contains the goal already.
+    let root = Node::new(NodeId::root(), NodeType::Planning, &workspace.name, op.now);
     store.insert(&workspace, &root)?;
     Ok(workspace)
 }

@@ -23,7 +23,7 @@ fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-/// `T001`, `T012a`, or `TXXX` in a template.
+/// Returns whether a word is the number of a task: `T001` or `T012a`. A template has `X` in the place of digits.
 fn is_task_id(word: &str) -> bool {
     let Some(number) = word.strip_prefix('T').filter(|number| number.is_ascii()) else { return false };
     let digits = number.trim_end_matches(|c: char| c.is_ascii_lowercase());
