@@ -10,13 +10,13 @@ use tanmi_workspace::error::Result;
 use crate::connection::{Address, Connection};
 use crate::error::{DatabaseError, store_error};
 use crate::people::{self, Caller};
+use crate::schema::APP_ROLE;
 
 const MAX_CONNECTIONS: usize = 16;
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 pub struct Pool {
     address: Address,
-    role: Option<&'static str>,
     state: Mutex<PoolState>,
     returned: Condvar,
 }
@@ -31,11 +31,7 @@ struct PoolState {
 impl Pool {
     /// Creates a pool whose connections take the role of the program, which sees one project at a time. Opens none.
     pub fn new(address: Address) -> Pool {
-        Pool::with_role(address, Some(crate::schema::APP_ROLE))
-    }
-
-    pub(crate) fn with_role(address: Address, role: Option<&'static str>) -> Pool {
-        Pool { address, role, state: Mutex::default(), returned: Condvar::new() }
+        Pool { address, state: Mutex::default(), returned: Condvar::new() }
     }
 
     /// Returns the person of a token in the project with this name. `None` if the token is not valid there.
@@ -69,7 +65,7 @@ impl Pool {
         }
         state.open += 1;
         drop(state);
-        let opened = self.address.connect(self.role);
+        let opened = self.address.connect(Some(APP_ROLE));
         if opened.is_err() {
             self.release(None);
         }

@@ -78,6 +78,8 @@ fn repeated_request_returns_stored_answer_and_changes_once() {
     });
     assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
     assert_eq!(team.store.summary(&team.id, NOW).unwrap().1.total, 1);
+    assert_eq!(team.store.find_answer(&request.key).unwrap().as_ref(), Some(&answers[0]));
+    assert_eq!(team.store.find_answer("key-unknown").unwrap(), None);
     let other = RunRequest { command: create("another"), ..request.clone() };
     assert!(matches!(team.store.run_request(&team.ada, &other), Err(RunError::KeyReused)));
     assert!(matches!(team.store.run_request(&team.bob, &request), Err(RunError::KeyReused)));
@@ -107,6 +109,27 @@ fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
         other => panic!("{other:?}"),
     }
     assert_eq!(team.store.node(&team.id, &node, NOW).unwrap().started_by.as_deref(), Some("bob-1"));
+}
+
+#[test]
+fn beat_renews_own_sessions_and_reports_others_as_lost() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let before = team.store.total_changes().unwrap();
+    let node = team.task("create-task");
+    assert!(team.store.total_changes().unwrap() > before);
+    let start = |key: &str, caller: &Caller, session: &str| {
+        team.store.run_request(caller, &team.request(key, session, step(&node, Action::Start)))
+    };
+    start("ada-starts", &team.ada, "ada-1").unwrap();
+    cluster.sql("UPDATE session SET lease_until = 0");
+    let sessions = [String::from("ada-1"), String::from("unknown")];
+    let foreign = team.store.beat(&team.bob, &sessions).unwrap();
+    assert_eq!(foreign.lost, sessions, "bob cannot renew the session of ada");
+    let own = team.store.beat(&team.ada, &sessions).unwrap();
+    assert_eq!((own.lost, own.lease_until > own.now), (vec![String::from("unknown")], true));
+    assert_eq!(own.heads.get(team.id.as_str()), Some(&2));
+    assert!(matches!(start("bob-starts", &team.bob, "bob-1"), Err(RunError::Taken { .. })));
 }
 
 #[test]
