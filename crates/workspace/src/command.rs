@@ -37,6 +37,29 @@ pub enum Command {
     ClearProblem { target: Target },
 }
 
+impl Command {
+    /// The names of the commands in JSON.
+    pub const WORDS: &[&str] = &[
+        "update_workspace",
+        "archive_workspace",
+        "restore_workspace",
+        "focus_node",
+        "create_node",
+        "plan_nodes",
+        "start_next",
+        "update_node",
+        "move_node",
+        "place_node",
+        "restore_node",
+        "delete_node",
+        "transition",
+        "edit_reference",
+        "append_log",
+        "update_problem",
+        "clear_problem",
+    ];
+}
+
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", rename_all_fields = "camelCase")]

@@ -34,7 +34,7 @@ pub use plan::{NewPlan, PlannedNode, PlannedNodes, export, plan_nodes};
 pub use restore::{restore_node, subtree_of};
 pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{
-    ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, restore, update_workspace,
+    ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, new_workspace, restore, update_workspace,
 };
 
 /// When and by whom a change is made, and its side effects.

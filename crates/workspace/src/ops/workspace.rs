@@ -20,16 +20,22 @@ pub struct NewWorkspace {
 
 /// Creates a workspace with its root node.
 pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Workspace> {
+    let (mut workspace, root) = new_workspace(new, op)?;
+    while store.contains(&workspace.id)? {
+        workspace.id = WorkspaceId::fresh(op.now);
+    }
+    store.insert(&workspace, &root)?;
+    Ok(workspace)
+}
+
+/// Returns a workspace and its root node, which no store contains yet.
+pub fn new_workspace(new: NewWorkspace, op: &OpContext) -> Result<(Workspace, Node)> {
     limits::check_title("name", &new.name)?;
     limits::check_filled_line("goal", &new.goal)?;
     check_rules(&new.rules)?;
     check_docs(&new.docs)?;
-    let mut id = WorkspaceId::fresh(op.now);
-    while store.contains(&id)? {
-        id = WorkspaceId::fresh(op.now);
-    }
     let mut workspace = Workspace {
-        id,
+        id: WorkspaceId::fresh(op.now),
         language: lang_of_texts(&new.name, &new.goal, &new.rules),
         name: new.name,
         goal: new.goal,
@@ -46,8 +52,7 @@ pub fn init(store: &dyn Store, new: NewWorkspace, op: &OpContext) -> Result<Work
     workspace.activity.log.push(LogEntry::new(op.now, op.operator, created));
     // Without a requirement, because the context contains the goal already.
     let root = Node::new(NodeId::root(), NodeType::Planning, &workspace.name, op.now);
-    store.insert(&workspace, &root)?;
-    Ok(workspace)
+    Ok((workspace, root))
 }
 
 /// An edit of a list: replaces it, then removes and adds entries.
