@@ -38,6 +38,11 @@ impl Address {
         Ok(Address { config })
     }
 
+    /// Returns whether the address contains a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
     /// Opens a connection that takes `role`, if one is given.
     pub(crate) fn connect(&self, role: Option<&str>) -> Result<Connection, DatabaseError> {
         let mut client = self.config.connect(NoTls)?;

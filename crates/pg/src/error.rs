@@ -20,6 +20,12 @@ pub enum DatabaseError {
         "the schema has version {found}, and this program knows versions up to {known}: update the program"
     )]
     NewerSchema { found: i32, known: i32 },
+    #[error("the database has no schema, or one of an older program: run tanmi team setup")]
+    OlderSchema,
+    #[error(
+        "the role of the program can bypass row-level security: run tanmi team setup, or ALTER ROLE tanmi_app NOSUPERUSER NOBYPASSRLS"
+    )]
+    RoleTooStrong,
     #[error("every connection to the database is in use")]
     PoolBusy,
 }

@@ -39,6 +39,16 @@ pub struct Caller {
     pub role: Role,
 }
 
+/// What a token gives in a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    Granted(Caller),
+    /// The token is valid, but its person is not a member of a project with this name.
+    NotMember,
+    /// The token is unknown, expired or revoked, or its person is disabled.
+    UnknownToken,
+}
+
 /// The prefix of every token. Programs that search for secrets know tokens by it.
 const PREFIX: &str = "tnm_";
 /// Characters of `0-9a-z`, together more than 256 bits.
@@ -48,14 +58,17 @@ const ADD_PERSON: &str = "INSERT INTO person (id, team, name) SELECT $1, team, $
 ON CONFLICT (team, name) DO UPDATE SET name = excluded.name RETURNING id";
 const SET_MEMBER: &str = "INSERT INTO member (project, person, role) VALUES ($1, $2, $3)
 ON CONFLICT (project, person) DO UPDATE SET role = excluded.role";
+const FIND_MEMBER: &str = "SELECT p.id FROM person p JOIN member m ON m.person = p.id
+WHERE m.project = $1 AND p.name = $2";
 const ADD_TOKEN: &str =
     "INSERT INTO token (id, person, hash, role, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)";
 const REVOKE: &str = "UPDATE token SET revoked_at = $3 WHERE revoked_at IS NULL AND person IN (
     SELECT p.id FROM person p JOIN project j ON j.team = p.team WHERE j.id = $1 AND p.name = $2
 ) RETURNING id";
 const FIND: &str = "SELECT t.hash, t.role AS limit_role, p.id AS person, p.name, m.role, j.id AS project
-FROM token t JOIN person p ON p.id = t.person JOIN project j ON j.team = p.team AND j.name = $2
-JOIN member m ON m.person = p.id AND m.project = j.id
+FROM token t JOIN person p ON p.id = t.person LEFT JOIN (
+    member m JOIN project j ON j.id = m.project AND j.name = $2
+) ON m.person = p.id
 WHERE t.id = $1 AND t.revoked_at IS NULL AND p.disabled_at IS NULL
     AND (t.expires_at IS NULL OR t.expires_at > extract(epoch FROM clock_timestamp()) * 1000)";
 
@@ -83,6 +96,15 @@ impl People {
         Ok(person)
     }
 
+    /// Makes a person a member with this role, unless the person is a member already. Returns the person's id.
+    pub fn ensure_member(&mut self, name: &str, role: Role, now: Millis) -> Result<String, DatabaseError> {
+        let rows = self.owner.query(FIND_MEMBER, &[&self.project, &name])?;
+        match rows.first() {
+            Some(row) => Ok(row.get(0)),
+            None => self.set_member(name, role, now),
+        }
+    }
+
     /// Creates a token of a person and returns it. It cannot be read again.
     pub fn create_token(
         &mut self,
@@ -101,27 +123,34 @@ impl People {
         Ok(token)
     }
 
-    /// Revokes every token of a person. Returns how many were valid.
-    pub fn revoke_tokens(&mut self, name: &str, now: Millis) -> Result<usize, DatabaseError> {
-        Ok(self.owner.query(REVOKE, &[&self.project, &name, &now])?.len())
+    /// Revokes every token of a person. Returns how many there were, or `None` if the person is not a member.
+    pub fn revoke_tokens(&mut self, name: &str, now: Millis) -> Result<Option<usize>, DatabaseError> {
+        if self.owner.query(FIND_MEMBER, &[&self.project, &name])?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.owner.query(REVOKE, &[&self.project, &name, &now])?.len()))
     }
 }
 
-/// Returns the person of a token in the project with this name. `None` if the token is unknown, expired or revoked, or if
-/// the person is not a member.
-pub(crate) fn find_caller(
+/// Returns what a token gives in the project with this name.
+pub(crate) fn find_access(
     connection: &mut Connection,
     project: &str,
     token: &str,
-) -> Result<Option<Caller>, DatabaseError> {
+) -> Result<Access, DatabaseError> {
     let token_id = token.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).map(|(id, _)| id);
-    let Some(token_id) = token_id.filter(|id| !id.is_empty() && id.len() <= 64) else { return Ok(None) };
+    let Some(token_id) = token_id.filter(|id| !id.is_empty() && id.len() <= 64) else {
+        return Ok(Access::UnknownToken);
+    };
     let rows = connection.query(FIND, &[&token_id, &project])?;
     let digest = hash::sha256_hex(token.as_bytes());
-    let Some(row) = rows.first().filter(|row| is_equal(row.get("hash"), &digest)) else { return Ok(None) };
+    let Some(row) = rows.first().filter(|row| is_equal(row.get("hash"), &digest)) else {
+        return Ok(Access::UnknownToken);
+    };
+    let Some(project) = row.get::<_, Option<String>>("project") else { return Ok(Access::NotMember) };
     let role = |column: &str| Role::from_word(row.get(column)).unwrap_or(Role::Reader);
-    Ok(Some(Caller {
-        project: row.get("project"),
+    Ok(Access::Granted(Caller {
+        project,
         person: row.get("person"),
         name: row.get("name"),
         role: role("role").min(role("limit_role")),

@@ -9,10 +9,11 @@ use tanmi_workspace::error::Result;
 
 use crate::connection::{Address, Connection};
 use crate::error::{DatabaseError, store_error};
-use crate::people::{self, Caller};
-use crate::schema::APP_ROLE;
+use crate::people::{self, Access};
+use crate::schema::{self, APP_ROLE};
 
 const MAX_CONNECTIONS: usize = 16;
+const CAN_BYPASS: &str = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user";
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 pub struct Pool {
@@ -34,13 +35,36 @@ impl Pool {
         Pool { address, state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Returns the person of a token in the project with this name. `None` if the token is not valid there.
-    pub fn authenticate(&self, project: &str, token: &str) -> Result<Option<Caller>, DatabaseError> {
+    /// Returns what a token gives in the project with this name.
+    pub fn authenticate(&self, project: &str, token: &str) -> Result<Access, DatabaseError> {
+        self.with_connection(|connection| people::find_access(connection, project, token))
+    }
+
+    /// Fails if a server cannot work with this database: it is away, its schema is missing, too old or too new, or its
+    /// role can bypass row-level security.
+    pub fn check_ready(&self) -> Result<(), DatabaseError> {
+        self.with_connection(|connection| {
+            schema::check_version(connection)?;
+            let rows = connection.query(CAN_BYPASS, &[])?;
+            match rows.first().is_some_and(|row| row.get(0)) {
+                true => Err(DatabaseError::RoleTooStrong),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// Runs work outside of a transaction. A connection that failed is closed.
+    fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
         let mut taken = self.take()?;
-        match &mut taken.connection {
-            Some(connection) => people::find_caller(connection, project, token),
-            None => Ok(None),
+        let Some(connection) = &mut taken.connection else { return Err(DatabaseError::PoolBusy) };
+        let outcome = work(connection);
+        if outcome.is_err() && taken.connection.take().is_some() {
+            self.release(None);
         }
+        outcome
     }
 
     /// Takes an idle connection, or opens one.
@@ -65,7 +89,11 @@ impl Pool {
         }
         state.open += 1;
         drop(state);
-        let opened = self.address.connect(Some(APP_ROLE));
+        // A schema that changed while the server runs shows at the next connection.
+        let opened = self.address.connect(Some(APP_ROLE)).and_then(|mut connection| {
+            schema::check_version(&mut connection)?;
+            Ok(connection)
+        });
         if opened.is_err() {
             self.release(None);
         }

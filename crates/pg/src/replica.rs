@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use postgres::Row;
 use postgres::types::ToSql;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tanmi_base::Millis;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::store::WORKSPACE;
 
 use crate::people::Caller;
-use crate::run::{LEASE, RunAnswer};
+use crate::run::LEASE;
 use crate::store::PgStore;
 use crate::tx::Document;
 
@@ -22,7 +23,7 @@ pub type Positions = BTreeMap<String, i64>;
 const MAX_CHANGES: i64 = 500;
 const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-const HEADS: &str =
+pub(crate) const HEADS: &str =
     "SELECT s.id, s.seq FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
 WHERE s.project = $1 AND w.deleted_at IS NULL";
 const TOTAL: &str =
@@ -153,8 +154,8 @@ impl PgStore {
         Ok(Beat { lease_until, lost, heads: positions(&heads), now })
     }
 
-    /// Returns the answer of a request, if it was carried out.
-    pub fn find_answer(&self, key: &str) -> Result<Option<RunAnswer>> {
+    /// Returns the stored answer of a request, if it was carried out.
+    pub fn find_answer(&self, key: &str) -> Result<Option<Value>> {
         let rows = self.query(FIND_ANSWER, &[&key])?;
         let Some(row) = rows.first() else { return Ok(None) };
         serde_json::from_str(row.get("answer")).map(Some).map_err(|_| Error::UnexpectedOutcome)
@@ -180,7 +181,7 @@ fn change(row: &Row) -> FeedChange {
     }
 }
 
-fn positions(rows: &[Row]) -> Positions {
+pub(crate) fn positions(rows: &[Row]) -> Positions {
     rows.iter().map(|row| (row.get("id"), row.get("seq"))).collect()
 }
 

@@ -9,11 +9,12 @@ use tanmi_base::{Millis, hash};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
 use tanmi_workspace::error::Error;
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::OpContext;
+use tanmi_workspace::ops::{OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::Access;
 
 use crate::people::Caller;
+use crate::replica::{HEADS, Positions, positions};
 use crate::store::PgStore;
 use crate::tx::{Author, Document, PgTx};
 
@@ -21,6 +22,8 @@ use crate::tx::{Author, Document, PgTx};
 pub const LEASE: Millis = 10 * 60 * 1000;
 /// How often a request is tried when other transactions are in its way.
 const ATTEMPTS: u32 = 8;
+/// Begins the holder of a node that a person without a session started. No session begins with it.
+const PERSON_MARK: char = '@';
 
 /// A command of a machine of the team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,11 +34,16 @@ pub struct RunRequest {
     pub stream: WorkspaceId,
     pub command: Command,
     pub operator: Operator,
+    #[serde(default)]
     pub session: Option<String>,
     #[serde(default)]
     pub machine: String,
     /// The number of the claim that the session got when it started the node.
+    #[serde(default)]
     pub fence: Option<i64>,
+    /// The last change of the workspace that the caller knows. If there is a later one, the request is refused.
+    #[serde(default)]
+    pub expects: Option<u64>,
 }
 
 /// The answer to a request. It is stored with the change.
@@ -49,12 +57,16 @@ pub struct RunAnswer {
     pub fence: Option<i64>,
     /// The documents that the command wrote.
     pub docs: Vec<Document>,
+    /// The last change of every stream. Not stored: a repeated request gets the current ones.
+    #[serde(default, skip_serializing_if = "Positions::is_empty")]
+    pub heads: Positions,
     pub now: Millis,
 }
 
 /// Where a holder works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
+    /// The session, or `@NAME` for a person without one.
     pub session: String,
     pub person: String,
     pub machine: String,
@@ -77,30 +89,24 @@ pub enum RunError {
     /// The session belongs to another person.
     #[error("the session belongs to another person")]
     ForeignSession,
+    /// The workspace changed since the caller read it.
+    #[error("the workspace has {current} changes, not {expected}")]
+    Outdated { expected: u64, current: u64 },
 }
 
-/// The sessions whose lease has not ended.
+/// The sessions whose lease has not ended. A person without a session has no lease and holds a node until it is done.
 struct Leases(BTreeSet<String>);
 
 impl LiveSessions for Leases {
     fn is_live(&self, session: &str) -> bool {
-        self.0.contains(session)
+        session.starts_with(PERSON_MARK) || self.0.contains(session)
     }
 }
 
 impl PgStore {
     /// Runs a request of a person. A request whose key is known is not run again: its stored answer is returned.
     pub fn run_request(&self, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, RunError> {
-        let mut attempt = 0;
-        loop {
-            match self.try_request(caller, request) {
-                Err(RunError::Store(Error::Conflict { .. })) if attempt + 1 < ATTEMPTS => {
-                    attempt += 1;
-                    thread::sleep(Duration::from_millis(jitter(attempt)));
-                }
-                other => return other,
-            }
-        }
+        retry(|| self.try_request(caller, request))
     }
 
     fn try_request(&self, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, RunError> {
@@ -110,14 +116,21 @@ impl PgStore {
         let (now, stored) = tx.open_request(&request.key)?;
         if let Some((stored_digest, answer)) = stored {
             return match serde_json::from_str(&answer) {
-                Ok(answer) if stored_digest == digest => Ok(answer),
+                Ok(answer) if stored_digest == digest => {
+                    drop(tx);
+                    Ok(RunAnswer { heads: positions(&self.query(HEADS, &[])?), ..answer })
+                }
                 _ => Err(RunError::KeyReused),
             };
         }
+        if let Some(expected) = request.expects.filter(|expected| *expected != tx.next_seq()) {
+            return Err(RunError::Outdated { expected, current: tx.next_seq() });
+        }
         let leases = self.renew(&mut tx, caller, request, now)?;
-        check_fence(&tx, request)?;
+        let claimant = request.session.clone().unwrap_or_else(|| format!("{PERSON_MARK}{}", caller.name));
+        check_claim(&tx, request, &claimant, &leases)?;
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
-        let applied = command::apply(&mut tx, &claimed_by(request), &op, &leases);
+        let applied = command::apply(&mut tx, &claimed_by(request, &claimant), &op, &leases);
         let outcome = applied.map_err(|error| name_holder(&tx, error))?;
         tx.set_author(Author {
             person: caller.person.clone(),
@@ -125,9 +138,12 @@ impl PgStore {
             machine: request.machine.clone(),
         });
         let fence = claimed_node(&outcome).map(|node| tx.fence(node)).transpose()?.flatten();
-        let answer = RunAnswer { outcome, seq: tx.next_seq(), fence, docs: tx.documents()?, now };
+        let seq = tx.next_seq();
+        let mut answer =
+            RunAnswer { outcome, seq, fence, docs: tx.documents()?, heads: Positions::new(), now };
         let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;
-        tx.commit_request(&request.key, &digest, &text)?;
+        answer.heads = positions(&tx.commit_request(&request.key, &digest, &text)?);
+        answer.heads.insert(request.stream.to_string(), seq as i64);
         Ok(answer)
     }
 
@@ -147,16 +163,13 @@ impl PgStore {
     }
 }
 
-/// Returns the command with the session of the request as its claimant, so that no request acts for another session.
-fn claimed_by(request: &RunRequest) -> Command {
+/// Returns the command with the caller as its claimant, so that no request acts for another session.
+fn claimed_by(request: &RunRequest, caller: &str) -> Command {
     let mut command = request.command.clone();
     match &mut command {
-        Command::Transition { request: transition } => {
-            transition.claimant.session.clone_from(&request.session);
-        }
-        Command::DeleteNode { claimant, .. } | Command::StartNext { claimant } => {
-            claimant.session.clone_from(&request.session);
-        }
+        Command::Transition { request: TransitionRequest { claimant, .. } }
+        | Command::DeleteNode { claimant, .. }
+        | Command::StartNext { claimant } => claimant.session = Some(caller.to_owned()),
         _ => {}
     }
     command
@@ -172,16 +185,22 @@ fn claimed_node(outcome: &Outcome) -> Option<&NodeId> {
     matches!(step.action, Action::Start | Action::Retry | Action::Reopen).then_some(&step.node_id)
 }
 
-/// Checks that the claim of the caller is still the current one, for a command that ends a claim.
-fn check_fence(tx: &PgTx<'_>, request: &RunRequest) -> Result<(), RunError> {
+/// Checks that the caller still has the claim that the command ends. A holder whose lease ended keeps the claim until
+/// another session starts the node.
+fn check_claim(tx: &PgTx<'_>, request: &RunRequest, claimant: &str, leases: &Leases) -> Result<(), RunError> {
     let Command::Transition { request: transition } = &request.command else { return Ok(()) };
     let ends_claim = matches!(transition.action, Action::Submit | Action::Complete | Action::Fail);
-    let Some(fence) = request.fence.filter(|_| ends_claim && !transition.claimant.force) else {
+    if !ends_claim || transition.claimant.force {
         return Ok(());
-    };
-    match tx.claim(&transition.node_id)? {
-        Some((current, holder)) if current != fence => {
-            Err(RunError::ClaimLost { node: transition.node_id.clone(), holder })
+    }
+    let node = &transition.node_id;
+    match tx.claim(node)? {
+        Some((current, holder)) if request.fence.is_some_and(|fence| fence != current) => {
+            Err(RunError::ClaimLost { node: node.clone(), holder })
+        }
+        // Without a claim the command says what is wrong, and it refuses the claim of a live session.
+        Some((_, Some(holder))) if holder.session != claimant && !leases.is_live(&holder.session) => {
+            Err(RunError::ClaimLost { node: node.clone(), holder: Some(holder) })
         }
         _ => Ok(()),
     }
@@ -196,8 +215,23 @@ fn name_holder(tx: &PgTx<'_>, error: Error) -> RunError {
 
 /// Returns a digest of what a request asks for. A key of one person is not valid for another.
 fn digest_of(caller: &Caller, request: &RunRequest) -> String {
-    let content = (&caller.person, &request.stream, &request.command, &request.session, request.fence);
+    let RunRequest { stream, command, session, fence, expects, .. } = request;
+    let content = (&caller.person, stream, command, session, fence, expects);
     hash::sha256_hex(&serde_json::to_vec(&content).unwrap_or_default())
+}
+
+/// Runs `work` again while another transaction is in its way, for a limited number of times.
+pub(crate) fn retry<T>(mut work: impl FnMut() -> Result<T, RunError>) -> Result<T, RunError> {
+    let mut attempt = 0;
+    loop {
+        match work() {
+            Err(RunError::Store(Error::Conflict { .. })) if attempt + 1 < ATTEMPTS => {
+                attempt += 1;
+                thread::sleep(Duration::from_millis(jitter(attempt)));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Returns a random number of milliseconds, larger for later attempts.

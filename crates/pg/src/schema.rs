@@ -26,7 +26,12 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$;
 GRANT tanmi_app TO CURRENT_USER";
 
-const CREATE_VERSION: &str = "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)";
+const CREATE_VERSION: &str = "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL);
+ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest integer NOT NULL DEFAULT 1";
+
+/// The oldest version of a program that works with the current schema. Migrations only add, so a server that was started
+/// before an upgrade goes on.
+const OLDEST: i32 = 2;
 
 /// What the role may do: work with the rows of a project, and read who may do so.
 const GRANT: &str = "GRANT SELECT ON schema_version, team, project, person, member, token TO tanmi_app;
@@ -73,9 +78,22 @@ pub fn migrate(address: &Address) -> Result<(), DatabaseError> {
     }
     owner.batch(GRANT)?;
     owner.batch(&format!(
-        "DELETE FROM schema_version; INSERT INTO schema_version VALUES ({VERSION}); COMMIT"
+        "DELETE FROM schema_version; INSERT INTO schema_version (version, oldest) VALUES ({VERSION}, {OLDEST}); COMMIT"
     ))?;
     Ok(())
+}
+
+/// Fails if this program cannot work with the schema.
+pub(crate) fn check_version(connection: &mut Connection) -> Result<(), DatabaseError> {
+    let found = read_version(connection)?;
+    if found < VERSION {
+        return Err(DatabaseError::OlderSchema);
+    }
+    let rows = connection.query("SELECT oldest FROM schema_version", &[])?;
+    match rows.first().is_some_and(|row| row.get::<_, i32>(0) > VERSION) {
+        true => Err(DatabaseError::NewerSchema { found, known: VERSION }),
+        false => Ok(()),
+    }
 }
 
 /// Returns the number of applied migrations; 0 without a schema.
@@ -109,4 +127,14 @@ pub fn create_project(
     owner.batch("COMMIT")?;
     let found = rows.first().map(|row| row.get(0));
     found.ok_or_else(|| DatabaseError::Failed(String::from("the project was not created")))
+}
+
+/// Returns the id and the name of every project, by name.
+pub fn projects(address: &Address) -> Result<Vec<(String, String)>, DatabaseError> {
+    let mut owner = address.connect(None)?;
+    if read_version(&mut owner)? == 0 {
+        return Err(DatabaseError::OlderSchema);
+    }
+    let rows = owner.query("SELECT id, name FROM project ORDER BY name", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

@@ -10,12 +10,12 @@ use tanmi_workspace::codec;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
 use tanmi_workspace::store::walk::{self, DeletedNode};
-use tanmi_workspace::store::{Access, Store, TrashEntry, Tx, WorkspaceEntry};
+use tanmi_workspace::store::{Access, Store, TrashEntry, Tx, WORKSPACE, WorkspaceEntry};
 
 use crate::flush::{self, Place};
 use crate::pool::{Pool, PooledConnection};
 use crate::rows;
-use crate::tx::{PgTx, in_project};
+use crate::tx::{Document, PgTx, in_project};
 
 const INSERT_STREAM: &str = "WITH stream AS (INSERT INTO stream (project, id, seq) VALUES ($1, $2, 0))
 INSERT INTO workspace (project, id, doc, active_at) VALUES ($1, $2, $3, $4)";
@@ -27,10 +27,22 @@ const ENTRIES: &str = "SELECT w.id, w.doc, w.active_at,
 FROM workspace w WHERE w.project = $1 AND w.deleted_at IS NULL ORDER BY w.id";
 const HEADERS: &str = "SELECT id, doc FROM workspace WHERE project = $1 AND deleted_at IS NULL ORDER BY id";
 const EXISTS: &str = "SELECT 1 FROM workspace WHERE project = $1 AND id = $2 AND deleted_at IS NULL";
-const DELETE: &str = "UPDATE workspace SET deleted_at = $3
-WHERE project = $1 AND id = $2 AND deleted_at IS NULL RETURNING id";
-const RESTORE: &str = "UPDATE workspace SET deleted_at = NULL
-WHERE project = $1 AND id = $2 AND deleted_at IS NOT NULL RETURNING id";
+/// A deletion takes a number of the stream, so that a waiting reader notices it. It removes the document of the workspace.
+const DELETE: &str = "WITH deleted AS (
+    UPDATE workspace SET deleted_at = $3 WHERE project = $1 AND id = $2 AND deleted_at IS NULL RETURNING id
+), numbered AS (
+    UPDATE stream SET seq = seq + 1 FROM deleted WHERE project = $1 AND stream.id = deleted.id RETURNING seq
+) INSERT INTO change (project, stream, seq, at, names, docs, person)
+SELECT $1, $2, seq, $3, ARRAY['workspace'], ARRAY[NULL::text], $4 FROM numbered RETURNING seq";
+const RESTORE: &str = "WITH restored AS (
+    UPDATE workspace SET deleted_at = NULL WHERE project = $1 AND id = $2 AND deleted_at IS NOT NULL
+    RETURNING id, doc
+), numbered AS (
+    UPDATE stream SET seq = seq + 1 FROM restored WHERE project = $1 AND stream.id = restored.id
+    RETURNING seq, restored.doc
+) INSERT INTO change (project, stream, seq, at, names, docs, person)
+SELECT $1, $2, seq, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, ARRAY['workspace'], ARRAY[doc], $3
+FROM numbered RETURNING seq";
 
 const DELETED_WORKSPACES: &str = "SELECT w.id, w.doc, w.deleted_at,
     coalesce((SELECT sum(n) FROM tally t WHERE t.project = w.project AND t.ws = w.id AND t.parent = ''), 0)::bigint AS n
@@ -72,6 +84,44 @@ impl PgStore {
         outcome
     }
 
+    /// Adds a workspace within a transaction. Returns its documents.
+    pub(crate) fn insert_in(
+        &self,
+        connection: &mut PooledConnection<'_>,
+        workspace: &Workspace,
+        root: &Node,
+    ) -> Result<Vec<Document>> {
+        let doc = codec::write_workspace(None, workspace);
+        let root_doc = codec::write_node(None, root);
+        let (id, now) = (&workspace.id, workspace.updated_at);
+        let place = Place { project: &self.project, workspace: id, seq: 0, now };
+        connection.query(INSERT_STREAM, &[&self.project, &id.as_str(), &doc, &now])?;
+        flush::flush(connection, &place, &[(root, &root_doc)], &[])?;
+        let document = |name: &str, text: String| Document { name: name.to_owned(), text: Some(text) };
+        Ok(vec![document(WORKSPACE, doc), document(root.id.as_str(), root_doc)])
+    }
+
+    /// Moves a workspace to the trash within a transaction. Returns `false` if there is none.
+    pub(crate) fn remove_in(
+        &self,
+        connection: &mut PooledConnection<'_>,
+        id: &WorkspaceId,
+        now: Millis,
+        person: Option<&str>,
+    ) -> Result<bool> {
+        Ok(!connection.query(DELETE, &[&self.project, &id.as_str(), &now, &person])?.is_empty())
+    }
+
+    /// Takes a workspace out of the trash within a transaction. Returns `false` if there is none.
+    pub(crate) fn restore_in(
+        &self,
+        connection: &mut PooledConnection<'_>,
+        id: &WorkspaceId,
+        person: Option<&str>,
+    ) -> Result<bool> {
+        Ok(!connection.query(RESTORE, &[&self.project, &id.as_str(), &person])?.is_empty())
+    }
+
     /// Runs one statement of this project. The first parameter is the project.
     pub(crate) fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let mut all: Vec<&(dyn ToSql + Sync)> = vec![&self.project];
@@ -89,17 +139,7 @@ fn deleted_workspace(row: &Row) -> Result<TrashEntry> {
 
 impl Store for PgStore {
     fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
-        let doc = codec::write_workspace(None, workspace);
-        let root_doc = codec::write_node(None, root);
-        let place =
-            Place { project: &self.project, workspace: &workspace.id, seq: 0, now: workspace.updated_at };
-        self.transact("BEGIN", |connection| {
-            connection.query(
-                INSERT_STREAM,
-                &[&self.project, &workspace.id.as_str(), &doc, &workspace.updated_at],
-            )?;
-            flush::flush(connection, &place, &[(root, &root_doc)], &[])
-        })
+        self.transact("BEGIN", |connection| self.insert_in(connection, workspace, root).map(|_| ()))
     }
 
     fn entries(&self, _now: Millis) -> Result<Vec<WorkspaceEntry>> {
@@ -127,14 +167,14 @@ impl Store for PgStore {
     }
 
     fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
-        match self.query(DELETE, &[&id.as_str(), &now])?.is_empty() {
-            true => Err(Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }),
-            false => Ok(()),
+        match self.transact("BEGIN", |connection| self.remove_in(connection, id, now, None))? {
+            true => Ok(()),
+            false => Err(Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() }),
         }
     }
 
     fn restore(&self, id: &WorkspaceId) -> Result<bool> {
-        Ok(!self.query(RESTORE, &[&id.as_str()])?.is_empty())
+        self.transact("BEGIN", |connection| self.restore_in(connection, id, None))
     }
 
     fn trash_entries(&self) -> Result<Vec<TrashEntry>> {

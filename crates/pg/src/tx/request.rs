@@ -11,11 +11,14 @@ use tanmi_workspace::model::NodeId;
 use super::PgTx;
 use crate::run::Holder;
 
-const FIND_REQUEST: &str =
+pub(crate) const FIND_REQUEST: &str =
     "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, r.digest, r.answer
 FROM (SELECT 1) AS one LEFT JOIN request r ON r.project = $1 AND r.key = $2";
-const STORE_REQUEST: &str =
-    "INSERT INTO request (project, key, digest, answer, at) VALUES ($1, $2, $3, $4, $5)";
+/// Also returns the last change of every stream.
+pub(crate) const STORE_REQUEST: &str = "WITH stored AS (
+    INSERT INTO request (project, key, digest, answer, at) VALUES ($1, $2, $3, $4, $5)
+) SELECT s.id, s.seq FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
+WHERE s.project = $1 AND w.deleted_at IS NULL";
 /// Returns no row if the session belongs to another person.
 const RENEW: &str =
     "INSERT INTO session (project, id, person, machine, lease_until) VALUES ($1, $2, $3, $4, $5)
@@ -74,7 +77,10 @@ impl PgTx<'_> {
         let holder = |row: &Row| {
             let text = |column: &str| row.get::<_, Option<String>>(column);
             let (person, machine) = (text("name").unwrap_or_default(), text("machine").unwrap_or_default());
-            text("holder").map(|session| Holder { session, person, machine })
+            text("holder").map(|session| match session.strip_prefix('@') {
+                Some(name) => Holder { person: name.to_owned(), machine, session },
+                None => Holder { session, person, machine },
+            })
         };
         Ok(rows.first().map(|row| (row.get("fence"), holder(row))))
     }
@@ -88,11 +94,12 @@ impl PgTx<'_> {
         self.author = Some(author);
     }
 
-    /// Commits the change together with the answer to its request.
-    pub fn commit_request(mut self, key: &str, digest: &str, answer: &str) -> Result<()> {
+    /// Commits the change together with the answer to its request. Returns the last change of every stream before it.
+    pub fn commit_request(mut self, key: &str, digest: &str, answer: &str) -> Result<Vec<Row>> {
         let params: [&(dyn postgres::types::ToSql + Sync); 5] =
             [&self.project, &key, &digest, &answer, &self.now];
-        self.connection.borrow_mut().query(STORE_REQUEST, &params)?;
-        self.finish()
+        let heads = self.connection.borrow_mut().query(STORE_REQUEST, &params)?;
+        self.finish()?;
+        Ok(heads)
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens and roles.
 
-use tanmi_pg::{People, Pool, Role, create_project, migrate};
+use tanmi_pg::{Access, People, Pool, Role, create_project, migrate};
 use tanmi_workspace::stories::NOW;
 
 use crate::cluster::Cluster;
@@ -18,17 +18,20 @@ fn token_valid_returns_person_with_lower_role() {
     let narrow = people.create_token(&ada, Role::Reader, NOW, Some(i64::MAX)).unwrap();
     let expired = people.create_token(&ada, Role::Admin, NOW, Some(1)).unwrap();
     let pool = Pool::new(address);
-    let role = |token: &str, project: &str| {
-        pool.authenticate(project, token).unwrap().map(|caller| (caller.name, caller.role))
+    let role = |token: &str, project: &str| match pool.authenticate(project, token).unwrap() {
+        Access::Granted(caller) => Some((caller.name, caller.role)),
+        Access::NotMember | Access::UnknownToken => None,
     };
     assert_eq!(role(&full, "app"), Some((String::from("ada"), Role::Admin)));
     assert_eq!(role(&narrow, "app"), Some((String::from("ada"), Role::Reader)));
     assert_eq!(role(&expired, "app"), None, "an expired token");
-    assert_eq!(role(&full, "other"), None, "a project without this member");
+    for project in ["other", "no-such-project"] {
+        assert_eq!(pool.authenticate(project, &full).unwrap(), Access::NotMember, "{project}");
+    }
     let forged = format!("{}x", &full[..full.len() - 1]);
     for bad in [forged.as_str(), "", "tnm_", "tnm__", "x", "tnm_'; DROP TABLE token; --_x"] {
         assert_eq!(role(bad, "app"), None, "{bad:?}");
     }
-    assert_eq!(people.revoke_tokens("ada", NOW).unwrap(), 3);
+    assert_eq!(people.revoke_tokens("ada", NOW).unwrap(), Some(3));
     assert_eq!(role(&full, "app"), None, "a revoked token");
 }

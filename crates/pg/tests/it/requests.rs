@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tanmi_pg::{Caller, People, PgStore, Role, RunError, RunRequest, create_project};
+use tanmi_pg::{Caller, People, PgStore, Positions, Role, RunAnswer, RunError, RunRequest, create_project};
 use tanmi_workspace::command::Command;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{Claimant, Target, TransitionRequest};
@@ -46,6 +46,7 @@ impl Team {
             session: Some(session.to_owned()),
             machine: format!("machine of {session}"),
             fence: None,
+            expects: None,
         }
     }
 
@@ -78,7 +79,8 @@ fn repeated_request_returns_stored_answer_and_changes_once() {
     });
     assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
     assert_eq!(team.store.summary(&team.id, NOW).unwrap().1.total, 1);
-    assert_eq!(team.store.find_answer(&request.key).unwrap().as_ref(), Some(&answers[0]));
+    let stored = RunAnswer { heads: Positions::new(), ..answers[0].clone() };
+    assert_eq!(team.store.find_answer(&request.key).unwrap(), serde_json::to_value(&stored).ok());
     assert_eq!(team.store.find_answer("key-unknown").unwrap(), None);
     let other = RunRequest { command: create("another"), ..request.clone() };
     assert!(matches!(team.store.run_request(&team.ada, &other), Err(RunError::KeyReused)));
