@@ -26,15 +26,16 @@ mod connections;
 mod feed;
 mod guard;
 pub mod instance;
-mod listen;
+pub(crate) mod listen;
 mod markdown;
 pub mod openapi;
 mod page;
 mod page_api;
-mod responses;
+pub(crate) mod responses;
 mod routes;
 mod watch;
 
+pub(crate) use api::accepted_language;
 use feed::Feed;
 use guard::Guard;
 use instance::InstanceLock;
@@ -188,7 +189,7 @@ async fn serve(
 }
 
 /// Waits for Ctrl-C, SIGTERM or SIGHUP.
-async fn shutdown_signal() {
+pub(crate) async fn shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -127,7 +127,7 @@ fn error_json(code: &str, message: impl Into<String>) -> Value {
 
 /// Returns the supported language that `Accept-Language` prefers. `None` if it names none; then the setting `language`
 /// of the user counts. The page sends the language that its user chose there.
-fn accepted_language(headers: &HeaderMap) -> Option<Lang> {
+pub fn accepted_language(headers: &HeaderMap) -> Option<Lang> {
     let header = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
     let mut accepted: Vec<(f32, Lang)> = header.split(',').filter_map(accepted_range).collect();
     // Stable: of equal weights, the first one in the header.

@@ -51,7 +51,7 @@ pub async fn method_not_allowed() -> Response {
 }
 
 /// Returns the HTTP status of an error code; 400 for codes that are not listed, which report an invalid request.
-fn status_of(code: &str) -> StatusCode {
+pub fn status_of(code: &str) -> StatusCode {
     match code {
         "WORKSPACE_NOT_FOUND"
         | "NODE_NOT_FOUND"

@@ -1,0 +1,256 @@
+//! Every answer other than success: a code, what is wrong and what to do, as JSON.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tanmi_base::{Interface, Lang, Millis};
+use tanmi_pg::{DatabaseError, Holder, Role, RunError};
+use tanmi_workspace::error::{Error, UnavailableCause};
+use tanmi_workspace::model::NodeId;
+
+use crate::http::responses;
+
+/// How long a caller waits before it tries again, in seconds.
+const RETRY_AFTER: &str = "2";
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub enum Refusal {
+    NoToken,
+    UnknownToken,
+    NotMember { project: String },
+    Forbidden { has: Role, needs: Role },
+    NotFound,
+    WrongMethod,
+    TooLarge,
+    Invalid { field: &'static str, reason: String },
+    UnknownCommand { word: String },
+    Run(Box<RunError>),
+    Database(DatabaseError),
+    Internal,
+}
+
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Refusal {
+        Refusal::Run(Box::new(error))
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        RunError::Store(error).into()
+    }
+}
+
+impl From<DatabaseError> for Refusal {
+    fn from(error: DatabaseError) -> Refusal {
+        Refusal::Database(error)
+    }
+}
+
+impl Refusal {
+    pub fn invalid(field: &'static str, reason: String) -> Refusal {
+        Refusal::Invalid { field, reason }
+    }
+
+    /// Returns the response, in English if the request asked for no language.
+    pub fn respond(&self, lang: Option<Lang>) -> Response {
+        let (status, error) = self.describe(lang.unwrap_or(Lang::En));
+        let mut response = responses::json(status, &json!({"error": error}));
+        let extra: Option<(HeaderName, &'static str)> = match status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            _ => None,
+        };
+        if let Some((name, value)) = extra {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    fn describe(&self, lang: Lang) -> (StatusCode, Value) {
+        let error = |code: &str, zh: String, en: String| json!({"code": code, "message": lang.pick(zh, en)});
+        match self {
+            Refusal::NoToken => (
+                StatusCode::UNAUTHORIZED,
+                error(
+                    "UNAUTHORIZED",
+                    String::from("请求没有令牌；请发送 Authorization: Bearer tnm_…"),
+                    String::from("the request has no token; send Authorization: Bearer tnm_…"),
+                ),
+            ),
+            Refusal::UnknownToken => (
+                StatusCode::UNAUTHORIZED,
+                error(
+                    "UNAUTHORIZED",
+                    String::from(
+                        "令牌未知、已过期或已撤销；请向管理员索取新的令牌（tanmi team token create）",
+                    ),
+                    String::from(
+                        "the token is unknown, expired or revoked; ask an admin for a new one (tanmi team token create)",
+                    ),
+                ),
+            ),
+            Refusal::NotMember { project } => (
+                StatusCode::NOT_FOUND,
+                error(
+                    "PROJECT_NOT_FOUND",
+                    format!("没有项目 {project:?}，或者你不是它的成员"),
+                    format!("there is no project {project:?}, or you are not a member of it"),
+                ),
+            ),
+            Refusal::Forbidden { has, needs } => (
+                StatusCode::FORBIDDEN,
+                error(
+                    "FORBIDDEN",
+                    format!("此请求需要角色 {}，令牌的角色是 {}", needs.as_str(), has.as_str()),
+                    format!(
+                        "the request needs the role {}, and the token has the role {}",
+                        needs.as_str(),
+                        has.as_str()
+                    ),
+                ),
+            ),
+            Refusal::NotFound => (
+                StatusCode::NOT_FOUND,
+                error("NOT_FOUND", String::from("没有这个路径"), String::from("path not found")),
+            ),
+            Refusal::WrongMethod => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                error(
+                    "METHOD_NOT_ALLOWED",
+                    String::from("此路径不支持该方法"),
+                    String::from("method not allowed for this path"),
+                ),
+            ),
+            Refusal::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                error(
+                    "TOO_LARGE",
+                    format!("请求正文超过 {} 字节", super::MAX_BODY),
+                    format!("the request body is larger than {} bytes", super::MAX_BODY),
+                ),
+            ),
+            Refusal::Invalid { field, reason } => {
+                let mut value =
+                    error("INVALID_ARGUMENT", format!("{field}：{reason}"), format!("{field}: {reason}"));
+                value["field"] = json!(field);
+                (StatusCode::BAD_REQUEST, value)
+            }
+            Refusal::UnknownCommand { word } => (
+                StatusCode::BAD_REQUEST,
+                error(
+                    "UNKNOWN_COMMAND",
+                    format!("此服务器不认识命令 {word:?}；请更新服务器"),
+                    format!("this server does not know the command {word:?}; update the server"),
+                ),
+            ),
+            Refusal::Run(run) => describe_run(run, lang),
+            Refusal::Database(database) => describe_database(database, lang),
+            Refusal::Internal => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                error(
+                    "INTERNAL",
+                    String::from("服务器内部错误"),
+                    String::from("internal error of the server"),
+                ),
+            ),
+        }
+    }
+}
+
+fn describe_run(error: &RunError, lang: Lang) -> (StatusCode, Value) {
+    let value = |code: &str, zh: &str, en: &str| json!({"code": code, "message": lang.pick(zh, en)});
+    match error {
+        RunError::Store(Error::Unavailable { cause: UnavailableCause::Io(error), .. }) => {
+            describe_database(&DatabaseError::Failed(error.to_string()), lang)
+        }
+        RunError::Store(error) => {
+            let json = app_error_json(error, lang);
+            let code = error.code();
+            let status = match code {
+                "BUSY" | "CONTENDED" => StatusCode::SERVICE_UNAVAILABLE,
+                _ => responses::status_of(code),
+            };
+            (status, json)
+        }
+        RunError::Taken { node, holder, since } => (StatusCode::CONFLICT, taken(node, holder, *since, lang)),
+        RunError::ClaimLost { node, holder } => {
+            let mut json = value(
+                "CLAIM_LOST",
+                "你对该节点的认领已经结束；如需继续，请重新 start",
+                "your claim on the node ended; start it again to go on",
+            );
+            json["details"] = json!({"nodeId": node, "holder": holder.as_ref().map(holder_json)});
+            (StatusCode::CONFLICT, json)
+        }
+        RunError::KeyReused => (
+            StatusCode::CONFLICT,
+            value(
+                "KEY_REUSED",
+                "该键已用于另一个请求；请为每个请求生成新的键",
+                "the key was used for another request; make a new key for each request",
+            ),
+        ),
+        RunError::ForeignSession => (
+            StatusCode::FORBIDDEN,
+            value(
+                "FOREIGN_SESSION",
+                "该会话属于另一个人；请使用自己的会话",
+                "the session belongs to another person; use a session of your own",
+            ),
+        ),
+        RunError::Outdated { expected, current } => {
+            let mut json = value(
+                "OUTDATED",
+                "工作区在此期间有变更；请重新读取后再试",
+                "the workspace changed in the meantime; read it again, then try again",
+            );
+            json["details"] = json!({"expected": expected, "current": current});
+            (StatusCode::PRECONDITION_FAILED, json)
+        }
+    }
+}
+
+fn app_error_json(error: &Error, lang: Lang) -> Value {
+    let mut json = json!({"code": error.code(), "message": error.message(lang)});
+    if let Some(hint) = error.hint(lang, Interface::Mcp) {
+        json["hint"] = json!(hint);
+    }
+    let details = error.details();
+    if !details.is_null() {
+        json["details"] = details;
+    }
+    json
+}
+
+fn taken(node: &NodeId, holder: &Holder, since: Millis, lang: Lang) -> Value {
+    let who = match (holder.person.as_str(), holder.machine.as_str()) {
+        ("", _) => holder.session.clone(),
+        (person, "") => person.to_owned(),
+        (person, machine) => lang.pick(format!("{person}（{machine}）"), format!("{person} on {machine}")),
+    };
+    let message = lang.pick(
+        format!("节点 {node} 由 {who} 持有；请选择其他节点，或等待对方结束"),
+        format!("node {node} is held by {who}; choose another node, or wait until they are done"),
+    );
+    let details = json!({"nodeId": node, "holder": holder_json(holder), "since": since});
+    json!({"code": "NODE_TAKEN", "message": message, "details": details})
+}
+
+fn holder_json(holder: &Holder) -> Value {
+    json!({"session": holder.session, "person": holder.person, "machine": holder.machine})
+}
+
+fn describe_database(error: &DatabaseError, lang: Lang) -> (StatusCode, Value) {
+    let message = lang.pick(
+        format!("数据库暂时不可用：{error}；请稍后以相同的键重试"),
+        format!("the database cannot be used now: {error}; try again with the same key"),
+    );
+    let code = match error {
+        DatabaseError::NewerSchema { .. } => "DATABASE_SCHEMA",
+        DatabaseError::PoolBusy => "BUSY",
+        _ => "DATABASE_UNAVAILABLE",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, json!({"code": code, "message": message}))
+}
