@@ -15,6 +15,7 @@ mod plan;
 mod rules;
 mod short;
 mod synonyms;
+mod team;
 mod usage_error;
 pub mod wrap;
 mod zh;
@@ -29,6 +30,7 @@ pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
+pub use team::{DatabaseArgs, TeamCommand, TokenCommand};
 pub use usage_error::usage_message;
 
 #[derive(Debug, Parser)]
@@ -131,6 +133,9 @@ pub enum Command {
     /// Serve the web page, the HTTP API and MCP on 127.0.0.1
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
+    /// Set up the database of a team and its people
+    #[command(subcommand)]
+    Team(TeamCommand),
     /// Serve MCP on stdin and stdout
     Mcp,
     /// Handle a hook event (payload on stdin, response on stdout)
@@ -179,6 +184,13 @@ pub struct ServeArgs {
     /// Print the link to the page instead of opening a browser
     #[arg(long)]
     pub no_open: bool,
+    /// Serve a team over this PostgreSQL database [default with --listen: the variable
+    /// TANMI_DATABASE_URL]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["port", "no_open"])]
+    pub database: Option<String>,
+    /// Address and port on which to serve a team, such as 127.0.0.1:7777
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["port", "no_open"])]
+    pub listen: Option<std::net::SocketAddr>,
 }
 
 /// Selects a workspace by an option.

@@ -38,6 +38,7 @@ mod serve;
 mod session;
 mod shell_docs;
 mod status;
+mod team;
 mod trash;
 mod tree;
 mod workspace;
@@ -73,6 +74,9 @@ pub fn run(cli: Cli) -> ExitCode {
     }
     if let Command::Serve(args) = &cli.command {
         return serve::run(env, args, cli.global.json);
+    }
+    if let Command::Team(command) = &cli.command {
+        return team::run(command, cli.global.json);
     }
     let interface = match env.operator {
         Operator::Ai => Interface::AgentShell,
@@ -127,7 +131,7 @@ pub fn run(cli: Cli) -> ExitCode {
             Ok(())
         }
         // Handled earlier: hooks in `main`, servers above.
-        Command::Mcp | Command::Serve(_) | Command::Hook { .. } => Ok(()),
+        Command::Mcp | Command::Serve(_) | Command::Team(_) | Command::Hook { .. } => Ok(()),
     });
     for notice in context.app.maintenance.take_notices(lang) {
         out::labelled(out::YELLOW, "注意", "note", &notice, lang);

@@ -27,6 +27,10 @@ const OWN_VARIABLES: &[(&[&str], &str)] = &[
         "projects that are used although they belong to another user, separated as in `PATH`; `*` for all",
     ),
     (&["SUDO_UID"], "user whose projects root uses, set by `sudo`"),
+    (
+        &["TANMI_DATABASE_URL"],
+        "address of the PostgreSQL database of a team, with its password, for `serve --listen` and `team`",
+    ),
     (&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
     (&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
     (&["HOME", "USERPROFILE"], "home folder of the user"),
@@ -63,6 +67,11 @@ pub fn variables() -> Vec<Variable> {
 
 fn session() -> Option<String> {
     CLIENTS.session_variables().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
+}
+
+/// Returns the address of the database of a team. It can contain a password.
+pub fn database_url() -> Option<String> {
+    std::env::var("TANMI_DATABASE_URL").ok().filter(|url| !url.is_empty())
 }
 
 pub fn is_disabled() -> bool {

@@ -138,7 +138,17 @@ Examples:
 pub const SERVE: &str = "\
 Examples:
   tanmi serve
-  tanmi serve --port 8080 --no-open";
+  tanmi serve --port 8080 --no-open
+  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777";
+
+pub const TEAM_SETUP: &str = "\
+Examples:
+  export TANMI_DATABASE_URL=postgres://tanmi:PASSWORD@localhost/tanmi
+  tanmi team setup --team Acme --project-name shop --admin ada
+  tanmi serve --listen 127.0.0.1:7777
+
+The schema is created, or upgraded if it is older. What exists stays, so the
+command can be run again at any time.";
 
 pub const HOOK: &str = "\
 `tanmi install` writes this command into the configuration of each agent. A hook never fails: \

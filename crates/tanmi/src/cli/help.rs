@@ -47,7 +47,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
         &["context", "rules", "trust", "ledger", "pause", "resume"],
     ),
     ("安装和设置", "Set up", &["install", "uninstall", "doctor", "config", "demo"]),
-    ("网页和集成", "Web page and integrations", &["serve", "mcp", "hook", "statusline"]),
+    ("网页和集成", "Web page and integrations", &["serve", "team", "mcp", "hook", "statusline"]),
     ("其他", "Other", &["completions", "man", "help"]),
 ];
 

@@ -1,5 +1,6 @@
 //! `tanmi serve`
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,11 +9,15 @@ use tanmi_app::Env;
 use tanmi_base::{Lang, clock};
 use tanmi_server::http::instance::{AcquireOutcome, InstanceLock, ServeInfo, write_opener};
 use tanmi_server::http::{self, RunningServer};
+use tanmi_server::team::{self, StartError};
 
 use crate::cli::ServeArgs;
 use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
+    if args.database.is_some() || args.listen.is_some() {
+        return serve_team(args, json);
+    }
     let app = tanmi_app::App::new(env.clone());
     let (lang, home, project) = (app.lang(), env.home.clone(), app.project().to_owned());
     for warning in &app.config().warnings {
@@ -33,16 +38,54 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
             )
             .to_owned()),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            if json {
-                out::json_error("SERVE", &reason);
-            } else {
-                out::labelled(out::RED.bold(), "错误", "error", &reason, lang);
-            }
-            ExitCode::FAILURE
-        }
+    report(outcome, json, lang)
+}
+
+fn report(outcome: Result<(), String>, json: bool, lang: Lang) -> ExitCode {
+    let Err(reason) = outcome else { return ExitCode::SUCCESS };
+    if json {
+        out::json_error("SERVE", &reason);
+    } else {
+        out::labelled(out::RED.bold(), "错误", "error", &reason, lang);
+    }
+    ExitCode::FAILURE
+}
+
+/// Serves a team over its database.
+fn serve_team(args: &ServeArgs, json: bool) -> ExitCode {
+    let lang = crate::env::language();
+    let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let outcome = match super::team::address(args.database.as_deref(), lang) {
+        Err(error) => Err(error.to_string()),
+        Ok(None) => Err(lang
+            .pick(
+                "--listen 用于团队服务器；请同时给出 --database，或设置环境变量 TANMI_DATABASE_URL",
+                "--listen is for the server of a team; also use --database, or set the variable TANMI_DATABASE_URL",
+            )
+            .to_owned()),
+        Ok(Some(address)) => team::run(address, listen, |bound| announce_team(bound, json, lang))
+            .map_err(|error| team_failure(&error, listen, lang)),
+    };
+    report(outcome, json, lang)
+}
+
+fn announce_team(bound: SocketAddr, json: bool, lang: Lang) {
+    let url = format!("http://{bound}");
+    if json {
+        out::json(&json!({"url": url, "pid": std::process::id()}));
+        return;
+    }
+    out::text(&lang.pick(format!("正在 {url} 为团队提供服务\n"), format!("serving a team at {url}\n")));
+    out::note(lang.pick("按 Ctrl-C 停止", "press Ctrl-C to stop"));
+}
+
+fn team_failure(error: &StartError, listen: SocketAddr, lang: Lang) -> String {
+    match error {
+        StartError::NotLoopback(_) => lang.pick(
+            format!("没有 TLS 时只能在本机地址上提供服务，而 {listen} 不是；请使用 127.0.0.1 或 [::1]"),
+            format!("without TLS the server listens on this machine only, and {listen} is not; use 127.0.0.1 or [::1]"),
+        ),
+        StartError::Io(error) => failure_reason(Some(listen.port()), error, lang),
     }
 }
 

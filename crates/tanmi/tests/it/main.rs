@@ -45,6 +45,7 @@ mod sessions;
 mod short_commands;
 mod silence;
 mod story;
+mod team;
 mod text_sizes;
 mod trash;
 mod trust;

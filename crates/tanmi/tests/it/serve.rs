@@ -57,6 +57,28 @@ impl Server {
         }
     }
 
+    /// Starts the server of a team. Requests carry this token.
+    pub fn start_team(env: &TestEnv, database: &str, token: &str) -> Server {
+        let mut child = env
+            .command(&["serve", "--listen", "127.0.0.1:0", "--json"])
+            .env("TANMI_DATABASE_URL", database)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut output = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let report: Value = loop {
+            assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
+            if let Ok(report) = serde_json::from_str(&output) {
+                break report;
+            }
+        };
+        let url = report["url"].as_str().unwrap();
+        let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
+        Server { child, port, token: token.to_owned(), link: url.to_owned() }
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

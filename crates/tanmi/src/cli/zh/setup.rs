@@ -13,6 +13,13 @@ const UNINSTALL_PLATFORM: ArgumentText = (
 const DRY_RUN: ArgumentText = ("dry_run", "只显示会有哪些改动，不做改动");
 const YES: ArgumentText = ("yes", "--purge 之前不询问确认");
 
+const DATABASE: ArgumentText = (
+    "database",
+    "数据库的地址，如 postgres://tanmi@db.example.org/tanmi [默认：环境变量 TANMI_DATABASE_URL]",
+);
+const PROJECT_NAME: ArgumentText = ("project_name", "项目在服务器上的名称 [默认：唯一的项目]");
+const PERSON: ArgumentText = ("person", "人的名字");
+
 pub const PAGES: &[ChineseTexts] = &[
     page(
         "install",
@@ -80,12 +87,53 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "serve",
         "在 127.0.0.1 上提供网页、HTTP API 和 MCP 服务",
-        &[("port", "127.0.0.1 上的端口 [默认：空闲端口]"), ("no_open", "输出页面链接，不打开浏览器")],
+        &[
+            ("port", "127.0.0.1 上的端口 [默认：空闲端口]"),
+            ("no_open", "输出页面链接，不打开浏览器"),
+            (
+                "database",
+                "通过该 PostgreSQL 数据库为团队提供服务 [给出 --listen 时默认：环境变量 TANMI_DATABASE_URL]",
+            ),
+            ("listen", "为团队提供服务的地址和端口，如 127.0.0.1:7777"),
+        ],
         "\
 示例：
   tanmi serve
-  tanmi serve --port 8080 --no-open",
+  tanmi serve --port 8080 --no-open
+  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777",
     ),
+    page("team", "设置团队的数据库和成员", &[], ""),
+    page(
+        "team setup",
+        "创建或升级数据库结构，创建项目及其第一位管理员，并输出令牌",
+        &[
+            DATABASE,
+            ("team", "团队的名称"),
+            ("project_name", "项目在服务器上的名称"),
+            ("admin", "第一位管理员的名字"),
+        ],
+        "\
+示例：
+  export TANMI_DATABASE_URL=postgres://tanmi:PASSWORD@localhost/tanmi
+  tanmi team setup --team Acme --project-name shop --admin ada
+  tanmi serve --listen 127.0.0.1:7777
+
+数据库结构不存在时创建，较旧时升级。可以随时再次运行：已有的内容保留。",
+    ),
+    page("team token", "创建和撤销成员的令牌", &[], ""),
+    page(
+        "team token create",
+        "创建令牌并输出一次；新的人成为项目成员",
+        &[
+            DATABASE,
+            PROJECT_NAME,
+            PERSON,
+            ("role", "令牌允许的操作：读，读和写，或者还可以管理成员"),
+            ("days", "令牌在多少天后过期 [默认：不过期]"),
+        ],
+        "",
+    ),
+    page("team token revoke", "撤销一个人的所有令牌", &[DATABASE, PROJECT_NAME, PERSON], ""),
     page("mcp", "通过标准输入和标准输出提供 MCP 服务", &[], ""),
     page(
         "hook",

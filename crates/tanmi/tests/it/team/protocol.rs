@@ -1,0 +1,138 @@
+//! What the machines of a team use: commands with keys, claims, the feed, whole workspaces.
+
+use serde_json::{Value, json};
+
+use super::{Team, create_task, create_workspace, error_code, ok, run_body, send_as};
+use crate::serve::Server;
+
+fn transition(node: &str, action: &str) -> Value {
+    json!({"command": "transition", "request": {
+        "nodeId": node, "action": action, "conclusion": "done", "claimant": {},
+    }})
+}
+
+/// Runs a command in a session on a machine. Returns the status and the body.
+fn run_in_session(
+    server: &Server,
+    token: &str,
+    session: &str,
+    mut body: Value,
+    fence: Option<&Value>,
+) -> (u16, Value) {
+    body["session"] = json!(session);
+    body["machine"] = json!(format!("laptop of {session}"));
+    if let Some(fence) = fence {
+        body["fence"] = fence.clone();
+    }
+    let response = send_as(server, token, "POST", "shop/run", &[], &body);
+    (response.status, serde_json::from_str(&response.body).unwrap())
+}
+
+#[test]
+fn request_repeated_on_another_server_returns_stored_answer() {
+    let Some(team) = Team::new() else { return };
+    let (first, second) = (team.serve(), team.serve());
+    let workspace = create_workspace(&first, "create-1");
+    assert_eq!(create_workspace(&second, "create-1"), workspace, "created once");
+    let body = run_body("task-0001", &workspace, create_task("Build"));
+    let answer = ok(&first, "POST", "run", &body);
+    assert_eq!(answer["seq"], 1);
+    assert_eq!(answer["heads"], json!({&workspace: 1}));
+    assert_eq!(ok(&second, "POST", "run", &body), answer);
+    let other = run_body("task-0001", &workspace, create_task("Test"));
+    let refused = send_as(&second, &team.admin, "POST", "shop/run", &[], &other);
+    assert_eq!((refused.status, error_code(&refused).as_str()), (409, "KEY_REUSED"));
+    let settled = ok(&second, "GET", "request/key-task-0001", &Value::Null);
+    assert_eq!((&settled["committed"], &settled["answer"]["seq"]), (&json!(true), &json!(1)));
+    let unknown = ok(&second, "GET", "request/key-task-0002", &Value::Null);
+    assert_eq!(unknown, json!({"committed": false}));
+    let mut outdated = run_body("task-0003", &workspace, create_task("Late"));
+    outdated["expects"] = json!(0);
+    let refused = send_as(&first, &team.admin, "POST", "shop/run", &[], &outdated);
+    assert_eq!((refused.status, error_code(&refused).as_str()), (412, "OUTDATED"));
+}
+
+#[test]
+fn feed_wakes_reader_of_another_server_with_documents() {
+    let Some(team) = Team::new() else { return };
+    let (first, second) = (team.serve(), team.serve());
+    let workspace = create_workspace(&first, "create-1");
+    let page = ok(&second, "GET", "feed?wait=25", &Value::Null);
+    assert_eq!(page["heads"], json!({&workspace: 0}), "a new stream ends the wait");
+    let path = format!("feed?have={workspace}:0&wait=25");
+    let page = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| ok(&second, "GET", &path, &Value::Null));
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        assert!(!reader.is_finished(), "there is nothing to tell yet");
+        ok(&first, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+        reader.join().unwrap()
+    });
+    assert_eq!(page["changes"][0]["seq"], 1);
+    assert_eq!(page["changes"][0]["person"], "ada");
+    let names: Vec<&str> = page["changes"][0]["docs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|doc| doc["name"].as_str().unwrap())
+        .collect();
+    let snapshot = ok(&second, "GET", &format!("snapshot?stream={workspace}"), &Value::Null);
+    assert_eq!(snapshot["seq0"], 1);
+    for name in names {
+        let find = |docs: &Value| {
+            docs.as_array().unwrap().iter().find(|doc| doc["name"] == name).map(|doc| doc["text"].clone())
+        };
+        assert_eq!(find(&page["changes"][0]["docs"]), find(&snapshot["docs"]), "{name}");
+    }
+    let known = ok(&second, "GET", &format!("feed?have={workspace}:-"), &Value::Null);
+    assert_eq!(known["changes"], json!([]), "a stream that the reader does not follow");
+    let gone = json!({"command": "delete_workspace", "workspaceId": workspace});
+    ok(&first, "POST", "run", &json!({"key": "key-delete-1", "command": gone, "operator": "Human"}));
+    let page = ok(&second, "GET", &format!("feed?have={workspace}:1&wait=25"), &Value::Null);
+    assert_eq!((&page["gaps"], &page["heads"]), (&json!([workspace]), &json!({})));
+}
+
+#[test]
+fn claim_of_another_person_is_refused_until_lease_ends() {
+    let Some(team) = Team::new() else { return };
+    let (server, bob) = (team.serve(), team.token("bob", "member"));
+    let workspace = create_workspace(&server, "create-1");
+    let made = ok(&server, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    let node = made["outcome"]["node"]["id"].as_str().unwrap().to_owned();
+    let body = |key: &str, action: &str| run_body(key, &workspace, transition(&node, action));
+    let (status, started) = run_in_session(&server, &team.admin, "ada-1", body("start-01", "start"), None);
+    assert_eq!(status, 200, "{started}");
+    let (status, taken) = run_in_session(&server, &bob, "bob-1", body("start-02", "start"), None);
+    assert_eq!((status, &taken["error"]["code"]), (409, &json!("NODE_TAKEN")));
+    assert!(taken["error"]["message"].as_str().unwrap().contains("ada on laptop of ada-1"), "{taken}");
+    let (status, foreign) = run_in_session(&server, &bob, "ada-1", body("start-03", "complete"), None);
+    assert_eq!((status, &foreign["error"]["code"]), (403, &json!("FOREIGN_SESSION")));
+    // The lease ends, which changes no status.
+    team.cluster.sql("UPDATE session SET lease_until = 1").unwrap();
+    let (status, lost) = run_in_session(&server, &bob, "bob-1", body("done-001", "complete"), None);
+    assert_eq!((status, &lost["error"]["code"]), (409, &json!("CLAIM_LOST")), "without a claim of its own");
+    let (status, over) = run_in_session(&server, &bob, "bob-1", body("start-04", "start"), None);
+    assert_eq!(status, 200, "{over}");
+    let stale =
+        run_in_session(&server, &team.admin, "ada-1", body("done-002", "complete"), Some(&started["fence"]));
+    assert_eq!((stale.0, &stale.1["error"]["code"]), (409, &json!("CLAIM_LOST")));
+    assert_eq!(stale.1["error"]["details"]["holder"]["person"], "bob");
+    let beat = ok(&server, "POST", "beat", &json!({"sessions": ["ada-1", "bob-1", "unknown"]}));
+    assert_eq!(beat["lost"], json!(["bob-1", "unknown"]), "the sessions of others and unknown ones");
+    let (status, done) =
+        run_in_session(&server, &bob, "bob-1", body("done-003", "complete"), Some(&over["fence"]));
+    assert_eq!(status, 200, "{done}");
+}
+
+#[test]
+fn person_without_session_holds_node_under_own_name() {
+    let Some(team) = Team::new() else { return };
+    let (server, bob) = (team.serve(), team.token("bob", "member"));
+    let workspace = create_workspace(&server, "create-1");
+    let made = ok(&server, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    let node = made["outcome"]["node"]["id"].as_str().unwrap().to_owned();
+    ok(&server, "POST", "run", &run_body("start-01", &workspace, transition(&node, "start")));
+    let done = run_body("done-001", &workspace, transition(&node, "complete"));
+    let refused = send_as(&server, &bob, "POST", "shop/run", &[], &done);
+    assert_eq!((refused.status, error_code(&refused).as_str()), (409, "NODE_TAKEN"));
+    assert!(refused.body.contains("held by ada"), "{}", refused.body);
+}
