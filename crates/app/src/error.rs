@@ -39,6 +39,10 @@ pub enum Error {
         id: String,
         by: String,
     },
+    /// An opinion or a turn of a conversation, which the memory of a team does not take.
+    PrivateMemory {
+        id: String,
+    },
     /// Only facts can be edited.
     NotAFact {
         id: String,
@@ -146,6 +150,7 @@ impl Error {
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
+            Error::PrivateMemory { .. } => "PRIVATE_MEMORY",
             Error::MemoryOff => "MEMORY_OFF",
             Error::TextNotFound { .. } => "TEXT_NOT_FOUND",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
@@ -206,6 +211,12 @@ impl Error {
                     format!("{field} {named:?} stands for {count} ids"),
                 )
             }
+            Error::PrivateMemory { id } => (
+                format!("记忆 {id} 是偏好或对话，团队的共享记忆不保存"),
+                format!(
+                    "memory {id} is a preference or a turn of a conversation, which a team does not share"
+                ),
+            ),
             Error::NotAFact { id } => (
                 format!("记忆 {id} 不是事实；只能编辑事实"),
                 format!("memory {id} is not a fact; only facts can be edited"),
@@ -339,6 +350,10 @@ impl Error {
                 texts("`tanmi memory list --all` 列出 ID", "`tanmi memory list --all` lists the ids"),
                 texts("用 `memory_search` 查找 ID", "find the id with `memory_search`"),
                 texts("在「记忆」中搜索", "search for it in “Memory”"),
+            ),
+            Error::PrivateMemory { .. } => texts(
+                "把它保存在自己机器上的项目记忆中；若它是关于项目的事实，用类型 W 或 B 保存",
+                "keep it in the memory of a project on your own machine; save a fact about the project with type W or B",
             ),
             Error::NotCurrent { by, .. } if !by.is_empty() => {
                 (format!("改用 {by}"), format!("use {by} instead"))
@@ -506,6 +521,9 @@ impl From<tanmi_memory::Error> for Error {
                 Error::MemoryNotFound { id: tanmi_base::text::fit(&id, 80) }
             }
             tanmi_memory::Error::NotCurrent { id, by } => Error::NotCurrent { id, by },
+            tanmi_memory::Error::Private { id } => {
+                Error::PrivateMemory { id: tanmi_base::text::fit(&id, 80) }
+            }
             tanmi_memory::Error::Model { dir, reason } => Error::Model { dir, reason },
             tanmi_memory::Error::Unavailable { place, cause } => {
                 Error::Domain(tanmi_workspace::Error::Unavailable { place, cause })

@@ -11,9 +11,7 @@ use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::recent::{self, StartMemory, StartQuery};
 use crate::search::{self, Hit};
-use crate::store::{
-    ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
-};
+use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::{self, SyncResult};
 use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, record, transcripts};
 

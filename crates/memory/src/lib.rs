@@ -6,13 +6,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(any(test, feature = "stories"))]
+pub mod contract;
 pub mod dates;
+pub mod decide;
 mod file;
 pub mod folder;
-mod import;
+pub mod import;
 pub mod rank;
 pub mod recent;
 pub mod record;
+mod replica;
 pub mod search;
 pub mod segment;
 pub mod store;
@@ -24,6 +28,7 @@ pub mod vectors;
 pub use file::FileMemory;
 pub use folder::{AppendSync, Folder, LEGACY_DIR};
 pub use record::{Fact, MemoryType, Summary};
+pub use replica::ReplicaMemory;
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 pub use tanmi_index::{MemoryFilter, MemoryKind, MemoryLetter, MemoryRow, UnavailableCause};
 pub use vec_memory::VecMemory;
@@ -35,6 +40,9 @@ pub enum Error {
     /// The memory is forgotten, or superseded by the memory `by`.
     #[error("memory {id} is not current")]
     NotCurrent { id: String, by: String },
+    /// An opinion or a turn of a conversation, which a memory that people share does not take.
+    #[error("memory {id} is private")]
+    Private { id: String },
     #[error("cannot use the embedding model in {dir}: {reason}", dir = dir.display(), reason = reason.en)]
     Model { dir: PathBuf, reason: tanmi_base::Bilingual },
     /// The memory cannot be read or written now. `place` names the file, folder or server.
@@ -62,7 +70,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn not_found(id: &str) -> Error {
+    pub fn not_found(id: &str) -> Error {
         Error::NotFound { id: id.to_owned() }
     }
 

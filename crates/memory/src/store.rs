@@ -1,11 +1,11 @@
 //! The interface to the memory of a project, and the data of its calls.
 //!
-//! [`crate::FileMemory`] keeps memory in files of this machine. [`crate::VecMemory`] keeps it in RAM, for tests.
+//! [`crate::FileMemory`] keeps memory in files of this machine. [`crate::VecMemory`] keeps it in RAM, for tests. The memory
+//! of a team is in crate `pg`.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryRow};
 
@@ -14,9 +14,6 @@ use crate::search::Hit;
 use crate::sync::SyncResult;
 use crate::vectors::Model;
 use crate::{Fact, Folder, Result, Summary};
-
-#[cfg(test)]
-mod tests;
 
 /// The memory of one project.
 pub trait MemoryStore: Send + Sync {
@@ -107,11 +104,12 @@ pub struct MemoryPage {
 }
 
 /// A change of a memory that keeps its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mark {
     /// Hides a memory. Does nothing if a newer version is in force.
     Forget,
-    /// Shows a memory again, instead of the version that superseded it.
+    /// Shows a memory again, instead of the version that superseded it and of a fact with the same content.
     Restore,
 }
 
@@ -124,21 +122,7 @@ impl Mark {
     }
 }
 
-/// Returns the id of the version in force that superseded a memory, directly or through other versions.
-pub(crate) fn newer_version(row: &MemoryRow, find: impl Fn(&str) -> Option<MemoryRow>) -> Option<String> {
-    let mut seen = BTreeSet::from([row.id.clone()]);
-    let mut id = row.replaced_by.clone();
-    while !id.is_empty() && seen.insert(id.clone()) {
-        let newer = find(&id)?;
-        if !newer.hidden {
-            return Some(id);
-        }
-        id = newer.replaced_by;
-    }
-    None
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportResult {
     pub added: usize,

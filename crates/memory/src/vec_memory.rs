@@ -11,9 +11,7 @@ use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
 use crate::record::{self, Line};
 use crate::search::Hit;
-use crate::store::{
-    ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
-};
+use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::SyncResult;
 use crate::{Error, Fact, Folder, Result, Summary, import, segment};
 
@@ -59,6 +57,29 @@ impl Data {
 
     fn find(&self, id: &str) -> Result<&MemoryRow> {
         self.rows.iter().find(|row| row.id == id).ok_or_else(|| Error::not_found(id))
+    }
+
+    /// Returns the id of the version in force that superseded a memory, directly or through other versions.
+    fn newer_version(&self, id: &str) -> Option<String> {
+        let mut row = self.find(id).ok()?;
+        // More steps than rows would be a circle.
+        for _ in &self.rows {
+            row = self.find(&row.replaced_by).ok().filter(|row| row.id != id)?;
+            if !row.hidden {
+                return Some(row.id.clone());
+            }
+        }
+        None
+    }
+
+    /// Returns the ids of the visible facts with the content of a hidden fact.
+    fn same_content(&self, id: &str) -> Vec<String> {
+        let is_fact = |row: &MemoryRow| row.letter.kind() == MemoryKind::Fact;
+        let Some(own) = self.find(id).ok().filter(|row| row.hidden && is_fact(row)) else {
+            return Vec::new();
+        };
+        let is_same = |row: &&MemoryRow| is_fact(row) && !row.hidden && row.content_hash == own.content_hash;
+        self.rows.iter().filter(is_same).map(|row| row.id.clone()).collect()
     }
 
     /// Returns the rows that pass a filter, the newest first.
@@ -176,11 +197,14 @@ impl MemoryStore for VecMemory {
             data.find(id)?;
         }
         for id in ids {
-            let newer = newer_version(data.find(id)?, |id| data.find(id).ok().cloned());
-            match (mark, newer) {
-                (Mark::Forget, Some(_)) => continue,
-                (Mark::Restore, Some(newer)) => data.set_hidden(&newer, true, id),
-                (_, None) => {}
+            let newer = data.newer_version(id);
+            if mark == Mark::Forget && newer.is_some() {
+                continue;
+            }
+            if mark == Mark::Restore {
+                for other in data.same_content(id).into_iter().chain(newer) {
+                    data.set_hidden(&other, true, id);
+                }
             }
             data.set_hidden(id, mark == Mark::Forget, "");
         }

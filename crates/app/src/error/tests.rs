@@ -27,6 +27,7 @@ fn samples() -> Vec<Error> {
         Error::MemoryNotFound { id: id() },
         not_current(""),
         not_current("f-2"),
+        Error::PrivateMemory { id: id() },
         Error::NotAFact { id: id() },
         Error::MemoryOff,
         Error::TextNotFound { digest: String::from("abcd") },

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tanmi_base::fs;
 
 use super::*;
+use crate::decide::{self, FactDecision, StoredMemories};
 
 /// A search hit with a higher score is a similar fact.
 const SIMILAR_SCORE: f32 = 0.4;
@@ -16,16 +17,15 @@ impl FileMemory {
     pub(super) fn write_fact(&self, fact: &Fact) -> Result<SavedFact> {
         let lock = self.lock()?;
         let index = self.index()?;
-        for target in &fact.supersedes {
-            let old = find(&index, target)?;
-            if old.hidden {
-                return Err(Error::NotCurrent { id: old.id, by: old.replaced_by });
-            }
-        }
-        let duplicates = index.find_same_content(record::content_hash(&fact.content))?;
-        if let Some(known) = duplicates.into_iter().find(|known| !fact.supersedes.contains(&known.id)) {
-            self.replace_with(&lock, &index, fact, &known.id)?;
-            return Ok(SavedFact { id: known.id, is_duplicate: true, similar: Vec::new() });
+        let new = decide::NewFact {
+            content_hash: record::content_hash(&fact.content),
+            supersedes: &fact.supersedes,
+            at: fact.at,
+            by: &fact.by,
+        };
+        if let FactDecision::Duplicate { id, lines } = decide::save_fact(&index, &new)? {
+            self.append_marks(&lock, &index, &lines, fact.at)?;
+            return Ok(SavedFact { id, is_duplicate: true, similar: Vec::new() });
         }
         let path = if fact.supersedes.is_empty() {
             self.folder.daily(fact.at)
@@ -38,17 +38,17 @@ impl FileMemory {
         Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
     }
 
-    /// Lets an existing fact supersede the facts that its duplicate would supersede.
-    fn replace_with(&self, lock: &Lock, index: &MemoryIndex, duplicate: &Fact, known: &str) -> Result<()> {
-        if duplicate.supersedes.is_empty() {
-            return Ok(());
+    fn append_marks(&self, lock: &Lock, index: &MemoryIndex, lines: &[String], at: Millis) -> Result<()> {
+        if !lines.is_empty() {
+            self.folder.append(lock, &self.folder.latest_daily(at), &lines.join("\n"), AppendSync::Yes)?;
+            self.index_new_lines(index);
         }
-        let (at, by) = (duplicate.at, &duplicate.by);
-        let lines: Vec<String> =
-            duplicate.supersedes.iter().map(|old| record::mark_line("replace", old, known, at, by)).collect();
-        self.folder.append(lock, &self.folder.latest_daily(at), &lines.join("\n"), AppendSync::Yes)?;
-        self.index_new_lines(index);
         Ok(())
+    }
+
+    /// Returns facts that are similar to one.
+    pub(crate) fn similar(&self, fact: &Fact) -> Result<Vec<Hit>> {
+        Ok(find_similar(&self.index()?, fact))
     }
 
     /// Makes new lines searchable at once. Errors are ignored: the lines are saved, and the next search indexes them.
@@ -68,12 +68,8 @@ impl FileMemory {
         let rows = ids.iter().map(|id| find(&index, id)).collect::<Result<Vec<_>>>()?;
         for row in &rows {
             // Read again: an earlier mark of this call may have changed it.
-            let lines = mark_lines(&index, mark, &find(&index, &row.id)?, at, by);
-            if !lines.is_empty() {
-                let path = self.folder.latest_daily(at);
-                self.folder.append(&lock, &path, &lines.join("\n"), AppendSync::Yes)?;
-                self.index_new_lines(&index);
-            }
+            let lines = decide::mark_lines(&index, mark, &find(&index, &row.id)?, at, by)?;
+            self.append_marks(&lock, &index, &lines, at)?;
         }
         drop(index);
         let index = self.index()?;
@@ -133,17 +129,13 @@ impl FileMemory {
     }
 }
 
-/// Returns the lines of a mark. A restored version supersedes the one that superseded it, so that one of them is in
-/// force. A superseded version is hidden already, and stays superseded when it is forgotten.
-fn mark_lines(index: &MemoryIndex, mark: Mark, row: &MemoryRow, at: Millis, by: &str) -> Vec<String> {
-    let newer = newer_version(row, |id| index.find(id).ok().flatten());
-    match (mark, newer) {
-        (Mark::Forget, Some(_)) => Vec::new(),
-        (Mark::Restore, Some(newer)) => vec![
-            record::mark_line(mark.as_str(), &row.id, "", at, by),
-            record::mark_line("replace", &newer, &row.id, at, by),
-        ],
-        (_, None) => vec![record::mark_line(mark.as_str(), &row.id, "", at, by)],
+impl StoredMemories for MemoryIndex {
+    fn find(&self, id: &str) -> Result<Option<MemoryRow>> {
+        Ok(MemoryIndex::find(self, id)?)
+    }
+
+    fn find_same_content(&self, content_hash: i64) -> Result<Vec<MemoryRow>> {
+        Ok(MemoryIndex::find_same_content(self, content_hash)?)
     }
 }
 
