@@ -6,7 +6,7 @@ use postgres::error::{ErrorPosition, SqlState};
 use tanmi_workspace::error::{Error, UnavailableCause};
 
 /// The name of the database in errors. Its address can contain a password and is never shown.
-const PLACE: &str = "PostgreSQL";
+pub(crate) const PLACE: &str = "PostgreSQL";
 
 /// An error of the database outside of a store: of the address, the connection or the schema.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,16 @@ pub(crate) fn store_error(error: postgres::Error) -> Error {
         }
         _ => unavailable(UnavailableCause::Io(io::Error::other(describe(&error)))),
     }
+}
+
+/// Returns the error of a memory for the error of a store.
+pub(crate) fn memory_error(error: Error) -> tanmi_memory::Error {
+    let (place, cause) = match error {
+        Error::Unavailable { place, cause } => (place, cause),
+        Error::Conflict { place } => (place, UnavailableCause::Busy),
+        other => (String::from(PLACE), UnavailableCause::Io(io::Error::other(other.to_string()))),
+    };
+    tanmi_memory::Error::Unavailable { place, cause }
 }
 
 /// Returns whether another transaction was in the way. It may have taken the number of this change or the key of this

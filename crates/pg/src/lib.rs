@@ -1,5 +1,5 @@
-//! The workspaces of a team in PostgreSQL. [`PgStore`] implements the interfaces of stores that the file store
-//! implements, so everything above works on either.
+//! The workspaces and the memory of a team in PostgreSQL. [`PgStore`] and [`PgMemory`] implement the interfaces that the
+//! stores in files implement, so everything above works on either.
 //!
 //! A node is a row with its Markdown document and columns derived from it. A write locks the stream of its workspace, takes
 //! the next sequence number and records the documents it wrote, so the changes of a workspace have one order without gaps.
@@ -11,6 +11,7 @@ mod connection;
 mod error;
 mod feed;
 mod flush;
+mod memory;
 mod people;
 mod pool;
 mod project_run;
@@ -24,6 +25,7 @@ mod tx;
 
 pub use connection::Address;
 pub use error::DatabaseError;
+pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest, PgMemory};
 pub use people::{Access, Caller, People, Role};
 pub use pool::Pool;
 pub use project_run::{ProjectAnswer, ProjectCommand, ProjectRequest};

@@ -13,7 +13,7 @@ use crate::pool::PooledConnection;
 use crate::replica::{HEADS, Positions, positions};
 use crate::run::{RunAnswer, RunError, retry};
 use crate::store::PgStore;
-use crate::tx::{FIND_REQUEST, STORE_REQUEST};
+use crate::tx::{STORE_REQUEST, find_request};
 
 /// A change of the list of workspaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,19 +86,15 @@ impl PgStore {
     ) -> Result<ProjectAnswer, RunError> {
         let content = serde_json::to_vec(&(&caller.person, &request.command)).unwrap_or_default();
         let digest = hash::sha256_hex(&content);
-        let row = connection.query_opt(FIND_REQUEST, &[&self.project, &request.key])?;
-        let row = row.ok_or(Error::UnexpectedOutcome)?;
-        let stored: Option<String> = row.get("digest");
-        if let Some(stored) = stored {
-            let answer: ProjectAnswer =
-                serde_json::from_str(row.get("answer")).map_err(|_| RunError::KeyReused)?;
+        let (now, stored) = find_request(connection, &self.project, &request.key)?;
+        if let Some((stored, answer)) = stored {
+            let answer: ProjectAnswer = serde_json::from_str(&answer).map_err(|_| RunError::KeyReused)?;
             let heads = positions(&connection.query(HEADS, &[&self.project])?);
             return match stored == digest {
                 true => Ok(ProjectAnswer { heads, ..answer }),
                 false => Err(RunError::KeyReused),
             };
         }
-        let now = row.get("now");
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
         let mut answer = self.apply_to_list(connection, &request.command, &op, &caller.person)?;
         let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;

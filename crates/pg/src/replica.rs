@@ -11,6 +11,7 @@ use tanmi_base::Millis;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::store::WORKSPACE;
 
+use crate::memory::{self, MEMORY};
 use crate::people::Caller;
 use crate::run::LEASE;
 use crate::store::PgStore;
@@ -21,10 +22,11 @@ pub type Positions = BTreeMap<String, i64>;
 
 /// The most changes that one answer contains.
 const MAX_CHANGES: i64 = 500;
-const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(crate) const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
+/// Every stream except those of deleted workspaces. The stream of the memory has no workspace.
 pub(crate) const HEADS: &str =
-    "SELECT s.id, s.seq FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
+    "SELECT s.id, s.seq FROM stream s LEFT JOIN workspace w ON w.project = s.project AND w.id = s.id
 WHERE s.project = $1 AND w.deleted_at IS NULL";
 const TOTAL: &str =
     "SELECT (coalesce(sum(seq), 0) + count(*))::bigint AS total FROM stream WHERE project = $1";
@@ -115,7 +117,11 @@ impl PgStore {
     }
 
     /// Returns up to `limit` documents of a workspace after the document `after`: first the workspace, then its nodes.
+    /// Those of the stream `memory` are its records.
     pub fn documents(&self, stream: &str, after: Option<&str>, limit: usize) -> Result<DocumentPage> {
+        if stream == MEMORY {
+            return memory::documents(self, after, limit);
+        }
         let limit = crate::rows::limit(limit.max(1));
         // The first page begins with the workspace itself.
         let from = after.filter(|name| *name != WORKSPACE).unwrap_or_default();

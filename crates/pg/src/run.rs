@@ -77,6 +77,8 @@ pub struct Holder {
 pub enum RunError {
     #[error(transparent)]
     Store(#[from] Error),
+    #[error(transparent)]
+    Memory(#[from] tanmi_memory::Error),
     /// Another session holds the node.
     #[error("the node is held by {} on {}", .holder.person, .holder.machine)]
     Taken { node: NodeId, holder: Holder, since: Millis },
@@ -220,11 +222,11 @@ fn digest_of(caller: &Caller, request: &RunRequest) -> String {
     hash::sha256_hex(&serde_json::to_vec(&content).unwrap_or_default())
 }
 
-/// Runs `work` again while another transaction is in its way, for a limited number of times.
-pub(crate) fn retry<T>(mut work: impl FnMut() -> Result<T, RunError>) -> Result<T, RunError> {
+/// Tries a write again while other transactions are in its way.
+pub(crate) fn retry<T>(try_once: impl Fn() -> Result<T, RunError>) -> Result<T, RunError> {
     let mut attempt = 0;
     loop {
-        match work() {
+        match try_once() {
             Err(RunError::Store(Error::Conflict { .. })) if attempt + 1 < ATTEMPTS => {
                 attempt += 1;
                 thread::sleep(Duration::from_millis(jitter(attempt)));

@@ -11,8 +11,11 @@ pub const APP_ROLE: &str = "tanmi_app";
 
 /// The migrations in order. A published migration never changes, and a new one only adds, so that an older server works
 /// beside a newer one.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_workspaces.sql"), include_str!("../migrations/0002_people.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_workspaces.sql"),
+    include_str!("../migrations/0002_people.sql"),
+    include_str!("../migrations/0003_memory.sql"),
+];
 
 /// The version of the schema that this program creates: the number of its migrations.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
@@ -35,7 +38,7 @@ const OLDEST: i32 = 2;
 
 /// What the role may do: work with the rows of a project, and read who may do so.
 const GRANT: &str = "GRANT SELECT ON schema_version, team, project, person, member, token TO tanmi_app;
-GRANT SELECT, INSERT, UPDATE ON stream, workspace, session TO tanmi_app;
+GRANT SELECT, INSERT, UPDATE ON stream, workspace, session, memory TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON node, dependency, trash, tally TO tanmi_app;
 GRANT SELECT, INSERT ON change, request TO tanmi_app";
 

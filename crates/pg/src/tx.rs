@@ -22,7 +22,7 @@ use crate::rows::{self, Loaded, brief_columns};
 mod request;
 
 pub use request::{Author, Document};
-pub(crate) use request::{FIND_REQUEST, STORE_REQUEST};
+pub(crate) use request::{RENEW, STORE_REQUEST, find_request};
 
 const HEADER: &str =
     "SELECT s.seq, w.doc FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id

@@ -3,24 +3,26 @@
 use std::collections::BTreeSet;
 
 use postgres::Row;
+use postgres::types::ToSql;
 use serde::{Deserialize, Serialize};
 use tanmi_base::Millis;
-use tanmi_workspace::error::Result;
+use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::NodeId;
 
 use super::PgTx;
+use crate::pool::PooledConnection;
 use crate::run::Holder;
 
-pub(crate) const FIND_REQUEST: &str =
+const FIND_REQUEST: &str =
     "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, r.digest, r.answer
 FROM (SELECT 1) AS one LEFT JOIN request r ON r.project = $1 AND r.key = $2";
 /// Also returns the last change of every stream.
 pub(crate) const STORE_REQUEST: &str = "WITH stored AS (
     INSERT INTO request (project, key, digest, answer, at) VALUES ($1, $2, $3, $4, $5)
-) SELECT s.id, s.seq FROM stream s JOIN workspace w ON w.project = s.project AND w.id = s.id
+) SELECT s.id, s.seq FROM stream s LEFT JOIN workspace w ON w.project = s.project AND w.id = s.id
 WHERE s.project = $1 AND w.deleted_at IS NULL";
 /// Returns no row if the session belongs to another person.
-const RENEW: &str =
+pub(crate) const RENEW: &str =
     "INSERT INTO session (project, id, person, machine, lease_until) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (project, id) DO UPDATE SET machine = excluded.machine, lease_until = excluded.lease_until
 WHERE session.person = excluded.person RETURNING id";
@@ -51,17 +53,14 @@ impl PgTx<'_> {
     /// Returns the time of the database, which becomes that of the transaction, and the stored digest and answer of a
     /// request. A statement of its own: it sees what was committed while the transaction waited for its lock.
     pub fn open_request(&mut self, key: &str) -> Result<(Millis, Option<(String, String)>)> {
-        let rows = self.connection.borrow_mut().query(FIND_REQUEST, &[&self.project, &key])?;
-        let Some(row) = rows.first() else { return Ok((self.now, None)) };
-        self.now = row.get("now");
-        let digest: Option<String> = row.get("digest");
-        Ok((self.now, digest.map(|digest| (digest, row.get("answer")))))
+        let (now, stored) = find_request(&mut self.connection.borrow_mut(), &self.project, key)?;
+        self.now = now;
+        Ok((now, stored))
     }
 
     /// Sets when the lease of a session ends. Returns `false` if the session belongs to another person.
     pub fn renew_lease(&self, session: &str, person: &str, machine: &str, until: Millis) -> Result<bool> {
-        let params: [&(dyn postgres::types::ToSql + Sync); 5] =
-            [&self.project, &session, &person, &machine, &until];
+        let params: [&(dyn ToSql + Sync); 5] = [&self.project, &session, &person, &machine, &until];
         Ok(!self.connection.borrow_mut().query(RENEW, &params)?.is_empty())
     }
 
@@ -96,10 +95,25 @@ impl PgTx<'_> {
 
     /// Commits the change together with the answer to its request. Returns the last change of every stream before it.
     pub fn commit_request(mut self, key: &str, digest: &str, answer: &str) -> Result<Vec<Row>> {
-        let params: [&(dyn postgres::types::ToSql + Sync); 5] =
-            [&self.project, &key, &digest, &answer, &self.now];
+        let params: [&(dyn ToSql + Sync); 5] = [&self.project, &key, &digest, &answer, &self.now];
         let heads = self.connection.borrow_mut().query(STORE_REQUEST, &params)?;
         self.finish()?;
         Ok(heads)
     }
+}
+
+/// Returns the time of the database, and the stored digest and answer of a request.
+pub(crate) fn find_request(
+    connection: &mut PooledConnection<'_>,
+    project: &str,
+    key: &str,
+) -> Result<(Millis, Option<(String, String)>)> {
+    if !(8..=100).contains(&key.chars().count()) || key.contains('\0') {
+        let (zh, en) = ("应为 8 到 100 个字符", "expected 8 to 100 characters");
+        return Err(Error::invalid("key", String::from(zh), String::from(en)));
+    }
+    let rows = connection.query(FIND_REQUEST, &[&project, &key])?;
+    let Some(row) = rows.first() else { return Err(Error::UnexpectedOutcome) };
+    let digest: Option<String> = row.get("digest");
+    Ok((row.get("now"), digest.map(|digest| (digest, row.get("answer")))))
 }

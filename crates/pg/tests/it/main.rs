@@ -6,6 +6,7 @@
 
 mod cluster;
 mod feed;
+mod memory;
 mod people;
 mod requests;
 mod stories;

@@ -1,0 +1,340 @@
+//! The memory of a project: facts and summaries that its people share.
+//!
+//! The database stores the lines of memory files and decides every write. Reads run on a replica of the lines in files,
+//! with the engine of file memory; it catches up before each read. Opinions and conversations are private and refused.
+
+use std::collections::BTreeMap;
+
+use postgres::Row;
+use postgres::types::ToSql;
+use serde::{Deserialize, Serialize};
+use tanmi_base::{Millis, hash};
+use tanmi_memory::decide::{self, FactDecision};
+use tanmi_memory::record::{self, Line};
+use tanmi_memory::store::ImportResult;
+use tanmi_memory::{Mark, MemoryKind, ReplicaMemory, import};
+use tanmi_workspace::error::{Error, Result};
+
+use crate::people::Caller;
+use crate::replica::{DocumentPage, READ};
+use crate::run::{LEASE, RunError, retry};
+use crate::store::PgStore;
+use crate::tx::{Author, Document};
+
+mod store;
+mod tx;
+
+use tx::MemoryTx;
+
+/// The stream of the changes of the memory.
+pub const MEMORY: &str = "memory";
+
+/// The number of records that one page of a snapshot for the replica of this process contains.
+const PAGE: usize = 5000;
+
+const HEAD: &str = "SELECT seq FROM stream WHERE project = $1 AND id = 'memory'";
+const RECORDS: &str = "SELECT id, line, hidden, replaced_by FROM memory
+WHERE project = $1 AND id > $2 ORDER BY id LIMIT $3";
+
+const STATES: &str = "SELECT id, hidden, replaced_by FROM memory WHERE project = $1 AND id = ANY($2::text[])";
+
+/// A write of the memory by a machine of the team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryRequest {
+    /// Made by the caller. A repeated request has the same key and gets the same answer.
+    pub key: String,
+    pub command: MemoryCommand,
+    pub session: Option<String>,
+    #[serde(default)]
+    pub machine: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum MemoryCommand {
+    /// Saves a fact or a summary: a line of a memory file.
+    Save { line: String },
+    /// Forgets or restores memories. `by` names the interface of the caller.
+    Mark { mark: Mark, ids: Vec<String>, by: String },
+    /// Adds records with their ids, see [`tanmi_memory::MemoryStore::import`].
+    Import { lines: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum MemoryOutcome {
+    #[serde(rename_all = "camelCase")]
+    Saved {
+        /// The id of the new record, or of the existing fact with the same content.
+        id: String,
+        is_duplicate: bool,
+    },
+    Marked,
+    Imported {
+        result: ImportResult,
+    },
+}
+
+/// The answer to a request. It is stored with the change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemoryAnswer {
+    pub outcome: MemoryOutcome,
+    /// The number of the last change of the memory.
+    pub seq: i64,
+    /// The lines that the command appended. The name of each is the id of the record or the target of the mark.
+    pub docs: Vec<Document>,
+    pub now: Millis,
+}
+
+/// The memory of one project in PostgreSQL, with a replica for reads.
+#[derive(Clone)]
+pub struct PgMemory {
+    store: PgStore,
+    replica: ReplicaMemory,
+    author: Option<Author>,
+}
+
+impl PgMemory {
+    /// Returns the memory of the project of `store`. Does not connect. The folder of the replica belongs to this project
+    /// alone; several processes may share it.
+    pub fn new(store: PgStore, replica: ReplicaMemory) -> PgMemory {
+        PgMemory { store, replica, author: None }
+    }
+
+    /// Returns the same memory, whose writes name a person.
+    pub fn written_by(&self, caller: &Caller, session: Option<&str>, machine: &str) -> PgMemory {
+        let (session, machine) = (session.map(String::from), machine.to_owned());
+        let author = Author { person: caller.person.clone(), session, machine };
+        PgMemory { author: Some(author), ..self.clone() }
+    }
+
+    /// Runs a request of a person. A request whose key is known is not run again: its stored answer is returned.
+    pub fn run_request(&self, caller: &Caller, request: &MemoryRequest) -> Result<MemoryAnswer, RunError> {
+        retry(|| self.try_request(caller, request))
+    }
+
+    fn try_request(&self, caller: &Caller, request: &MemoryRequest) -> Result<MemoryAnswer, RunError> {
+        let mut tx = MemoryTx::begin(&self.store, 0)?;
+        let digest = digest_of(caller, request);
+        if let Some((stored_digest, answer)) = tx.open_request(&request.key)? {
+            return match serde_json::from_str(&answer) {
+                Ok(answer) if stored_digest == digest => Ok(answer),
+                _ => Err(RunError::KeyReused),
+            };
+        }
+        if let Some(session) = &request.session
+            && !tx.renew_lease(session, &caller.person, &request.machine, LEASE)?
+        {
+            return Err(RunError::ForeignSession);
+        }
+        let outcome = apply(&mut tx, &caller.name, &request.command)?;
+        let author = Author {
+            person: caller.person.clone(),
+            session: request.session.clone(),
+            machine: request.machine.clone(),
+        };
+        let answer = MemoryAnswer { outcome, seq: tx.next_seq(), docs: tx.lines().to_vec(), now: tx.now() };
+        let text = serde_json::to_string(&answer).map_err(|_| Error::UnexpectedOutcome)?;
+        tx.commit(Some(&author), Some((&request.key, &digest, &text)))?;
+        Ok(answer)
+    }
+
+    /// Runs a write without a key.
+    fn write<T>(
+        &self,
+        now: Millis,
+        work: impl Fn(&mut MemoryTx<'_>) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
+        retry(|| {
+            let mut tx = MemoryTx::begin(&self.store, now)?;
+            let value = work(&mut tx)?;
+            tx.commit(self.author.as_ref(), None)?;
+            Ok(value)
+        })
+    }
+
+    /// Returns the number of the last change; `None` if the memory was not created.
+    fn head(&self) -> Result<Option<i64>> {
+        Ok(self.store.query(HEAD, &[])?.first().map(|row| row.get("seq")))
+    }
+
+    /// Brings the replica to the last change. Another process may do so at the same time.
+    fn catch_up(&self) -> Result<(), RunError> {
+        loop {
+            let (head, from) = (self.head()?.unwrap_or(0), self.replica.position());
+            if head == from {
+                return Ok(());
+            }
+            let page = self.store.changes_after(&BTreeMap::from([(String::from(MEMORY), from)]))?;
+            if from == 0 || !page.gaps.is_empty() {
+                self.fill(page.now)?;
+                continue;
+            }
+            let Some(last) = page.changes.last() else { return Ok(()) };
+            let docs = page.changes.iter().flat_map(|change| &change.docs);
+            let lines: Vec<&str> = docs.filter_map(|document| document.text.as_deref()).collect();
+            self.replica.append(from, last.seq, &lines, page.now)?;
+        }
+    }
+
+    /// Fills the replica from the beginning, as of the first page. Later changes come from the feed.
+    fn fill(&self, now: Millis) -> Result<(), RunError> {
+        let mut page = documents(&self.store, None, PAGE)?;
+        let seq = page.seq0;
+        let mut docs = page.docs;
+        while let Some(next) = page.next {
+            page = documents(&self.store, Some(&next), PAGE)?;
+            docs.extend(page.docs);
+        }
+        let lines: Vec<&str> = docs.iter().filter_map(|document| document.text.as_deref()).collect();
+        self.replica.reset()?;
+        self.replica.append(0, seq, &lines, now)?;
+        Ok(())
+    }
+}
+
+/// Returns up to `limit` records after the record `after`, each with marks that state what is in force now.
+pub(crate) fn documents(store: &PgStore, after: Option<&str>, limit: usize) -> Result<DocumentPage> {
+    let limit = crate::rows::limit(limit.max(1));
+    let params: [&(dyn ToSql + Sync); 3] = [&store.project, &after.unwrap_or_default(), &(limit + 1)];
+    let (head, rows, targets) = store.transact(READ, |connection| {
+        let head = connection.query(HEAD, &params[..1])?;
+        let rows = connection.query(RECORDS, &params)?;
+        let targets: Vec<String> = rows.iter().flat_map(|row| supersedes(row.get("line"))).collect();
+        Ok((head, rows, connection.query(STATES, &[&store.project, &targets])?))
+    })?;
+    let targets: BTreeMap<&str, &Row> = targets.iter().map(|row| (row.get("id"), row)).collect();
+    let document = |row: &Row| {
+        let line: &str = row.get("line");
+        let own = Some(row).filter(|row| row.get("hidden"));
+        // A line hides what it supersedes. Some of that may have been restored since.
+        let superseded = supersedes(line);
+        let superseded = superseded.iter().filter_map(|id| targets.get(id.as_str()).copied());
+        let marks = own.into_iter().chain(superseded).map(state_mark);
+        let lines: Vec<String> = [line.to_owned()].into_iter().chain(marks).collect();
+        Document { name: row.get("id"), text: Some(lines.join("\n")) }
+    };
+    let docs: Vec<Document> = rows.iter().take(limit.unsigned_abs() as usize).map(document).collect();
+    let has_more = rows.len() as i64 > limit;
+    let next = docs.last().filter(|_| has_more).map(|document| document.name.clone());
+    Ok(DocumentPage { docs, seq0: head.first().map_or(0, |row| row.get("seq")), next })
+}
+
+fn supersedes(line: &str) -> Vec<String> {
+    match record::read_line(line.as_bytes(), "") {
+        Line::Record { supersedes, .. } => supersedes,
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the mark that sets a record to its state.
+fn state_mark(row: &Row) -> String {
+    let (id, replaced_by): (&str, &str) = (row.get("id"), row.get("replaced_by"));
+    let kind = match row.get("hidden") {
+        true if replaced_by.is_empty() => "forget",
+        true => "replace",
+        false => "restore",
+    };
+    record::mark_line(kind, id, replaced_by, 0, "replica")
+}
+
+fn apply(tx: &mut MemoryTx<'_>, person: &str, command: &MemoryCommand) -> Result<MemoryOutcome, RunError> {
+    match command {
+        MemoryCommand::Save { line } => {
+            let (id, is_duplicate) = save(tx, &with_person(line, person)?)?;
+            Ok(MemoryOutcome::Saved { id, is_duplicate })
+        }
+        MemoryCommand::Mark { mark, ids, by } => {
+            let now = tx.now();
+            set_marks(tx, *mark, ids, now, by)?;
+            Ok(MemoryOutcome::Marked)
+        }
+        MemoryCommand::Import { lines } => {
+            let now = tx.now();
+            Ok(MemoryOutcome::Imported { result: import_lines(tx, lines, now)? })
+        }
+    }
+}
+
+/// Returns a line with the name of the person who saved it, so that other people are told who said it.
+fn with_person(line: &str, person: &str) -> Result<String, RunError> {
+    let mut value: serde_json::Value = serde_json::from_str(line).map_err(|_| bad_line())?;
+    let fields = value.as_object_mut().ok_or_else(bad_line)?;
+    let source = fields.entry("source").or_insert_with(|| serde_json::json!({}));
+    source.as_object_mut().ok_or_else(bad_line)?.insert(String::from("person"), person.into());
+    Ok(value.to_string())
+}
+
+fn bad_line() -> Error {
+    Error::invalid(
+        "line",
+        String::from("应为一个事实或摘要的一行 JSON"),
+        String::from("expected one line of JSON with a fact or a summary"),
+    )
+}
+
+/// Saves a line. Returns the id of the record, and whether it is an existing fact with the same content.
+fn save(tx: &mut MemoryTx<'_>, line: &str) -> Result<(String, bool), RunError> {
+    let Line::Record { row, supersedes } = record::read_line(line.as_bytes(), "") else {
+        return Err(bad_line().into());
+    };
+    tx::check_shared(&row)?;
+    if row.letter.kind() == MemoryKind::Fact {
+        let source: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+        let new = decide::NewFact {
+            content_hash: row.content_hash,
+            supersedes: &supersedes,
+            at: row.at.unwrap_or_else(|| tx.now()),
+            by: source["source"]["by"].as_str().unwrap_or_default(),
+        };
+        if let FactDecision::Duplicate { id, lines } = decide::save_fact(tx, &new)? {
+            lines.iter().try_for_each(|line| tx.append(line))?;
+            return Ok((id, true));
+        }
+    }
+    tx.check_new(&row.id)?;
+    tx.append(line)?;
+    Ok((row.id, false))
+}
+
+fn set_marks(
+    tx: &mut MemoryTx<'_>,
+    mark: Mark,
+    ids: &[String],
+    at: Millis,
+    by: &str,
+) -> Result<(), RunError> {
+    for id in ids {
+        tx.existing(id)?;
+    }
+    for id in ids {
+        let row = tx.existing(id)?;
+        let lines = decide::mark_lines(tx, mark, &row, at, by)?;
+        lines.iter().try_for_each(|line| tx.append(line))?;
+    }
+    Ok(())
+}
+
+/// Imports lines. A fact whose content is in force already is added as superseded by that one.
+fn import_lines(tx: &mut MemoryTx<'_>, lines: &str, now: Millis) -> Result<ImportResult, RunError> {
+    let known = tx.ids()?;
+    let batch = import::read(lines, |id| Ok(known.contains(id)))?;
+    for row in &batch.records {
+        tx::check_shared(row)?;
+        tx.append(&import::record_line(row, now))?;
+    }
+    for mark in &batch.marks {
+        tx.append(&record::mark_line(mark.kind(), &mark.target, &mark.by, now, "import"))?;
+    }
+    for (id, known) in tx.same_content_pairs()? {
+        tx.append(&record::mark_line("replace", &id, &known, now, "import"))?;
+    }
+    Ok(batch.result)
+}
+
+/// Returns a digest of what a request asks for. A key of one person is not valid for another.
+fn digest_of(caller: &Caller, request: &MemoryRequest) -> String {
+    let content = (&caller.person, MEMORY, &request.command, &request.session);
+    hash::sha256_hex(&serde_json::to_vec(&content).unwrap_or_default())
+}
