@@ -43,6 +43,15 @@ pub struct OpenDependency {
     pub status: Option<NodeStatus>,
 }
 
+/// Who holds a node in a team, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Holder {
+    /// The session, or `@NAME` for a person without one.
+    pub session: String,
+    pub person: String,
+    pub machine: String,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
@@ -95,6 +104,17 @@ pub enum Error {
         node: NodeId,
         holder: String,
         since: Millis,
+    },
+    /// Another person of the team holds the node.
+    NodeHeld {
+        node: NodeId,
+        holder: Holder,
+        since: Millis,
+    },
+    /// The claim of the session ended, and another session may hold the node now.
+    ClaimLost {
+        node: NodeId,
+        holder: Option<Holder>,
     },
     /// `unfinished` holds the first few children, `count` is the number of all of them.
     ChildrenUnfinished {
@@ -231,7 +251,8 @@ impl Error {
             Error::NodeNotFound { .. } => "NODE_NOT_FOUND",
             Error::InvalidTransition { .. } => "INVALID_TRANSITION",
             Error::ConclusionRequired { .. } => "CONCLUSION_REQUIRED",
-            Error::NodeClaimed { .. } => "NODE_TAKEN",
+            Error::NodeClaimed { .. } | Error::NodeHeld { .. } => "NODE_TAKEN",
+            Error::ClaimLost { .. } => "CLAIM_LOST",
             Error::ChildrenUnfinished { .. } => "CHILDREN_UNFINISHED",
             Error::DependenciesOpen { .. } => "DEPENDENCIES_OPEN",
             Error::DependencyCycle { .. } => "DEPENDENCY_CYCLE",
@@ -279,6 +300,8 @@ impl Error {
             | Error::ParentDeleted { .. }
             | Error::InvalidTransition { .. }
             | Error::NodeClaimed { .. }
+            | Error::NodeHeld { .. }
+            | Error::ClaimLost { .. }
             | Error::DependenciesOpen { .. }
             | Error::ChildrenUnfinished { .. } => Some("nodeId"),
             Error::DependencyCycle { .. } => Some("dependsOn"),
@@ -321,6 +344,10 @@ impl Error {
             Error::NodeClaimed { node, holder, since } => {
                 json!({"nodeId": node, "sessionId": holder, "since": since})
             }
+            Error::NodeHeld { node, holder, since } => {
+                json!({"nodeId": node, "holder": holder, "since": since})
+            }
+            Error::ClaimLost { node, holder } => json!({"nodeId": node, "holder": holder}),
             Error::RulesHashMismatch { rules, hash, .. } => json!({"rules": rules, "rulesHash": hash}),
             Error::Outdated { version, current } => json!({"version": version, "current": current}),
             Error::Corrupt { place, line, .. } => json!({"path": place, "line": line}),

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use tanmi_base::text::{fit, one_line};
 use tanmi_base::{Interface, Lang};
 
-use super::{Error, OpenDependency, UnavailableCause, UnfinishedChild};
+use super::{Error, Holder, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeType, PERSON};
 
 /// A text in Chinese and in English.
@@ -97,6 +97,24 @@ impl Error {
                     format!("节点 {node} 已被会话 {holder} 认领（自 {since} 起）"),
                     format!("node {node} is claimed by session {holder} (since {since})"),
                 )
+            }
+            Error::NodeHeld { node, holder, since } => {
+                let since = tanmi_base::clock::local_stamp(*since);
+                let (zh, en) = name_holder(holder);
+                (
+                    format!("节点 {node} 由{zh}持有（自 {since} 起）"),
+                    format!("node {node} is held by {en} (since {since})"),
+                )
+            }
+            Error::ClaimLost { node, holder: Some(holder) } => {
+                let (zh, en) = name_holder(holder);
+                (
+                    format!("你对节点 {node} 的认领已结束；现在由{zh}持有"),
+                    format!("your claim on node {node} ended; it is held by {en} now"),
+                )
+            }
+            Error::ClaimLost { node, holder: None } => {
+                (format!("你对节点 {node} 的认领已结束"), format!("your claim on node {node} ended"))
             }
             Error::ChildrenUnfinished { node, count, .. } => {
                 let children = if *count == 1 { "child" } else { "children" };
@@ -250,8 +268,11 @@ impl Error {
                 let list = list.join(", ");
                 (format!("可用的动作：{list}"), format!("allowed actions: {list}"))
             }
+            Error::ClaimLost { .. } => {
+                texts("如需继续，请先 start 接手该节点", "to go on, take the node over with `start` first")
+            }
             // An agent must not learn how to override the claim of another session.
-            Error::NodeClaimed { .. } => match interface {
+            Error::NodeClaimed { .. } | Error::NodeHeld { .. } => match interface {
                 Interface::CommandLine => {
                     texts("选择另一个节点，或用 `--force` 接管", "choose another node, or take it over with `--force`")
                 }
@@ -473,4 +494,17 @@ pub fn list_nodes_hint(interface: Interface) -> Texts {
         texts("`node_list` 列出节点", "`node_list` lists the nodes"),
         texts("在任务树中选择一个节点", "choose a node in the tree"),
     )
+}
+
+/// Returns a holder with the machine, in Chinese and English. A holder without a person is a session.
+fn name_holder(holder: &Holder) -> (String, String) {
+    let (person, machine) = (one_line(&holder.person), one_line(&holder.machine));
+    match (person.as_str(), machine.as_str()) {
+        ("", _) => {
+            let session = one_line(&holder.session);
+            (format!("会话 {session} "), format!("session {session}"))
+        }
+        (_, "") => (format!(" {person} "), person.clone()),
+        _ => (format!(" {person}（{machine}）"), format!("{person} on {machine}")),
+    }
 }

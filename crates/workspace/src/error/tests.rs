@@ -4,9 +4,17 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang, clock};
 
-use super::{Error, OpenDependency, UnavailableCause, UnfinishedChild};
+use super::{Error, Holder, OpenDependency, UnavailableCause, UnfinishedChild};
 use crate::model::{NodeId, NodeStatus, NodeType, WorkspaceId};
 use crate::state::Action;
+
+fn holder() -> Holder {
+    Holder {
+        session: String::from("session-1"),
+        person: String::from("ada"),
+        machine: String::from("laptop"),
+    }
+}
 
 const SINCE: i64 = 1_750_000_000_000;
 
@@ -57,6 +65,9 @@ fn samples() -> Vec<Error> {
         transition(Vec::new()),
         Error::ConclusionRequired { node: node(), action: Action::Complete },
         Error::NodeClaimed { node: node(), holder: String::from("session-1"), since: SINCE },
+        Error::NodeHeld { node: node(), holder: holder(), since: SINCE },
+        Error::ClaimLost { node: node(), holder: Some(holder()) },
+        Error::ClaimLost { node: node(), holder: None },
         children(1),
         children(2),
         Error::NodeClaimed { node: node(), holder: String::from(crate::model::PERSON), since: SINCE },
