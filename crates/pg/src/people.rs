@@ -43,6 +43,8 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     Granted(Caller),
+    /// No project was named, and the person is a member of several: these, by name.
+    SeveralProjects(Vec<String>),
     /// The token is valid, but its person is not a member of a project with this name.
     NotMember,
     /// The token is unknown, expired or revoked, or its person is disabled.
@@ -65,12 +67,14 @@ const ADD_TOKEN: &str =
 const REVOKE: &str = "UPDATE token SET revoked_at = $3 WHERE revoked_at IS NULL AND person IN (
     SELECT p.id FROM person p JOIN project j ON j.team = p.team WHERE j.id = $1 AND p.name = $2
 ) RETURNING id";
-const FIND: &str = "SELECT t.hash, t.role AS limit_role, p.id AS person, p.name, m.role, j.id AS project
+const FIND: &str = "SELECT t.hash, t.role AS limit_role, p.id AS person, p.name, m.role, j.id AS project,
+    j.name AS project_name
 FROM token t JOIN person p ON p.id = t.person LEFT JOIN (
-    member m JOIN project j ON j.id = m.project AND j.name = $2
+    member m JOIN project j ON j.id = m.project AND ($2::text IS NULL OR j.name = $2)
 ) ON m.person = p.id
 WHERE t.id = $1 AND t.revoked_at IS NULL AND p.disabled_at IS NULL
-    AND (t.expires_at IS NULL OR t.expires_at > extract(epoch FROM clock_timestamp()) * 1000)";
+    AND (t.expires_at IS NULL OR t.expires_at > extract(epoch FROM clock_timestamp()) * 1000)
+ORDER BY j.name";
 
 /// The administration of the people of a project. Connects as the owner of the tables.
 pub struct People {
@@ -132,10 +136,10 @@ impl People {
     }
 }
 
-/// Returns what a token gives in the project with this name.
+/// Returns what a token gives in the project with this name, or in the only project of its person.
 pub(crate) fn find_access(
     connection: &mut Connection,
-    project: &str,
+    project: Option<&str>,
     token: &str,
 ) -> Result<Access, DatabaseError> {
     let token_id = token.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).map(|(id, _)| id);
@@ -147,6 +151,9 @@ pub(crate) fn find_access(
     let Some(row) = rows.first().filter(|row| is_equal(row.get("hash"), &digest)) else {
         return Ok(Access::UnknownToken);
     };
+    if rows.len() > 1 {
+        return Ok(Access::SeveralProjects(rows.iter().map(|row| row.get("project_name")).collect()));
+    }
     let Some(project) = row.get::<_, Option<String>>("project") else { return Ok(Access::NotMember) };
     let role = |column: &str| Role::from_word(row.get(column)).unwrap_or(Role::Reader);
     Ok(Access::Granted(Caller {

@@ -35,8 +35,8 @@ impl Pool {
         Pool { address, state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// Returns what a token gives in the project with this name.
-    pub fn authenticate(&self, project: &str, token: &str) -> Result<Access, DatabaseError> {
+    /// Returns what a token gives in the project with this name, or in the only project of its person.
+    pub fn authenticate(&self, project: Option<&str>, token: &str) -> Result<Access, DatabaseError> {
         self.with_connection(|connection| people::find_access(connection, project, token))
     }
 

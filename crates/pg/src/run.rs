@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, hash};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
-use tanmi_workspace::error::Error;
+use tanmi_workspace::error::{Error, Holder};
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
@@ -63,15 +63,6 @@ pub struct RunAnswer {
     pub now: Millis,
 }
 
-/// Where a holder works.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holder {
-    /// The session, or `@NAME` for a person without one.
-    pub session: String,
-    pub person: String,
-    pub machine: String,
-}
-
 /// Why a request changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -79,12 +70,6 @@ pub enum RunError {
     Store(#[from] Error),
     #[error(transparent)]
     Memory(#[from] tanmi_memory::Error),
-    /// Another session holds the node.
-    #[error("the node is held by {} on {}", .holder.person, .holder.machine)]
-    Taken { node: NodeId, holder: Holder, since: Millis },
-    /// The claim of the session ended, and another session may hold the node now.
-    #[error("the claim on the node ended")]
-    ClaimLost { node: NodeId, holder: Option<Holder> },
     /// The key belongs to a request with other content.
     #[error("the key was used for another request")]
     KeyReused,
@@ -97,7 +82,7 @@ pub enum RunError {
 }
 
 /// The sessions whose lease has not ended. A person without a session has no lease and holds a node until it is done.
-struct Leases(BTreeSet<String>);
+pub struct Leases(pub(crate) BTreeSet<String>);
 
 impl LiveSessions for Leases {
     fn is_live(&self, session: &str) -> bool {
@@ -198,11 +183,11 @@ fn check_claim(tx: &PgTx<'_>, request: &RunRequest, claimant: &str, leases: &Lea
     let node = &transition.node_id;
     match tx.claim(node)? {
         Some((current, holder)) if request.fence.is_some_and(|fence| fence != current) => {
-            Err(RunError::ClaimLost { node: node.clone(), holder })
+            Err(Error::ClaimLost { node: node.clone(), holder }.into())
         }
         // Without a claim the command says what is wrong, and it refuses the claim of a live session.
         Some((_, Some(holder))) if holder.session != claimant && !leases.is_live(&holder.session) => {
-            Err(RunError::ClaimLost { node: node.clone(), holder: Some(holder) })
+            Err(Error::ClaimLost { node: node.clone(), holder: Some(holder) }.into())
         }
         _ => Ok(()),
     }
@@ -212,7 +197,8 @@ fn check_claim(tx: &PgTx<'_>, request: &RunRequest, claimant: &str, leases: &Lea
 fn name_holder(tx: &PgTx<'_>, error: Error) -> RunError {
     let Error::NodeClaimed { node, holder, since } = error else { return RunError::Store(error) };
     let found = tx.claim(&node).ok().flatten().and_then(|(_, holder)| holder);
-    RunError::Taken { holder: found.unwrap_or(Holder { session: holder, ..Holder::default() }), node, since }
+    let holder = found.unwrap_or(Holder { session: holder, ..Holder::default() });
+    Error::NodeHeld { node, holder, since }.into()
 }
 
 /// Returns a digest of what a request asks for. A key of one person is not valid for another.

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_workspaces.sql"),
     include_str!("../migrations/0002_people.sql"),
     include_str!("../migrations/0003_memory.sql"),
+    include_str!("../migrations/0004_bindings.sql"),
 ];
 
 /// The version of the schema that this program creates: the number of its migrations.
@@ -34,7 +35,7 @@ ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest integer NOT NULL DEFA
 
 /// The oldest version of a program that works with the current schema. Migrations only add, so a server that was started
 /// before an upgrade goes on.
-const OLDEST: i32 = 2;
+const OLDEST: i32 = 4;
 
 /// What the role may do: work with the rows of a project, and read who may do so.
 const GRANT: &str = "GRANT SELECT ON schema_version, team, project, person, member, token TO tanmi_app;

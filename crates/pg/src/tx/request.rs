@@ -6,12 +6,11 @@ use postgres::Row;
 use postgres::types::ToSql;
 use serde::{Deserialize, Serialize};
 use tanmi_base::Millis;
-use tanmi_workspace::error::{Error, Result};
+use tanmi_workspace::error::{Error, Holder, Result};
 use tanmi_workspace::model::NodeId;
 
 use super::PgTx;
 use crate::pool::PooledConnection;
-use crate::run::Holder;
 
 const FIND_REQUEST: &str =
     "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, r.digest, r.answer

@@ -18,15 +18,15 @@ fn token_valid_returns_person_with_lower_role() {
     let narrow = people.create_token(&ada, Role::Reader, NOW, Some(i64::MAX)).unwrap();
     let expired = people.create_token(&ada, Role::Admin, NOW, Some(1)).unwrap();
     let pool = Pool::new(address);
-    let role = |token: &str, project: &str| match pool.authenticate(project, token).unwrap() {
+    let role = |token: &str, project: &str| match pool.authenticate(Some(project), token).unwrap() {
         Access::Granted(caller) => Some((caller.name, caller.role)),
-        Access::NotMember | Access::UnknownToken => None,
+        Access::NotMember | Access::SeveralProjects(_) | Access::UnknownToken => None,
     };
     assert_eq!(role(&full, "app"), Some((String::from("ada"), Role::Admin)));
     assert_eq!(role(&narrow, "app"), Some((String::from("ada"), Role::Reader)));
     assert_eq!(role(&expired, "app"), None, "an expired token");
     for project in ["other", "no-such-project"] {
-        assert_eq!(pool.authenticate(project, &full).unwrap(), Access::NotMember, "{project}");
+        assert_eq!(pool.authenticate(Some(project), &full).unwrap(), Access::NotMember, "{project}");
     }
     let forged = format!("{}x", &full[..full.len() - 1]);
     for bad in [forged.as_str(), "", "tnm_", "tnm__", "x", "tnm_'; DROP TABLE token; --_x"] {

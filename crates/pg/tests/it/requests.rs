@@ -5,6 +5,7 @@ use std::thread;
 
 use tanmi_pg::{Caller, People, PgStore, Positions, Role, RunAnswer, RunError, RunRequest, create_project};
 use tanmi_workspace::command::Command;
+use tanmi_workspace::error::Error;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{Claimant, Target, TransitionRequest};
 use tanmi_workspace::state::Action;
@@ -98,7 +99,7 @@ fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
     let first = start("ada-starts", &team.ada, "ada-1").unwrap();
     assert_eq!(first.fence, Some(1));
     match start("bob-starts", &team.bob, "bob-1") {
-        Err(RunError::Taken { holder, .. }) => {
+        Err(RunError::Store(Error::NodeHeld { holder, .. })) => {
             assert_eq!((holder.person.as_str(), holder.machine.as_str()), ("ada", "machine of ada-1"));
         }
         other => panic!("{other:?}"),
@@ -107,7 +108,7 @@ fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
     assert_eq!(start("bob-takes-over", &team.bob, "bob-1").unwrap().fence, Some(2));
     let complete = team.request("ada-completes", "ada-1", step(&node, Action::Complete));
     match team.store.run_request(&team.ada, &RunRequest { fence: first.fence, ..complete }) {
-        Err(RunError::ClaimLost { holder, .. }) => assert_eq!(holder.unwrap().person, "bob"),
+        Err(RunError::Store(Error::ClaimLost { holder, .. })) => assert_eq!(holder.unwrap().person, "bob"),
         other => panic!("{other:?}"),
     }
     assert_eq!(team.store.node(&team.id, &node, NOW).unwrap().started_by.as_deref(), Some("bob-1"));
@@ -131,7 +132,7 @@ fn beat_renews_own_sessions_and_reports_others_as_lost() {
     let own = team.store.beat(&team.ada, &sessions).unwrap();
     assert_eq!((own.lost, own.lease_until > own.now), (vec![String::from("unknown")], true));
     assert_eq!(own.heads.get(team.id.as_str()), Some(&2));
-    assert!(matches!(start("bob-starts", &team.bob, "bob-1"), Err(RunError::Taken { .. })));
+    assert!(matches!(start("bob-starts", &team.bob, "bob-1"), Err(RunError::Store(Error::NodeHeld { .. }))));
 }
 
 #[test]
