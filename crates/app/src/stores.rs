@@ -30,6 +30,11 @@ impl ProjectId {
         ProjectId(project_key(folder))
     }
 
+    /// Returns the id of a project that a server names.
+    pub fn of_name(name: &str) -> ProjectId {
+        ProjectId(name.to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -21,10 +21,10 @@ use tanmi_event::Source;
 use tanmi_workspace::model::Operator;
 use tokio::net::TcpListener;
 
-mod api;
+pub(crate) mod api;
 mod connections;
 mod feed;
-mod guard;
+pub(crate) mod guard;
 pub mod instance;
 pub(crate) mod listen;
 mod markdown;
@@ -32,7 +32,7 @@ pub mod openapi;
 mod page;
 mod page_api;
 pub(crate) mod responses;
-mod routes;
+pub(crate) mod routes;
 mod watch;
 
 pub(crate) use api::accepted_language;
@@ -55,7 +55,7 @@ pub struct ServerState {
     apps: Mutex<Vec<Arc<App>>>,
     /// Projects in which `tanmi serve` was run while this server was running, in addition to the registered ones.
     added_projects: Mutex<Vec<PathBuf>>,
-    guard: Guard,
+    guard: Arc<Guard>,
     feed: Arc<Feed>,
     /// Recently requested workspaces, with the time of the last request. The watcher checks them more often.
     viewed: Mutex<HashMap<String, Instant>>,
@@ -80,10 +80,15 @@ impl ServerState {
             Guard::new(port).ok_or_else(|| io::Error::other("the machine has no entropy for a token"))?;
         // Changes made on the page count as made by a person, even if an agent started the server.
         let env = Env { long_running: true, remote: true, session: None, operator: Operator::Human, ..env };
-        let own_app = Arc::new(App::new(env.clone()));
+        Ok(ServerState::of_app(App::new(env.clone()), env, Arc::new(guard)))
+    }
+
+    /// Returns the state of a server whose own project has this app.
+    pub(crate) fn of_app(app: App, env: Env, guard: Arc<Guard>) -> ServerState {
         let feed = Arc::new(Feed::new());
-        let (apps, added_projects, viewed) = (Mutex::new(vec![own_app]), Mutex::default(), Mutex::default());
-        Ok(ServerState { env, apps, added_projects, guard, feed, viewed })
+        let (apps, added_projects, viewed) =
+            (Mutex::new(vec![Arc::new(app)]), Mutex::default(), Mutex::default());
+        ServerState { env, apps, added_projects, guard, feed, viewed }
     }
 
     /// Returns the app of the project in which the server was started.

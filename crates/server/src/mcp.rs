@@ -69,11 +69,21 @@ pub struct Server {
     app: Arc<App>,
     /// Set when the client connects: whether its hooks ran lately. They inject what `context_check` returns.
     has_hooks: Arc<OnceLock<bool>>,
+    /// Whether the client may only call tools that read.
+    is_reader: bool,
+    instructions: &'static str,
 }
 
 impl Server {
+    /// Returns the server of a client. Reads which workspace the client works in, for the language of its instructions.
     pub fn new(app: Arc<App>) -> Server {
-        Server { app, has_hooks: Arc::default() }
+        let instructions = instructions(app.for_agent(&CallTarget::default()).lang());
+        Server { app, has_hooks: Arc::default(), is_reader: false, instructions }
+    }
+
+    /// Returns the server for a client that may only read, or for one that may do everything.
+    pub fn for_reader(self, is_reader: bool) -> Server {
+        Server { is_reader, ..self }
     }
 }
 
@@ -82,7 +92,7 @@ impl ServerHandler for Server {
         let name = Implementation::new("tanmi", env!("CARGO_PKG_VERSION"));
         InitializeResult::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(name)
-            .with_instructions(instructions(self.app.for_agent(&CallTarget::default()).lang()))
+            .with_instructions(self.instructions)
     }
 
     async fn initialize(
@@ -128,6 +138,9 @@ impl ServerHandler for Server {
         let Some(tool) = tools::find(&request.name) else {
             return Err(unknown_tool(&request.name));
         };
+        if self.is_reader && !tool.spec.is_read_only {
+            return Ok(CallToolResponse::from(forbidden()));
+        }
         let arguments = request.arguments.unwrap_or_default();
         let app = match platform_of_call(&context) {
             Some(platform) => Arc::new(self.app.with_client(platform)),
@@ -148,6 +161,14 @@ impl ServerHandler for Server {
             Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
+}
+
+fn forbidden() -> CallToolResult {
+    let message = "the token allows only reading; ask an admin for a member token";
+    let mut result =
+        CallToolResult::structured_error(json!({"error": {"code": "FORBIDDEN", "message": message}}));
+    result.content = vec![ContentBlock::text(format!("FORBIDDEN: {message}"))];
+    result
 }
 
 /// Returns a session id made from the MCP session of an HTTP connection.

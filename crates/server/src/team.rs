@@ -2,7 +2,8 @@
 //! can serve one database.
 //!
 //! [`access`] finds out who calls, [`protocol`] is what the machines of the team use, [`heads`] wakes readers of the
-//! feed, [`refusal`] is every answer other than success. All work with the database runs on blocking threads.
+//! feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`refusal`] is every answer other than
+//! success. All work with the database runs on blocking threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,17 +13,21 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::Response;
-use axum::routing::{get, post};
-use tanmi_pg::{Address, PgStore, Pool};
+use axum::routing::{any, get, post};
+use tanmi_app::Env;
+use tanmi_pg::{Address, Caller, PgMemory, PgStore, Pool};
 use tokio::net::TcpListener;
 
+use crate::http::guard::Guard;
 use crate::http::{listen, shutdown_signal};
 
 mod access;
 mod heads;
 mod health;
+mod interfaces;
 mod protocol;
 mod refusal;
+mod stores;
 
 use access::CallerCache;
 use heads::Heads;
@@ -41,12 +46,22 @@ pub(crate) struct TeamState {
     pub pool: Arc<Pool>,
     pub heads: Arc<Heads>,
     pub callers: CallerCache,
+    /// The environment of the services. Its home holds replicas of memories and the states of sessions, which can be
+    /// deleted.
+    pub env: Env,
+    /// Never asked: requests are authorized by their token.
+    pub guard: Arc<Guard>,
 }
 
 impl TeamState {
     /// Returns the store of a project.
     pub fn store(&self, project: &str) -> PgStore {
         PgStore::new(Arc::clone(&self.pool), project)
+    }
+
+    /// Returns the memory of the project of a caller.
+    pub fn memory(&self, caller: &Caller) -> PgMemory {
+        stores::memory(self.store(&caller.project), caller, &self.env.home)
     }
 }
 
@@ -62,6 +77,7 @@ pub enum StartError {
 
 /// Serves until the process gets a signal to stop. Calls `on_ready` once, with the address, when it accepts requests.
 pub fn run(
+    env: Env,
     address: Address,
     listen: SocketAddr,
     on_ready: impl FnOnce(SocketAddr),
@@ -73,12 +89,13 @@ pub fn run(
         .enable_all()
         .max_blocking_threads(MAX_THREADS)
         .build()?;
-    let outcome = runtime.block_on(serve(address, listen, on_ready));
+    let outcome = runtime.block_on(serve(env, address, listen, on_ready));
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }
 
 async fn serve(
+    env: Env,
     address: Address,
     listen: SocketAddr,
     on_ready: impl FnOnce(SocketAddr),
@@ -87,7 +104,22 @@ async fn serve(
     let bound = listener.local_addr()?;
     let pool = Arc::new(Pool::new(address));
     let heads = Arc::new(Heads::new(Arc::clone(&pool)));
-    let state = Arc::new(TeamState { pool, heads: Arc::clone(&heads), callers: CallerCache::default() });
+    let no_entropy = || io::Error::other("the machine has no entropy for a token");
+    let state = Arc::new(TeamState {
+        pool,
+        heads: Arc::clone(&heads),
+        callers: CallerCache::default(),
+        env: Env {
+            home: env.home.join("team-server"),
+            long_running: true,
+            remote: true,
+            session: None,
+            user: None,
+            context: None,
+            ..env
+        },
+        guard: Arc::new(Guard::new(bound.port()).ok_or_else(no_entropy)?),
+    });
     let watcher = heads::watch(Arc::clone(&heads))?;
     on_ready(bound);
     let closing = Arc::clone(&heads);
@@ -111,6 +143,8 @@ fn router(state: &Arc<TeamState>) -> Router {
         .with_state(Arc::clone(state));
     Router::new()
         .nest("/team/v1/{project}", project)
+        .nest("/api/v1", interfaces::api_router(state))
+        .route("/mcp", any(interfaces::mcp).with_state(Arc::clone(state)))
         .route("/healthz", get(health::is_running))
         .route("/readyz", get(health::is_ready).with_state(Arc::clone(state)))
         .fallback(not_found)

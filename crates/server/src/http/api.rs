@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, RawQuery};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tanmi_app::masking::Masking;
@@ -22,12 +22,12 @@ use super::{ServerState, openapi, page_api, responses};
 use crate::tools::{self, CallSpec, ParamKind, ToolRequest};
 
 pub fn router(state: &Arc<ServerState>) -> Router {
-    let mut router: Router = Router::new();
-    for route in routes::all() {
-        let path = route.path;
-        router = router.route(path, handler(Arc::new(route), Arc::clone(state)));
-    }
-    router
+    router_of(routes::all()).layer(Extension(Arc::clone(state)))
+}
+
+/// Returns the routes of an API. Each request must carry the state of its server as an extension.
+pub fn router_of(routes: impl IntoIterator<Item = Route>) -> Router {
+    routes.into_iter().fold(Router::new(), |router, route| router.route(route.path, handler(Arc::new(route))))
 }
 
 /// The parts of a request, before they are checked.
@@ -38,15 +38,16 @@ struct RawRequest {
     body: Result<Bytes, BytesRejection>,
 }
 
-fn handler(route: Arc<Route>, state: Arc<ServerState>) -> MethodRouter {
+fn handler(route: Arc<Route>) -> MethodRouter {
     let filter = MethodFilter::try_from(route.method.clone()).unwrap_or(MethodFilter::GET);
     on(
         filter,
-        move |path: Result<Path<Vec<(String, String)>>, PathRejection>,
+        move |Extension(state): Extension<Arc<ServerState>>,
+              path: Result<Path<Vec<(String, String)>>, PathRejection>,
               RawQuery(query): RawQuery,
               headers: HeaderMap,
               body: Result<Bytes, BytesRejection>| {
-            let (route, state) = (Arc::clone(&route), Arc::clone(&state));
+            let route = Arc::clone(&route);
             async move { respond(route, state, RawRequest { path, query, headers, body }).await }
         },
     )

@@ -66,6 +66,7 @@ pub fn status_of(code: &str) -> StatusCode {
         "OUTDATED" => StatusCode::PRECONDITION_FAILED,
         "INVALID_TRANSITION"
         | "NODE_TAKEN"
+        | "CLAIM_LOST"
         | "CHILDREN_UNFINISHED"
         | "DEPENDENCIES_OPEN"
         | "DEPENDENCY_CYCLE"

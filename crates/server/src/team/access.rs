@@ -42,7 +42,8 @@ impl CallerCache {
 pub struct Request {
     pub caller: Caller,
     pub lang: Option<Lang>,
-    project: String,
+    /// The name of the project, if the request names it.
+    project: Option<String>,
     token: String,
 }
 
@@ -53,6 +54,10 @@ impl Request {
             true => Ok(()),
             false => Err(Refusal::Forbidden { has: self.caller.role, needs: role }),
         }
+    }
+
+    pub fn token(&self) -> &str {
+        &self.token
     }
 
     /// Checks again that the token is valid, after the request waited.
@@ -72,8 +77,8 @@ impl FromRequestParts<Arc<TeamState>> for Request {
         let refuse = |refusal: Refusal| refusal.respond(lang);
         let Some(token) = bearer(&parts.headers) else { return Err(refuse(Refusal::NoToken)) };
         let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
-        let project = path.ok().and_then(|mut names| names.0.remove("project"));
-        let Some(project) = project else { return Err(refuse(Refusal::NotFound)) };
+        let in_path = path.ok().and_then(|mut names| names.0.remove("project"));
+        let project = in_path.or_else(|| project_of_query(parts.uri.query().unwrap_or_default()));
         let caller = authenticate(state, project.clone(), token.clone()).await.map_err(refuse)?;
         Ok(Request { caller, lang, project, token })
     }
@@ -86,19 +91,30 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     kind.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
-async fn authenticate(state: &Arc<TeamState>, project: String, token: String) -> Result<Caller, Refusal> {
-    let key = (project.clone(), hash::sha256_hex(token.as_bytes()));
+/// Returns the parameter `project` of a query.
+fn project_of_query(query: &str) -> Option<String> {
+    let value = query.split('&').find_map(|pair| pair.strip_prefix("project="))?;
+    percent_encoding::percent_decode_str(value).decode_utf8().ok().map(|name| name.into_owned())
+}
+
+async fn authenticate(
+    state: &Arc<TeamState>,
+    project: Option<String>,
+    token: String,
+) -> Result<Caller, Refusal> {
+    let key = (project.clone().unwrap_or_default(), hash::sha256_hex(token.as_bytes()));
     if let Some(caller) = state.callers.find(&key) {
         return Ok(caller);
     }
     let pool = Arc::clone(&state.pool);
-    let access = block(move || Ok(pool.authenticate(&project, &token)?)).await?;
+    let access = block(move || Ok(pool.authenticate(project.as_deref(), &token)?)).await?;
     match access {
         Access::Granted(caller) => {
             state.callers.remember(key, caller.clone());
             Ok(caller)
         }
         Access::NotMember => Err(Refusal::NotMember { project: key.0 }),
+        Access::SeveralProjects(names) => Err(Refusal::SeveralProjects { names }),
         Access::UnknownToken => Err(Refusal::UnknownToken),
     }
 }

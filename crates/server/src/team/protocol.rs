@@ -14,7 +14,9 @@ use futures_util::future::select;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tanmi_pg::{FeedPage, Positions, ProjectCommand, ProjectRequest, Role, RunRequest};
+use tanmi_pg::{
+    FeedPage, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, Role, RunRequest,
+};
 use tanmi_workspace::command::Command;
 
 use super::access::Request;
@@ -53,7 +55,11 @@ async fn run_command(state: &Arc<TeamState>, request: &Request, body: Body) -> R
     let word = body["command"]["command"].as_str().unwrap_or_default().to_owned();
     check_names(&body)?;
     let (store, caller) = (state.store(&request.caller.project), request.caller.clone());
-    let answer = if ProjectCommand::WORDS.contains(&word.as_str()) {
+    let answer = if body["stream"] == MEMORY {
+        let command: MemoryRequest = read(body)?;
+        let memory = state.memory(&request.caller);
+        block(move || Ok(json!(memory.run_request(&caller, &command)?))).await?
+    } else if ProjectCommand::WORDS.contains(&word.as_str()) {
         let command: ProjectRequest = read(body)?;
         block(move || Ok(json!(store.run_project_request(&caller, &command)?))).await?
     } else if Command::WORDS.contains(&word.as_str()) {

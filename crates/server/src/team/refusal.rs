@@ -3,10 +3,9 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
-use tanmi_base::{Interface, Lang, Millis};
-use tanmi_pg::{DatabaseError, Holder, Role, RunError};
+use tanmi_base::{Interface, Lang};
+use tanmi_pg::{DatabaseError, Role, RunError};
 use tanmi_workspace::error::{Error, UnavailableCause};
-use tanmi_workspace::model::NodeId;
 
 use crate::http::responses;
 
@@ -19,6 +18,7 @@ pub enum Refusal {
     NoToken,
     UnknownToken,
     NotMember { project: String },
+    SeveralProjects { names: Vec<String> },
     Forbidden { has: Role, needs: Role },
     NotFound,
     WrongMethod,
@@ -54,7 +54,7 @@ impl Refusal {
     }
 
     /// Returns the response, in English if the request asked for no language.
-    pub fn respond(&self, lang: Option<Lang>) -> Response {
+    pub fn respond(self, lang: Option<Lang>) -> Response {
         let (status, error) = self.describe(lang.unwrap_or(Lang::En));
         let mut response = responses::json(status, &json!({"error": error}));
         let extra: Option<(HeaderName, &'static str)> = match status {
@@ -68,7 +68,7 @@ impl Refusal {
         response
     }
 
-    fn describe(&self, lang: Lang) -> (StatusCode, Value) {
+    fn describe(self, lang: Lang) -> (StatusCode, Value) {
         let error = |code: &str, zh: String, en: String| json!({"code": code, "message": lang.pick(zh, en)});
         match self {
             Refusal::NoToken => (
@@ -97,6 +97,17 @@ impl Refusal {
                     "PROJECT_NOT_FOUND",
                     format!("没有项目 {project:?}，或者你不是它的成员"),
                     format!("there is no project {project:?}, or you are not a member of it"),
+                ),
+            ),
+            Refusal::SeveralProjects { names } => (
+                StatusCode::BAD_REQUEST,
+                error(
+                    "PROJECT_REQUIRED",
+                    format!("你有多个项目；请在查询中用 project= 指定其一：{}", names.join("、")),
+                    format!(
+                        "you have several projects; name one in the query with project=: {}",
+                        names.join(", ")
+                    ),
                 ),
             ),
             Refusal::Forbidden { has, needs } => (
@@ -145,8 +156,8 @@ impl Refusal {
                     format!("this server does not know the command {word:?}; update the server"),
                 ),
             ),
-            Refusal::Run(run) => describe_run(run, lang),
-            Refusal::Database(database) => describe_database(database, lang),
+            Refusal::Run(run) => describe_run(*run, lang),
+            Refusal::Database(database) => describe_database(&database, lang),
             Refusal::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 error(
@@ -159,31 +170,14 @@ impl Refusal {
     }
 }
 
-fn describe_run(error: &RunError, lang: Lang) -> (StatusCode, Value) {
+fn describe_run(error: RunError, lang: Lang) -> (StatusCode, Value) {
     let value = |code: &str, zh: &str, en: &str| json!({"code": code, "message": lang.pick(zh, en)});
     match error {
         RunError::Store(Error::Unavailable { cause: UnavailableCause::Io(error), .. }) => {
             describe_database(&DatabaseError::Failed(error.to_string()), lang)
         }
-        RunError::Store(error) => {
-            let json = app_error_json(error, lang);
-            let code = error.code();
-            let status = match code {
-                "BUSY" | "CONTENDED" => StatusCode::SERVICE_UNAVAILABLE,
-                _ => responses::status_of(code),
-            };
-            (status, json)
-        }
-        RunError::Taken { node, holder, since } => (StatusCode::CONFLICT, taken(node, holder, *since, lang)),
-        RunError::ClaimLost { node, holder } => {
-            let mut json = value(
-                "CLAIM_LOST",
-                "你对该节点的认领已经结束；如需继续，请重新 start",
-                "your claim on the node ended; start it again to go on",
-            );
-            json["details"] = json!({"nodeId": node, "holder": holder.as_ref().map(holder_json)});
-            (StatusCode::CONFLICT, json)
-        }
+        RunError::Store(error) => describe_domain(&error.into(), lang),
+        RunError::Memory(error) => describe_domain(&error.into(), lang),
         RunError::KeyReused => (
             StatusCode::CONFLICT,
             value(
@@ -212,34 +206,13 @@ fn describe_run(error: &RunError, lang: Lang) -> (StatusCode, Value) {
     }
 }
 
-fn app_error_json(error: &Error, lang: Lang) -> Value {
-    let mut json = json!({"code": error.code(), "message": error.message(lang)});
-    if let Some(hint) = error.hint(lang, Interface::Mcp) {
-        json["hint"] = json!(hint);
-    }
-    let details = error.details();
-    if !details.is_null() {
-        json["details"] = details;
-    }
-    json
-}
-
-fn taken(node: &NodeId, holder: &Holder, since: Millis, lang: Lang) -> Value {
-    let who = match (holder.person.as_str(), holder.machine.as_str()) {
-        ("", _) => holder.session.clone(),
-        (person, "") => person.to_owned(),
-        (person, machine) => lang.pick(format!("{person}（{machine}）"), format!("{person} on {machine}")),
+/// Returns an error of the domain as a tool would. A request that found the database busy may be tried again.
+fn describe_domain(error: &tanmi_app::Error, lang: Lang) -> (StatusCode, Value) {
+    let status = match error.code() {
+        "BUSY" | "CONTENDED" => StatusCode::SERVICE_UNAVAILABLE,
+        code => responses::status_of(code),
     };
-    let message = lang.pick(
-        format!("节点 {node} 由 {who} 持有；请选择其他节点，或等待对方结束"),
-        format!("node {node} is held by {who}; choose another node, or wait until they are done"),
-    );
-    let details = json!({"nodeId": node, "holder": holder_json(holder), "since": since});
-    json!({"code": "NODE_TAKEN", "message": message, "details": details})
-}
-
-fn holder_json(holder: &Holder) -> Value {
-    json!({"session": holder.session, "person": holder.person, "machine": holder.machine})
+    (status, error.to_json(lang, Interface::Mcp))
 }
 
 fn describe_database(error: &DatabaseError, lang: Lang) -> (StatusCode, Value) {

@@ -16,7 +16,7 @@ use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     if args.database.is_some() || args.listen.is_some() {
-        return serve_team(args, json);
+        return serve_team(env, args, json);
     }
     let app = tanmi_app::App::new(env.clone());
     let (lang, home, project) = (app.lang(), env.home.clone(), app.project().to_owned());
@@ -52,7 +52,7 @@ fn report(outcome: Result<(), String>, json: bool, lang: Lang) -> ExitCode {
 }
 
 /// Serves a team over its database.
-fn serve_team(args: &ServeArgs, json: bool) -> ExitCode {
+fn serve_team(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     let lang = crate::env::language();
     let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let outcome = match super::team::address(args.database.as_deref(), lang) {
@@ -63,7 +63,7 @@ fn serve_team(args: &ServeArgs, json: bool) -> ExitCode {
                 "--listen is for the server of a team; also use --database, or set the variable TANMI_DATABASE_URL",
             )
             .to_owned()),
-        Ok(Some(address)) => team::run(address, listen, |bound| announce_team(bound, json, lang))
+        Ok(Some(address)) => team::run(env, address, listen, |bound| announce_team(bound, json, lang))
             .map_err(|error| team_failure(&error, listen, lang)),
     };
     report(outcome, json, lang)

@@ -7,6 +7,7 @@ use crate::env::TestEnv;
 use crate::serve::{Response, Server};
 
 mod errors;
+mod interfaces;
 mod protocol;
 
 /// A database with one project, and its admin.

@@ -126,8 +126,8 @@ fn database_away_or_unfit_makes_server_unready_and_requests_retryable() {
     };
     unready("ALTER ROLE tanmi_app BYPASSRLS", "ALTER ROLE tanmi_app NOBYPASSRLS", "row-level security");
     unready(
-        "UPDATE schema_version SET version = 1",
-        "UPDATE schema_version SET version = 2",
+        "UPDATE schema_version SET version = version - 1",
+        "UPDATE schema_version SET version = version + 1",
         "tanmi team setup",
     );
     unready(
