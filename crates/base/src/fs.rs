@@ -15,7 +15,7 @@ mod replace;
 
 pub(crate) use open::refuse;
 pub use open::{
-    check_folder, check_own_folder, check_private_folder, check_unopened, create_private, open_own,
+    check_folder, check_own_folder, check_private_folder, check_unopened, create_private, explain, open_own,
     open_private, open_regular, read_regular, refusal,
 };
 pub use replace::{Swap, SwapFolders, SwapOutcome, has_abandoned_swap, recover_swaps, remove_if, replace_if};

@@ -11,19 +11,27 @@ use std::path::Path;
 use super::FileSig;
 use crate::Bilingual;
 
-/// Why a file or folder of a store is not used. Carried by an [`io::Error`].
+/// Why a file, a folder or another part of a store is not used, in both languages. Carried by an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
-#[error("{}", .0.en)]
-struct Refusal(Bilingual);
+#[error("{}", .text.en)]
+struct Refusal {
+    text: Bilingual,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
 
 /// Returns the error for a file that is not used as it is, with the reason and what to do.
 pub(crate) fn refuse(zh: impl Into<String>, en: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, Refusal(Bilingual::new(zh, en)))
+    io::Error::new(io::ErrorKind::InvalidData, Refusal { text: Bilingual::new(zh, en), source: None })
+}
+
+/// Returns an error whose [`refusal`] is this text. `source` is the source of the returned error.
+pub fn explain(text: Bilingual, source: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::other(Refusal { text, source: Some(Box::new(source)) })
 }
 
 /// Returns why a file was refused, if the error says so.
 pub fn refusal(error: &io::Error) -> Option<&Bilingual> {
-    Some(&error.get_ref()?.downcast_ref::<Refusal>()?.0)
+    Some(&error.get_ref()?.downcast_ref::<Refusal>()?.text)
 }
 
 #[cfg(unix)]
