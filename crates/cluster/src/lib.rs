@@ -33,12 +33,22 @@ pub struct Cluster {
     /// The folder of the programs.
     bin: PathBuf,
     server: Child,
-    durability: Durability,
+    /// Settings of the server, as `name=value`.
+    settings: Vec<String>,
 }
 
 impl Cluster {
     /// Starts a cluster with an empty database. Returns `None` where PostgreSQL is not installed.
     pub fn start(durability: Durability) -> io::Result<Option<Cluster>> {
+        Cluster::start_with(durability, &[], |_| {})
+    }
+
+    /// Starts a cluster with further settings, as `name=value`. `prepare` gets the folder of the data before the start.
+    pub fn start_with(
+        durability: Durability,
+        settings: &[&str],
+        prepare: impl FnOnce(&Path),
+    ) -> io::Result<Option<Cluster>> {
         let Some(bin) = programs() else { return Ok(None) };
         let dir = tempfile::Builder::new().prefix("tanmi-pg-").tempdir()?;
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700))?;
@@ -51,8 +61,18 @@ impl Cluster {
         if !made.status.success() {
             return Err(io::Error::other(String::from_utf8_lossy(&made.stderr)));
         }
-        let server = serve(&bin, dir.path(), durability)?;
-        let mut cluster = Cluster { dir, bin, server, durability };
+        prepare(&dir.path().join("data"));
+        let fsync = match durability {
+            Durability::Disk => "fsync=on",
+            Durability::Process => "fsync=off",
+        };
+        let settings: Vec<String> = ["listen_addresses=", "max_connections=150", fsync]
+            .iter()
+            .chain(settings)
+            .map(|setting| String::from(*setting))
+            .collect();
+        let server = serve(&bin, dir.path(), &settings)?;
+        let mut cluster = Cluster { dir, bin, server, settings };
         cluster.wait()?;
         Ok(Some(cluster))
     }
@@ -74,7 +94,7 @@ impl Cluster {
         // The processes of connections notice the death of their server a moment later and keep the data in use until then.
         let limit = Instant::now() + START_TIMEOUT;
         loop {
-            self.server = serve(&self.bin, self.dir.path(), self.durability)?;
+            self.server = serve(&self.bin, self.dir.path(), &self.settings)?;
             std::thread::sleep(Duration::from_millis(300));
             if self.server.try_wait()?.is_none() {
                 return self.wait();
@@ -98,13 +118,23 @@ impl Cluster {
     /// Returns a program of PostgreSQL, set to connect to this cluster as its owner.
     pub fn program(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
-        command.env("PGHOST", self.dir.path()).env("PGUSER", "tanmi").env("PGDATABASE", "postgres");
+        command.env("PGHOST", self.dir.path()).env("PGPORT", self.port());
+        command.env("PGUSER", "tanmi").env("PGDATABASE", "postgres");
         command
     }
 
     /// Returns the address for the owner of the cluster, as `key=value` pairs.
     pub fn address(&self) -> String {
-        format!("host={} user=tanmi dbname=postgres", self.dir.path().display())
+        self.address_of("tanmi")
+    }
+
+    /// Returns the address for a user.
+    pub fn address_of(&self, user: &str) -> String {
+        format!("host={} port={} user={user} dbname=postgres", self.dir.path().display(), self.port())
+    }
+
+    fn port(&self) -> &str {
+        self.settings.iter().find_map(|setting| setting.strip_prefix("port=")).unwrap_or("5432")
     }
 
     /// Returns the folder of the cluster, which contains the socket.
@@ -138,21 +168,26 @@ impl Drop for Cluster {
     }
 }
 
-fn serve(bin: &Path, dir: &Path, durability: Durability) -> io::Result<Child> {
+fn serve(bin: &Path, dir: &Path, settings: &[String]) -> io::Result<Child> {
     let log = std::fs::File::options().create(true).append(true).open(dir.join("log"))?;
-    let fsync = match durability {
-        Durability::Disk => "fsync=on",
-        Durability::Process => "fsync=off",
-    };
     unprivileged(&bin.join("postgres"))
         .arg("-D")
         .arg(dir.join("data"))
         .arg("-k")
         .arg(dir)
-        .args(["-c", "listen_addresses=", "-c", fsync, "-c", "max_connections=150"])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
+}
+
+/// Gives a file to the user that runs the server.
+pub fn hand_over(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    match is_root() {
+        true => std::os::unix::fs::chown(path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)),
+        false => Ok(()),
+    }
 }
 
 fn is_root() -> bool {

@@ -1,9 +1,15 @@
-//! Errors of the database, as errors of a store.
+//! Errors of the database: what is wrong and what to do, and how a store reports them.
 
 use std::io;
+use std::path::PathBuf;
 
 use postgres::error::{ErrorPosition, SqlState};
+use tanmi_base::{Bilingual, Lang, fs};
 use tanmi_workspace::error::{Error, UnavailableCause};
+
+mod trouble;
+
+pub use trouble::DatabaseTrouble;
 
 /// The name of the database in errors. Its address can contain a password and is never shown.
 pub(crate) const PLACE: &str = "PostgreSQL";
@@ -14,34 +20,54 @@ pub enum DatabaseError {
     /// The text says what is wrong without repeating the address.
     #[error("the address of the database is not valid: {0}")]
     Address(String),
+    #[error("the passfile {path} cannot be used: {reason}", path = path.display())]
+    Passfile { path: PathBuf, reason: String },
     #[error("the database cannot be used: {0}")]
     Failed(String),
-    #[error(
-        "the schema has version {found}, and this program knows versions up to {known}: update the program"
-    )]
-    NewerSchema { found: i32, known: i32 },
-    #[error("the database has no schema, or one of an older program: run tanmi team setup")]
-    OlderSchema,
-    #[error(
-        "the role of the program can bypass row-level security: run tanmi team setup, or ALTER ROLE tanmi_app NOSUPERUSER NOBYPASSRLS"
-    )]
-    RoleTooStrong,
-    #[error("every connection to the database is in use")]
-    PoolBusy,
+    #[error(transparent)]
+    Trouble(#[from] DatabaseTrouble),
+}
+
+impl DatabaseError {
+    /// Returns what is wrong and what to do.
+    pub fn message(&self, lang: Lang) -> String {
+        match self {
+            DatabaseError::Address(reason) => {
+                lang.pick(format!("数据库地址无效：{reason}"), self.to_string())
+            }
+            DatabaseError::Passfile { path, reason } => {
+                lang.pick(format!("无法使用密码文件 {}：{reason}", path.display()), self.to_string())
+            }
+            DatabaseError::Failed(reason) => lang.pick(format!("无法使用数据库：{reason}"), self.to_string()),
+            DatabaseError::Trouble(trouble) => trouble.text().pick(lang).to_owned(),
+        }
+    }
 }
 
 impl From<postgres::Error> for DatabaseError {
     fn from(error: postgres::Error) -> DatabaseError {
-        DatabaseError::Failed(describe(&error))
+        DatabaseError::Trouble(DatabaseTrouble::of_driver(&error))
     }
 }
 
 impl From<DatabaseError> for Error {
     fn from(error: DatabaseError) -> Error {
         match error {
-            DatabaseError::PoolBusy => unavailable(UnavailableCause::Busy),
-            other => unavailable(UnavailableCause::Io(io::Error::other(other.to_string()))),
+            DatabaseError::Trouble(trouble) => trouble.into(),
+            other => {
+                let text = Bilingual::new(other.message(Lang::Zh), other.message(Lang::En));
+                unavailable(UnavailableCause::Io(fs::explain(text, other)))
+            }
         }
+    }
+}
+
+impl From<DatabaseTrouble> for Error {
+    fn from(trouble: DatabaseTrouble) -> Error {
+        unavailable(match trouble {
+            DatabaseTrouble::Slow | DatabaseTrouble::PoolBusy => UnavailableCause::Busy,
+            other => UnavailableCause::Io(fs::explain(other.text(), other)),
+        })
     }
 }
 
@@ -49,10 +75,7 @@ impl From<DatabaseError> for Error {
 pub(crate) fn store_error(error: postgres::Error) -> Error {
     match error.code() {
         Some(code) if is_conflict(code, &error) => Error::Conflict { place: String::from(PLACE) },
-        Some(&SqlState::LOCK_NOT_AVAILABLE | &SqlState::QUERY_CANCELED) => {
-            unavailable(UnavailableCause::Busy)
-        }
-        _ => unavailable(UnavailableCause::Io(io::Error::other(describe(&error)))),
+        _ => DatabaseTrouble::of_driver(&error).into(),
     }
 }
 

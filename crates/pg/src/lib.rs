@@ -7,6 +7,7 @@
 //!
 //! This crate and `server` are the only ones that link an async runtime: the driver brings one. Calls block.
 
+mod address;
 mod connection;
 mod error;
 mod feed;
@@ -22,10 +23,11 @@ mod schema;
 mod sessions;
 mod snapshot;
 mod store;
+mod tls;
 mod tx;
 
-pub use connection::Address;
-pub use error::DatabaseError;
+pub use address::{Address, find_password};
+pub use error::{DatabaseError, DatabaseTrouble};
 pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest, PgMemory};
 pub use people::{Access, Caller, People, Role};
 pub use pool::Pool;

@@ -2,7 +2,8 @@
 
 use tanmi_base::{Millis, hash, id};
 
-use crate::connection::{Address, Connection};
+use crate::address::Address;
+use crate::connection::Connection;
 use crate::error::DatabaseError;
 
 /// What a person may do in a project. Each role includes those before it.

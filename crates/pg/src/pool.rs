@@ -1,5 +1,9 @@
 //! A small pool of connections. A thread that finds none waits, for a limited time.
+//!
+//! Writes of one stream come one after the other, so at most [`MAX_WRITERS`] of them get a connection. The others wait
+//! without one: a workspace with many writers does not take the connections of all others.
 
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,19 +11,25 @@ use postgres::Row;
 use postgres::types::ToSql;
 use tanmi_workspace::error::Result;
 
-use crate::connection::{Address, Connection};
-use crate::error::{DatabaseError, store_error};
+use crate::address::Address;
+use crate::connection::Connection;
+use crate::error::{DatabaseError, DatabaseTrouble, store_error};
 use crate::people::{self, Access};
 use crate::schema::{self, APP_ROLE};
 
 const MAX_CONNECTIONS: usize = 16;
-const CAN_BYPASS: &str = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user";
+/// The number of connections that the writes of one stream use.
+const MAX_WRITERS: usize = 4;
 const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// The project and the stream of a write.
+type StreamName = (String, String);
 
 pub struct Pool {
     address: Address,
     state: Mutex<PoolState>,
-    returned: Condvar,
+    /// A connection or the place of a writer became free.
+    released: Condvar,
 }
 
 #[derive(Default)]
@@ -27,65 +37,92 @@ struct PoolState {
     idle: Vec<Connection>,
     /// The number of open connections: idle, in use, and those that are being opened.
     open: usize,
+    /// The number of writers of each stream that have a connection or wait for one.
+    writers: BTreeMap<StreamName, usize>,
 }
 
 impl Pool {
     /// Creates a pool whose connections take the role of the program, which sees one project at a time. Opens none.
     pub fn new(address: Address) -> Pool {
-        Pool { address, state: Mutex::default(), returned: Condvar::new() }
+        Pool { address, state: Mutex::default(), released: Condvar::new() }
     }
 
     /// Returns what a token gives in the project with this name, or in the only project of its person.
     pub fn authenticate(&self, project: Option<&str>, token: &str) -> Result<Access, DatabaseError> {
-        self.with_connection(|connection| people::find_access(connection, project, token))
+        let (_, access) = self.take(None, |connection| people::find_access(connection, project, token))?;
+        Ok(access)
     }
 
-    /// Fails if a server cannot work with this database: it is away, its schema is missing, too old or too new, or its
-    /// role can bypass row-level security.
-    pub fn check_ready(&self) -> Result<(), DatabaseError> {
-        self.with_connection(|connection| {
-            schema::check_version(connection)?;
-            let rows = connection.query(CAN_BYPASS, &[])?;
-            match rows.first().is_some_and(|row| row.get(0)) {
-                true => Err(DatabaseError::RoleTooStrong),
-                false => Ok(()),
-            }
+    /// Checks that the database answers, that its schema is the one of this program, and that its role is safe.
+    pub fn check_health(&self) -> Result<(), DatabaseError> {
+        self.take(None, |connection| {
+            connection.check_role()?;
+            schema::check_version(connection)
         })
+        .map(|_| ())
     }
 
-    /// Runs work outside of a transaction. A connection that failed is closed.
-    fn with_connection<T>(
+    /// Begins a transaction that sees one project. One that writes names its stream, and waits while other writers of it
+    /// have their share.
+    pub(crate) fn begin(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, DatabaseError>,
-    ) -> Result<T, DatabaseError> {
-        let mut taken = self.take()?;
-        let Some(connection) = &mut taken.connection else { return Err(DatabaseError::PoolBusy) };
-        let outcome = work(connection);
-        if outcome.is_err() && taken.connection.take().is_some() {
-            self.release(None);
-        }
-        outcome
+        begin: &str,
+        project: &str,
+        written_stream: Option<&str>,
+    ) -> Result<PooledConnection<'_>, DatabaseError> {
+        let sql = in_project(begin, project);
+        let place = written_stream.map(|stream| (project.to_owned(), stream.to_owned()));
+        let (connection, ()) = self.take(place, |connection| Ok(connection.batch(&sql)?))?;
+        Ok(connection)
     }
 
-    /// Takes an idle connection, or opens one.
-    pub(crate) fn take(&self) -> Result<PooledConnection<'_>, DatabaseError> {
+    /// Takes a connection and makes the first call on it, which must be one that can be repeated. A connection that the
+    /// server closed while it was idle is replaced by a new one.
+    fn take<T>(
+        &self,
+        stream: Option<StreamName>,
+        first_call: impl Fn(&mut Connection) -> Result<T, DatabaseError>,
+    ) -> Result<(PooledConnection<'_>, T), DatabaseError> {
         let deadline = Instant::now() + MAX_WAIT;
+        let place = stream.map(|name| self.enter(name, deadline)).transpose()?;
+        loop {
+            let (mut connection, is_new) = self.take_until(deadline)?;
+            let error = match first_call(&mut connection) {
+                Ok(value) => {
+                    let connection = Some(connection);
+                    return Ok((PooledConnection { pool: self, connection, _place: place }, value));
+                }
+                Err(error) => error,
+            };
+            drop(connection);
+            self.release(None);
+            if is_new || !matches!(error, DatabaseError::Trouble(DatabaseTrouble::Away)) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits until a stream has a place for a writer, and takes it.
+    fn enter(&self, name: StreamName, deadline: Instant) -> Result<WriterPlace<'_>, DatabaseError> {
+        let mut state = self.state();
+        while state.writers.get(&name).is_some_and(|writers| *writers >= MAX_WRITERS) {
+            state = self.wait(state, deadline)?;
+        }
+        *state.writers.entry(name.clone()).or_default() += 1;
+        Ok(WriterPlace { pool: self, name })
+    }
+
+    /// Returns an idle connection, or opens one. Also returns whether it is new.
+    fn take_until(&self, deadline: Instant) -> Result<(Connection, bool), DatabaseError> {
         let mut state = self.state();
         loop {
-            while let Some(connection) = state.idle.pop() {
-                if !connection.is_closed() {
-                    return Ok(PooledConnection { pool: self, connection: Some(connection) });
-                }
-                state.open -= 1;
+            if let Some(connection) = state.idle.pop() {
+                return Ok((connection, false));
             }
             if state.open < MAX_CONNECTIONS {
                 break;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(DatabaseError::PoolBusy);
-            }
-            state = self.returned.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wait(state, deadline)?;
         }
         state.open += 1;
         drop(state);
@@ -97,20 +134,60 @@ impl Pool {
         if opened.is_err() {
             self.release(None);
         }
-        Ok(PooledConnection { pool: self, connection: Some(opened?) })
+        Ok((opened?, true))
     }
 
+    /// Waits until something is released. Fails at the deadline.
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, PoolState>,
+        deadline: Instant,
+    ) -> Result<MutexGuard<'a, PoolState>, DatabaseError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(DatabaseTrouble::PoolBusy.into());
+        }
+        Ok(self.released.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Takes a connection back. If the server closed it, the idle ones are as old and closed too.
     fn release(&self, connection: Option<Connection>) {
         let mut state = self.state();
+        let mut closed = Vec::new();
         match connection.filter(|connection| !connection.is_closed()) {
             Some(connection) => state.idle.push(connection),
-            None => state.open -= 1,
+            None => {
+                closed = std::mem::take(&mut state.idle);
+                state.open -= 1 + closed.len();
+            }
         }
-        self.returned.notify_one();
+        self.released.notify_all();
+        drop(state);
+        // Dropped without the lock: a connection says goodbye to its server.
+        drop(closed);
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a writer of a stream. It becomes free when it is dropped.
+struct WriterPlace<'a> {
+    pool: &'a Pool,
+    name: StreamName,
+}
+
+impl Drop for WriterPlace<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        if let Some(writers) = state.writers.get_mut(&self.name) {
+            *writers -= 1;
+            if *writers == 0 {
+                state.writers.remove(&self.name);
+            }
+        }
+        self.pool.released.notify_all();
     }
 }
 
@@ -119,6 +196,8 @@ pub(crate) struct PooledConnection<'a> {
     pool: &'a Pool,
     /// `None` after a failure: the state of its transaction is unknown then.
     connection: Option<Connection>,
+    /// Becomes free with the connection.
+    _place: Option<WriterPlace<'a>>,
 }
 
 impl PooledConnection<'_> {
@@ -135,9 +214,7 @@ impl PooledConnection<'_> {
     }
 
     fn run<T>(&mut self, call: impl FnOnce(&mut Connection) -> Result<T, postgres::Error>) -> Result<T> {
-        let Some(connection) = &mut self.connection else {
-            return Err(DatabaseError::Failed(String::from("the connection is closed")).into());
-        };
+        let Some(connection) = &mut self.connection else { return Err(DatabaseTrouble::Away.into()) };
         call(connection).map_err(store_error)
     }
 
@@ -147,6 +224,13 @@ impl PooledConnection<'_> {
             self.pool.release(None);
         }
     }
+}
+
+/// Returns the beginning of a transaction that sees the rows of one project. The id of a project contains only letters,
+/// digits and hyphens.
+fn in_project(begin: &str, project: &str) -> String {
+    let safe: String = project.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    format!("{begin}; SET LOCAL tanmi.project = '{safe}'")
 }
 
 impl Drop for PooledConnection<'_> {

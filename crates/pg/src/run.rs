@@ -97,8 +97,7 @@ impl PgStore {
     }
 
     fn try_request(&self, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, RunError> {
-        let connection = self.pool.take().map_err(Error::from)?;
-        let mut tx = PgTx::begin(connection, &self.project, &request.stream, Access::Write, 0)?;
+        let mut tx = PgTx::begin(&self.pool, &self.project, &request.stream, Access::Write, 0)?;
         let digest = digest_of(caller, request);
         let (now, stored) = tx.open_request(&request.key)?;
         if let Some((stored_digest, answer)) = stored {

@@ -3,8 +3,9 @@
 
 use tanmi_base::{Millis, id};
 
-use crate::connection::{Address, Connection};
-use crate::error::DatabaseError;
+use crate::address::Address;
+use crate::connection::Connection;
+use crate::error::{DatabaseError, DatabaseTrouble};
 
 /// The role that every connection of a server takes. It cannot log in and cannot bypass row-level security.
 pub const APP_ROLE: &str = "tanmi_app";
@@ -75,7 +76,7 @@ pub fn migrate(address: &Address) -> Result<(), DatabaseError> {
     owner.batch("BEGIN; LOCK TABLE schema_version IN EXCLUSIVE MODE")?;
     let found = read_version(&mut owner)?;
     if found > VERSION {
-        return Err(DatabaseError::NewerSchema { found, known: VERSION });
+        return Err(DatabaseTrouble::NewerSchema { found, known: VERSION }.into());
     }
     for migration in MIGRATIONS.iter().skip(found.unsigned_abs() as usize) {
         owner.batch(migration)?;
@@ -87,15 +88,18 @@ pub fn migrate(address: &Address) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-/// Fails if this program cannot work with the schema.
+/// Fails if this program cannot work with the schema. A newer schema says which programs can.
 pub(crate) fn check_version(connection: &mut Connection) -> Result<(), DatabaseError> {
     let found = read_version(connection)?;
+    if found == 0 {
+        return Err(DatabaseTrouble::MissingSchema.into());
+    }
     if found < VERSION {
-        return Err(DatabaseError::OlderSchema);
+        return Err(DatabaseTrouble::OlderSchema { found, known: VERSION }.into());
     }
     let rows = connection.query("SELECT oldest FROM schema_version", &[])?;
     match rows.first().is_some_and(|row| row.get::<_, i32>(0) > VERSION) {
-        true => Err(DatabaseError::NewerSchema { found, known: VERSION }),
+        true => Err(DatabaseTrouble::NewerSchema { found, known: VERSION }.into()),
         false => Ok(()),
     }
 }
@@ -137,7 +141,7 @@ pub fn create_project(
 pub fn projects(address: &Address) -> Result<Vec<(String, String)>, DatabaseError> {
     let mut owner = address.connect(None)?;
     if read_version(&mut owner)? == 0 {
-        return Err(DatabaseError::OlderSchema);
+        return Err(DatabaseTrouble::MissingSchema.into());
     }
     let rows = owner.query("SELECT id, name FROM project ORDER BY name", &[])?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())

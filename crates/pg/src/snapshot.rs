@@ -82,7 +82,7 @@ impl ContextSnapshots for PgStore {
 impl PgStore {
     /// Begins a read of a workspace. `None` if it cannot be read.
     fn read(&self, id: &WorkspaceId) -> Option<PgTx<'_>> {
-        PgTx::begin(self.pool.take().ok()?, &self.project, id, Access::Read, 0).ok()
+        PgTx::begin(&self.pool, &self.project, id, Access::Read, 0).ok()
     }
 }
 

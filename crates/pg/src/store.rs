@@ -15,7 +15,7 @@ use tanmi_workspace::store::{Access, Store, TrashEntry, Tx, WORKSPACE, Workspace
 use crate::flush::{self, Place};
 use crate::pool::{Pool, PooledConnection};
 use crate::rows;
-use crate::tx::{Document, PgTx, in_project};
+use crate::tx::{Document, PgTx};
 
 const INSERT_STREAM: &str = "WITH stream AS (INSERT INTO stream (project, id, seq) VALUES ($1, $2, 0))
 INSERT INTO workspace (project, id, doc, active_at) VALUES ($1, $2, $3, $4)";
@@ -72,9 +72,8 @@ impl PgStore {
         begin: &str,
         work: impl FnOnce(&mut PooledConnection<'_>) -> Result<T>,
     ) -> Result<T> {
-        let mut connection = self.pool.take()?;
-        let outcome = connection.batch(&in_project(begin, &self.project)).and_then(|()| {
-            let value = work(&mut connection)?;
+        let mut connection = self.pool.begin(begin, &self.project, None)?;
+        let outcome = work(&mut connection).and_then(|value| {
             connection.batch("COMMIT")?;
             Ok(value)
         });
@@ -197,6 +196,6 @@ impl Store for PgStore {
     }
 
     fn begin(&self, id: &WorkspaceId, access: Access, now: Millis) -> Result<Box<dyn Tx + '_>> {
-        Ok(Box::new(PgTx::begin(self.pool.take()?, &self.project, id, access, now)?))
+        Ok(Box::new(PgTx::begin(&self.pool, &self.project, id, access, now)?))
     }
 }

@@ -16,7 +16,8 @@ use tanmi_workspace::store::{
 };
 
 use crate::flush::{self, Place};
-use crate::pool::PooledConnection;
+use crate::pool::{Pool, PooledConnection};
+use crate::replica::READ;
 use crate::rows::{self, Loaded, brief_columns};
 
 mod request;
@@ -159,19 +160,18 @@ pub(crate) struct PgTx<'a> {
 impl<'a> PgTx<'a> {
     /// Begins a transaction. One that writes locks the stream of the workspace, so writers come one after the other.
     pub fn begin(
-        mut connection: PooledConnection<'a>,
+        pool: &'a Pool,
         project: &str,
         id: &WorkspaceId,
         access: Access,
         now: Millis,
     ) -> Result<PgTx<'a>> {
-        let (begin, header) = match access {
-            Access::Write => ("BEGIN", HEADER_LOCKED),
-            Access::Read | Access::Refresh => ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", HEADER),
+        let (mut connection, header) = match access {
+            Access::Write => (pool.begin("BEGIN", project, Some(id.as_str()))?, HEADER_LOCKED),
+            Access::Read | Access::Refresh => (pool.begin(READ, project, None)?, HEADER),
         };
         let opened = connection
-            .batch(&in_project(begin, project))
-            .and_then(|()| connection.query_opt(header, &[&project, &id.as_str()]))
+            .query_opt(header, &[&project, &id.as_str()])
             .and_then(|row| {
                 row.ok_or_else(|| Error::WorkspaceNotFound { id: id.to_string(), existing: Vec::new() })
             })
@@ -329,13 +329,6 @@ impl<'a> PgTx<'a> {
     fn was_written(&self) -> bool {
         self.put_workspace.is_some() || !self.put_nodes.is_empty()
     }
-}
-
-/// Returns the beginning of a transaction that sees the rows of one project. The id of a project contains only letters,
-/// digits and hyphens.
-pub(crate) fn in_project(begin: &str, project: &str) -> String {
-    let safe: String = project.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-    format!("{begin}; SET LOCAL tanmi.project = '{safe}'")
 }
 
 impl Drop for PgTx<'_> {

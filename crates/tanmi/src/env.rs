@@ -31,6 +31,7 @@ const OWN_VARIABLES: &[(&[&str], &str)] = &[
         &["TANMI_DATABASE_URL"],
         "address of the PostgreSQL database of a team, with its password, for `serve --listen` and `team`",
     ),
+    (&["PGPASSFILE"], "file with passwords of databases, instead of `~/.pgpass`"),
     (&["TANMI_DISABLE"], "inject nothing, unless it is empty or `0`"),
     (&["TANMI_NOW"], "fixed time in milliseconds since the Unix epoch, for tests"),
     (&["HOME", "USERPROFILE"], "home folder of the user"),
@@ -72,6 +73,12 @@ fn session() -> Option<String> {
 /// Returns the address of the database of a team. It can contain a password.
 pub fn database_url() -> Option<String> {
     std::env::var("TANMI_DATABASE_URL").ok().filter(|url| !url.is_empty())
+}
+
+/// Returns the file of passwords for databases, as the programs of PostgreSQL find it.
+pub fn passfile() -> Option<PathBuf> {
+    let named = std::env::var_os("PGPASSFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    named.or_else(|| Some(paths::user_home()?.join(".pgpass")))
 }
 
 pub fn is_disabled() -> bool {

@@ -16,7 +16,7 @@ use crate::error::memory_error;
 use crate::pool::PooledConnection;
 use crate::run::RunError;
 use crate::store::PgStore;
-use crate::tx::{Author, Document, RENEW, STORE_REQUEST, find_request, in_project};
+use crate::tx::{Author, Document, RENEW, STORE_REQUEST, find_request};
 
 /// The number of lines that one change contains. A large import becomes several changes.
 const LINES_PER_CHANGE: usize = 500;
@@ -62,10 +62,8 @@ pub(super) struct MemoryTx<'a> {
 impl<'a> MemoryTx<'a> {
     /// Begins a write. It locks the stream of the memory, so writers come one after the other.
     pub fn begin(store: &'a PgStore, now: Millis) -> Result<MemoryTx<'a>> {
-        let mut connection = store.pool.take()?;
-        let opened = connection
-            .batch(&in_project("BEGIN", &store.project))
-            .and_then(|()| connection.query_opt(LOCK, &[&store.project]));
+        let mut connection = store.pool.begin("BEGIN", &store.project, Some(MEMORY))?;
+        let opened = connection.query_opt(LOCK, &[&store.project]);
         if opened.is_err() {
             connection.roll_back();
         }

@@ -10,4 +10,6 @@ mod memory;
 mod people;
 mod requests;
 mod stories;
+mod tls;
+mod trouble;
 mod writers;

@@ -19,7 +19,7 @@ pub async fn is_running() -> Response {
 /// of the program bypass row-level security.
 pub async fn is_ready(State(state): State<Arc<TeamState>>, headers: HeaderMap) -> Response {
     let pool = Arc::clone(&state.pool);
-    match block(move || Ok(pool.check_ready()?)).await {
+    match block(move || Ok(pool.check_health()?)).await {
         Ok(()) => responses::json(StatusCode::OK, &json!({"status": "ready"})),
         Err(refusal) => refusal.respond(accepted_language(&headers)),
     }

@@ -4,8 +4,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tanmi_base::{Interface, Lang};
-use tanmi_pg::{DatabaseError, Role, RunError};
-use tanmi_workspace::error::{Error, UnavailableCause};
+use tanmi_pg::{DatabaseError, DatabaseTrouble, Role, RunError};
+use tanmi_workspace::error::Error;
 
 use crate::http::responses;
 
@@ -157,7 +157,7 @@ impl Refusal {
                 ),
             ),
             Refusal::Run(run) => describe_run(*run, lang),
-            Refusal::Database(database) => describe_database(&database, lang),
+            Refusal::Database(database) => describe_database(database, lang),
             Refusal::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 error(
@@ -173,9 +173,6 @@ impl Refusal {
 fn describe_run(error: RunError, lang: Lang) -> (StatusCode, Value) {
     let value = |code: &str, zh: &str, en: &str| json!({"code": code, "message": lang.pick(zh, en)});
     match error {
-        RunError::Store(Error::Unavailable { cause: UnavailableCause::Io(error), .. }) => {
-            describe_database(&DatabaseError::Failed(error.to_string()), lang)
-        }
         RunError::Store(error) => describe_domain(&error.into(), lang),
         RunError::Memory(error) => describe_domain(&error.into(), lang),
         RunError::KeyReused => (
@@ -208,6 +205,11 @@ fn describe_run(error: RunError, lang: Lang) -> (StatusCode, Value) {
 
 /// Returns an error of the domain as a tool would. A request that found the database busy may be tried again.
 fn describe_domain(error: &tanmi_app::Error, lang: Lang) -> (StatusCode, Value) {
+    if let tanmi_app::Error::Domain(error) = error
+        && let Some(trouble) = DatabaseTrouble::of(error)
+    {
+        return describe_trouble(&trouble, lang);
+    }
     let status = match error.code() {
         "BUSY" | "CONTENDED" => StatusCode::SERVICE_UNAVAILABLE,
         code => responses::status_of(code),
@@ -215,15 +217,20 @@ fn describe_domain(error: &tanmi_app::Error, lang: Lang) -> (StatusCode, Value) 
     (status, error.to_json(lang, Interface::Mcp))
 }
 
-fn describe_database(error: &DatabaseError, lang: Lang) -> (StatusCode, Value) {
-    let message = lang.pick(
-        format!("数据库暂时不可用：{error}；请稍后以相同的键重试"),
-        format!("the database cannot be used now: {error}; try again with the same key"),
-    );
-    let code = match error {
-        DatabaseError::NewerSchema { .. } => "DATABASE_SCHEMA",
-        DatabaseError::PoolBusy => "BUSY",
-        _ => "DATABASE_UNAVAILABLE",
+/// Returns what is wrong with the database. Nothing was changed, or the outcome is unknown; the same request with the same
+/// key settles it.
+fn describe_database(error: DatabaseError, lang: Lang) -> (StatusCode, Value) {
+    let trouble = match error {
+        DatabaseError::Trouble(trouble) => trouble,
+        other => DatabaseTrouble::Other { reason: other.message(lang) },
     };
-    (StatusCode::SERVICE_UNAVAILABLE, json!({"code": code, "message": message}))
+    describe_trouble(&trouble, lang)
+}
+
+fn describe_trouble(trouble: &DatabaseTrouble, lang: Lang) -> (StatusCode, Value) {
+    let json = json!({
+        "code": trouble.code(), "message": trouble.message(lang), "hint": trouble.hint(lang),
+        "details": {"retryable": trouble.is_retryable()},
+    });
+    (StatusCode::SERVICE_UNAVAILABLE, json)
 }

@@ -56,7 +56,7 @@ fn serve_team(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     let lang = crate::env::language();
     let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let outcome = match super::team::address(args.database.as_deref(), lang) {
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.message(lang)),
         Ok(None) => Err(lang
             .pick(
                 "--listen 用于团队服务器；请同时给出 --database，或设置环境变量 TANMI_DATABASE_URL",

@@ -36,6 +36,7 @@ impl TeamError {
             TeamError::NoAddress | TeamError::Name(_) => "INVALID_ARGUMENT",
             TeamError::Project { .. } => "PROJECT_NOT_FOUND",
             TeamError::UnknownPerson(_) => "PERSON_NOT_FOUND",
+            TeamError::Database(DatabaseError::Trouble(trouble)) => trouble.code(),
             TeamError::Database(_) => "DATABASE",
         }
     }
@@ -67,12 +68,12 @@ impl TeamError {
                 format!("{option} 必须是一行不为空的文字，最多 100 字节，不含 / 和 @"),
                 format!("{option} must be one line of 1 to 100 bytes without / and @"),
             ),
-            TeamError::Database(error) => lang.pick(format!("数据库：{error}"), format!("database: {error}")),
+            TeamError::Database(error) => error.message(lang),
         }
     }
 }
 
-/// Returns the address of the database. Warns if the command line contains a password, which other users of the machine
+/// Returns the address of the database, with a password from a passfile if it has none. Warns if the command line contains a password, which other users of the machine
 /// can see there.
 pub fn address(given: Option<&str>, lang: Lang) -> Result<Option<Address>, DatabaseError> {
     let Some(text) = given.map(str::to_owned).or_else(env::database_url) else { return Ok(None) };
@@ -89,7 +90,8 @@ pub fn address(given: Option<&str>, lang: Lang) -> Result<Option<Address>, Datab
             lang,
         );
     }
-    Ok(Some(address))
+    let passfile = env::passfile();
+    address.with_passfile(passfile.as_deref()).map(Some)
 }
 
 pub fn run(command: &TeamCommand, json: bool) -> ExitCode {

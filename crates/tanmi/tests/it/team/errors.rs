@@ -138,7 +138,7 @@ fn database_away_or_unfit_makes_server_unready_and_requests_retryable() {
     assert_eq!(ready(&server).status, 200);
     team.cluster.stop().unwrap();
     let away = send_as(&server, &team.admin, "POST", "shop/run", &[], &body);
-    assert_eq!((away.status, error_code(&away).as_str()), (503, "DATABASE_UNAVAILABLE"), "{}", away.body);
+    assert_eq!((away.status, error_code(&away).as_str()), (503, "DATABASE_AWAY"), "{}", away.body);
     assert!(away.head.to_lowercase().contains("retry-after:"), "{}", away.head);
     assert_eq!(ready(&server).status, 503);
     assert_eq!(server.send_with_headers("GET", "/healthz", &[("Host", "team")], "").status, 200);
