@@ -1,5 +1,7 @@
 //! Ids (`ws-mj2hy912-u02rz9`), random characters and safe file names. Other crates define what an id refers to.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::Millis;
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
@@ -21,29 +23,45 @@ pub fn base36(mut value: u64) -> String {
     digits.iter().rev().collect()
 }
 
+/// Random bytes that were read and not used yet. A change of many files needs many short names, and each read of the
+/// system's generator is a system call.
+static POOL: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+fn lock_pool() -> MutexGuard<'static, Vec<u8>> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns `len` characters of `0-9a-z`, each equally likely.
 pub fn random(len: usize) -> String {
     let mut out = String::with_capacity(len);
-    let mut pool = [0u8; 16];
+    let mut pool = lock_pool();
     while out.len() < len {
-        // Fallback without entropy: the address of a local variable still differs between processes.
-        if getrandom::fill(&mut pool).is_err() {
-            let here = std::ptr::from_ref(&pool) as usize as u64 ^ u64::from(std::process::id());
-            pool = u128::from(here).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835).to_le_bytes();
-        }
-        for &byte in &pool {
+        match pool.pop() {
             // 252 = 7 × 36. Accepting larger bytes would favour the first digits.
-            if byte < 252 && out.len() < len {
-                out.push(char::from(DIGITS[usize::from(byte % 36)]));
-            }
+            Some(byte) if byte < 252 => out.push(char::from(DIGITS[usize::from(byte % 36)])),
+            Some(_) => {}
+            None => *pool = random_bytes(),
         }
     }
     out
 }
 
+fn random_bytes() -> Vec<u8> {
+    let mut bytes = vec![0; 256];
+    // Fallback without entropy: the address of a local variable still differs between processes.
+    if getrandom::fill(&mut bytes).is_err() {
+        let here = std::ptr::from_ref(&bytes) as usize as u64 ^ u64::from(std::process::id());
+        let mixed = u128::from(here).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        return mixed.to_le_bytes().to_vec();
+    }
+    bytes
+}
+
 /// Like [`random`], for values that must not be guessable. Returns `None` if the system has no entropy.
 pub fn secret(len: usize) -> Option<String> {
     getrandom::fill(&mut [0u8; 1]).ok()?;
+    // What is left may come from the time without entropy.
+    lock_pool().clear();
     Some(random(len))
 }
 

@@ -36,6 +36,12 @@ pub enum Change {
     Move { from: String, to: String },
 }
 
+impl Change {
+    fn is_replacement(&self) -> bool {
+        matches!(self, Change::Write { before: Some(_), .. })
+    }
+}
+
 /// The file that a change was based on. `None` in place of this type means that there was no file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedFile {
@@ -196,13 +202,14 @@ impl Journal {
     /// The caller then updates its index and calls [`Journal::mark_applied`]. A crash before that call leads to
     /// recovery.
     pub fn commit(&mut self, changes: Vec<Change>, now: Millis) -> Result<CommitResult, CommitError> {
-        apply::check(&self.paths, &changes)?;
+        // A file to create is only looked for after the record is durable: creating it never replaces another one.
+        apply::check(&self.paths, changes.iter().filter(|change| change.is_replacement()))?;
         if self.len > CHECKPOINT_BYTES || self.seq == u64::MAX {
             // After the last number, which only a damaged or forged journal has, the numbers start again.
             self.seq = if self.seq == u64::MAX { 0 } else { self.seq };
             self.checkpoint().map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         }
-        let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths, change)).collect();
+        let folders = apply::top_folder_mtimes(&self.paths, &changes);
         let record = JournalRecord { seq: self.seq + 1, time: now, changes, folders };
         self.append_record(&record).map_err(|source| CommitError::Io { path: self.path.clone(), source })?;
         self.seq = record.seq;

@@ -237,6 +237,14 @@ pub trait Tx {
     fn total(&self) -> Result<StatusCounts>;
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
+    /// Adds a node with a fresh id. Fails with a conflict if another node has the id, so that the command runs again with
+    /// another one. A store may find that only when it commits.
+    fn add_node(&mut self, node: Node) -> Result<()> {
+        match self.brief(&node.id)? {
+            Some(taken) => Err(Error::Conflict { place: taken.id.to_string() }),
+            None => self.put_node(node),
+        }
+    }
     /// Appends an entry that an agent or a person wrote at this time. Returns the number of all entries.
     fn append_log(&mut self, target: &Target, entry: LogEntry, at: Millis) -> Result<usize>;
     /// Removes one node. The caller removes its children.

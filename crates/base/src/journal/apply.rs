@@ -1,5 +1,6 @@
 //! Applies records to the files: for the first time, and again after a crash.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,13 +43,16 @@ impl JournalPaths {
     /// Returns whether this journal may write the target of a swap. A swap may come with a cloned repository, too.
     fn is_target(&self, swap: &Swap) -> bool {
         let path = swap.target().to_owned();
-        resolve(self, &path).is_ok()
+        resolve(self, &path, &mut CheckedFolders::new()).is_ok()
             && (self.allows)(&Change::Write { path, before: None, text: String::new() })
     }
 }
 
 /// Checks that every file to write still is the file that the change was based on.
-pub(super) fn check(paths: &JournalPaths, changes: &[Change]) -> Result<(), CommitError> {
+pub(super) fn check<'a>(
+    paths: &JournalPaths,
+    changes: impl IntoIterator<Item = &'a Change>,
+) -> Result<(), CommitError> {
     for change in changes {
         if let Change::Write { path, before, .. } = change {
             let full = paths.root.join(path);
@@ -65,11 +69,12 @@ pub(super) fn check(paths: &JournalPaths, changes: &[Change]) -> Result<(), Comm
 pub(super) fn apply(paths: &JournalPaths, changes: &[Change]) -> Result<CommitResult, CommitError> {
     let mut applied =
         CommitResult { sigs: Vec::with_capacity(changes.len()), kept: Vec::new(), is_unfinished: false };
+    let mut checked = CheckedFolders::new();
     for (n, change) in changes.iter().enumerate() {
         let (done, path) = match change {
             Change::Write { path, text, before } => {
                 let expected = before.as_ref().map(|before| before.sig);
-                (write_unless_changed(paths, path, text, expected), path)
+                (write_unless_changed(paths, path, text, expected, &mut checked), path)
             }
             Change::Move { from, to } => (move_path(paths, from, to).map(|()| WriteOutcome::Moved), from),
         };
@@ -103,18 +108,22 @@ fn write_unless_changed(
     path: &str,
     text: &str,
     expected: Option<FileSig>,
+    checked: &mut CheckedFolders,
 ) -> io::Result<WriteOutcome> {
-    let full = resolve(paths, path)?;
-    if FileSig::of(&full)? == expected {
-        let written = match expected {
-            Some(expected) => fs::replace_if(&full, text.as_bytes(), &paths.swap_folders(), DATA, expected)?,
-            None => create(paths, &full, text)?,
-        };
-        if let Some(sig) = written {
-            return Ok(WriteOutcome::File(sig));
+    let written = match expected {
+        None => create(paths, path, text, checked)?,
+        Some(expected) => {
+            let full = resolve(paths, path, checked)?;
+            match FileSig::of(&full)? == Some(expected) {
+                true => fs::replace_if(&full, text.as_bytes(), &paths.swap_folders(), DATA, expected)?,
+                false => None,
+            }
         }
+    };
+    match written {
+        Some(sig) => Ok(WriteOutcome::File(sig)),
+        None => keep_copy(paths, path, text.as_bytes()).map(WriteOutcome::KeptCopy),
     }
-    keep_copy(paths, path, text.as_bytes()).map(WriteOutcome::KeptCopy)
 }
 
 /// Saves a version that is not in its place as a private file, and returns its path. `path` is that of the file, or the
@@ -135,13 +144,23 @@ pub(super) fn keep_copy(paths: &JournalPaths, path: &str, bytes: &[u8]) -> io::R
     Ok(copy)
 }
 
-/// Returns the modification time of the top-level folder of a change (`nodes/`, or the root for a file in it), or 0 if
-/// it cannot be read.
-pub(super) fn top_folder_mtime(paths: &JournalPaths, change: &Change) -> i64 {
+/// Returns the modification time of the top-level folder of each change, which is read once.
+pub(super) fn top_folder_mtimes(paths: &JournalPaths, changes: &[Change]) -> Vec<i64> {
+    let mut known = HashMap::new();
+    let mtime = |change| *known.entry(top_folder(change)).or_insert_with(|| top_folder_mtime(paths, change));
+    changes.iter().map(mtime).collect()
+}
+
+fn top_folder(change: &Change) -> &str {
     let (Change::Write { path, .. } | Change::Move { from: path, .. }) = change;
     // The folder of a node itself says nothing: it is created and removed with the node.
-    let above = path.split_once('/').map_or("", |(first, _)| first);
-    FileSig::of(&paths.root.join(above)).ok().flatten().map_or(0, |sig| sig.mtime_ns)
+    path.split_once('/').map_or("", |(first, _)| first)
+}
+
+/// Returns the modification time of the top-level folder of a change (`nodes/`, or the root for a file in it), or 0 if
+/// it cannot be read.
+fn top_folder_mtime(paths: &JournalPaths, change: &Change) -> i64 {
+    FileSig::of(&paths.root.join(top_folder(change))).ok().flatten().map_or(0, |sig| sig.mtime_ns)
 }
 
 /// Brings every target to its final state unless a person changed it since.
@@ -155,8 +174,10 @@ pub(super) fn redo_targets(
     let writes: Vec<_> =
         targets.writes.iter().map(|(path, target)| (path, target, is_lost(path, target.trace))).collect();
     let moves: Vec<_> = targets.moves.iter().filter(|moved| is_lost(moved.from, moved.trace)).collect();
+    let mut checked = CheckedFolders::new();
     for (path, target, is_lost) in writes {
-        let (found, is_refused) = match fs::read_regular(&resolve(paths, path)?, fs::MAX_FILE) {
+        let full = resolve(paths, path, &mut checked)?;
+        let (found, is_refused) = match fs::read_regular(&full, fs::MAX_FILE) {
             Err(error) if fs::refusal(&error).is_some() => (None, true),
             other => (other?, false),
         };
@@ -173,7 +194,7 @@ pub(super) fn redo_targets(
             }
         };
         if replace {
-            match write_unless_changed(paths, path, target.text, sig)? {
+            match write_unless_changed(paths, path, target.text, sig, &mut checked)? {
                 WriteOutcome::KeptCopy(copy) => recovery.kept.push(((*path).to_owned(), copy)),
                 _ => recovery.written.push((*path).to_owned()),
             }
@@ -198,14 +219,18 @@ fn must_be_repeated(paths: &JournalPaths, path: &str, trace: Trace) -> bool {
     !trace.was_applied || top_folder_mtime(paths, &change) <= trace.folder
 }
 
+/// The folders that were found not to be symbolic links while one record is applied.
+type CheckedFolders = HashSet<PathBuf>;
+
 /// Returns the full path of a change. Fails if a folder below the root is a symbolic link, which could lead anywhere.
-fn resolve(paths: &JournalPaths, path: &str) -> io::Result<PathBuf> {
+fn resolve(paths: &JournalPaths, path: &str, checked: &mut CheckedFolders) -> io::Result<PathBuf> {
     let mut full = paths.root.clone();
     let mut parts = path.split('/').peekable();
     while let Some(part) = parts.next() {
         full.push(part);
-        if parts.peek().is_some() {
+        if parts.peek().is_some() && !checked.contains(&full) {
             fs::check_folder(&full)?;
+            checked.insert(full.clone());
         }
     }
     Ok(full)
@@ -214,45 +239,60 @@ fn resolve(paths: &JournalPaths, path: &str) -> io::Result<PathBuf> {
 /// On Linux one call at a checkpoint makes all data durable; elsewhere each file is synced when it is written.
 const DATA: Durability = if cfg!(target_os = "linux") { Durability::Journaled } else { Durability::Synced };
 
-/// Creates a file. A new folder appears together with its file, so that no reader sees an empty folder. Returns `None` if
-/// another process created the file first.
-fn create(paths: &JournalPaths, full: &Path, text: &str) -> io::Result<Option<FileSig>> {
-    let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
-        return Err(io::Error::other("a change names no file"));
-    };
-    if !parent.exists()
-        && let Some(sig) = write_with_folder(paths, parent, Path::new(name), text)?
-    {
-        return Ok(Some(sig));
+/// Creates a file and never replaces one. A new folder appears together with its file, so that no reader sees an empty
+/// folder. Returns `None` if another process created the file first.
+fn create(
+    paths: &JournalPaths,
+    path: &str,
+    text: &str,
+    checked: &mut CheckedFolders,
+) -> io::Result<Option<FileSig>> {
+    if let Some((folder, name)) = path.rsplit_once('/') {
+        let folder = resolve(paths, folder, checked)?;
+        if let Some(sig) = write_with_folder(paths, &folder, name, text)? {
+            return Ok(Some(sig));
+        }
     }
-    fs::create_atomic(full, text.as_bytes(), &paths.temp, DATA)
+    // The folder may have appeared since it was checked.
+    let full = resolve(paths, path, &mut CheckedFolders::new())?;
+    fs::create_atomic(&full, text.as_bytes(), &paths.temp, DATA)
 }
 
+/// Creates a folder with a file in it. Returns `None` if something has the name of the folder: a rename replaces neither
+/// a file, nor a symbolic link, nor a folder with content.
 fn write_with_folder(
     paths: &JournalPaths,
     folder: &Path,
-    name: &Path,
+    name: &str,
     text: &str,
 ) -> io::Result<Option<FileSig>> {
-    // An attempt to create a folder that exists waits for other writers of the folder above it.
-    if let Some(above) = folder.parent().filter(|above| !above.is_dir()) {
-        ensure_dir(above)?;
-    }
     let temp = fs::temp_path(&paths.temp);
     std::fs::create_dir(&temp)?;
     let sig = fs::write_new(&temp.join(name), text.as_bytes(), DATA);
-    match sig.and_then(|sig| std::fs::rename(&temp, folder).map(|()| sig)) {
+    match sig.and_then(|sig| rename_below(&temp, folder).map(|()| sig)) {
         Ok(sig) => Ok(Some(sig)),
         Err(error) => {
             let _ = fs::remove_tree(&temp);
-            // Another process created the folder in the meantime: write into that one.
-            if folder.exists() { Ok(None) } else { Err(error) }
+            if std::fs::symlink_metadata(folder).is_ok() { Ok(None) } else { Err(error) }
         }
     }
 }
 
+/// Renames a folder. The folder above the new name is created only if it is missing: an attempt to create one that exists
+/// waits for other writers of the folder above it.
+fn rename_below(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            to.parent().map_or(Ok(()), ensure_dir)?;
+            std::fs::rename(from, to)
+        }
+        other => other,
+    }
+}
+
 fn move_path(paths: &JournalPaths, from: &str, to: &str) -> io::Result<()> {
-    let (from, to) = (resolve(paths, from)?, resolve(paths, to)?);
+    let mut checked = CheckedFolders::new();
+    let (from, to) = (resolve(paths, from, &mut checked)?, resolve(paths, to, &mut checked)?);
     if let Some(parent) = to.parent() {
         // The folder of this change in the trash, and the trash.
         parent.parent().map_or(Ok(()), ensure_dir)?;

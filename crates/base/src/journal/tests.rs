@@ -45,7 +45,7 @@ impl Fixture {
     /// Writes the record and stops before any file is touched, as if the process had been killed.
     fn crash_after_record(&self, changes: Vec<Change>) {
         let mut journal = self.open();
-        let folders = changes.iter().map(|change| apply::top_folder_mtime(&self.paths(), change)).collect();
+        let folders = apply::top_folder_mtimes(&self.paths(), &changes);
         let record = JournalRecord { seq: journal.seq + 1, time: 0, changes, folders };
         journal.append_record(&record).unwrap();
     }
@@ -413,4 +413,56 @@ fn tail_voided_change_has_no_paths() {
     journal.commit(vec![change], 0).unwrap();
     journal.mark_applied().unwrap();
     assert_eq!(tail.poll().unwrap(), [JournalEvent::Change { seq: 2, paths: vec!["a.md".into()] }]);
+}
+
+#[test]
+fn commit_new_file_where_one_exists_is_conflict() {
+    let fixture = Fixture::new();
+    let change = fixture.write_change("nodes/a/Node.md", "new");
+    std::fs::create_dir_all(fixture.path("nodes/a")).unwrap();
+    fixture.write_file("nodes/a/Node.md", "by hand");
+    let mut journal = fixture.open();
+    let committed = journal.commit(vec![change.clone()], 0);
+    assert!(matches!(committed, Err(CommitError::Conflict { path }) if path == "nodes/a/Node.md"));
+    assert!(!fixture.open().needs_recovery(), "a voided change is not applied later");
+    // As if the file had appeared after the last check.
+    let applied = apply::apply(&fixture.paths(), &[change]).unwrap();
+    assert_eq!(std::fs::read_to_string(&applied.kept[0].1).unwrap(), "new");
+    assert_eq!(fixture.read("nodes/a/Node.md").unwrap(), "by hand");
+    assert_eq!(std::fs::read_dir(fixture.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn commit_new_file_in_existing_folder_keeps_other_files() {
+    let fixture = Fixture::new();
+    std::fs::create_dir_all(fixture.path("nodes/empty")).unwrap();
+    std::fs::create_dir_all(fixture.path("nodes/full")).unwrap();
+    fixture.write_file("nodes/full/notes.txt", "by hand");
+    let changes = ["nodes/empty/Node.md", "nodes/full/Node.md"].map(|name| fixture.write_change(name, "new"));
+    let result = fixture.open().commit(changes.to_vec(), 0).unwrap();
+    for (name, sig) in ["nodes/empty/Node.md", "nodes/full/Node.md"].iter().zip(result.sigs) {
+        assert_eq!(fixture.read(name).unwrap(), "new");
+        assert_eq!(FileSig::of(&fixture.path(name)).unwrap(), sig);
+    }
+    assert_eq!(fixture.read("nodes/full/notes.txt").unwrap(), "by hand");
+}
+
+#[cfg(unix)]
+#[test]
+fn commit_new_file_does_not_follow_links() {
+    let outside = tempfile::tempdir().unwrap();
+    for (link, target) in
+        [("nodes", outside.path()), ("nodes/a", outside.path()), ("nodes/a", Path::new("/none"))]
+    {
+        let fixture = Fixture::new();
+        let change = fixture.write_change("nodes/a/Node.md", "new");
+        if link != "nodes" {
+            std::fs::create_dir(fixture.path("nodes")).unwrap();
+        }
+        std::os::unix::fs::symlink(target, fixture.path(link)).unwrap();
+        let error = fixture.open().commit(vec![change], 0).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{link}: {error}");
+        assert!(fs::is_link(&fixture.path(link)));
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
 }

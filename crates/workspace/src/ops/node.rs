@@ -55,20 +55,11 @@ pub fn create_node(tx: &mut dyn Tx, new: NewNode, op: &OpContext) -> Result<(Nod
         isolated: new.isolated,
         order: Some(tx.last_order(&new.parent_id)? + 1),
         docs: new.docs,
-        ..Node::new(fresh_id(tx, op)?, new.kind, new.title, op.now)
+        ..Node::new(NodeId::fresh(op.now), new.kind, new.title, op.now)
     };
-    tx.put_node(node.clone())?;
+    tx.add_node(node.clone())?;
     let changes = propagate_child_appearance(tx, &new.parent_id, Appearance::New, op)?;
     Ok((node, changes))
-}
-
-/// Returns an id that no node has.
-pub(super) fn fresh_id(tx: &dyn Tx, op: &OpContext) -> Result<NodeId> {
-    let mut id = NodeId::fresh(op.now);
-    while tx.brief(&id)?.is_some() {
-        id = NodeId::fresh(op.now);
-    }
-    Ok(id)
 }
 
 pub(super) fn check_rules_hash(workspace: &Workspace, check: &RulesHashCheck) -> Result<()> {

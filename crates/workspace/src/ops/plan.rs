@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::node::{check_rules_hash, fresh_id};
+use super::node::check_rules_hash;
 use super::*;
 use crate::limits;
 use crate::outline::{self, OutlineItem, OutlineTarget};
@@ -58,14 +58,7 @@ pub fn plan_nodes(tx: &mut dyn Tx, plan: NewPlan, op: &OpContext) -> Result<Plan
     if depth > limits::DEPTH {
         return Err(Error::TooDeep { limit: limits::DEPTH });
     }
-    let mut ids: Vec<NodeId> = Vec::new();
-    for _ in &items {
-        let mut id = fresh_id(tx, op)?;
-        while ids.contains(&id) {
-            id = fresh_id(tx, op)?;
-        }
-        ids.push(id);
-    }
+    let ids: Vec<NodeId> = items.iter().map(|_| NodeId::fresh(op.now)).collect();
     let done_before = lang_of(&workspace).pick("此前已完成", "done before");
     let mut last_orders = HashMap::from([(parent_id.clone(), tx.last_order(&parent_id)?)]);
     for (at, item) in items.iter().enumerate() {
@@ -80,7 +73,7 @@ pub fn plan_nodes(tx: &mut dyn Tx, plan: NewPlan, op: &OpContext) -> Result<Plan
         node.conclusion = item.is_completed.then(|| done_before.to_owned());
         limits::check_title("outline", &node.title)?;
         limits::check_text("outline", &node.requirement)?;
-        tx.put_node(node)?;
+        tx.add_node(node)?;
     }
     for (item, id) in items.iter().zip(&ids) {
         check_existing_targets(tx, item, id)?;

@@ -23,7 +23,9 @@ impl FileFixture {
         self.workspace_dir(b).join("nodes").join(id.as_str()).join("Node.md")
     }
     fn edit(&self, path: &PathBuf, change: impl FnOnce(String) -> String) {
-        let text = change(std::fs::read_to_string(path).unwrap());
+        self.write(path, &change(std::fs::read_to_string(path).unwrap()));
+    }
+    fn write(&self, path: &PathBuf, text: &str) {
         let dir = self.dir.path();
         tanmi_base::fs::write_atomic(path, text.as_bytes(), dir, tanmi_base::fs::Durability::Journaled)
             .unwrap();
@@ -248,4 +250,28 @@ fn two_stores_in_one_process_see_same_nodes() {
         assert_eq!(by.view(|tx| Ok(tx.total()?.total())), 20);
         assert_eq!(by.view(|tx| list(tx, &ListQuery::default())).nodes.len(), 21);
     }
+}
+
+#[test]
+fn add_node_taken_id_is_conflict() {
+    let f = FileFixture::new();
+    let b = TestWorkspace::new(&f.store, &[]);
+    let known = b.add_execution(&NodeId::root(), "known");
+    let unknown = NodeId::fresh(b.now.get());
+    let file = f.node_file(&b, &unknown);
+    for id in [&known, &unknown] {
+        let added = b.change(|tx| {
+            // A file that appears while the command runs.
+            if *id == unknown {
+                let _ = std::fs::create_dir(file.parent().unwrap());
+                f.write(&file, "by hand");
+            }
+            let mut node = Node::new(id.clone(), NodeType::Execution, "new", b.now.get());
+            node.parent_id = Some(NodeId::root());
+            tx.add_node(node)
+        });
+        assert!(matches!(added, Err(Error::Conflict { .. })), "{id}: {added:?}");
+    }
+    assert_eq!(b.node(&known).title, "known");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "by hand");
 }

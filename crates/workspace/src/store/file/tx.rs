@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use tanmi_base::fs::FileSig;
 use tanmi_base::journal::{Change, CommitError, CommitResult, ExpectedFile, Journal, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::{Bilingual, Millis, id};
@@ -483,6 +484,17 @@ impl Tx for FileTx<'_> {
             self.writable_index()?.put(&scan::row_of(&node, sig))?;
             self.put_nodes.insert(node.id.clone(), Some(node));
         }
+        Ok(())
+    }
+
+    fn add_node(&mut self, node: Node) -> Result<()> {
+        if self.put_nodes.contains_key(&node.id) || self.index()?.get(node.id.as_str())?.is_some() {
+            return Err(Error::Conflict { place: node.id.to_string() });
+        }
+        // A file that the index does not know is a conflict when this is committed.
+        self.loaded.borrow_mut().insert(node.id.clone(), None);
+        self.writable_index()?.put(&scan::row_of(&node, FileSig::default()))?;
+        self.put_nodes.insert(node.id.clone(), Some(node));
         Ok(())
     }
 
