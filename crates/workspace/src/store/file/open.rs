@@ -135,22 +135,12 @@ impl FileStore {
             }
             other => other,
         };
-        let (journal, index) = match opened {
+        let (journal, index, mode) = match opened {
             // The files are readable even if a full disk prevents a new index.
             Err(Error::Unavailable {
                 cause: UnavailableCause::Io(_) | UnavailableCause::Index(_), ..
             }) if is_reader => return open_with_temporary_index(layout, lock, now),
             other => other?,
-        };
-        let mode = match access {
-            Access::Write => {
-                index.index.begin()?;
-                IndexMode::Write
-            }
-            Access::Read | Access::Refresh => {
-                index.index.begin_read()?;
-                IndexMode::Refresh
-            }
         };
         let seq = Some(journal.seq());
         Ok(Opened { lock, journal: Some(journal), index, mode, seq })
@@ -180,7 +170,8 @@ impl FileStore {
         }
     }
 
-    /// Opens journal and index and updates both to the current files. The caller holds the exclusive lock.
+    /// Opens journal and index, updates both to the current files, and begins a transaction of the index. The caller holds
+    /// the exclusive lock.
     fn open_up_to_date(
         &self,
         id: &WorkspaceId,
@@ -188,7 +179,7 @@ impl FileStore {
         access: Access,
         now: Millis,
         scan: Scan,
-    ) -> Result<(Journal, OpenIndex)> {
+    ) -> Result<(Journal, OpenIndex, IndexMode)> {
         // Opened before anything is changed: a journal that is refused leaves the workspace as it is.
         let path = layout.journal();
         let journal = Journal::open_existing(&path, layout.journal_paths()).map_err(Error::io(&path))?;
@@ -198,6 +189,7 @@ impl FileStore {
             lock(&self.recoveries).push((id.clone(), recovery));
         }
         let (index, is_new) = self.open_index(id, layout)?;
+        let mode = begin(&index.index, access)?;
         let known = index.index.metas()?;
         let indexed_seq = known.get("seq").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let mut journal = match journal {
@@ -214,12 +206,14 @@ impl FileStore {
             }
         }
         if is_new || was_recovered || scan == Scan::Always || scan::is_due(&known, layout, access, now)? {
+            index.index.rollback();
             scan::rescan(&index.index, layout, now)?;
+            begin(&index.index, access)?;
         }
         if was_recovered {
             journal.checkpoint().map_err(Error::io(&path))?;
         }
-        Ok((journal, index))
+        Ok((journal, index, mode))
     }
 
     /// Opens the index, and creates it if needed. Returns whether it is new. The caller holds the exclusive lock.
@@ -260,6 +254,15 @@ fn open_with_temporary_index(layout: &Layout, lock: Lock, now: Millis) -> Result
     let index = OpenIndex { index: NodeIndex::in_memory()?, inode: 0 };
     scan::rescan(&index.index, layout, now)?;
     Ok(Opened { lock, journal: None, index, mode: IndexMode::Temporary, seq: None })
+}
+
+/// Begins a transaction of the index.
+fn begin(index: &NodeIndex, access: Access) -> Result<IndexMode> {
+    match access {
+        Access::Write => index.begin().map(|()| IndexMode::Write),
+        Access::Read | Access::Refresh => index.begin_read().map(|()| IndexMode::Refresh),
+    }
+    .map_err(Error::from)
 }
 
 fn inode_of(path: &Path) -> Result<Option<u64>> {
