@@ -111,7 +111,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
     }
 }
 
-/// Measures a plan of 200 nodes against an append of the same file system.
+/// Measures a plan of 200 nodes, and what the file system takes for 200 folders, against an append of the same file system.
 fn measure_plan(
     client: &mut Client,
     growing: &GrowingWorkspace,
@@ -137,7 +137,25 @@ fn measure_plan(
     };
     // Every run adds 200 nodes, so there are fewer of them.
     let mut plan = || client.call("node_plan", arguments.clone());
-    let times = medians((options.runs / 10).max(5), &mut [&mut append, &mut plan]);
+    let bare = tempfile::tempdir_in(scratch).expect("create a folder for folders");
+    let mut rounds = 0;
+    let mut create_bare = || {
+        rounds += 1;
+        create_folders(&bare.path().join(rounds.to_string()));
+    };
+    let times = medians((options.runs / 10).max(5), &mut [&mut append, &mut plan, &mut create_bare]);
     let name = format!("mcp {size}: node_plan of 200 nodes / fsynced append");
     report.add(name, ratio(times[1], times[0]), "×", Some(20.0));
+    let name = format!("mcp {size}: 200 folders with one file, bare / fsynced append");
+    report.add(name, ratio(times[2], times[0]), "×", None);
+}
+
+/// Creates 200 folders with one file of the size of a planned node, and syncs nothing.
+fn create_folders(parent: &Path) {
+    std::fs::create_dir(parent).expect("create the parent folder");
+    for n in 0..200 {
+        let folder = parent.join(n.to_string());
+        std::fs::create_dir(&folder).expect("create a folder");
+        std::fs::write(folder.join("Node.md"), [b'x'; 250]).expect("write its file");
+    }
 }
