@@ -61,6 +61,29 @@ fn instructions(env: &TestEnv) -> usize {
     answer["result"]["instructions"].as_str().unwrap().len()
 }
 
+/// Returns the bytes of the digest of a session that started a node, logged twice, left a problem and saved a fact.
+fn digest() -> usize {
+    let project = Project::new();
+    let env = &project.env;
+    let node =
+        env.json(&["node", "create", "--parent", "root", "--type", "execution", "--title", "Rotate keys"]);
+    let node = node["nodeId"].as_str().unwrap();
+    for args in [
+        &["node", "transition", node, "--action", "start"][..],
+        &["log", "--node", node, "keys rotate every week"],
+        &["log", "--node", node, "old keys stay valid for a day"],
+        &["problem", "--node", node, "clock skew between hosts"],
+        &["memory", "save-fact", "Keys rotate every week"],
+    ] {
+        let output = env.command(args).env("CLAUDE_CODE_SESSION_ID", "before").output().unwrap();
+        assert!(output.status.success(), "{args:?} {output:?}");
+    }
+    Agent::claude(env, "before").send("SessionEnd", "sessionEnd", json!({"reason": "logout"}));
+    let start = project.agent().start("startup");
+    let digest = &start[start.find("## Last session").expect(&start)..];
+    digest.split("\n\n## ").next().unwrap().len()
+}
+
 /// Returns the bytes that an agent is told at each moment.
 fn measure() -> Vec<(&'static str, String)> {
     let empty = TestEnv::new();
@@ -97,6 +120,7 @@ fn measure() -> Vec<(&'static str, String)> {
         ("start, bound, no focus", start_without_focus),
         ("start, bound", start),
         ("start, bound, and 24 quiet prompts", start + quiet),
+        ("digest of the session before, at a start", digest()),
         ("after a compaction", compacted),
         ("subagent", subagent),
         ("rule added", rules),
