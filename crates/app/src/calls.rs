@@ -74,7 +74,7 @@ impl SessionCall {
             }
             _ => {}
         }
-        let Some(line) = self.to_line(at).filter(|_| !state.has_summary) else { return };
+        let Some(line) = self.to_line(at).filter(|_| !has_summary(state, &self.project)) else { return };
         state.calls.push(line);
         state.calls.drain(..state.calls.len().saturating_sub(MAX_CALLS));
     }
@@ -100,6 +100,22 @@ impl SessionCall {
         let text = text::fit(&text::one_line(&secrets::mask(text).0), TEXT_COLUMNS);
         Some(format!("{at} {} {change} {node} {text}", self.project))
     }
+}
+
+/// Returns whether the session saved a summary of its work in a project.
+fn has_summary(state: &SessionState, project: &str) -> bool {
+    let projects = &state.summarized_projects;
+    state.has_summary && (projects.is_empty() || projects.iter().any(|known| known == project))
+}
+
+/// Notes that the session saved a summary of its work in a project. It replaces the digest of its calls there.
+pub(crate) fn record_summary(state: &mut SessionState, project: &str) {
+    // An older version did not say of which project its summary is.
+    if !has_summary(state, project) {
+        state.summarized_projects.push(project.to_owned());
+    }
+    state.has_summary = true;
+    state.calls.retain(|line| line.split(' ').nth(1) != Some(project));
 }
 
 /// Returns the digest of the session that last worked in the project of the event. `None` if that session wrote a summary

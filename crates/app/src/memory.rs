@@ -16,7 +16,7 @@ use tanmi_memory::{
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
 
-use crate::calls::CallChange;
+use crate::calls::{self, CallChange};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::resolver::only;
@@ -277,9 +277,8 @@ impl MemoryService {
         // Only this session: sessions in other windows are still asked for their summaries.
         self.update_session_state(&summary.session, |state| {
             (state.prompts_since_summary, state.completed_since_summary) = (0, 0);
-            // The summary replaces the digest of the calls.
-            (state.has_summary, state.alive_at) = (true, self.core.now());
-            state.calls.clear();
+            state.alive_at = self.core.now();
+            calls::record_summary(state, self.core.project.id().as_str());
         });
         if !summary.session.is_empty() {
             let _ = self.core.states().register_in_project(self.core.project.id().as_str(), &summary.session);

@@ -58,6 +58,9 @@ pub struct SessionState {
     /// The session saved a summary since it started or was resumed.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "summary")]
     pub has_summary: bool,
+    /// The projects of these summaries. Empty if an older version saved the summary.
+    #[serde(skip_serializing_if = "Vec::is_empty", rename = "summaryOf")]
+    pub summarized_projects: Vec<String>,
     /// The client ended the session.
     #[serde(skip_serializing_if = "std::ops::Not::not", rename = "ended")]
     pub has_ended: bool,

@@ -95,3 +95,16 @@ fn digest_of_lines_of_another_version_skips_them() {
     let digest = digest(&lines).unwrap();
     assert_eq!((digest.at.as_str(), digest.facts, digest.log_lines), ("2025-12-10 18:09", 1, 1));
 }
+
+#[test]
+fn record_summary_keeps_calls_of_other_projects() {
+    let in_other = |call: SessionCall| SessionCall { project: String::from("other"), ..call };
+    let mut state = state_after(&[logged("first"), in_other(logged("second"))]);
+    record_summary(&mut state, "p");
+    assert_eq!(digest_of(&state, "p"), None);
+    assert_eq!(digest_of(&state, "other").unwrap().last_log, "second");
+    logged("third").record(&mut state, 0);
+    in_other(logged("fourth")).record(&mut state, 0);
+    assert_eq!(digest_of(&state, "p"), None, "the summary replaces the digest");
+    assert_eq!(digest_of(&state, "other").unwrap().last_log, "fourth");
+}

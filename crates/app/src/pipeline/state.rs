@@ -51,6 +51,7 @@ pub fn advance(state: &mut SessionState, event: &Event, caller: &Caller<'_>) {
     if is_new_start {
         // A summary is about what the session did before it was resumed.
         state.has_summary = false;
+        state.summarized_projects.clear();
     }
     if event.source == Source::Hook {
         state.has_ended = event.kind == EventKind::SessionEnd;
