@@ -70,8 +70,11 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
 
 /// The maximum length of a digest, in bytes.
 const DIGEST_BYTES: usize = 700;
+/// The maximum length of the problems in it, so that its nodes are told too.
+const DIGEST_PROBLEM_BYTES: usize = 350;
 
-/// Adds what the last session did. The texts in it are those of the project, so each part is one line.
+/// Adds what the last session did, open problems first, because the end is cut. The texts in it are those of the project,
+/// so each part is one line.
 fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
     let at = escape_line(&text::one_line(&digest.at));
     body.heading(&match digest.is_partial {
@@ -85,12 +88,13 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
         ),
     });
     let (separator, count) = (lang.pick("；", "; "), digest.more_moved);
+    let problems = text::one_line(&digest.problems.join(separator));
+    body.within(DIGEST_PROBLEM_BYTES, |body| body.line(lang.pick("- 问题：", "- Problem: "), &problems));
     let mut moved = digest.moved.join(separator);
     if count > 0 {
         moved.push_str(&lang.pick(format!("；另有 {count} 个"), format!("; {count} more")));
     }
     body.line(lang.pick("- 节点：", "- Nodes: "), &text::one_line(&moved));
-    body.line(lang.pick("- 问题：", "- Problem: "), &text::one_line(&digest.problems.join(separator)));
     if digest.log_lines > 0 {
         let (count, last) = (digest.log_lines, &digest.last_log);
         let line = lang.pick(format!("{count} 条，最近：{last}"), format!("{count}, last: {last}"));

@@ -61,8 +61,8 @@ fn memory_load_digest_is_marked_as_derived() {
     assert_eq!(
         memory_text(Lang::En, digest(), None),
         "## Last session (2025-12-10 18:07, derived from its calls)\n\n\
-         - Nodes: Issue tokens (completed) node-a; Check tokens (implementing) node-b; 2 more\n\
          - Problem: node-b: clock skew\n\
+         - Nodes: Issue tokens (completed) node-a; Check tokens (implementing) node-b; 2 more\n\
          - Log lines: 3, last: signed with RS256\n\
          - Facts saved: 1"
     );
@@ -70,8 +70,8 @@ fn memory_load_digest_is_marked_as_derived() {
     assert_eq!(
         memory_text(Lang::Zh, DigestFacts { is_partial: true, ..digest() }, Some(summary)),
         "## 上次会话（2025-12-10 18:07，由最近的调用记录得出）\n\n\
-         - 节点：Issue tokens (completed) node-a；Check tokens (implementing) node-b；另有 2 个\n\
          - 问题：node-b: clock skew\n\
+         - 节点：Issue tokens (completed) node-a；Check tokens (implementing) node-b；另有 2 个\n\
          - 日志：3 条，最近：signed with RS256\n\
          - 保存的事实：1\n\n\
          ## 上次摘要\n\n- 主题：认证"
@@ -85,6 +85,19 @@ fn memory_load_digest_without_parts_has_no_empty_lines() {
         memory_text(Lang::En, logged, None),
         "## Last session (t, derived from its calls)\n\n- Log lines: 1, last: x"
     );
+}
+
+#[test]
+fn memory_load_long_digest_tells_problems_and_nodes() {
+    // As long as a session state keeps them.
+    let title = "很".repeat(40);
+    let digest = DigestFacts {
+        moved: vec![format!("{title} (implementing) node-mj2hy912-u02rz9"); 4],
+        problems: vec![format!("node-mj2hy912-u02rz9: {title}"); 4],
+        ..digest()
+    };
+    let text = memory_text(Lang::Zh, digest, None);
+    assert!(text.contains("- 问题：node-mj2hy912-u02rz9: 很") && text.contains("- 节点：很"), "{text}");
 }
 
 #[test]
