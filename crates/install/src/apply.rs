@@ -9,7 +9,9 @@ use tanmi_base::lock::Lock;
 use tanmi_base::{Millis, lock};
 
 use crate::links::check_links;
-use crate::plan::{self, ChangeOutcome, ConfigPart, InstallOptions, PlannedChange, RemovalResult};
+use crate::plan::{
+    self, ChangeOutcome, ConfigPart, InstallOptions, PlannedChange, RemovalResult, TargetFile,
+};
 use crate::receipt::Receipts;
 use crate::{Error, Refusal, Result};
 
@@ -140,9 +142,13 @@ fn original(planned: &PlannedChange, receipts: &Receipts) -> Option<Vec<u8>> {
         return original;
     }
     let before = receipts.before(&planned.real);
-    // A permission that was there before the first installation is the user's.
     let mut target = planned.target.clone();
-    target.parts.retain(|part| *part != ConfigPart::Permission);
+    if !target.parts.iter().any(|part| matches!(part, ConfigPart::Guide(_))) {
+        target.parts = plan::JSON_PARTS.to_vec();
+    }
+    // A permission that was there before an installation added one is the user's.
+    let is_own = receipts.has_own_permission(&planned.real).unwrap_or(false);
+    target.parts.retain(|part| *part != ConfigPart::Permission || is_own);
     match plan::remove_parts(&target, bytes, &before) {
         Ok(RemovalResult::TextFile(text)) => Some(text),
         Ok(RemovalResult::Nothing) => None,
@@ -201,9 +207,10 @@ pub fn remove(home: &Path, plans: Vec<PlannedChange>) -> Result<Vec<AppliedChang
 }
 
 fn remove_one(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<PlannedChange> {
+    let target = TargetFile { parts: planned.wanted.clone(), ..planned.target.clone() };
     for _ in 0..MAX_ATTEMPTS {
         // Planned again, because the first plan was made without the lock.
-        match plan::plan_removal(planned.target.clone(), receipts) {
+        match plan::plan_removal(target.clone(), receipts) {
             Some(replanned) => planned = replanned,
             // Already removed with another client whose path is a link to the same file.
             None => return Ok(PlannedChange { outcome: ChangeOutcome::Unchanged, ..planned }),
@@ -217,7 +224,12 @@ fn remove_one(mut planned: PlannedChange, receipts: &mut Receipts) -> Result<Pla
                 .map_err(Error::io(&planned.real))?,
         };
         if is_done {
-            receipts.forget(&planned.real)?;
+            match (&planned.before, &planned.after) {
+                (Some(before), Some(after)) if !plan::has_all_parts(&target, before) => {
+                    receipts.record_removed_hooks(&planned.real, before, after)?;
+                }
+                _ => receipts.forget(&planned.real)?,
+            }
             return Ok(planned);
         }
     }

@@ -68,6 +68,8 @@ pub enum ChangeOutcome {
 #[derive(Clone, Debug)]
 pub struct PlannedChange {
     pub target: TargetFile,
+    /// The parts that were asked for. The target has those of them that are in the file.
+    pub(crate) wanted: Vec<ConfigPart>,
     /// The target of the path if it is a symbolic link, otherwise the path.
     pub real: PathBuf,
     pub outcome: ChangeOutcome,
@@ -189,6 +191,7 @@ pub fn plan(target: TargetFile, options: &InstallOptions) -> PlannedChange {
         };
         PlannedChange {
             target: with_own_parts(&target, after.as_deref().ok()),
+            wanted: target.parts.clone(),
             real: now.real,
             outcome,
             before: now.bytes,
@@ -224,6 +227,27 @@ fn with_own_parts(target: &TargetFile, bytes: Option<&[u8]>) -> TargetFile {
         });
     }
     target
+}
+
+/// The parts that one JSON file can have.
+pub(crate) const JSON_PARTS: [ConfigPart; 4] =
+    [ConfigPart::Hooks, ConfigPart::Server, ConfigPart::StatusLine, ConfigPart::Permission];
+
+/// Returns whether a removal of the parts of the target leaves none of our parts in the content.
+pub(crate) fn has_all_parts(target: &TargetFile, bytes: &[u8]) -> bool {
+    if !matches!(format(target), Format::Json) {
+        return true;
+    }
+    let Some(json) = TextFile::of(bytes).ok().and_then(|text| Json::parse(&text.body).ok()) else {
+        return true;
+    };
+    let settings = json.value();
+    JSON_PARTS.iter().filter(|part| !target.parts.contains(part)).all(|part| match part {
+        ConfigPart::Hooks => hooks::find_hooks(&json, target.client).is_empty(),
+        ConfigPart::Server => hooks::server_program(settings[hooks::SERVERS].get(hooks::NAME)).is_none(),
+        ConfigPart::StatusLine => status_line::program(&settings).is_none(),
+        _ => !target.client.recipe.allowed_tools.is_some_and(|it| permissions::has_entry(&settings, it)),
+    })
 }
 
 /// Returns the content of a file with our parts.
@@ -302,6 +326,7 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
             let is_ours = receipts.has(&target.path);
             let (real, outcome) = (target.path.clone(), ChangeOutcome::Refused(refusal));
             return is_ours.then_some(PlannedChange {
+                wanted: target.parts.clone(),
                 target,
                 real,
                 outcome,
@@ -313,11 +338,15 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
     };
     let after = match &now.bytes {
         None => Ok(None),
-        Some(bytes) => match receipts.original(&now.real, bytes) {
+        Some(bytes) => match receipts.original(&now.real, bytes).filter(|_| has_all_parts(&target, bytes)) {
             // Unchanged since the installation: the original content is restored.
             Some(original) => Ok(original),
             None => {
-                remove_parts(&target, bytes, &receipts.before(&now.real)).map(|left| left.into_content(bytes))
+                let mut own = target.clone();
+                own.parts.retain(|part| {
+                    *part != ConfigPart::Permission || receipts.has_own_permission(&now.real).unwrap_or(true)
+                });
+                remove_parts(&own, bytes, &receipts.before(&now.real)).map(|left| left.into_content(bytes))
             }
         },
     };
@@ -331,8 +360,9 @@ pub fn plan_removal(target: TargetFile, receipts: &Receipts) -> Option<PlannedCh
         Ok(Some(_)) => ChangeOutcome::Change,
     };
     let after = after.ok().flatten();
+    let wanted = target.parts.clone();
     let target = with_own_parts(&target, now.bytes.as_deref());
-    Some(PlannedChange { target, real: now.real, outcome, before: now.bytes, after, sig: now.sig })
+    Some(PlannedChange { target, wanted, real: now.real, outcome, before: now.bytes, after, sig: now.sig })
 }
 
 /// Like [`links::check`], but accepts a link through which an earlier version wrote the file of this project.
@@ -371,8 +401,7 @@ pub(crate) enum OriginalContent {
     Bytes(Vec<u8>),
 }
 
-/// Returns the content of a file without our parts. If the original content is unknown, the permission is removed only
-/// if it is among the parts of the target.
+/// Returns the content of a file without the parts of the target.
 pub(crate) fn remove_parts(
     target: &TargetFile,
     bytes: &[u8],
@@ -399,13 +428,17 @@ pub(crate) fn remove_parts(
                     .map(|json| json.value())
                     .unwrap_or_default(),
             };
-            hooks::remove(&json, target.client, &old);
-            hooks::remove_server(&json, &old);
-            status_line::remove(&json);
-            let is_known = !matches!(before, OriginalContent::Unknown);
-            let has_permission = is_known || target.parts.contains(&ConfigPart::Permission);
-            if let Some(allowed) = target.client.recipe.allowed_tools.filter(|_| has_permission) {
-                permissions::remove(&json, allowed, &old);
+            for part in &target.parts {
+                match part {
+                    ConfigPart::Hooks => hooks::remove(&json, target.client, &old),
+                    ConfigPart::Server => hooks::remove_server(&json, &old),
+                    ConfigPart::StatusLine => status_line::remove(&json),
+                    ConfigPart::Permission => {
+                        let allowed = target.client.recipe.allowed_tools;
+                        allowed.into_iter().for_each(|allowed| permissions::remove(&json, allowed, &old));
+                    }
+                    ConfigPart::Guide(_) => {}
+                }
             }
             json.text()
         }

@@ -37,6 +37,9 @@ pub struct Receipt {
     /// Whether our hooks were written to the file.
     #[serde(default)]
     hooks: bool,
+    /// Whether an installation added the permission for our tools. `None` in receipts of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    permission: Option<bool>,
     /// The project of the file; `None` in the user scope.
     #[serde(default)]
     pub project: Option<PathBuf>,
@@ -89,6 +92,22 @@ impl Receipts {
     /// Returns whether our hooks were written to the file.
     pub fn has_hooks(&self, path: &Path) -> bool {
         self.get(path).is_some_and(|receipt| receipt.hooks)
+    }
+
+    /// Returns whether an installation may have added the permission for our tools. `None` without a receipt.
+    pub(crate) fn has_own_permission(&self, path: &Path) -> Option<bool> {
+        self.get(path).map(|receipt| receipt.permission.unwrap_or(true))
+    }
+
+    /// Records that our hooks were removed from a file that keeps other parts of ours. A file that was edited since the
+    /// installation still counts as edited.
+    pub(crate) fn record_removed_hooks(&mut self, path: &Path, before: &[u8], after: &[u8]) -> Result<()> {
+        let Some(receipt) = self.file.files.get_mut(&key(path)) else { return Ok(()) };
+        receipt.hooks = false;
+        if receipt.after == hash::sha256_hex(before) {
+            receipt.after = hash::sha256_hex(after);
+        }
+        self.save()
     }
 
     /// Returns the original content if the file was not changed since we wrote it. `Some(None)` if there was no file.
@@ -153,7 +172,12 @@ impl Receipts {
         };
         let mut folders = folders;
         folders.extend(self.get(path).map(|receipt| receipt.folders.clone()).unwrap_or_default());
+        let permission = match target.parts.contains(&ConfigPart::Permission) {
+            true => Some(true),
+            false => self.get(path).map_or(Some(false), |receipt| receipt.permission),
+        };
         let receipt = Receipt {
+            permission,
             before: copy,
             before_digest: before.map(hash::sha256_hex),
             after: hash::sha256_hex(after),

@@ -55,6 +55,56 @@ fn permission_is_added_once_and_removed_alone() {
 }
 
 #[test]
+fn permission_that_user_added_after_installation_stays() {
+    let client = find("claude-code");
+    let with = options("/a/tanmi");
+    let without = InstallOptions { allow_tools: false, ..with.clone() };
+    for installs_again in [false, true] {
+        let env = TestEnv::new();
+        let file = env.folders.hook_file(client, Scope::User);
+        write(&file, "{\"permissions\": {\"allow\": [\"Bash(ls)\"]}}");
+        install_with(&env, client, &without);
+        let text = std::fs::read_to_string(&file).unwrap();
+        write(&file, text.replacen("\"Bash(ls)\"", "\"Bash(ls)\", \"mcp__tanmi\"", 1));
+        if installs_again {
+            install_with(&env, client, &with);
+        }
+        env.uninstall(client, Scope::User);
+        assert_eq!(parsed(&file), json!({"permissions": {"allow": ["Bash(ls)", "mcp__tanmi"]}}));
+    }
+}
+
+#[test]
+fn removal_of_hooks_alone_keeps_other_parts() {
+    for client in ["claude-code", "gemini-cli"].map(find) {
+        let env = TestEnv::new();
+        let file = env.folders.hook_file(client, Scope::Project);
+        write(&file, "{\"mine\": 1}");
+        env.install(client, Scope::Project, "/a/tanmi");
+        let installed = parsed(&file);
+        let only_hooks = InstallOptions {
+            server: false,
+            guide: false,
+            status_line: false,
+            allow_tools: false,
+            ..options("")
+        };
+        let targets = target_files(client, Scope::Project, &env.folders, Some(&only_hooks)).into_iter();
+        let receipts = Receipts::load(&env.home());
+        let plans = targets.filter_map(|target| plan_removal(target, &receipts)).collect();
+        remove(&env.home(), plans).unwrap();
+        let left = parsed(&file);
+        assert_eq!(left.get("hooks"), None, "{left}");
+        for key in ["permissions", "mcpServers", "mine"] {
+            assert_eq!(left.get(key), installed.get(key), "{}", client.id());
+        }
+        assert!(!Receipts::load(&env.home()).has_hooks(&file));
+        env.uninstall(client, Scope::Project);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"mine\": 1}", "{}", client.id());
+    }
+}
+
+#[test]
 fn permission_in_unexpected_type_is_refused() {
     let client = find("claude-code");
     let env = TestEnv::new();
