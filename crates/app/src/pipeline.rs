@@ -86,8 +86,8 @@ pub struct Response {
 /// Decides what to inject at an event, and records it.
 pub fn handle(caller: &Caller<'_>, event: &Event) -> Response {
     let mut session = Session::open(caller, event);
-    if is_silenced(caller) {
-        // The state is still updated, so that skipped texts are injected after the pause.
+    if is_silenced(caller) || !load::can_respond(caller, event) {
+        // The state is still updated: the session is alive, and skipped texts are injected after a pause.
         state::advance(session.state(), event, caller);
         session.save(caller, event);
         return Response::default();

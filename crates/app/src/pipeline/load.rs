@@ -98,6 +98,19 @@ pub fn load(
     DecisionInput { facts, rules, config, files, trust, taken_over, warnings }
 }
 
+/// Returns whether a rule can respond to an event. At a tool call only custom rules can, and a client reports very many of
+/// them, so this looks for a rules file first.
+pub fn can_respond(caller: &Caller<'_>, event: &Event) -> bool {
+    if event.kind != EventKind::PreToolUse {
+        return true;
+    }
+    let binding = find_binding(caller, event).0;
+    let workspace = binding.as_ref().and_then(|binding| WorkspaceId::parse(&binding.workspace_id).ok());
+    let project = binding.map(|binding| binding.project).or_else(|| facts::project_of(caller, event));
+    let paths = rules::paths(caller.user, project.as_deref(), workspace.as_ref());
+    paths.iter().any(|(_, path)| path.exists())
+}
+
 /// Returns the user's consent to a project, and the settings that apply in it.
 fn settings(caller: &Caller<'_>, project: Option<PathBuf>) -> (Option<ProjectTrust>, Config) {
     let trust = project.map(|project| Trust::new(caller.home).of_project(&project));

@@ -114,6 +114,13 @@ fn hook_for_tool_calls_is_installed_while_a_rule_needs_it() {
     assert!(env.run_in(&other, &install).ok);
     assert!(has_hook());
     std::fs::remove_file(env.project.join(".tanmi/rules.json")).unwrap();
+    // Without a rules file nothing is decided; the session is still known to be alive.
+    let state = || read(&env.home_store().join("state/s.json"));
+    let handled = state()["claims"]["pre_tool_use"].clone();
+    env.tick(1000);
+    assert_eq!(tool("Bash", "git push", "t4"), "");
+    assert_eq!(state()["claims"]["pre_tool_use"], handled, "{}", state());
+    assert_eq!(state()["hooks"]["pre_tool_use"], state()["aliveAt"], "{}", state());
     let unneeded =
         "Claude Code (user): the hook for tool calls (pre_tool_use) is installed, but no rule needs it";
     assert_eq!(install_issues(&env, &[]), [("mendable".into(), unneeded.into())]);
