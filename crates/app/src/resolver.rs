@@ -254,7 +254,7 @@ impl Resolver {
     /// Returns the content of `Workspace.md` of the workspace of a call. A workspace that does not exist counts as not
     /// named.
     fn header(&self, call: &CallTarget<'_>) -> Option<Workspace> {
-        let named = call.workspace.and_then(|id| self.find(&WorkspaceId::parse(id).ok()?).ok());
+        let named = call.workspace.and_then(|named| self.find(&self.workspace_id(named).ok()?).ok());
         let bound = || self.binding(&self.caller_session(call).ok()??).ok()?.map(|bound| bound.workspace);
         let found = named.or_else(bound).or_else(|| self.only_active_workspace().ok())?;
         let headers = found.store().headers().ok()?;

@@ -182,6 +182,10 @@ fn tool_errors_and_instructions_follow_workspace() {
         let named = json!({"workspaceId": created["workspaceId"], "nodeId": "node-none"});
         let error = client.expect_error("node_get", named);
         assert_eq!(is_chinese(error["message"].as_str().unwrap()), !zh, "{error}");
+        let id = created["workspaceId"].as_str().unwrap();
+        let named = json!({"sessionId": "s", "workspaceId": &id[id.len() - 6..], "nodeId": "node-none"});
+        let error = client.expect_error("node_get", named);
+        assert_eq!(is_chinese(error["message"].as_str().unwrap()), !zh, "{error}");
         let unbound = client.expect_ok("session_unbind", json!({"sessionId": "s"}));
         assert_eq!(is_chinese(unbound["message"].as_str().unwrap()), zh, "{unbound}");
         client.finish();
