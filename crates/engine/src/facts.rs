@@ -50,6 +50,7 @@ pub struct AvailableFacts {
 pub struct AvailableWorkspace {
     pub id: String,
     pub name: String,
+    pub created_at: Millis,
     /// Done and total nodes, if the index has them.
     pub progress: Option<(u64, u64)>,
     /// Loaded only at a prompt, and only if the project has one active workspace.

@@ -294,7 +294,7 @@ pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust
         let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot);
         let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
         let overview = overview.as_ref().map(overview_facts).unwrap_or_default();
-        Some(AvailableWorkspace { id, name, progress, overview })
+        Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })
     };
     // Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();

@@ -7,7 +7,7 @@ use super::hint_words::{asks_to_continue, mentions_workspaces};
 use super::{BOUND, BuiltinRule, RuleInput, RuleOutput, SkipReason, default_throttle, session_info};
 use crate::context_text::overview_text;
 use crate::decide::time_left;
-use crate::facts::Facts;
+use crate::facts::{AvailableWorkspace, Facts};
 
 pub const RULE: BuiltinRule = BuiltinRule {
     id: BuiltinRuleId::BindingHint,
@@ -63,7 +63,10 @@ fn run(ctx: &RuleInput<'_>) -> Result<RuleOutput, SkipReason> {
     {
         return Err(("本项目没有可以继续的工作区", "the project has no workspace to continue"));
     }
-    let mut content = match facts.session.hooks_seen.contains(&EventKind::SessionStart) {
+    let is_new = |workspace: &AvailableWorkspace| workspace.created_at > facts.session.started_at;
+    let is_told = facts.session.hooks_seen.contains(&EventKind::SessionStart)
+        && !facts.available.first.iter().any(is_new);
+    let mut content = match is_told {
         false => session_info::how_to_bind(facts),
         // The session start told the id and the workspaces.
         true if facts.available.total == 0 => {

@@ -73,6 +73,7 @@ fn available() -> AvailableFacts {
     let workspace = |id: &str, name: &str, done| AvailableWorkspace {
         id: id.into(),
         name: name.into(),
+        created_at: 0,
         progress: Some((done, 8)),
         overview: OverviewFacts::default(),
     };
@@ -436,6 +437,21 @@ fn binding_hint_first_prompt_asks_to_continue_tells_overview_of_only_workspace()
     let mut unbound_on_purpose = first;
     unbound_on_purpose.session.was_unbound_by_user = true;
     assert_eq!(hint("go on", &unbound_on_purpose), "");
+}
+
+#[test]
+fn binding_hint_names_workspace_created_since_start() {
+    let prompt = event(&CLAUDE_CODE, EventKind::PromptSubmit, "which workspace?");
+    for (lang, created_at, is_named) in
+        [(Lang::En, 2, true), (Lang::Zh, 2, true), (Lang::En, 1, false), (Lang::Zh, 1, false)]
+    {
+        let mut facts = with_one_workspace(lang);
+        facts.session.started_at = 1;
+        facts.session.hooks_seen = vec![EventKind::SessionStart];
+        facts.available.first[0].created_at = created_at;
+        let text = injected_text(&prompt, &facts);
+        assert_eq!(text.contains("Rework auth (ws-x"), is_named, "{text}");
+    }
 }
 
 #[test]

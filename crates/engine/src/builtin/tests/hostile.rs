@@ -83,7 +83,13 @@ fn hostile_facts(lang: Lang) -> Facts {
         declared: Ok(DeclaredFacts { files, ..DeclaredFacts::default() }),
         available: AvailableFacts {
             total: 1,
-            first: vec![AvailableWorkspace { id: text(), name: text(), progress: None, overview }],
+            first: vec![AvailableWorkspace {
+                id: text(),
+                name: text(),
+                created_at: 0,
+                progress: None,
+                overview,
+            }],
         },
         ..unbound(lang)
     }
