@@ -83,7 +83,7 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
           view.writable ? null : h('span', { class: 'badge' }, t('readOnly')),
           node.isolated ? h('span', { class: 'badge' }, t('isolated')) : null,
           view.children.total ? h('span', {}, t('children', view.children.total, view.children.done)) : null,
-          node.startedBy && node.status !== 'completed' ? h('span', {}, t('startedBy', node.startedBy)) : null),
+          node.startedBy && node.status !== 'completed' ? h('span', {}, node.startedBy === '@person' ? t('startedByPerson') : t('startedBy', node.startedBy)) : null),
         buttons(view)),
       problem(view),
       section(t('requirement'), node.requirement && longText('requirement', node.requirement, rendered)),

@@ -49,7 +49,7 @@ const WORDS = {
   retry: ['重试', 'Retry'], reopen: ['重新打开', 'Reopen'], cancel: ['取消节点', 'Cancel node'],
   takeOver: ['接管', 'Take over'], takeOverText: ['{}。仍要继续吗？', '{}. Continue anyway?'],
   conclusionFor: ['{}：填写结论', '{}: enter a conclusion'], deleteNode: ['删除“{}”及其所有子节点？', 'Delete “{}” and all its children?'],
-  startedBy: ['由会话 {} 认领', 'claimed by session {}'], boundHere: ['有会话聚焦于此', 'a session is focused here'],
+  startedBy: ['由会话 {} 认领', 'claimed by session {}'], startedByPerson: ['由人认领', 'claimed by a person'], boundHere: ['有会话聚焦于此', 'a session is focused here'],
   context: ['预览注入此节点的上下文', 'Preview the context injected for this node'], earlier: ['未显示更早的 {} 条日志', '{} earlier entries not shown'],
   created: ['创建于', 'created'], updated: ['更新于', 'updated'], children: ['{} 个子节点，{} 个已结束', '{} children, {} done'],
   isolated: ['隔离：不接收上级节点的上下文', 'isolated: no context from ancestors'],
