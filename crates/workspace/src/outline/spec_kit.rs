@@ -1,5 +1,5 @@
 //! Reads `tasks.md` of spec-kit: headings are phases, `- [ ] T001 [P] [US1] text` is a task, `(depends on T001)` a
-//! dependency. Indented lines below a task belong to its requirement. Other lines explain the tasks and are left out, and so
+//! dependency, in any case and with or without a colon. Indented lines below a task belong to its requirement. Other lines explain the tasks and are left out, and so
 //! are headings without tasks. A list item beside tasks that is not a task is an error: it would be lost.
 
 use super::item_line::{strip_checkbox, strip_marker};
@@ -71,11 +71,8 @@ pub fn parse(lines: &[(usize, &str)]) -> Result<Vec<RawItem>, ParseError> {
     section.end()?;
     for at in 0..items.len() {
         let targets = depends_on(&items[at].requirement);
-        let find = |id: &str| {
-            let position = items.iter().position(|item| first_word(&item.requirement) == id);
-            position.map_or_else(|| escape::escape(id, ""), |at| format!("#{}", at + 1))
-        };
-        items[at].targets = targets.iter().map(|id| find(id)).collect();
+        let targets = targets.into_iter().map(|id| find_task(&items, id, items[at].line));
+        items[at].targets = targets.collect::<Result<_, _>>()?;
     }
     // A phase is done if all its tasks are.
     for at in (0..items.len()).rev() {
@@ -134,9 +131,32 @@ fn fit(title: &str) -> String {
     }
 }
 
-/// Returns the ids in `(depends on T012, T013)`.
+/// Returns the ids in `(depends on T012, T013)`, also as `(Depends on: T012)`.
 fn depends_on(text: &str) -> Vec<&str> {
-    let Some((_, list)) = text.split_once("(depends on ") else { return Vec::new() };
-    let list = list.split(')').next().unwrap_or_default();
-    list.split([',', ' ', '&']).map(str::trim).filter(|word| is_task_id(word)).collect()
+    const START: &str = "(depends on";
+    let starts = text.to_ascii_lowercase();
+    let lists = starts.match_indices(START).map(|(at, _)| &text[at + START.len()..]);
+    let lists = lists.filter(|list| list.starts_with([':', '：']) || list.starts_with(char::is_whitespace));
+    let ids = lists
+        .flat_map(|list| list.split(')').next().unwrap_or_default().split(|c: char| !c.is_alphanumeric()));
+    ids.filter(|word| is_task_id(word)).collect()
+}
+
+/// Returns the position of the task with this id for a task in `line`, as in `(after: #3)`.
+fn find_task(items: &[RawItem], id: &str, line: usize) -> Result<String, ParseError> {
+    let has_id = |(_, item): &(usize, &RawItem)| first_word(&item.requirement) == id;
+    let found: Vec<(usize, &RawItem)> = items.iter().enumerate().filter(has_id).collect();
+    match found.as_slice() {
+        [] => Ok(escape::escape(id, "")),
+        [(at, _)] => Ok(format!("#{}", at + 1)),
+        several => {
+            let lines: Vec<String> = several.iter().map(|(_, item)| item.line.to_string()).collect();
+            let lines = lines.join(", ");
+            Err(ParseError::new(
+                line,
+                format!("多个任务的编号是 {id}（第 {lines} 行）；给每个任务不同的编号"),
+                format!("several tasks have the number {id} (lines {lines}); give each its own number"),
+            ))
+        }
+    }
 }

@@ -337,3 +337,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn spec_kit_dependencies_have_several_forms() {
+    for form in [
+        "(depends on T001, T002)",
+        "(Depends on T001 and T002)",
+        "(depends on: T001; T002)",
+        "(DEPENDS ON T001) (depends on T002)",
+    ] {
+        let text = format!("- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c {form}\n");
+        let items = parse(&text).unwrap();
+        assert_eq!(items[2].depends_on, [OutlineTarget::Item(0), OutlineTarget::Item(1)], "{form}");
+    }
+    let none = parse("- [ ] T001 a\n- [ ] T002 b (depends only on T001)\n").unwrap();
+    assert!(none[1].depends_on.is_empty());
+}
+
+#[test]
+fn spec_kit_dependency_on_a_repeated_number_is_refused() {
+    let text = "- [ ] T001 a\n- [ ] T001 b\n- [ ] T002 c (depends on T001)\n";
+    let error = parse(text).unwrap_err();
+    assert_eq!(error.line, 3);
+    assert_eq!(error.reason.en, "several tasks have the number T001 (lines 1, 2); give each its own number");
+}
