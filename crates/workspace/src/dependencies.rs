@@ -66,6 +66,53 @@ impl<K: Clone + Ord> WaitGraph<K> {
         Some(std::iter::once(node.clone()).chain(path).collect())
     }
 
+    /// Returns a cycle for each group of nodes that wait for each other because of a dependency, from a node back to itself.
+    pub fn find_cycles(&self) -> Vec<Vec<K>> {
+        let blocked = self.find_blocked();
+        let mut cycles: Vec<Vec<K>> = Vec::new();
+        let mut known = BTreeSet::new();
+        for (node, dependencies) in &self.depends_on {
+            for on in dependencies {
+                let is_candidate = !known.contains(node)
+                    && blocked.contains(&Moment::Start(node))
+                    && blocked.contains(&Moment::End(on));
+                if let Some(cycle) = is_candidate.then(|| self.find_cycle(node, on)).flatten() {
+                    known.extend(cycle.iter().cloned());
+                    cycles.push(cycle);
+                }
+            }
+        }
+        cycles
+    }
+
+    /// Returns the moments that never come, because they wait for themselves or for such a moment.
+    fn find_blocked(&self) -> BTreeSet<Moment<&K>> {
+        let nodes = self.parents.iter().flat_map(|(child, parent)| [child, parent]);
+        let dependencies = self.depends_on.iter().flat_map(|(node, on)| std::iter::once(node).chain(on));
+        let nodes: BTreeSet<&K> = nodes.chain(dependencies).collect();
+        let moments = nodes.into_iter().flat_map(|node| [Moment::Start(node), Moment::End(node)]);
+        let mut waits: BTreeMap<Moment<&K>, usize> = BTreeMap::new();
+        let mut waiting: BTreeMap<Moment<&K>, Vec<Moment<&K>>> = BTreeMap::new();
+        for moment in moments {
+            let targets = self.waits_for(moment);
+            waits.insert(moment, targets.len());
+            targets.into_iter().for_each(|target| waiting.entry(target).or_default().push(moment));
+        }
+        let mut open: Vec<Moment<&K>> = waits.iter().filter(|(_, n)| **n == 0).map(|(m, _)| *m).collect();
+        while let Some(moment) = open.pop() {
+            waits.remove(&moment);
+            for next in waiting.get(&moment).into_iter().flatten() {
+                if let Some(count) = waits.get_mut(next) {
+                    *count -= 1;
+                    if *count == 0 {
+                        open.push(*next);
+                    }
+                }
+            }
+        }
+        waits.into_keys().collect()
+    }
+
     /// Returns the nodes that wait for each other because a node is below its parent, from the node back to itself.
     pub fn find_cycle_through_parent(&self, node: &K) -> Option<Vec<K>> {
         let parent = self.parents.get(node)?;
@@ -158,6 +205,17 @@ mod tests {
             let found = graph.find_cycle(&node, &on).map(|path| path.join(" ")).unwrap_or_default();
             assert_eq!(found, cycle, "{tree} | {dependencies} | {new}");
         }
+    }
+
+    #[test]
+    fn find_cycles_returns_each_cycle_once() {
+        let mut graph = WaitGraph::new();
+        graph.add_child("p", "c");
+        for (node, on) in [("a", "b"), ("b", "a"), ("behind", "a"), ("p", "d"), ("d", "c"), ("x", "y")] {
+            graph.add_dependency(node, on);
+        }
+        let cycles: Vec<String> = graph.find_cycles().iter().map(|cycle| cycle.join(" ")).collect();
+        assert_eq!(cycles, ["a b a", "d c p d"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tests of the workspace domain: examples of the specification on both stores, and random operations with equal results
 //! on every implementation of [`store::Workspaces`].
 
-use tanmi_base::Millis;
+use tanmi_base::{Lang, Millis};
 
 use crate::command::{LiveSessions, NoLiveSessions};
 use crate::model::*;

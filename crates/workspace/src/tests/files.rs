@@ -275,3 +275,26 @@ fn add_node_taken_id_is_conflict() {
     assert_eq!(b.node(&known).title, "known");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "by hand");
 }
+
+#[test]
+fn check_reports_missing_and_cyclic_dependencies() {
+    let f = FileFixture::new();
+    let b = TestWorkspace::new(&f.store, &[]);
+    let [one, two, three] = ["one", "two", "three"].map(|title| b.add_execution(&NodeId::root(), title));
+    let depend = |node: &NodeId, on: &str| {
+        let keys = format!("type: execution\ndependsOn: [{on}]");
+        f.edit(&f.node_file(&b, node), |text| text.replace("type: execution", &keys));
+    };
+    depend(&one, two.as_str());
+    depend(&two, one.as_str());
+    depend(&three, "node-gone");
+    let report = f.store.check(&b.id, true, b.now.get()).unwrap();
+    let found: Vec<String> = report.findings.iter().map(|finding| finding.flaw.message(Lang::En)).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    let missing = format!("remove it with `tanmi node depend {three} --on node-gone --remove`");
+    assert!(found.iter().any(|text| text.ends_with(&missing)), "{found:?}");
+    let cycle =
+        |a: &NodeId, b: &NodeId| format!("the dependencies form a cycle: {a} → {b} → {a}; remove one");
+    let cycles = [cycle(&one, &two), cycle(&two, &one)];
+    assert!(found.iter().any(|text| cycles.iter().any(|cycle| text.starts_with(cycle))), "{found:?}");
+}

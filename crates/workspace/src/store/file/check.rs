@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::tx::FileTx;
 use super::{FileStore, Scan, scan};
 use crate::codec::ParseError;
+use crate::dependencies::WaitGraph;
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{self, OpContext};
@@ -52,6 +53,14 @@ pub enum StoreFlaw {
     },
     /// The ancestors form a cycle.
     Unreachable,
+    MissingDependency {
+        node: NodeId,
+        on: NodeId,
+    },
+    /// Nodes wait for each other because of their dependencies.
+    DependencyCycle {
+        nodes: Vec<NodeId>,
+    },
     EmptyFolder,
     NotANode,
     StaleRulesHash,
@@ -77,6 +86,8 @@ impl StoreFlaw {
             StoreFlaw::Orphan { .. } => "ORPHAN",
             StoreFlaw::ChildOfExecution { .. } => "CHILD_OF_EXECUTION",
             StoreFlaw::Unreachable => "UNREACHABLE",
+            StoreFlaw::MissingDependency { .. } => "MISSING_DEPENDENCY",
+            StoreFlaw::DependencyCycle { .. } => "DEPENDENCY_CYCLE",
             StoreFlaw::EmptyFolder => "EMPTY_FOLDER",
             StoreFlaw::NotANode => "NOT_A_NODE",
             StoreFlaw::StaleRulesHash => "STALE_RULES_HASH",
@@ -102,6 +113,22 @@ impl StoreFlaw {
             ),
             StoreFlaw::Unreachable => {
                 (String::from("祖先节点形成循环"), String::from("the ancestors form a cycle"))
+            }
+            StoreFlaw::MissingDependency { node, on } => {
+                let command = format!("`tanmi node depend {node} --on {on} --remove`");
+                (
+                    format!("依赖的节点 {on} 不存在；用 {command} 去掉"),
+                    format!("depends on node {on}, which does not exist; remove it with {command}"),
+                )
+            }
+            StoreFlaw::DependencyCycle { nodes } => {
+                let ids: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
+                let ids = ids.join(" → ");
+                let command = "`tanmi node depend NODE --on NODE --remove`";
+                (
+                    format!("依赖形成循环：{ids}；用 {command} 去掉其中一个"),
+                    format!("the dependencies form a cycle: {ids}; remove one with {command}"),
+                )
             }
             StoreFlaw::EmptyFolder => (String::from("空文件夹"), String::from("empty folder")),
             StoreFlaw::NotANode => (String::from("不是节点文件夹"), String::from("not a node folder")),
@@ -194,6 +221,9 @@ impl FileStore {
         let nodes = Nodes::read(&tx, &layout)?;
         for (node, flaw) in nodes.find_misplaced() {
             report.push(layout.node_md(node), None, flaw, Fix::ByHand);
+        }
+        for (node, flaw) in nodes.find_wrong_dependencies() {
+            report.push(layout.node_md(&node), None, flaw, Fix::ByHand);
         }
         for (node, is, should) in nodes.find_wrong_statuses(&tx)? {
             report.push(layout.node_md(node), None, StoreFlaw::WrongStatus { is, should }, Fix::Repairable);
@@ -353,6 +383,29 @@ impl Nodes {
             verdicts.extend(path.into_iter().map(|id| (id, is_in_cycle)));
         }
         verdicts.into_iter().filter_map(|(id, is_in_cycle)| is_in_cycle.then_some(id)).collect()
+    }
+
+    /// Returns the dependencies that can never be completed. Each cycle is reported once.
+    fn find_wrong_dependencies(&self) -> Vec<(NodeId, StoreFlaw)> {
+        let mut graph = WaitGraph::new();
+        let mut wrong = Vec::new();
+        for (id, brief) in self.0.iter().filter(|(_, brief)| brief.damage.is_none()) {
+            if let Some(parent) = &brief.parent_id {
+                graph.add_child(parent.clone(), id.clone());
+            }
+            for on in &brief.depends_on {
+                match self.0.contains_key(on) {
+                    true => graph.add_dependency(id.clone(), on.clone()),
+                    false => {
+                        let flaw = StoreFlaw::MissingDependency { node: id.clone(), on: on.clone() };
+                        wrong.push((id.clone(), flaw));
+                    }
+                }
+            }
+        }
+        let flaw = |nodes: Vec<NodeId>| Some((nodes.first()?.clone(), StoreFlaw::DependencyCycle { nodes }));
+        wrong.extend(graph.find_cycles().into_iter().filter_map(flaw));
+        wrong
     }
 
     /// Returns the nodes whose status contradicts their children, with the current and the correct status. Returns nothing
