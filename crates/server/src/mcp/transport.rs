@@ -81,6 +81,10 @@ impl Stdio {
             Ok(value) => value,
             Err(error) => return Err(failure(-32700, &format!("malformed JSON: {error}"), Value::Null)),
         };
+        // A batch has no meaning in this protocol, and no other value is a message.
+        if !value.is_object() {
+            return Err(failure(-32600, "invalid request: a message is a JSON object", Value::Null));
+        }
         let id = value.get("id").cloned().unwrap_or(Value::Null);
         match serde_json::from_value(value) {
             Ok(message) => Ok(Some(message)),

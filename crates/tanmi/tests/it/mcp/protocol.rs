@@ -77,6 +77,15 @@ fn invalid_messages_get_error_codes_and_keep_connection() {
     assert_eq!(error_of(b"this is not JSON\n"), (-32700, Value::Null));
     assert_eq!(error_of(b"{\"jsonrpc\":\"2.0\",\"id\":1,\n"), (-32700, Value::Null));
     assert_eq!(error_of(b"\xff\xfe\x00\x01\n"), (-32700, Value::Null));
+    for line in [
+        &b"null\n"[..],
+        b"[]\n",
+        b"5\n",
+        b"\"text\"\n",
+        b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]\n",
+    ] {
+        assert_eq!(error_of(line), (-32600, Value::Null));
+    }
     assert_eq!(
         error_of(
             b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"\xff\"}}\n"
