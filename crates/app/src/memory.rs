@@ -371,6 +371,10 @@ impl MemoryService {
 
     fn mark(&self, mark: Mark, ids: &[String]) -> Result<Vec<Memory>> {
         self.check_enabled()?;
+        if ids.is_empty() {
+            let (zh, en) = ("列表为空；写出记忆的 ID", "the list is empty; name the ids of memories");
+            return Err(tanmi_workspace::Error::invalid("ids", zh, en).into());
+        }
         let mark = |ids: &[String]| self.store().mark(mark, ids, self.core.now(), self.writer());
         let rows = self.with_whole_ids(ids.to_vec(), mark)?;
         Ok(rows.iter().map(|row| Memory::of(row, None)).collect())

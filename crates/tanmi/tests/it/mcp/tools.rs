@@ -100,6 +100,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
     let plan = client.expect_ok("node_create", create)["nodeId"].clone();
     let create = json!({"parentId": "root", "type": "execution", "title": "task", "requirement": "r"});
     let task = client.expect_ok("node_create", create)["nodeId"].clone();
+    let fact = client.expect_ok("memory_save", json!({"content": "first", "type": "W"}))["id"].clone();
 
     let valid_calls: Vec<(&str, Value)> = vec![
         (
@@ -158,7 +159,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
             "memory_summary",
             json!({"topic": "t", "summary": "s", "decisions": [], "todos": ["x"], "sessionId": "s"}),
         ),
-        ("memory_forget", json!({"ids": []})),
+        ("memory_forget", json!({"ids": [fact]})),
         ("context_get", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("context_focus", json!({"sessionId": "s", "workspaceId": ws, "nodeId": task})),
         ("log_append", json!({"sessionId": "s", "workspaceId": ws, "nodeId": "workspace", "log": "x"})),
@@ -385,5 +386,7 @@ fn memory_forget_hides_facts_from_search() {
         client.expect_error("memory_forget", json!({"ids": ["fact-none"]}))["code"],
         "MEMORY_NOT_FOUND"
     );
+    let empty = client.expect_error("memory_forget", json!({"ids": []}));
+    assert_eq!(empty["message"], "invalid ids: the list is empty; name the ids of memories");
     client.finish();
 }
