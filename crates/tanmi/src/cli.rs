@@ -58,6 +58,9 @@ pub enum Command {
     /// Show what sessions are doing, open problems and what comes next
     Status(StatusArgs),
     /// Start a node
+    #[command(mut_arg("force", |arg| arg.help(
+        "Start it even if another running session holds the node or its dependencies are not completed"
+    )))]
     Start(StepArgs),
     /// Complete a node
     #[command(after_help = examples::DONE)]

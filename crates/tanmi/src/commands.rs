@@ -300,13 +300,13 @@ fn text_or_stdin(field: &'static str, text: String) -> Result<String> {
 }
 
 /// Reads a file, or standard input for `-`.
-fn file_or_stdin(path: &Path) -> Result<Vec<u8>> {
+fn file_or_stdin(path: &Path, max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
-        false => std::fs::read(path),
+        true => std::io::stdin().lock().take(max).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes)),
     };
-    read.map_err(Error::io(path))
+    read.map(|_| bytes).map_err(Error::io(path))
 }
 
 fn optional_text(field: &'static str, text: Option<String>) -> Result<Option<String>> {

@@ -42,17 +42,19 @@ pub enum NodeCommand {
     Update(NodeUpdateArgs),
     /// Move a node and its descendants to another parent or place
     #[command(after_help = examples::NODE_MOVE)]
+    #[command(override_usage = "tanmi node move [OPTIONS] [NODE] (--parent|--before|--after) <NODE>")]
+    #[command(group(clap::ArgGroup::new("place").args(["parent", "before", "after"]).required(true)))]
     Move {
         #[command(flatten)]
         at: NodeTarget,
         /// New parent node; required unless --before or --after is given
-        #[arg(long, value_name = "NODE", required_unless_present_any = ["before", "after"])]
+        #[arg(long, value_name = "NODE")]
         parent: Option<String>,
         /// Place the node before this one
-        #[arg(long, value_name = "NODE", conflicts_with = "parent")]
+        #[arg(long, value_name = "NODE")]
         before: Option<String>,
         /// Place the node after this one
-        #[arg(long, value_name = "NODE", conflicts_with_all = ["parent", "before"])]
+        #[arg(long, value_name = "NODE")]
         after: Option<String>,
     },
     /// Restore a deleted node and its descendants from the trash
@@ -209,7 +211,7 @@ pub struct NodeTransitionArgs {
     /// Type of the subagent that works on the node, such as Explore
     #[arg(long, value_name = "TYPE")]
     pub agent: Option<String>,
-    /// Act even if another running session holds the node
+    /// Act even if another running session holds the node, or, for start, its dependencies are not completed
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub struct PlanArgs {
 pub struct NextArgs {
     #[command(flatten)]
     pub at: WorkspaceArg,
-    /// Claim and start the first node
+    /// Claim and start the first node; exit with status 1 if there is none
     #[arg(long)]
     pub start: bool,
     /// Maximum number of nodes

@@ -50,7 +50,7 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             });
         }
         MemoryCommand::Import { file } => {
-            let lines = file_or_stdin(&file)?;
+            let lines = file_or_stdin(&file, u64::MAX)?;
             let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
             let imported = app
                 .memory

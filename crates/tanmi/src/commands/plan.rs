@@ -2,29 +2,51 @@
 
 use tanmi_app::Error;
 use tanmi_app::resolver::CallTarget;
-use tanmi_base::Bilingual;
+use tanmi_base::{Bilingual, Lang};
+use tanmi_workspace::outline;
 
 use super::{CommandContext, Result, file_or_stdin};
 use crate::cli::{NextArgs, PlanArgs};
-use crate::show;
+use crate::{out, show};
 
 pub fn plan(context: &CommandContext, args: PlanArgs) -> Result {
     let scope = context.scope(args.at.workspace.as_deref())?;
     let (app, ws) = (context.app_for(args.secrets), &scope.workspace);
     let Some(file) = args.file else {
-        let node = app.resolver.node(&scope, Some(args.export.as_deref().unwrap_or("root")))?;
+        let node = app.resolver.node_id(ws, "export", args.export.as_deref().unwrap_or("root"))?;
         let exported = app.nodes.export(ws, &node)?;
         context.print_result(&exported, |exported| exported.result.outline.clone());
+        warn_if_unreadable(&exported.result.outline, app.lang());
         return Ok(());
     };
-    let parent = app.resolver.node(&scope, Some(&args.parent))?;
-    let outline = read_outline(file_or_stdin(&file)?)?;
+    let parent = app.resolver.node_id(ws, "parentId", &args.parent)?;
+    let outline = read_outline(file_or_stdin(&file, outline::MAX_BYTES as u64 + 1)?)?;
     let planned = app.nodes.plan(ws, parent, &outline, args.rules_hash)?;
     context.print_change(&planned, |planned| show::plan::planned(planned, context.app.lang()));
     Ok(())
 }
 
+/// Warns if `tanmi plan` does not read an exported outline in one call, because it has too many nodes or levels.
+fn warn_if_unreadable(exported: &str, lang: Lang) {
+    if let Err(error) = outline::parse(exported) {
+        let line = lang.pick(
+            format!("`tanmi plan` 不能一次读取这个大纲：{}", error.reason.zh),
+            format!("`tanmi plan` cannot read this outline in one call: {}", error.reason.en),
+        );
+        out::labelled(out::YELLOW, "警告", "warning", &line, lang);
+    }
+}
+
+/// Returns the outline as text. Of a file that is too long, one byte more than the limit was read.
 fn read_outline(bytes: Vec<u8>) -> Result<String> {
+    if bytes.len() > outline::MAX_BYTES {
+        let limit = outline::MAX_BYTES;
+        let reason = Bilingual::new(
+            format!("大纲超过 {limit} 字节；分成几次"),
+            format!("the outline is longer than {limit} bytes; split it"),
+        );
+        return Err(Error::from(tanmi_workspace::Error::BadOutline { line: 1, reason }));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|b| **b == b'\n').count() + 1;
@@ -45,6 +67,8 @@ pub fn next(context: &CommandContext, args: &NextArgs) -> Result {
         }
         false => app.nodes.next(&scope, usize::try_from(args.limit).unwrap_or(usize::MAX))?,
     };
+    // A script must not go on as if it had a node to work on.
+    context.failed.set(args.start && found.result.started.is_none());
     context.print_change(&found, |found| show::plan::next(found, app.lang()));
     Ok(())
 }

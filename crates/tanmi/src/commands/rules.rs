@@ -69,7 +69,7 @@ fn explain(context: &CommandContext, args: ExplainArgs) -> Result {
 
 /// Reads an event from the payload of a client. Without `--platform`, the payload itself identifies the client.
 fn read_payload(path: &std::path::Path, platform: Option<&'static Platform>, lang: Lang) -> Result<Event> {
-    let bytes = file_or_stdin(path)?;
+    let bytes = file_or_stdin(path, u64::MAX)?;
     let event = CLIENTS.read(platform.unwrap_or(DEFAULT_CLIENT.platform), None, &bytes);
     event.ok_or_else(|| {
         let expected = lang.pick(

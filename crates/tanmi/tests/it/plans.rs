@@ -274,3 +274,64 @@ fn hook_tells_conclusions_of_dependencies_and_ready_nodes_only() {
     let start = crate::agent::Agent::claude(&env, "s").start("startup");
     assert!(start.contains("Dependency conclusions:") && start.contains("- a (completed): ok"), "{start}");
 }
+
+#[cfg(unix)]
+#[test]
+fn plan_endless_file_is_refused() {
+    let env = TestEnv::new();
+    env.init();
+    let error = env.error(&["plan", "/dev/zero"]);
+    assert_eq!(
+        error["message"],
+        "line 1 of the outline: the outline is longer than 1048576 bytes; split it; nothing was created"
+    );
+}
+
+#[test]
+fn next_start_without_a_node_to_start_fails() {
+    let env = TestEnv::new();
+    env.init();
+    assert!(env.run(&["next"]).ok);
+    let none = env.run(&["next", "--start", "--json"]);
+    let found: Value = serde_json::from_str(&none.stdout).unwrap();
+    assert!(!none.ok && found["started"].is_null() && found["error"].is_null(), "{found}");
+    env.node("root", "execution", "Task");
+    assert!(env.run(&["next", "--start"]).ok);
+    assert!(!env.run(&["next", "--start"]).ok, "it is in progress");
+}
+
+#[test]
+fn export_above_the_limits_warns() {
+    for (lang, warning) in [
+        (
+            "en_US.UTF-8",
+            "warning: `tanmi plan` cannot read this outline in one call: too many items: 201, the limit is 200",
+        ),
+        ("zh_CN.UTF-8", "警告：`tanmi plan` 不能一次读取这个大纲：条目过多：201 个，上限 200"),
+    ] {
+        let env = TestEnv::with_lang(lang);
+        env.init();
+        let outline: String = (0..200).map(|n| format!("- Task {n}\n")).collect();
+        assert!(plan(&env, &outline, &[]).ok);
+        assert_eq!(env.run(&["plan", "--export"]).stderr, "");
+        assert!(plan(&env, "- One more\n", &[]).ok);
+        let exported = env.run(&["plan", "--export"]);
+        assert!(exported.ok && exported.stderr.starts_with(warning), "{}", exported.stderr);
+    }
+}
+
+#[test]
+fn move_that_causes_a_cycle_names_the_way_out() {
+    let env = TestEnv::new();
+    env.init();
+    let plan = env.node("root", "planning", "Plan");
+    let task = env.node("root", "execution", "Task");
+    env.ok(&["node", "depend", &plan, "--on", &task]);
+    let error = env.error(&["node", "move", &task, "--parent", &plan]);
+    assert_eq!(error["code"], "DEPENDENCY_CYCLE");
+    let hint = error["hint"].as_str().unwrap();
+    assert!(
+        hint.starts_with("choose another parent") && hint.contains("node depend NODE --on NODE --remove"),
+        "{hint}"
+    );
+}

@@ -16,11 +16,12 @@ const ALL_MEMORIES: ArgumentText = ("all", "包括已忘记和已被取代的记
 const STEP_NODE: ArgumentText = ("node", "节点：ID、ID 的最后四个或更多字符，或标题");
 const STEP_SESSION: ArgumentText = ("session", "执行动作的会话 [默认：在智能体的 shell 中自动识别]");
 const STEP_FORCE: ArgumentText = ("force", "即使节点由另一个运行中的会话持有，也执行动作");
+const START_FORCE: ArgumentText = ("force", "即使节点由另一个运行中的会话持有，或依赖尚未完成，也开始它");
 const STEP_CONCLUSION: ArgumentText = ("conclusion", "结论（`-` 表示从标准输入读取）[默认：在终端中询问]");
 
 pub const PAGES: &[ChineseTexts] = &[
     page("status", "显示会话在做什么、未解决的问题和接下来的工作", &[WORKSPACE_ID, WORKSPACE_OPTION], ""),
-    page("start", "开始一个节点", &[WORKSPACE, STEP_NODE, STEP_SESSION, STEP_FORCE], ""),
+    page("start", "开始一个节点", &[WORKSPACE, STEP_NODE, STEP_SESSION, START_FORCE], ""),
     page(
         "done",
         "完成一个节点",
@@ -162,7 +163,7 @@ pub const PAGES: &[ChineseTexts] = &[
         "显示或开始依赖都已完成的节点",
         &[
             WORKSPACE,
-            ("start", "认领并开始第一个节点"),
+            ("start", "认领并开始第一个节点；没有可以开始的节点时，退出状态为 1"),
             MAX_NODES,
             ("session", "开始节点的会话 [默认：在智能体的 shell 中自动识别]"),
         ],
@@ -260,7 +261,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("conclusion", "结论；complete、fail 和 cancel 必需（`-` 表示从标准输入读取）"),
             STEP_SESSION,
             ("agent", "执行该节点的子智能体的类型，如 Explore"),
-            STEP_FORCE,
+            ("force", "即使节点由另一个运行中的会话持有，或 start 的依赖尚未完成，也执行动作"),
             MASK_SECRETS,
         ],
         "\
