@@ -403,11 +403,15 @@ impl Error {
                 );
                 (format!("{zh}：{list}"), format!("{en}: {list}"))
             }
-            Error::AmbiguousId { candidates, .. } => {
+            Error::AmbiguousId { named, candidates, .. } => {
+                let is_end_of_id = candidates.iter().all(|(id, _)| id.ends_with(named.as_str()));
                 let list: Vec<String> =
                     candidates.iter().map(|(id, title)| format!("{id} ({title})")).collect();
                 let list = list.join(", ");
-                (format!("使用更长的 ID：{list}"), format!("use more of the id: {list}"))
+                match is_end_of_id {
+                    true => (format!("使用更长的 ID：{list}"), format!("use more of the id: {list}")),
+                    false => (format!("用 ID 指定：{list}"), format!("name it by its id: {list}")),
+                }
             }
             Error::NoSession => interface.pick(
                 texts(

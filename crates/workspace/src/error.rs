@@ -130,6 +130,8 @@ pub enum Error {
     /// Ids and titles of nodes that would wait for each other, from one node back to it.
     DependencyCycle {
         nodes: Vec<(NodeId, String)>,
+        /// Whether a move would cause it, not a new dependency.
+        is_by_move: bool,
     },
     /// A plan that cannot be read. Nothing was created.
     BadOutline {
@@ -158,7 +160,8 @@ pub enum Error {
     },
     /// The node exists, or it was never deleted, or its time in the trash is over.
     NotInTrash {
-        node: NodeId,
+        /// The id, or the text that was meant as the end of one.
+        node: String,
     },
     /// A node cannot be restored before its parent.
     ParentDeleted {
@@ -336,7 +339,7 @@ impl Error {
                 json!({"unfinished": unfinished, "count": count})
             }
             Error::DependenciesOpen { node, open } => json!({"nodeId": node, "open": open}),
-            Error::DependencyCycle { nodes } => {
+            Error::DependencyCycle { nodes, .. } => {
                 let ids: Vec<&NodeId> = nodes.iter().map(|(id, _)| id).collect();
                 json!({"cycle": ids})
             }

@@ -5,13 +5,17 @@ use tanmi_base::{Interface, Lang};
 use super::Error;
 
 /// Parameters of tools, and the options that commands have for them. Other parameters have the same name.
-const OPTIONS: [(&str, &str); 6] = [
+const OPTIONS: [(&str, &str); 10] = [
     ("nodeId", "--node"),
     ("parentId", "--parent"),
     ("workspaceId", "--workspace"),
     ("sessionId", "--session"),
     ("rulesHash", "--rules-hash"),
     ("nextStep", "--next-step"),
+    ("dependsOn", "--on"),
+    ("before", "--before"),
+    ("after", "--after"),
+    ("export", "--export"),
 ];
 
 impl Error {
@@ -19,9 +23,11 @@ impl Error {
     pub fn message_in(&self, lang: Lang, interface: Interface) -> String {
         let message = self.message(lang);
         let option = OPTIONS.iter().find(|(field, _)| self.field() == Some(field));
-        match option.filter(|_| interface.has_commands()) {
-            Some((field, option)) => message.replacen(field, option, 1),
-            None => message,
-        }
+        let Some((field, option)) = option.filter(|_| interface.has_commands()) else { return message };
+        // In parentheses it comes after a text of the caller, which may contain the same word.
+        let in_parentheses = ["(", "（"].iter().find_map(|open| message.rfind(&format!("{open}{field}")));
+        let at = in_parentheses.map_or(0, |open| open + 1);
+        let (before, rest) = message.split_at(message.ceil_char_boundary(at));
+        format!("{before}{}", rest.replacen(field, option, 1))
     }
 }

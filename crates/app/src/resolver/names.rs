@@ -85,19 +85,15 @@ impl Resolver {
 
     /// Returns the id of the deleted node that a call names.
     pub(crate) fn trashed_node_id(&self, ws: &WorkspaceRef, named: &str) -> Result<NodeId> {
-        let error = match NodeId::parse(named) {
-            Ok(id) => return Ok(id),
-            Err(error) => error,
-        };
+        if let Ok(id) = NodeId::parse(named) {
+            return Ok(id);
+        }
         let name = self.name(named);
         let entries = ws.store().trash()?.into_iter().filter(|entry| entry.workspace_id == ws.id);
         let nodes = entries.filter_map(|entry| Some((entry.node_id?.to_string(), entry.title)));
         match only("nodeId", named, nodes.filter(|(id, title)| name.matches(id, title)).collect())? {
             Some(id) => Ok(NodeId::parse(&id)?),
-            None if self.is_name(named) => {
-                Err(tanmi_workspace::Error::NodeNotFound { field: "nodeId", id: shown(named) }.into())
-            }
-            None => Err(error.into()),
+            None => Err(tanmi_workspace::Error::NotInTrash { node: shown(named) }.into()),
         }
     }
 
@@ -158,9 +154,13 @@ fn candidates(
     found.map(|(id, title)| (id.to_string(), title)).collect()
 }
 
-/// Returns the id of the only candidate, or `None` if there is none. Fails with a list of the candidates if there are
-/// several.
+/// Returns the id of the only candidate, or `None` if there is none. A title in the same case comes before those that differ
+/// in it. Fails with a list of the candidates if there are several.
 pub(crate) fn only(field: &'static str, named: &str, mut found: Vec<Candidate>) -> Result<Option<String>> {
+    let is_exact = |(id, title): &Candidate| id.ends_with(named) || title == named;
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
     if found.len() < 2 {
         return Ok(found.pop().map(|(id, _)| id));
     }

@@ -79,7 +79,8 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
         }
         NodeCommand::Depend { at, on, remove } => {
             let (scope, id) = find(context, &at)?;
-            let on = on.iter().map(|on| app.resolver.node(&scope, Some(on))).collect::<Result<Vec<_>>>()?;
+            let find_dependency = |on: &String| app.resolver.node_id(&scope.workspace, "dependsOn", on);
+            let on = on.iter().map(find_dependency).collect::<Result<Vec<_>>>()?;
             let depends_on = match remove {
                 true => {
                     ListEdit { remove: on.iter().map(NodeId::to_string).collect(), ..ListEdit::default() }

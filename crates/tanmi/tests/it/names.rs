@@ -57,6 +57,70 @@ fn ambiguous_name_lists_the_candidates() {
 }
 
 #[test]
+fn title_in_the_same_case_comes_before_others() {
+    let env = TestEnv::new();
+    env.init();
+    let [upper, lower] = ["Tokens", "tokens"].map(|title| env.node("root", "execution", title));
+    for (named, id) in [("Tokens", upper), ("tokens", lower)] {
+        assert_eq!(env.json(&["node", "show", named])["nodeId"], id.as_str());
+    }
+    let error = env.error(&["node", "show", "TOKENS"]);
+    assert!(error["hint"].as_str().unwrap().starts_with("name it by its id: node-"), "{error}");
+}
+
+#[test]
+fn error_names_the_option_and_what_is_accepted() {
+    for (lang, accepted) in [
+        ("en_US.UTF-8", "its last four or more characters are enough, and so is a whole title"),
+        ("zh_CN.UTF-8", "最后四个或更多字符也可以，完整的标题也可以"),
+    ] {
+        let env = TestEnv::with_lang(lang);
+        env.init();
+        env.node("root", "execution", "Task");
+        for (args, option) in [
+            (&["node", "depend", "Task", "--on", "NAME"][..], "--on"),
+            (&["plan", "-", "--parent", "NAME"], "--parent"),
+            (&["plan", "--export", "NAME"], "--export"),
+            (&["node", "list", "--after", "NAME"], "--after"),
+            (&["node", "move", "Task", "--before", "NAME"], "--before"),
+            (&["node", "show", "NAME"], "--node"),
+        ] {
+            // The second is too short for an id, and no title.
+            for named in ["after-export-before", "abc"] {
+                let args: Vec<&str> =
+                    args.iter().map(|arg| arg.replace("NAME", named).leak() as &str).collect();
+                let error = env.error(&args);
+                let message = error["message"].as_str().unwrap();
+                assert!(message.contains(option) && message.contains(named), "{args:?} {error}");
+                let is_short = named == "abc";
+                assert_eq!(error["hint"].as_str().unwrap().contains(accepted), is_short, "{args:?} {error}");
+            }
+        }
+        for named in ["nope", "abc", "No such title"] {
+            let error = env.error(&["node", "restore", named]);
+            assert_eq!(error["code"], "NOT_IN_TRASH", "{error}");
+            assert!(error["hint"].as_str().unwrap().contains("tanmi trash list"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn node_move_without_target_names_all_options() {
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        env.init();
+        let run = env.run(&["node", "move", "root"]);
+        assert!(
+            !run.ok && run.stderr.contains("<--parent <NODE>|--before <NODE>|--after <NODE>>"),
+            "{}",
+            run.stderr
+        );
+        let both = env.run(&["node", "move", "root", "--parent", "root", "--before", "root"]);
+        assert!(!both.ok && both.stderr.contains("--parent"), "{}", both.stderr);
+    }
+}
+
+#[test]
 fn tools_and_http_accept_the_end_of_an_id_and_no_title() {
     let env = TestEnv::new();
     let ws = env.init();

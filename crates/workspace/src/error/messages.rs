@@ -75,7 +75,7 @@ impl Error {
                     format!("dependencies of node {node} are not completed: {list}"),
                 )
             }
-            Error::DependencyCycle { nodes } => {
+            Error::DependencyCycle { nodes, .. } => {
                 let titles: Vec<String> = nodes.iter().map(|(_, title)| fit(&one_line(title), 60)).collect();
                 let cycle = titles.join(" → ");
                 (format!("依赖形成循环：{cycle}"), format!("the dependencies form a cycle: {cycle}"))
@@ -224,9 +224,17 @@ impl Error {
                     false => list_nodes_hint(interface),
                 };
                 let shape = |or| shape.replace(" | ", or);
+                // Only commands accept titles.
+                let (title_zh, title_en) = match interface.has_commands() {
+                    true => ("，完整的标题也可以", ", and so is a whole title"),
+                    false => ("", ""),
+                };
                 (
-                    format!("ID 形如 {}；{zh}", shape(" 或 ")),
-                    format!("an id looks like {}; {en}", shape(" or ")),
+                    format!("ID 形如 {}，只写最后四个或更多字符也可以{title_zh}；{zh}", shape(" 或 ")),
+                    format!(
+                        "an id looks like {}; its last four or more characters are enough{title_en}; {en}",
+                        shape(" or ")
+                    ),
                 )
             }
             Error::TooLong { unit: "characters", field: "name", .. } => {
@@ -299,6 +307,21 @@ impl Error {
                 ),
                 Interface::Page => texts("先完成这些节点", "complete these nodes first"),
             },
+            Error::DependencyCycle { is_by_move: true, .. } => interface.pick(
+                texts(
+                    "选择另一个父节点，或先用 `tanmi node depend NODE --on NODE --remove` 去掉其中一个依赖",
+                    "choose another parent, or first remove one of these dependencies with \
+                     `tanmi node depend NODE --on NODE --remove`",
+                ),
+                texts(
+                    "选择另一个父节点，或先用 `node_update` 的 `dependsOn` 去掉其中一个依赖",
+                    "choose another parent, or first leave out one of these dependencies in `dependsOn` of `node_update`",
+                ),
+                texts(
+                    "选择另一个父节点，或先去掉其中一个依赖",
+                    "choose another parent, or first remove one of these dependencies",
+                ),
+            ),
             Error::DependencyCycle { .. } => {
                 texts("去掉其中一个依赖", "leave out one of these dependencies")
             }

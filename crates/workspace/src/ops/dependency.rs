@@ -28,7 +28,7 @@ pub(super) fn check_new(tx: &dyn Tx, node: &Node, old: &[NodeId]) -> Result<()> 
             ));
         }
         if let Some(cycle) = graph.find_cycle(&node.id, on) {
-            return Err(cycle_error(tx, cycle)?);
+            return Err(cycle_error(tx, cycle, false)?);
         }
     }
     Ok(())
@@ -38,18 +38,18 @@ pub(super) fn check_new(tx: &dyn Tx, node: &Node, old: &[NodeId]) -> Result<()> 
 pub(super) fn check_moved(tx: &dyn Tx, id: &NodeId) -> Result<()> {
     let graph = wait_graph(tx, std::slice::from_ref(id))?;
     match graph.find_cycle_through_parent(id) {
-        Some(cycle) => Err(cycle_error(tx, cycle)?),
+        Some(cycle) => Err(cycle_error(tx, cycle, true)?),
         None => Ok(()),
     }
 }
 
-fn cycle_error(tx: &dyn Tx, cycle: Vec<NodeId>) -> Result<Error> {
+fn cycle_error(tx: &dyn Tx, cycle: Vec<NodeId>, is_by_move: bool) -> Result<Error> {
     let mut nodes = Vec::new();
     for id in cycle {
         let title = tx.brief(&id)?.map(|brief| brief.title).unwrap_or_default();
         nodes.push((id, title));
     }
-    Ok(Error::DependencyCycle { nodes })
+    Ok(Error::DependencyCycle { nodes, is_by_move })
 }
 
 /// Returns the nodes that dependencies concern, these nodes, and the ancestors of all. Empty if there are no

@@ -7,7 +7,7 @@ use crate::limits;
 /// Restores a node and the descendants that were deleted with it, below its former parent.
 pub fn restore_node(tx: &mut dyn Tx, id: &NodeId, op: &OpContext) -> Result<(Node, Vec<StatusChange>)> {
     let workspace = writable_workspace(tx)?;
-    let not_in_trash = || Error::NotInTrash { node: id.clone() };
+    let not_in_trash = || Error::NotInTrash { node: id.to_string() };
     if tx.brief(id)?.is_some() {
         return Err(not_in_trash());
     }
