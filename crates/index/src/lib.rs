@@ -16,7 +16,7 @@ use tanmi_base::place::PlaceError;
 pub use memory::{
     IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryOutline, MemoryRow,
 };
-pub use nodes::{NodeIndex, NodeQuery, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
+pub use nodes::{BranchRow, NodeIndex, NodeQuery, NodeRow, OpenOutcome, RowPosition, StatusCountRows};
 
 /// Why stored data cannot be used now.
 #[derive(Debug)]

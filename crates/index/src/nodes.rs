@@ -62,6 +62,16 @@ impl NodeRow {
     }
 }
 
+/// The children of one node with one status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchRow {
+    pub id: String,
+    /// Id of its parent; empty for the root and for a node that does not exist.
+    pub parent: String,
+    pub status: String,
+    pub children: u64,
+}
+
 /// Number of children per status.
 pub type StatusCountRows = Vec<(String, u64)>;
 
@@ -375,6 +385,20 @@ impl NodeIndex {
         )?;
         let rows = statement
             .query_map([join_ids(parents)], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Returns the counts of all nodes that have children. Takes as long as there are such nodes, however many children
+    /// they have.
+    pub fn branches(&self) -> Result<Vec<BranchRow>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT t.parent, coalesce(n.parent, ''), t.status, t.n FROM tally AS t
+             LEFT JOIN nodes AS n ON n.id = t.parent WHERE t.parent <> '' AND t.n > 0",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let children = row.get::<_, i64>(3)? as u64;
+            Ok(BranchRow { id: row.get(0)?, parent: row.get(1)?, status: row.get(2)?, children })
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -34,7 +34,7 @@ pub struct UnfinishedChild {
 }
 
 /// A dependency that is not completed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenDependency {
     pub node_id: NodeId,

@@ -19,11 +19,13 @@ mod node;
 mod order;
 mod plan;
 mod restore;
+mod search;
 mod transition;
 mod workspace;
 
 pub use activity::{ProblemChange, Target, append_log, clear_problem, read_activity, update_problem};
-pub use list::{ListQuery, ListRow, NodePage, list, rows};
+pub(crate) use dependency::dependencies_to_wait_for;
+pub use list::{AncestorTitle, ListQuery, ListRow, NodePage, list, rows};
 pub use next::{BlockReason, BlockedNode, NextNode, NextNodes, StartedNode, find_next, start_next};
 pub use node::{
     DeletedSubtree, NewNode, NodeChange, ReferenceEdit, RulesHashCheck, create_node, delete_node,
@@ -32,6 +34,7 @@ pub use node::{
 pub use order::{NodePlace, place_node};
 pub use plan::{NewPlan, PlannedNode, PlannedNodes, export, plan_nodes};
 pub use restore::{restore_node, subtree_of};
+pub use search::TextMatch;
 pub use transition::{Claimant, Transition, TransitionRequest, transition};
 pub use workspace::{
     ListEdit, NewWorkspace, WorkspaceChange, archive, focus, init, new_workspace, restore, update_workspace,

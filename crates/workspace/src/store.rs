@@ -3,6 +3,8 @@
 //!
 //! [`crate::ops`] and [`crate::context`] depend on the traits only, not on an implementation.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use tanmi_base::{Millis, id};
 
@@ -12,6 +14,7 @@ use crate::error::{Error, Result, UnavailableCause};
 use crate::model::*;
 use crate::ops::{OpContext, Target};
 
+mod branches;
 mod feed;
 mod file;
 mod in_memory;
@@ -21,12 +24,16 @@ mod surroundings;
 pub mod walk;
 mod workspaces;
 
+pub use branches::BranchCounts;
+pub(crate) use branches::BranchSums;
 pub use feed::{ChangeFeed, FeedStart, StoreEvent, Subscription, WORKSPACE};
 pub use file::{CheckReport, FileStore, Finding, Fix, journal_paths};
 pub use in_memory::InMemoryStore;
 pub use maintenance::LocalMaintenance;
 pub use snapshot::{ContextSnapshot, ContextSnapshots, Relations, SnapshotDepth};
 pub use surroundings::{Overview, SnapshotSource, Surroundings, has_unstarted_plan};
+#[cfg(test)]
+pub(crate) use workspaces::node_detail;
 pub use workspaces::{NodeDetail, Workspaces};
 
 /// The fields of a node that a list shows, without its texts.
@@ -235,6 +242,10 @@ pub trait Tx {
     fn status_counts(&self, parent: &NodeId) -> Result<StatusCounts>;
     /// Counts all nodes except the root.
     fn total(&self) -> Result<StatusCounts>;
+    /// Counts what is below each node that has children.
+    fn branches(&self) -> Result<HashMap<NodeId, BranchCounts>> {
+        Ok(BranchSums::of(&self.subtree(&NodeId::root())?).finish())
+    }
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()>;
     fn put_node(&mut self, node: Node) -> Result<()>;
     /// Adds a node with a fresh id. Fails with a conflict if another node has the id, so that the command runs again with

@@ -10,7 +10,7 @@ use crate::command::{Command, NoLiveSessions, Outcome};
 use crate::model::*;
 use crate::ops::*;
 use crate::state::Action;
-use crate::store::Workspaces;
+use crate::store::{NodeBrief, Workspaces};
 
 /// When stories begin.
 pub const NOW: Millis = 1_765_432_100_000;
@@ -310,12 +310,17 @@ impl Runner {
             all.exists(id).unwrap(),
             all.rows(id, &ids, now).unwrap()
         );
+        let branches = all.branches(id, now).unwrap();
+        let branches: Vec<_> = ids.iter().map(|id| (id, branches.get(id))).collect();
+        out.push_str(&format!("\n{branches:?}"));
         let next = all.next(id, 5, &Claimant::default(), &NoLiveSessions, now).unwrap();
         let exported = all.outline(id, &NodeId::root(), now).unwrap();
         out.push_str(&format!("\n{next:?}\n{exported}"));
         for row in &page.nodes {
             let node = &row.node.id;
-            let detail = all.node_detail(id, node, now).unwrap();
+            let mut detail = all.node_detail(id, node, now).unwrap();
+            let number = |brief: &NodeBrief| self.nodes.iter().position(|id| *id == brief.id);
+            detail.dependents.sort_by_key(number);
             let context = all.context(id, node, &Default::default(), now).unwrap();
             out.push_str(&format!("\n{row:?}\n  {detail:?}\n  {context:?}"));
         }

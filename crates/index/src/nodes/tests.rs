@@ -40,6 +40,31 @@ fn child_counts_of_several_parents_are_read_together() {
 }
 
 #[test]
+fn branches_name_each_node_with_children() {
+    let index = NodeIndex::in_memory().unwrap();
+    for (id, parent, status) in [
+        ("root", "", "monitoring"),
+        ("a", "root", "monitoring"),
+        ("b", "a", "pending"),
+        ("c", "a", "pending"),
+    ] {
+        index.put(&row(id, parent, status, 0)).unwrap();
+    }
+    let mut branches = index.branches().unwrap();
+    branches.sort_by(|a, b| a.id.cmp(&b.id));
+    let branch = |id: &str, parent: &str, status: &str, children| BranchRow {
+        id: id.into(),
+        parent: parent.into(),
+        status: status.into(),
+        children,
+    };
+    assert_eq!(branches, [branch("a", "root", "pending", 2), branch("root", "", "monitoring", 1)]);
+    index.remove("b").unwrap();
+    index.remove("c").unwrap();
+    assert_eq!(index.branches().unwrap(), [branch("root", "", "monitoring", 1)], "no empty branch");
+}
+
+#[test]
 fn children_paged_returns_each_child_once() {
     let index = NodeIndex::in_memory().unwrap();
     for n in 0..7 {

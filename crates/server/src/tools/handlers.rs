@@ -159,6 +159,7 @@ pub fn node_query(c: &Call<'_>) -> Result<ListQuery> {
         words: ListQuery::split_search_words(p.text("query").unwrap_or_default()),
         limit: p.number("limit").unwrap_or(50),
         after: p.text("after").map(|after| node_in("after", after)).transpose()?,
+        ..ListQuery::default()
     })
 }
 

@@ -41,6 +41,7 @@ pub fn run(context: &CommandContext, command: NodeCommand) -> Result {
                 words: ListQuery::split_search_words(&query),
                 limit,
                 after: after.map(|after| node("after", &after)).transpose()?,
+                ..ListQuery::default()
             };
             let page = app.nodes.list(&workspace, &query)?;
             context.print_result(&page, |page| show::node::list(&page.result, app.lang()));

@@ -78,13 +78,18 @@ fn wait_graph(tx: &dyn Tx, more: &[NodeId]) -> Result<WaitGraph<NodeId>> {
 
 /// Fails if a dependency of the node or of an ancestor is not completed.
 pub(super) fn check_completed(tx: &dyn Tx, node: &Node) -> Result<()> {
-    let mut ids = node.depends_on.clone();
-    ids.extend(tx.ancestors(&node.id)?.into_iter().flat_map(|ancestor| ancestor.depends_on));
-    let open = open_dependencies(tx, &ids)?;
+    let open = dependencies_to_wait_for(tx, node)?;
     match open.is_empty() {
         true => Ok(()),
         false => Err(Error::DependenciesOpen { node: node.id.clone(), open }),
     }
+}
+
+/// Returns the dependencies of a node and of its ancestors that are not completed.
+pub(crate) fn dependencies_to_wait_for(tx: &dyn Tx, node: &Node) -> Result<Vec<OpenDependency>> {
+    let mut ids = node.depends_on.clone();
+    ids.extend(tx.ancestors(&node.id)?.into_iter().flat_map(|ancestor| ancestor.depends_on));
+    open_dependencies(tx, &ids)
 }
 
 /// Returns the nodes among these that are not completed.

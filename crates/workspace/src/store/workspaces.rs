@@ -1,12 +1,16 @@
 //! [`Workspaces`]: what the program uses of a collection of workspaces. Each method is one call with data in and data
 //! out, so that a client of a server can implement it too.
 
+use std::collections::HashMap;
+
 use tanmi_base::Millis;
 
-use super::{NodeBrief, NodeName, StatusCounts, Store, TrashEntry, WorkspaceEntry, run, view};
+use super::{
+    BranchCounts, NodeBrief, NodeName, StatusCounts, Store, TrashEntry, Tx, WorkspaceEntry, run, view,
+};
 use crate::command::{Command, Committed, LiveSessions};
 use crate::context::{self, Context, ContextLimits};
-use crate::error::{Error, Result};
+use crate::error::{Error, OpenDependency, Result};
 use crate::model::*;
 use crate::ops::{self, Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target};
 
@@ -17,6 +21,12 @@ pub struct NodeDetail {
     /// From the root down.
     pub ancestors: Vec<NodeBrief>,
     pub children: StatusCounts,
+    /// The nodes that it depends on, without those that do not exist.
+    pub dependencies: Vec<NodeBrief>,
+    /// The nodes that depend on it.
+    pub dependents: Vec<NodeBrief>,
+    /// The dependencies of the node and of its ancestors that are not completed.
+    pub open_dependencies: Vec<OpenDependency>,
     pub workspace_status: WorkspaceStatus,
 }
 
@@ -47,6 +57,8 @@ pub trait Workspaces: Send + Sync {
     fn nodes(&self, id: &WorkspaceId, query: &ListQuery, now: Millis) -> Result<NodePage>;
     /// Returns the rows of these nodes as in a list. Missing nodes are left out.
     fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>>;
+    /// Counts what is below each node that has children.
+    fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>>;
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>>;
     /// Returns up to `limit` nodes that a text can stand for.
     fn named(
@@ -126,17 +138,7 @@ impl<S: Store> Workspaces for S {
     }
 
     fn node_detail(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<NodeDetail> {
-        view(self, id, now, |tx| {
-            let found = tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node))?;
-            let mut ancestors = tx.ancestors(node)?;
-            ancestors.reverse();
-            Ok(NodeDetail {
-                node: found,
-                ancestors,
-                children: tx.status_counts(node)?,
-                workspace_status: tx.workspace()?.status,
-            })
-        })
+        view(self, id, now, |tx| node_detail(tx, node))
     }
 
     fn nodes(&self, id: &WorkspaceId, query: &ListQuery, now: Millis) -> Result<NodePage> {
@@ -145,6 +147,10 @@ impl<S: Store> Workspaces for S {
 
     fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>> {
         view(self, id, now, |tx| ops::rows(tx, nodes))
+    }
+
+    fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {
+        view(self, id, now, |tx| tx.branches())
     }
 
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {
@@ -189,4 +195,25 @@ impl<S: Store> Workspaces for S {
     fn activity(&self, id: &WorkspaceId, target: &Target, now: Millis) -> Result<Activity> {
         view(self, id, now, |tx| ops::read_activity(tx, target))
     }
+}
+
+/// Returns a node with its surroundings.
+pub(crate) fn node_detail(tx: &dyn Tx, node: &NodeId) -> Result<NodeDetail> {
+    let found = tx.node(node)?.ok_or_else(|| Error::node_not_found("nodeId", node))?;
+    let mut ancestors = tx.ancestors(node)?;
+    ancestors.reverse();
+    let briefs = |ids: &[NodeId]| -> Result<Vec<NodeBrief>> {
+        ids.iter().filter_map(|id| tx.brief(id).transpose()).collect()
+    };
+    let dependents = tx.dependencies()?.into_iter().filter(|(_, on)| on == node);
+    let dependents: Vec<NodeId> = dependents.map(|(dependent, _)| dependent).collect();
+    Ok(NodeDetail {
+        ancestors,
+        children: tx.status_counts(node)?,
+        dependencies: briefs(&found.depends_on)?,
+        dependents: briefs(&dependents)?,
+        open_dependencies: ops::dependencies_to_wait_for(tx, &found)?,
+        workspace_status: tx.workspace()?.status,
+        node: found,
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::context::{self, ContextLimits};
+use crate::store::{BranchCounts, NodeBrief};
 
 #[test]
 fn complete_and_reopen_update_ancestors_and_focus() {
@@ -493,5 +494,89 @@ fn node_of_live_holder_is_protected_to_the_end() {
         let node = b.node(&task);
         assert_eq!(node.started_by.as_deref(), Some("c"));
         assert_eq!(delete_as(Some("a"), false, false), Ok(1), "c is not live");
+    });
+}
+
+#[test]
+fn branches_count_all_descendants() {
+    on_both_stores(|b| {
+        let root = NodeId::root();
+        let plan = b.add_planning(&root, "plan");
+        let inner = b.add_planning(&plan, "inner");
+        let [done, running, failed, open] = ["a", "b", "c", "d"].map(|title| b.add_execution(&inner, title));
+        for task in [&done, &running, &failed] {
+            b.apply(task, Action::Start).unwrap();
+        }
+        b.apply(&done, Action::Complete).unwrap();
+        b.apply(&failed, Action::Fail).unwrap();
+        let op = b.tick();
+        let problem = ProblemChange { description: Some("stuck".into()), next_step: None };
+        b.change(|tx| update_problem(tx, &Target::Node(open.clone()), problem.clone(), &op)).unwrap();
+        let branches = b.view(|tx| tx.branches());
+        let counts = BranchCounts { done: 1, total: 4, running: 1, failed: 1, problems: 1 };
+        assert_eq!(branches[&inner], counts);
+        assert_eq!(branches[&plan], BranchCounts { total: 5, ..counts.clone() });
+        assert_eq!(branches[&root], BranchCounts { total: 6, ..counts });
+        assert!(!branches.contains_key(&open), "a node without children has no branch");
+    });
+}
+
+#[test]
+fn list_in_texts_finds_words_of_log_with_excerpt_and_path() {
+    on_both_stores(|b| {
+        let plan = b.add_planning(&NodeId::root(), "plan");
+        let task = b.add_execution(&plan, "Sign tokens");
+        b.add_execution(&plan, "other");
+        let op = b.tick();
+        let event = format!("{} the Sandbox clock is late", "word ".repeat(40));
+        b.change(|tx| append_log(tx, &Target::Node(task.clone()), &event, &op)).unwrap();
+        let find = |words: &str, in_texts| {
+            let words = ListQuery::split_search_words(words);
+            b.view(|tx| list(tx, &ListQuery { words: words.clone(), in_texts, ..ListQuery::default() })).nodes
+        };
+        assert!(find("sandbox", false).is_empty(), "only titles");
+        let found = find("SIGN sandbox", true);
+        assert_eq!(found.iter().map(|row| &row.node.id).collect::<Vec<_>>(), [&task]);
+        let text = found[0].found.as_ref().unwrap();
+        assert!(text.field == "log" && text.text.contains("Sandbox clock"), "{text:?}");
+        assert!(text.text.len() < 140, "{text:?}");
+        let path: Vec<&str> = found[0].ancestors.iter().map(|above| above.title.as_str()).collect();
+        assert_eq!(path, ["重构认证模块", "plan"]);
+        assert!(find("sign", true)[0].found.is_none(), "the title says it");
+        assert!(find("sign nowhere", true).is_empty());
+    });
+}
+
+#[test]
+fn list_with_conclusions_has_those_of_done_nodes() {
+    on_both_stores(|b| {
+        let task = b.add_execution(&NodeId::root(), "a");
+        b.add_execution(&NodeId::root(), "b");
+        b.apply(&task, Action::Start).unwrap();
+        b.apply(&task, Action::Complete).unwrap();
+        let query = ListQuery { with_conclusions: true, ..ListQuery::default() };
+        let rows = b.view(|tx| list(tx, &query)).nodes;
+        let found: Vec<Option<&str>> = rows.iter().map(|row| row.conclusion.as_deref()).collect();
+        assert_eq!(found, [None, Some("complete 的结论"), None]);
+    });
+}
+
+#[test]
+fn node_detail_has_dependencies_and_what_to_wait_for() {
+    on_both_stores(|b| {
+        let root = NodeId::root();
+        let (first, plan) = (b.add_execution(&root, "first"), b.add_planning(&root, "plan"));
+        let second = b.add_execution(&plan, "second");
+        let op = b.tick();
+        let depends_on = ListEdit { set: Some(vec![first.clone()]), ..ListEdit::default() };
+        let change = NodeChange { depends_on, ..NodeChange::default() };
+        b.change(|tx| update_node(tx, &plan, change.clone(), &op)).unwrap();
+        let detail = |id: &NodeId| b.view(|tx| store::node_detail(tx, id));
+        let titles =
+            |briefs: &[NodeBrief]| briefs.iter().map(|brief| brief.title.clone()).collect::<Vec<_>>();
+        assert_eq!(titles(&detail(&plan).dependencies), ["first"]);
+        assert_eq!(titles(&detail(&first).dependents), ["plan"]);
+        let open = detail(&second).open_dependencies;
+        assert_eq!(open.iter().map(|on| &on.node_id).collect::<Vec<_>>(), [&first], "inherited");
     });
 }

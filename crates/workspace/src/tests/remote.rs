@@ -1,10 +1,12 @@
 //! A client as a server would have it: implements [`Workspaces`] itself, sends commands as JSON text, and receives
 //! outcomes as JSON text.
 
+use std::collections::HashMap;
+
 use super::*;
 use crate::command::{Command, Committed};
 use crate::context::{Context, ContextLimits};
-use crate::store::{NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces};
+use crate::store::{BranchCounts, NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces};
 
 #[derive(Default)]
 pub struct RemoteWorkspaces {
@@ -78,6 +80,10 @@ impl Workspaces for RemoteWorkspaces {
 
     fn rows(&self, id: &WorkspaceId, nodes: &[NodeId], now: Millis) -> Result<Vec<ListRow>> {
         self.server.rows(id, nodes, now)
+    }
+
+    fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {
+        self.server.branches(id, now)
     }
 
     fn brief(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<Option<NodeBrief>> {

@@ -9,13 +9,13 @@ use std::path::Path;
 use tanmi_base::fs::{self, FileSig};
 use tanmi_base::journal::ExpectedFile;
 use tanmi_base::{Bilingual, Millis};
-use tanmi_index::{NodeIndex, NodeRow};
+use tanmi_index::{NodeIndex, NodeQuery, NodeRow};
 
 use super::layout::{Layout, NODE_MD};
 use crate::codec::{self, Document, ParseError};
 use crate::error::{Error, Result};
 use crate::model::*;
-use crate::store::{Access, NodeBrief, SiblingPosition};
+use crate::store::{Access, BranchCounts, BranchSums, NodeBrief, SiblingPosition};
 
 const SCAN_EVERY: Millis = 60_000;
 
@@ -278,4 +278,24 @@ fn git_fingerprint(layout: &Layout) -> String {
         _ => String::from("-"),
     };
     format!("{} {} {}", fingerprint("HEAD"), fingerprint("logs/HEAD"), fingerprint("index"))
+}
+
+/// Counts what is below each node that has children, from the index alone.
+pub fn branches(index: &NodeIndex) -> Result<HashMap<NodeId, BranchCounts>> {
+    let mut sums = BranchSums::default();
+    for row in index.branches()? {
+        let Ok(id) = NodeId::parse(&row.id) else { continue };
+        if let Ok(parent) = NodeId::parse(&row.parent) {
+            sums.set_parent(&id, &parent);
+        }
+        if let Some(status) = NodeStatus::from_word(&row.status) {
+            sums.add_children(&id, status, row.children);
+        }
+    }
+    for row in index.select(&NodeQuery::WithProblem, usize::MAX)? {
+        if let Ok(parent) = NodeId::parse(&row.parent) {
+            sums.add_problem(&parent);
+        }
+    }
+    Ok(sums.finish())
 }

@@ -19,7 +19,9 @@ use crate::codec::{self, Document};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{Target, subtree_of};
-use crate::store::{NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk};
+use crate::store::{
+    BranchCounts, NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk,
+};
 
 /// How a transaction uses the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -469,6 +471,10 @@ impl Tx for FileTx<'_> {
 
     fn total(&self) -> Result<StatusCounts> {
         Ok(status_counts_from(self.index()?.status_counts("")?))
+    }
+
+    fn branches(&self) -> Result<HashMap<NodeId, BranchCounts>> {
+        scan::branches(self.index()?)
     }
 
     fn put_workspace(&mut self, workspace: Workspace) -> Result<()> {
