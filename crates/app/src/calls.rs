@@ -139,7 +139,7 @@ pub(crate) fn find_digest(
 }
 
 /// Returns the digest of the calls of a session in a project, if it worked there.
-fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
+pub(crate) fn digest_of(state: &SessionState, project: &str) -> Option<DigestFacts> {
     let mut digest = DigestFacts { is_partial: state.calls.len() >= MAX_CALLS, ..DigestFacts::default() };
     let (mut moved, mut problems) = (Vec::new(), Vec::new());
     for line in &state.calls {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tanmi_base::{id, secrets, text};
 use tanmi_event::Source;
 use tanmi_memory::search::Hit;
@@ -24,8 +24,10 @@ use crate::trust;
 
 mod check;
 mod model;
+mod past;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
+pub use past::SessionDigest;
 pub use tanmi_memory::{ImportResult, MemoryStats};
 
 #[derive(Clone, Debug, Default)]
@@ -98,6 +100,17 @@ pub struct Memory {
     pub hidden: bool,
     #[serde(rename = "replacedBy", skip_serializing_if = "String::is_empty")]
     pub replaced_by: String,
+    /// The parts of a summary, which `content` has without labels.
+    #[serde(skip)]
+    pub parts: Option<SummaryParts>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SummaryParts {
+    pub topic: String,
+    pub summary: String,
+    pub decisions: Vec<String>,
+    pub todos: Vec<String>,
 }
 
 impl Memory {
@@ -118,6 +131,7 @@ impl Memory {
             after: String::new(),
             hidden: row.hidden,
             replaced_by: row.replaced_by.clone(),
+            parts: serde_json::from_str(&row.more).ok(),
         }
     }
 

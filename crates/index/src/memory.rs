@@ -83,6 +83,8 @@ pub struct MemoryFilter {
     pub until: Option<i64>,
     /// Only memories whose id ends with this text.
     pub id_suffix: Option<String>,
+    /// Only memories that this one superseded directly.
+    pub replaced_by: Option<String>,
     /// Whether to include forgotten and superseded memories.
     pub all: bool,
 }

@@ -125,6 +125,7 @@ fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
         && filter.id_suffix.as_ref().is_none_or(|end| row.id.ends_with(end))
+        && filter.replaced_by.as_ref().is_none_or(|newer| *newer == row.replaced_by)
 }
 
 impl MemoryStore for VecMemory {

@@ -80,6 +80,7 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
     let until = until.map(|at| if at % DAY == 0 { at + DAY } else { at + 1 });
     Ok(MemoryFilter {
         id_suffix: None,
+        replaced_by: None,
         letter,
         session: wanted.session.clone(),
         since: day("since", &wanted.since)?,

@@ -123,3 +123,42 @@ fn stats_store_without_folder_names_its_place() {
     let stats = app.memory.stats().unwrap();
     assert_eq!((stats.place.as_str(), stats.facts, stats.files), ("RAM", 1, 0));
 }
+
+#[test]
+fn history_of_any_version_lists_all_versions_newest_first() {
+    let machine = Machine::new();
+    let app = machine.app();
+    let first = app.memory.save(fact("Ports start at 8000")).unwrap().id;
+    let second = app.memory.edit(&first, String::from("Ports start at 9000"), None).unwrap().id;
+    let third = app.memory.edit(&second, String::from("Ports start at 9100"), None).unwrap().id;
+    app.memory.save(fact("another one")).unwrap();
+    for id in [&first, &second, &third] {
+        let versions = app.memory.history(id).unwrap();
+        let found: Vec<(&str, bool)> =
+            versions.iter().map(|version| (version.id.as_str(), version.hidden)).collect();
+        assert_eq!(found, [(third.as_str(), false), (second.as_str(), true), (first.as_str(), true)]);
+    }
+    assert_eq!(app.memory.history("none").unwrap_err().code(), "MEMORY_NOT_FOUND");
+}
+
+#[test]
+fn summary_has_its_parts() {
+    let machine = Machine::new();
+    let app = machine.app();
+    let summary = NewSummary {
+        topic: "Tokens".into(),
+        summary: "Chose a format".into(),
+        decisions: vec!["RS256".into()],
+        todos: vec!["Rotate keys".into()],
+        ..NewSummary::default()
+    };
+    app.memory.save_summary(summary).unwrap();
+    app.memory.save(fact("a fact")).unwrap();
+    let listed = app.memory.list(&query()).unwrap().results;
+    let parts: Vec<_> = listed.iter().filter_map(|memory| memory.parts.as_ref()).collect();
+    assert_eq!(parts.len(), 1, "a fact has no parts");
+    assert_eq!(
+        (&*parts[0].decisions, &*parts[0].todos),
+        (&["RS256".into()][..], &["Rotate keys".into()][..])
+    );
+}

@@ -181,6 +181,7 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));
+    add(" AND replaced_by = ?", filter.replaced_by.clone().map(Value::from));
     if let Some(suffix) = &filter.id_suffix {
         sql.push_str(" AND substr(id, -length(?)) = ?");
         values.extend([Value::from(suffix.clone()), Value::from(suffix.clone())]);
