@@ -1,19 +1,19 @@
 //! Use cases for nodes, logs, problems and context.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tanmi_base::text;
 use tanmi_workspace::command::{Command, Committed, Outcome};
 use tanmi_workspace::context::Context;
-use tanmi_workspace::limits::DEPTH;
 use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
     Claimant, DeletedSubtree, ListQuery, NewNode, NextNode, NodeChange, NodePage, NodePlace, OpContext,
     ProblemChange, ReferenceEdit, StatusChange, Target, Transition, TransitionRequest,
 };
-use tanmi_workspace::state::{self, Action};
-use tanmi_workspace::store::NodeBrief;
+use tanmi_workspace::state::Action;
+use tanmi_workspace::store::BranchCounts;
 
 use crate::calls::CallChange;
 use crate::core::{Core, WorkspaceRef};
@@ -24,8 +24,11 @@ use crate::resolver::CallScope;
 use crate::sessions::SessionService;
 
 mod plan;
+mod view;
 
 pub use plan::{NextResult, OutlineResult, PlanResult, StartedView};
+pub(crate) use view::LOG_ENTRIES;
+pub use view::{AllowedAction, ChildrenView, NodeView};
 
 /// The number of deleted nodes that a call notes, so that one call does not displace all others.
 const NOTED_DELETIONS: usize = 10;
@@ -134,41 +137,6 @@ pub struct NodeCreate {
     pub rules_hash: Option<String>,
 }
 
-/// A node with its surroundings and the actions that are possible now.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeView {
-    pub node_id: NodeId,
-    pub node: Node,
-    /// See [`Node::version`].
-    pub version: String,
-    /// From the root down, at most the nearest [`DEPTH`].
-    pub ancestors: Vec<NodeBrief>,
-    pub children: ChildrenView,
-    /// Whether the node can be changed. Nodes of archived workspaces cannot.
-    pub writable: bool,
-    pub actions: Vec<AllowedAction>,
-    /// The number of all log entries; the node contains only the latest ones.
-    pub log_total: usize,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ChildrenView {
-    pub total: u64,
-    pub done: u64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AllowedAction {
-    pub action: Action,
-    pub to: NodeStatus,
-    pub needs_conclusion: bool,
-}
-
-/// The number of log entries in a view.
-pub(crate) const LOG_ENTRIES: usize = 200;
-
 /// The maximum width of the name of a subagent.
 const AGENT_COLUMNS: usize = 80;
 
@@ -243,28 +211,9 @@ impl NodeService {
         Ok(InWorkspace::read(ws, NodePage { nodes, next_after: None }))
     }
 
-    /// Returns a node with its surroundings.
-    pub fn view(&self, ws: &WorkspaceRef, id: &NodeId) -> Result<InWorkspace<NodeView>> {
-        let detail = ws.store().node_detail(&ws.id, id, self.core.now())?;
-        let (mut node, mut ancestors) = (detail.node, detail.ancestors);
-        // A deeper tree was not made through Tanmi: the nearest ancestors are enough.
-        let ancestors = ancestors.split_off(ancestors.len().saturating_sub(DEPTH));
-        let children = ChildrenView { total: detail.children.total(), done: detail.children.done() };
-        let log_total = node.activity.log.len();
-        node.activity.log = node.activity.log.split_off(log_total.saturating_sub(LOG_ENTRIES));
-        let writable = detail.workspace_status == WorkspaceStatus::Active;
-        let actions = allowed_actions(node.kind, node.status, children.total > 0);
-        let view = NodeView {
-            node_id: id.clone(),
-            version: node.version(),
-            writable,
-            actions: if writable { actions } else { Vec::new() },
-            ancestors,
-            children,
-            log_total,
-            node,
-        };
-        Ok(InWorkspace::read(ws, view))
+    /// Counts what is below each node that has children.
+    pub fn branches(&self, ws: &WorkspaceRef) -> Result<HashMap<NodeId, BranchCounts>> {
+        Ok(ws.store().branches(&ws.id, self.core.now())?)
     }
 
     pub fn update(
@@ -487,18 +436,6 @@ impl NodeService {
         let problem = ws.store().activity(&ws.id, target, self.core.now())?.problem;
         Ok(InWorkspace::read(ws, ProblemResult { node_id: target.to_string(), problem, cleared: false }))
     }
-}
-
-fn allowed_actions(kind: NodeType, status: NodeStatus, has_children: bool) -> Vec<AllowedAction> {
-    let steps = state::allowed(kind, status, has_children).into_iter();
-    let steps = steps.filter_map(|action| state::find(kind, status, action, has_children));
-    steps
-        .map(|step| AllowedAction {
-            action: step.action,
-            to: step.to,
-            needs_conclusion: step.needs.conclusion(),
-        })
-        .collect()
 }
 
 /// Parses a role. `none` and an empty word mean no role.

@@ -330,6 +330,12 @@ impl SessionService {
         outcome
     }
 
+    /// Returns a session as in a list, without its binding.
+    pub fn line(&self, session: &str) -> SessionLine {
+        let state = SessionState { session: session.to_owned(), ..self.core.states().read(session) };
+        SessionLine::of(self.is_live(session), state, None)
+    }
+
     /// Returns sessions with a state or a binding, latest activity first.
     pub fn list(&self, filter: &SessionFilter) -> Result<Sessions> {
         let wanted =
