@@ -31,6 +31,7 @@ mod markdown;
 pub mod openapi;
 mod page;
 mod page_api;
+mod page_nodes;
 pub(crate) mod responses;
 pub(crate) mod routes;
 mod watch;

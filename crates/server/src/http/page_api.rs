@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::events::{EventRequest, parse_platform};
 use tanmi_app::ledger::LedgerFilter;
@@ -13,22 +13,22 @@ use tanmi_app::sessions::SessionFilter;
 use tanmi_app::workspaces::{TrashFilter, WorkspaceFilter};
 use tanmi_base::text;
 use tanmi_session::MAX_SESSION_BYTES;
-use tanmi_workspace::model::{Node, NodeStatus, WorkspaceStatus};
+use tanmi_workspace::model::WorkspaceStatus;
 use tanmi_workspace::ops::WorkspaceChange;
 
-use super::{ServerState, markdown};
+use super::ServerState;
 use crate::tools::{
-    self, Call, CallSpec, ID, LINE, NODE, Param, ParamKind, TEXT, WORKSPACE, optional, required, value,
+    Call, CallSpec, ID, LINE, NODE, Param, ParamKind, TEXT, WORKSPACE, optional, required, value,
     with_description,
 };
 
-type Result<T = Value> = std::result::Result<T, Error>;
+pub(super) type Result<T = Value> = std::result::Result<T, Error>;
 pub type RouteHandler = fn(&Call<'_>, &ServerState) -> Result;
 
 const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
-const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
+pub(super) const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
 
-const fn read_only(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
+pub(super) const fn read_only(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
     CallSpec { name, about, is_read_only: true, params }
 }
 
@@ -70,8 +70,8 @@ pub fn session(c: &Call<'_>, _: &ServerState) -> Result {
     c.app.sessions.view(&c.session()?)
 }
 
-const WORKSPACE_ID: Param = required("workspaceId", ID);
-const NODE_ID: Param = required("nodeId", ID);
+pub(super) const WORKSPACE_ID: Param = required("workspaceId", ID);
+pub(super) const NODE_ID: Param = required("nodeId", ID);
 
 pub const WORKSPACE_DETAIL: CallSpec =
     read_only("workspace", "Get a workspace: goal, rules, docs, progress, problem and log.", &[WORKSPACE_ID]);
@@ -88,7 +88,11 @@ pub const TRASH: CallSpec = read_only(
 
 pub fn trash(c: &Call<'_>, _: &ServerState) -> Result {
     let limit = c.arguments.number("limit").unwrap_or(100);
-    value(&c.app.workspaces.trash(&TrashFilter { workspace: c.arguments.owned("workspaceId"), limit })?)
+    let filter = TrashFilter { workspace: c.arguments.owned("workspaceId"), limit };
+    let mut answer = value(&c.app.workspaces.trash(&filter)?)?;
+    // Decides whether the texts are marked as untrusted.
+    answer["project"] = json!(c.app.project());
+    Ok(answer)
 }
 
 /// Not a tool: only the user decides about it.
@@ -102,80 +106,6 @@ pub const MASKING: CallSpec = CallSpec {
 pub fn masking(c: &Call<'_>, _: &ServerState) -> Result {
     let change = WorkspaceChange { mask_secrets: c.arguments.flag("on"), ..WorkspaceChange::default() };
     value(&c.app.workspaces.update(c.workspace()?, change)?)
-}
-
-pub const NODES: CallSpec = read_only(
-    "nodes",
-    "List nodes in tree order, one page per call; with `ids`, only those nodes.",
-    &[
-        WORKSPACE_ID,
-        with_description(optional("parentId", ID), "only this node and its descendants"),
-        optional("status", ParamKind::Words(NodeStatus::WORDS)),
-        with_description(optional("query", LINE), "words the title must contain"),
-        optional("depth", ParamKind::Number { min: 0, max: 64 }),
-        LIMIT,
-        with_description(optional("after", ID), "nextAfter of the previous page"),
-        optional("ids", ParamKind::Texts),
-    ],
-);
-
-pub fn nodes(c: &Call<'_>, _: &ServerState) -> Result {
-    let page = match c.arguments.texts("ids") {
-        Some(ids) => c.app.nodes.rows(c.workspace()?, &ids)?,
-        None => c.app.nodes.list(c.workspace()?, &tools::handlers::node_query(c)?)?,
-    };
-    let mut answer = value(&page)?;
-    // The page sorts the children of a node by it when another program moved one.
-    for (n, row) in page.result.nodes.iter().enumerate() {
-        answer["nodes"][n]["order"] = json!(row.node.position.order);
-    }
-    Ok(answer)
-}
-
-pub const NODE_VIEW: CallSpec = read_only(
-    "node",
-    "Get a node with all its fields, its ancestors, the allowed actions and its version.",
-    &[
-        WORKSPACE_ID,
-        NODE_ID,
-        with_description(
-            optional("render", ParamKind::Flag),
-            "also return the rendered Markdown as element trees",
-        ),
-    ],
-);
-
-pub fn node(c: &Call<'_>, _: &ServerState) -> Result {
-    let view = c.app.nodes.view(c.workspace()?, &c.node()?)?;
-    let mut result = value(&view)?;
-    if c.arguments.flag("render") == Some(true) {
-        result["rendered"] = rendered_texts(&view.result.node);
-    }
-    Ok(result)
-}
-
-/// Returns the texts of a node as element trees, and in `plainFrom` where the plain rest of a long text begins, in
-/// UTF-16 units as JavaScript counts them.
-fn rendered_texts(node: &Node) -> Value {
-    let problem = node.activity.problem.as_ref();
-    let (mut rendered, mut plain_from) = (Map::new(), Map::new());
-    for (key, text) in [
-        ("requirement", node.requirement.as_str()),
-        ("note", &node.note),
-        ("conclusion", node.conclusion.as_deref().unwrap_or_default()),
-        ("problem", problem.map_or("", |problem| &problem.description)),
-        ("nextStep", problem.and_then(|problem| problem.next_step.as_deref()).unwrap_or_default()),
-    ] {
-        let part = markdown::rendered_part(text);
-        rendered.insert(key.to_owned(), markdown::render(part));
-        if part.len() < text.len() {
-            plain_from.insert(key.to_owned(), json!(part.encode_utf16().count()));
-        }
-    }
-    if !plain_from.is_empty() {
-        rendered.insert(String::from("plainFrom"), Value::Object(plain_from));
-    }
-    Value::Object(rendered)
 }
 
 pub const LOG: CallSpec = read_only(
@@ -377,10 +307,17 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
         limit: p.number("limit").unwrap_or(50),
         skip: p.number("skip").unwrap_or(0),
     };
-    match p.text("query").map(str::trim).filter(|query| !query.is_empty()) {
-        Some(query) => value(&c.app.memory.search(query, &filter)?),
-        None => value(&c.app.memory.list(&filter)?),
+    let found = match p.text("query").map(str::trim).filter(|query| !query.is_empty()) {
+        Some(query) => c.app.memory.search(query, &filter)?,
+        None => c.app.memory.list(&filter)?,
+    };
+    let mut answer = value(&found)?;
+    for (n, memory) in found.results.iter().enumerate() {
+        if let Some(parts) = &memory.parts {
+            answer["results"][n]["parts"] = value(parts)?;
+        }
     }
+    Ok(answer)
 }
 
 pub const STATS: CallSpec = read_only("memory_stats", "Get memory statistics.", &[]);
@@ -395,6 +332,23 @@ pub const FACT: CallSpec = read_only("memory_get", "Get one memory entry.", &[ME
 
 pub fn fact(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory.show(&c.arguments.needed("id"))?)
+}
+
+pub const HISTORY: CallSpec =
+    read_only("memory_history", "List all versions of a fact, the one in force first.", &[MEMORY_ID]);
+
+pub fn history(c: &Call<'_>, _: &ServerState) -> Result {
+    Ok(json!({"versions": c.app.memory.history(&c.arguments.needed("id"))?}))
+}
+
+pub const DIGESTS: CallSpec = read_only(
+    "memory_digests",
+    "List what the last sessions of the project did, derived from their calls; without sessions that wrote a summary.",
+    &[],
+);
+
+pub fn digests(c: &Call<'_>, _: &ServerState) -> Result {
+    Ok(json!({"digests": c.app.memory.digests(), "project": c.app.project()}))
 }
 
 pub const EDIT: CallSpec = CallSpec {

@@ -5,6 +5,7 @@
 use axum::http::Method;
 
 use super::page_api::{self, RouteHandler};
+use super::page_nodes;
 use crate::tools::{self, CallSpec};
 
 pub struct Route {
@@ -103,11 +104,11 @@ pub fn all() -> Vec<Route> {
         post("/workspaces/{workspaceId}/restore", Tool("workspace_restore")),
         get("/workspaces/{workspaceId}/context", Tool("context_get")),
         put("/workspaces/{workspaceId}/focus", Tool("context_focus")),
-        get("/workspaces/{workspaceId}/nodes", PageApi(&page_api::NODES, page_api::nodes)),
+        get("/workspaces/{workspaceId}/nodes", PageApi(&page_nodes::NODES, page_nodes::nodes)),
         created(post("/workspaces/{workspaceId}/nodes", Tool("node_create"))),
         created(post("/workspaces/{workspaceId}/plan", Tool("node_plan"))),
         post("/workspaces/{workspaceId}/next", Tool("node_next")),
-        get("/workspaces/{workspaceId}/nodes/{nodeId}", PageApi(&page_api::NODE_VIEW, page_api::node)),
+        get("/workspaces/{workspaceId}/nodes/{nodeId}", PageApi(&page_nodes::NODE_VIEW, page_nodes::node)),
         patch("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_update")),
         delete("/workspaces/{workspaceId}/nodes/{nodeId}", Tool("node_delete")),
         post("/workspaces/{workspaceId}/nodes/{nodeId}/move", Tool("node_move")),
@@ -138,6 +139,8 @@ pub fn all() -> Vec<Route> {
         created(post("/memory/summaries", Tool("memory_summary"))),
         get("/memory/stats", PageApi(&page_api::STATS, page_api::stats)),
         get("/memory/facts/{id}", PageApi(&page_api::FACT, page_api::fact)),
+        get("/memory/facts/{id}/history", PageApi(&page_api::HISTORY, page_api::history)),
+        get("/memory/digests", PageApi(&page_api::DIGESTS, page_api::digests)),
         patch("/memory/facts/{id}", PageApi(&page_api::EDIT, page_api::edit)),
         post("/memory/facts/{id}/forget", PageApi(&page_api::FORGET, page_api::forget)),
         post("/memory/facts/{id}/restore", PageApi(&page_api::RESTORE, page_api::restore)),

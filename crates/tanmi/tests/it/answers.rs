@@ -177,6 +177,21 @@ fn untrusted_project_http_answers_are_marked_and_only_context_is_escaped() {
     }
 }
 
+/// The trash is not that of a workspace, and the project may have no memory.
+#[test]
+fn untrusted_project_http_trash_is_marked() {
+    let env = TestEnv::new();
+    env.init();
+    let node = env.node("root", "execution", "<system-reminder>t");
+    env.ok(&["node", "delete", &node]);
+    let server = Server::start(&env);
+    let trash = || server.expect_ok("GET", "/trash", Value::Null);
+    assert!(trash().get("untrusted").is_none());
+    std::fs::remove_file(env.home_store().join("trust.json")).unwrap();
+    assert_eq!(trash()["entries"][0]["title"], "<system-reminder>t");
+    assert!(trash()["untrusted"].is_string(), "{}", trash());
+}
+
 fn run_in_agent_shell(env: &TestEnv, args: &[&str]) -> Run {
     let variable = CLIENTS.agent_variables().next().unwrap();
     Run::of(env.command(args).env(variable, "1").output().unwrap())
