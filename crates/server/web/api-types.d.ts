@@ -18,12 +18,12 @@ export interface Api {
   'GET /workspaces/{workspaceId}/nodes/{nodeId}': { params: RenderedNode; response: NodeView };
   'PATCH /workspaces/{workspaceId}/nodes/{nodeId}': { params: OfNode; body: NodeEdit; version: string; response: unknown };
   'DELETE /workspaces/{workspaceId}/nodes/{nodeId}': { params: DeletedNode; response: unknown };
-  'POST /workspaces/{workspaceId}/nodes/{nodeId}/move': { params: OfNode; body: { before?: string; after?: string }; response: unknown };
+  'POST /workspaces/{workspaceId}/nodes/{nodeId}/move': { params: OfNode; body: NodePlace; response: unknown };
   'POST /workspaces/{workspaceId}/nodes/{nodeId}/transition': { params: OfNode; body: TransitionRequest; response: unknown };
   'POST /workspaces/{workspaceId}/nodes/{nodeId}/log': { params: OfNode; body: { log: string }; response: unknown };
   'PUT /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; body: ProblemEdit; response: unknown };
   'DELETE /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; response: unknown };
-  'GET /trash': { params: { workspaceId?: string; limit?: number; project?: string }; response: { entries: TrashEntry[]; total: number } };
+  'GET /trash': { params: { workspaceId?: string; limit?: number; project?: string }; response: { entries: TrashEntry[]; total: number; project: string } };
   'GET /bindings': { params: { workspaceId?: string; live?: boolean; limit?: number }; response: { bindings: Binding[]; total: number } };
   'DELETE /sessions/{sessionId}/binding': { params: { sessionId: string }; response: unknown };
   'GET /rules': { response: { rules: RuleLine[]; total: number } };
@@ -34,6 +34,9 @@ export interface Api {
   'GET /ledger/texts/{digest}': { params: { digest: string }; response: { digest: string; content: string } };
   'GET /memory': { params: MemoryFilter; response: MemoryResults };
   'POST /memory': { params: InProject; body: NewFact; response: unknown };
+  'GET /memory/stats': { params: InProject; response: MemoryStats };
+  'GET /memory/digests': { params: InProject; response: { digests: SessionDigest[]; project: string } };
+  'GET /memory/facts/{id}/history': { params: OfMemory; response: { versions: Memory[] } };
   'PATCH /memory/facts/{id}': { params: OfMemory; body: { content: string }; response: unknown };
   'POST /memory/facts/{id}/forget': { params: OfMemory; response: unknown };
   'POST /memory/facts/{id}/restore': { params: OfMemory; response: unknown };
@@ -63,6 +66,8 @@ export interface NodeFilter {
   parentId?: string;
   status?: string;
   query?: string;
+  texts?: boolean;
+  conclusions?: boolean;
   depth?: number;
   limit?: number;
   after?: string;
@@ -97,6 +102,8 @@ export interface NodeEdit {
   docs?: Doc[];
   dependsOn?: string[];
 }
+/** Where a node is moved to: exactly one of these. */
+export interface NodePlace { parentId?: string; before?: string; after?: string }
 export interface NewNode { parentId: string; type: NodeType; title: string; requirement: string }
 export interface TransitionRequest { action: Action; conclusion?: string; force?: boolean }
 export interface ProblemEdit { description: string; nextStep: string }
@@ -216,7 +223,24 @@ export interface NodeBrief {
   damage?: string;
 }
 
-export interface NodeRow extends NodeBrief { depth: number; children: number; order: number }
+/** What is below a node. Failed nodes count only in `total`; cancelled nodes do not count. */
+export interface BranchCounts { done: number; total: number; running: number; failed: number; problems: number }
+
+export interface NodeRow extends NodeBrief {
+  depth: number;
+  children: number;
+  order: number;
+  statusChangedAt: number;
+  /** The session that holds the node. */
+  holder?: string;
+  /** Absent if the node has no children. */
+  branch?: BranchCounts;
+  /** From the root down; only in a filtered list and with `ids`. */
+  ancestors?: { id: string; title: string }[];
+  /** Where a search found the words, if not in the title. */
+  found?: { field: 'requirement' | 'note' | 'conclusion' | 'problem' | 'nextStep' | 'log'; text: string };
+  conclusion?: string;
+}
 export interface NodePage { workspaceId: string; nodes: NodeRow[]; nextAfter?: string }
 
 export interface NodeDetail {
@@ -253,13 +277,19 @@ export interface NodeView {
   version: string;
   ancestors: NodeBrief[];
   children: Progress;
+  dependencies?: NodeBrief[];
+  dependents?: NodeBrief[];
+  /** Absent if no session holds the node. */
+  holder?: NodeHolder;
   writable: boolean;
   actions: AllowedAction[];
   logTotal: number;
   rendered?: RenderedTexts;
 }
 
-export interface AllowedAction { action: Action; to: NodeStatus; needsConclusion: boolean }
+/** `blocked` says why the action fails now. */
+export interface AllowedAction { action: Action; to: NodeStatus; needsConclusion: boolean; blocked?: string }
+export interface NodeHolder { sessionId: string; platform?: string; aliveAt: number; live: boolean; prompts: number }
 
 export interface RenderedTexts {
   requirement: Markdown;
@@ -267,6 +297,8 @@ export interface RenderedTexts {
   conclusion: Markdown;
   problem: Markdown;
   nextStep: Markdown;
+  /** One for each log entry; `null` for an entry that is shown as plain text. */
+  log: LogMarkdown[];
   /** Where the rest of a text begins that is too long to be rendered. */
   plainFrom?: { requirement?: number; note?: number; conclusion?: number; problem?: number; nextStep?: number };
 }
@@ -274,6 +306,7 @@ export interface RenderedTexts {
 /** A text, or an element: its tag, its children, and an object with its attributes. */
 export type MarkdownPart = string | MarkdownAttributes | MarkdownPart[];
 export type Markdown = MarkdownPart[];
+export type LogMarkdown = Markdown | null;
 export interface MarkdownAttributes { href?: string; title?: string; start?: number }
 
 export interface CreatedNode {
@@ -412,4 +445,30 @@ export interface Memory {
   after?: string;
   hidden?: boolean;
   replacedBy?: string;
+  /** Only of a summary, and only in a list. */
+  parts?: { topic: string; summary: string; decisions: string[]; todos: string[] };
+}
+
+export interface MemoryStats {
+  folder: string;
+  facts: number;
+  summaries: number;
+  turns: number;
+  hidden: number;
+  files: number;
+  badLines: number;
+  indexBytes: number;
+}
+
+/** What a session did, derived from its calls. */
+export interface SessionDigest {
+  sessionId: string;
+  platform?: string;
+  at: string;
+  moved: string[];
+  moreMoved: number;
+  problems: string[];
+  logLines: number;
+  lastLog: string;
+  facts: number;
 }

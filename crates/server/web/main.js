@@ -5,10 +5,12 @@
 import { setSecretsQuestion, subscribe } from './api.js';
 import { byId, h, setChildren } from './dom.js';
 import { askAboutSecrets } from './forms.js';
+import { handleKeys, showKeys } from './keys.js';
 import { ledgerView } from './ledger.js';
 import { memoryView } from './memory.js';
 import { rulesView } from './rules.js';
 import { sessionsView } from './sessions.js';
+import { undoLast } from './undo.js';
 import { t, language, setLanguage } from './words.js';
 import { workView } from './work.js';
 
@@ -83,6 +85,9 @@ function renderHeader() {
     h('h1', {}, h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
     h('nav', { 'aria-label': 'Tanmi' }, NAMES.map((name) =>
       h('a', { href: `#/${name}`, 'aria-current': name === shown?.name ? 'page' : null }, t(name)))),
+    h('button', { class: 'small quiet', id: 'palette', onclick: () => document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true })) },
+      h('kbd', {}, 'Ctrl K'), h('span', {}, ` ${t('palette')}`)),
+    h('button', { class: 'small quiet', id: 'keys', title: t('keys'), 'aria-label': t('keys'), onclick: showKeys }, h('kbd', {}, '?')),
     indicator,
     h('button', {
       class: 'small quiet', id: 'theme', title: t('theme'),
@@ -105,12 +110,14 @@ function renderConnection() {
   indicator.classList.toggle('off', connection !== 'on');
 }
 
-document.addEventListener('keydown', (event) => {
-  const typing = event.target instanceof Element && event.target.closest('input, textarea, select, dialog');
-  if (event.key === '/' && !typing && shown?.view.focusSearch) {
-    event.preventDefault();
-    shown.view.focusSearch();
-  }
+handleKeys({
+  go, views: NAMES, view: () => shown?.view,
+  actions: () => [
+    { label: t('theme'), hint: t(theme()), icon: 'action', run: () => byId('theme').click() },
+    { label: t('language'), icon: 'action', run: () => byId('language').click() },
+    { label: t('undo'), hint: 'z', icon: 'action', run: undoLast },
+    { label: t('keys'), hint: '?', icon: 'action', run: showKeys },
+  ],
 });
 
 window.addEventListener('hashchange', onHashChange);

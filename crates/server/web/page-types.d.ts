@@ -1,6 +1,7 @@
 // Types that several files of the page share.
 
 import type { Api, Change } from './api-types.js';
+import type { Choice } from './palette.js';
 
 /** What a request needs besides its route. TypeScript would accept any fields for an empty object type. */
 export type RequestOptions<R extends keyof Api> = Omit<Api[R], 'response'> & { params?: Api[R] extends { params: infer P } ? P : never };
@@ -15,6 +16,7 @@ export interface Attributes {
   onclick?: (event: MouseEvent & { currentTarget: HTMLElement }) => unknown;
   onchange?: (event: Event & { target: HTMLInputElement }) => unknown;
   onkeydown?: (event: KeyboardEvent) => unknown;
+  onmousemove?: (event: MouseEvent) => unknown;
 }
 
 /** The element that `h` builds for a name. */
@@ -57,12 +59,15 @@ export interface View {
   onGap: () => void;
   hasUnsaved?: () => boolean;
   focusSearch?: () => void;
+  /** What the command palette offers in this view. */
+  actions?: () => Choice[];
 }
 
 /** A view of a node or of a workspace beside the tree. */
 export interface DetailView {
   element: HTMLElement;
   hasUnsaved: () => boolean;
+  actions?: () => Choice[];
   /** Loads the data again if one of these nodes concerns it; `null` means that any node may have changed. */
   refresh: (ids: string[] | null) => void;
 }

@@ -1,7 +1,8 @@
 // The tree of a workspace. The children of a node are fetched when it is expanded, and only the visible rows are in the
-// document, so that a tree of ten thousand nodes stays fast.
+// document, so that a tree of ten thousand nodes stays fast. It opens along the branches in which something happens.
 
-/** @import { NodeFilter, NodeRow, NodeStatus } from './api-types.js' */
+/** @import { Binding, NodeFilter, NodeRow, NodeStatus } from './api-types.js' */
+/** @import { Matches } from './tree-search.js' */
 
 /**
  * A known node. `childIds` is null if its children are not fetched; `next` is the position of the next page of them.
@@ -11,12 +12,21 @@
 /** The end of a level that has more pages. @typedef {{ id?: undefined, level: number, more: () => Promise<void> }} MoreRow */
 
 import { hasCode, request } from './api.js';
-import { h, attempt } from './dom.js';
-import { t, statusText, typeText } from './words.js';
+import { h, attempt, debounce } from './dom.js';
+import { moveWithKey, watchDrag } from './tree-moves.js';
+import { nodeRow } from './tree-rows.js';
+import { fetchMoreMatches, filterTree } from './tree-search.js';
+import { openStepMenu } from './transitions.js';
+import { t } from './words.js';
 
 const ROW = 30;
+const MATCH_ROW = 48;
 const MARGIN = 12;
-const PAGE = 500;
+export const PAGE = 500;
+/** Branches are not opened by themselves beyond this number of rows. */
+const OPENED_ROWS = 150;
+/** A branch with more children is not opened by itself. */
+const OPENED_CHILDREN = 60;
 
 /** @type {Record<NodeStatus, string>} */
 export const SYMBOLS = {
@@ -24,10 +34,11 @@ export const SYMBOLS = {
 };
 
 export class Tree {
-  /** @param {string} workspace @param {(id: string) => void} onOpen */
-  constructor(workspace, onOpen) {
+  /** @param {string} workspace @param {(id: string) => void} onOpen @param {(found: Matches | null) => void} onMatches */
+  constructor(workspace, onOpen, onMatches) {
     this.workspace = workspace;
     this.onOpen = onOpen;
+    this.onMatches = onMatches;
     /** @type {Map<string, TreeNode>} */
     this.nodes = new Map();
     /** @type {(VisibleNode | MoreRow)[]} */
@@ -42,16 +53,30 @@ export class Tree {
     /** @type {string | null} */
     this.nextMatch = null;
     this.fetching = false;
-    this.reordering = false;
     this.hasFailed = false;
-    /** The number of sessions that are focused on a node. @type {Map<string, number>} */
+    /** The elements of the visible rows by position. @type {Map<number, HTMLElement>} */
+    this.built = new Map();
+    /** Nodes that shown nodes depend on and that are not known. @type {Set<string>} */
+    this.unknownTargets = new Set();
+    /** Nodes that were asked for because others depend on them. @type {Set<string>} */
+    this.missing = new Set();
+    /** The live sessions that are focused on a node. @type {Map<string, Binding[]>} */
     this.bound = new Map();
+    /** The number of live sessions below a node. @type {Map<string, number>} */
+    this.agentsBelow = new Map();
     this.spacer = h('div', { class: 'rows', role: 'presentation' });
     this.element = h('div', {
       class: 'tree', role: 'tree', tabindex: 0, 'aria-label': `${t('tree')}: ${t('treeKeys')}`,
-      onscroll: () => this.render(), onkeydown: (event) => this.onKey(event),
+      onscroll: () => this.render(true), onkeydown: (event) => this.onKey(event),
     }, this.spacer);
+    watchDrag(this);
+    this.fetchUnknownTargets = debounce(() => this.fetchTargets(), 50);
     new ResizeObserver(() => this.render()).observe(this.element);
+  }
+
+  /** The height of a row: a match has a second line with its path. */
+  get rowHeight() {
+    return this.matches ? MATCH_ROW : ROW;
   }
 
   /** Fetches a page of nodes. @param {Omit<NodeFilter, 'workspaceId'>} filter */
@@ -60,14 +85,16 @@ export class Tree {
   }
 
   /**
-   * Fetches the first levels and expands `ancestors`, the path to the node `target`.
+   * Fetches the first levels, opens the active branches, and expands `ancestors`, the path to the node `target`.
    * @param {string[]} ancestors
    * @param {string | null} target
+   * @param {Promise<void>} agents ends when the sessions are known
    */
-  async load(ancestors, target) {
+  async load(ancestors, target, agents) {
     await this.fetchLevel('root');
     const root = this.nodes.get('root');
     if (root) root.open = true;
+    await this.openActive();
     for (const id of ancestors) {
       if (id === 'root') continue;
       await this.fetchLevel(id);
@@ -77,6 +104,56 @@ export class Tree {
     // The target may be on a later page of its siblings.
     const parent = this.nodes.get(ancestors[ancestors.length - 1]);
     while (target && parent && parent.next && !parent.childIds?.includes(target)) await this.fetchLevel(parent.row.id);
+    this.updateRows();
+    // Shown before the sessions are known, which seldom open another branch.
+    await agents;
+    await this.openActive();
+    this.updateRows();
+  }
+
+  /** Opens the branches with running nodes, problems or agents; if there are none, the branches that are not done. */
+  async openActive() {
+    const root = this.nodes.get('root');
+    const isActive = (/** @type {NodeRow} */ { id, branch }) => Boolean(branch && branch.running + branch.problems + branch.failed + (this.agentsBelow.get(id) || 0));
+    const isUnfinished = (/** @type {NodeRow} */ { branch }) => Boolean(branch && branch.done < branch.total);
+    const isWanted = root && isActive(root.row) ? isActive : isUnfinished;
+    let left = OPENED_ROWS - (root?.childIds?.length || 0);
+    let level = root?.childIds || [];
+    while (level.length && left > 0) {
+      const opened = level.map((id) => this.nodes.get(id)).filter((node) => {
+        if (!node || !isWanted(node.row) || node.row.children > OPENED_CHILDREN || node.row.children > left) return false;
+        left -= node.row.children;
+        return true;
+      });
+      await Promise.all(opened.map((node) => this.fetchLevel(/** @type {TreeNode} */ (node).row.id)));
+      level = opened.flatMap((node) => { if (node) node.open = true; return node?.childIds || []; });
+    }
+  }
+
+  /** Fetches and opens everything. */
+  async expandAll() {
+    /** @type {Map<string, string[]>} */
+    const children = new Map();
+    /** @type {string | undefined} */
+    let after;
+    do {
+      const page = await this.fetchPage({ parentId: 'root', limit: 1000, after });
+      for (const row of page.nodes) {
+        this.storeRow(row);
+        if (row.parentId && row.id !== 'root') children.set(row.parentId, [...(children.get(row.parentId) || []), row.id]);
+      }
+      after = page.nextAfter;
+    } while (after);
+    for (const [id, childIds] of children) {
+      const node = this.nodes.get(id);
+      if (node) Object.assign(node, { childIds, next: null, open: true });
+    }
+    this.updateRows();
+  }
+
+  collapseAll() {
+    this.nodes.forEach((node, id) => { node.open = id === 'root'; });
+    this.element.scrollTop = 0;
     this.updateRows();
   }
 
@@ -98,7 +175,8 @@ export class Tree {
   /** @param {NodeRow} row */
   storeRow(row) {
     const known = this.nodes.get(row.id);
-    if (known) known.row = row;
+    // Only the rows of a search have these.
+    if (known) known.row = { ...row, ancestors: row.ancestors || known.row.ancestors, found: row.found || known.row.found };
     else this.nodes.set(row.id, { row, childIds: null, next: null, open: false });
   }
 
@@ -111,38 +189,6 @@ export class Tree {
     this.updateRows();
   }
 
-  /**
-   * Shows the matching nodes as a flat list. Without a query and a status, shows the tree again.
-   * @param {string} query
-   * @param {string} status
-   */
-  async filter(query, status) {
-    this.activeFilter = { query, status };
-    if (!query && !status) {
-      this.matches = null;
-      this.updateRows();
-      return null;
-    }
-    const filter = this.activeFilter;
-    const page = await this.fetchPage({ query, status, limit: PAGE });
-    if (filter !== this.activeFilter) return undefined;
-    for (const row of page.nodes) this.storeRow(row);
-    this.matches = page.nodes.map((row) => row.id);
-    this.nextMatch = page.nextAfter || null;
-    this.updateRows();
-    return { count: this.matches.length, more: Boolean(page.nextAfter) };
-  }
-
-  async fetchMoreMatches() {
-    const filter = this.activeFilter;
-    const page = await this.fetchPage({ ...filter, limit: PAGE, after: this.nextMatch || undefined });
-    if (filter !== this.activeFilter) return;
-    for (const row of page.nodes) this.storeRow(row);
-    this.matches = (this.matches || []).concat(page.nodes.map((row) => row.id));
-    this.nextMatch = page.nextAfter || null;
-    this.updateRows();
-  }
-
   /** Computes the list of rows, from top to bottom, and renders it. */
   updateRows() {
     /** @type {(VisibleNode | MoreRow)[]} */
@@ -150,7 +196,7 @@ export class Tree {
     const { matches } = this;
     if (matches) {
       matches.forEach((id, at) => rows.push({ id, level: 1, position: at + 1, setSize: matches.length }));
-      if (this.nextMatch) rows.push({ more: () => this.fetchMoreMatches(), level: 1 });
+      if (this.nextMatch) rows.push({ more: () => fetchMoreMatches(this), level: 1 });
     } else {
       /** @param {string} id @param {number} level @param {number} position @param {number} setSize */
       const walk = (id, level, position, setSize) => {
@@ -166,26 +212,35 @@ export class Tree {
     }
     this.rows = rows;
     if (!rows.some((row) => row.id === this.active)) this.active = rows[0]?.id ?? null;
-    this.spacer.style.height = `${rows.length * ROW}px`;
+    this.spacer.style.height = `${rows.length * this.rowHeight}px`;
     this.render();
   }
 
-  render() {
+  /** Shows the visible rows. While scrolling, rows that stay visible are not built again. @param {boolean} [isScroll] */
+  render(isScroll) {
     const top = this.element.scrollTop;
-    const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
-    const last = Math.min(this.rows.length, Math.ceil((top + this.element.clientHeight) / ROW) + MARGIN);
+    const height = this.rowHeight;
+    const first = Math.max(0, Math.floor(top / height) - MARGIN);
+    const last = Math.min(this.rows.length, Math.ceil((top + this.element.clientHeight) / height) + MARGIN);
+    const before = isScroll ? this.built : new Map();
+    this.built = new Map();
     const shown = [];
     for (let at = first; at < last; at += 1) {
       const row = this.rows[at];
       if (row.more) {
         this.fetchMore(row);
         shown.push(this.moreRow(row, at));
-      } else {
-        // A match may have been deleted since the list was fetched.
-        const node = this.nodes.get(row.id);
-        if (node) shown.push(this.nodeRow(row, node, at));
+        continue;
       }
+      // A match may have been deleted since the list was fetched.
+      const node = this.nodes.get(row.id);
+      if (!node) continue;
+      const element = before.get(at) || this.positionRow(nodeRow(this, row, node), row, at);
+      this.built.set(at, element);
+      shown.push(element);
+      node.row.dependsOn?.forEach((id) => { if (!this.nodes.has(id)) this.unknownTargets.add(id); });
     }
+    if (this.unknownTargets.size) this.fetchUnknownTargets();
     this.spacer.replaceChildren(...shown);
     const active = this.active && this.rows.some((row) => row.id === this.active) ? `row-${this.active}` : '';
     this.element.setAttribute('aria-activedescendant', active);
@@ -212,31 +267,26 @@ export class Tree {
 
   /** @param {HTMLElement} element @param {VisibleNode | MoreRow} row @param {number} at */
   positionRow(element, row, at) {
-    element.style.top = `${at * ROW}px`;
+    element.style.top = `${at * this.rowHeight}px`;
     element.style.paddingInlineStart = `${8 + (row.level - 1) * 18}px`;
     return element;
   }
 
-  /** @param {VisibleNode} row @param {TreeNode} treeNode @param {number} at */
-  nodeRow(row, { row: node, open }, at) {
-    const isParent = node.children > 0 && !this.matches;
-    const bound = this.bound.get(row.id) || 0;
-    const element = h('div', {
-      class: `row ${row.id === this.active ? 'active' : ''}`, id: `row-${row.id}`, role: 'treeitem',
-      'aria-level': row.level, 'aria-posinset': row.position, 'aria-setsize': row.setSize,
-      'aria-expanded': isParent ? String(open) : null, 'aria-selected': String(row.id === this.selected),
-      'data-status': node.status,
-      onclick: () => { this.active = row.id; this.open(row.id); },
-    },
-    h('span', { class: 'toggle', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); this.active = row.id; this.toggle(row.id); } },
-      isParent ? (open ? '▾' : '▸') : ''),
-    h('span', { class: 'symbol', title: statusText(node.status), 'aria-hidden': 'true' }, node.damage ? '!' : SYMBOLS[node.status] || '?'),
-    h('bdi', { class: 'title', title: node.title }, node.title),
-    h('span', { class: 'sr-only' }, `, ${typeText(node.type)}, ${statusText(node.status)}`),
-    node.hasProblem ? h('span', { class: 'mark warn', title: t('problem') }, '⚠', h('span', { class: 'sr-only' }, t('problem'))) : null,
-    bound ? h('span', { class: 'mark bound', title: t('boundHere') }, `●${bound > 1 ? bound : ''}`, h('span', { class: 'sr-only' }, t('boundHere'))) : null,
-    isParent && !open ? h('span', { class: 'count' }, node.children) : null);
-    return this.positionRow(element, row, at);
+  /** Returns the nodes that a node waits for: those that it depends on and that are not completed. @param {NodeRow} row */
+  openTargets(row) {
+    if (!row.dependsOn || ['completed', 'cancelled'].includes(row.status)) return [];
+    return row.dependsOn.map((id) => this.nodes.get(id)?.row).filter((target) => target && target.status !== 'completed');
+  }
+
+  /** Fetches the nodes that shown nodes depend on and that are not known yet. A node that does not exist is asked for once. */
+  async fetchTargets() {
+    const unknown = [...this.unknownTargets].filter((id) => !this.nodes.has(id) && !this.missing.has(id));
+    this.unknownTargets.clear();
+    if (!unknown.length) return;
+    unknown.forEach((id) => this.missing.add(id));
+    const found = await attempt(() => this.fetchByIds(unknown));
+    found?.forEach((row) => this.storeRow(row));
+    this.render();
   }
 
   /** @param {string} id */
@@ -257,6 +307,19 @@ export class Tree {
     this.select(id);
   }
 
+  deselect() {
+    this.selected = null;
+    this.render();
+  }
+
+  /** Opens a node, also one that got its first child just now. @param {string} id */
+  async reveal(id) {
+    await this.fetchLevel(id);
+    const node = this.nodes.get(id);
+    if (node) node.open = true;
+    this.updateRows();
+  }
+
   /** Selects a node and scrolls to it. @param {string} id */
   select(id) {
     this.selected = id;
@@ -269,8 +332,9 @@ export class Tree {
     const at = this.rows.findIndex((row) => row.id === this.active);
     if (at < 0) return;
     const { scrollTop, clientHeight } = this.element;
-    if (at * ROW < scrollTop) this.element.scrollTop = at * ROW;
-    else if ((at + 1) * ROW > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * ROW - clientHeight;
+    const height = this.rowHeight;
+    if (at * height < scrollTop) this.element.scrollTop = at * height;
+    else if ((at + 1) * height > scrollTop + clientHeight) this.element.scrollTop = (at + 1) * height - clientHeight;
   }
 
   /** @param {number} to */
@@ -292,11 +356,10 @@ export class Tree {
     const node = active && this.nodes.get(active);
     if (at < 0 || !node || event.ctrlKey || event.metaKey) return;
     if (event.altKey) {
-      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-      if (step) { event.preventDefault(); attempt(() => this.reorder(active, step)); }
+      moveWithKey(this, active, event);
       return;
     }
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 1);
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 1);
     const isOpen = node.open && !this.matches;
     /** @type {Record<string, () => unknown>} */
     const keys = {
@@ -308,6 +371,7 @@ export class Tree {
       End: () => this.moveTo(this.rows.length - 1),
       Enter: () => this.open(active),
       ' ': () => this.open(active),
+      s: () => this.openSteps(active),
       ArrowRight: () => (isOpen || this.matches ? this.moveTo(at + 1) : this.toggle(active, true)),
       ArrowLeft: () => {
         if (isOpen && node.row.children) return this.toggle(active, false);
@@ -321,18 +385,10 @@ export class Tree {
     }
   }
 
-  /** Moves a node before its previous sibling or after its next one. The change feed then reports the new order. @param {string} id @param {number} step */
-  async reorder(id, step) {
-    const siblings = this.nodes.get(this.nodes.get(id)?.row.parentId || '')?.childIds || [];
-    const other = siblings[siblings.indexOf(id) + step];
-    if (!siblings.includes(id) || !other || this.matches || this.reordering) return;
-    this.reordering = true;
-    try {
-      const body = step < 0 ? { before: other } : { after: other };
-      await request('POST /workspaces/{workspaceId}/nodes/{nodeId}/move', { params: { workspaceId: this.workspace, nodeId: id }, body });
-    } finally {
-      this.reordering = false;
-    }
+  /** Opens the menu with the steps of a node at its row. @param {string} id */
+  openSteps(id) {
+    const symbol = document.getElementById(`row-${id}`)?.querySelector('.symbol');
+    if (symbol instanceof HTMLElement) openStepMenu({ workspaceId: this.workspace, nodeId: id }, symbol);
   }
 
   /** Fetches changed nodes and their parents again. @param {string[]} ids @returns {Promise<void>} */
@@ -343,11 +399,22 @@ export class Tree {
     const parents = new Set();
     const current = await this.fetchByIds(changed);
     for (const id of changed) this.applyChange(id, current.get(id), parents);
-    const parentRows = await this.fetchByIds([...parents].filter((id) => this.nodes.has(id)));
+    current.forEach((row) => { if (row.parentId) parents.add(row.parentId); });
+    const parentRows = await this.fetchByIds(this.withAncestors(parents));
     parentRows.forEach((row) => this.storeRow(row));
     new Set([...current.values()].map((row) => row.parentId)).forEach((id) => { if (id) this.sortChildren(id); });
     this.updateRows();
     return undefined;
+  }
+
+  /** Returns these nodes and all above them: the counts of their branches may differ after a change. @param {Set<string>} ids */
+  withAncestors(ids) {
+    /** @type {Set<string>} */
+    const all = new Set();
+    for (const start of ids) {
+      for (let id = /** @type {string | null | undefined} */ (start); id && this.nodes.has(id) && !all.has(id); id = this.nodes.get(id)?.row.parentId) all.add(id);
+    }
+    return [...all];
   }
 
   /** Sorts the fetched children of a node: another program may have moved one. @param {string} id */
@@ -407,7 +474,7 @@ export class Tree {
         this.nodes.delete(id);
       }
     }
-    if (this.matches) await this.filter(this.activeFilter.query, this.activeFilter.status);
+    if (this.matches) await filterTree(this, this.activeFilter, true);
     this.updateRows();
   }
 }

@@ -15,16 +15,21 @@
  * @property {DetailView | null} view
  * @property {WorkspaceLine[]} list
  * @property {HTMLElement} [heading]
- * @property {() => Promise<void>} [filter]
+ * @property {(isRefresh?: boolean) => Promise<void>} [filter]
  */
 
-import { request, enc, setProject } from './api.js';
-import { h, setChildren, rerender, attempt, debounce } from './dom.js';
+import { request, enc, errorText, setProject } from './api.js';
+import { h, setChildren, rerender, attempt, debounce, runExclusive } from './dom.js';
 import { openDialog, parseRules } from './forms.js';
 import { nodeView } from './node.js';
 import { workspaceView } from './workspace.js';
 import { Tree, SYMBOLS } from './tree.js';
+import { icon } from './icons.js';
+import { progressBar } from './tree-rows.js';
+import { filterTree } from './tree-search.js';
 import { t, statusText, formatNumber } from './words.js';
+
+const UNFINISHED = 'pending,planning,monitoring,implementing,validating';
 
 /** @param {Go} go @returns {View} */
 export function workView(go) {
@@ -92,7 +97,7 @@ export function workView(go) {
     setChildren(workspacesPane,
       h('div', { class: 'head' }, h('h2', {}, t('workspaces')),
         h('button', { class: 'primary small', onclick: createWorkspace }, t('newWorkspace'))),
-      current.list.length ? null : h('p', { class: 'empty' }, t('noWorkspaces')),
+      current.list.length ? null : h('p', { class: 'empty' }, t('noWorkspaces'), ' ', h('code', {}, 'tanmi workspace init')),
       [...groups].map(([project, list]) => h('section', {},
         h('h3', { title: project }, h('bdi', {}, project.split(/[\\/]/).filter(Boolean).pop() || project)),
         h('ul', {}, list.map(workspaceItem)))),
@@ -110,7 +115,6 @@ export function workView(go) {
   /** @param {WorkspaceLine} item */
   function workspaceItem(item) {
     const { done, total } = item.progress;
-    const share = total ? Math.round((100 * done) / total) : 0;
     return h('li', {}, h('a', {
       href: linkTo(item.workspaceId, item.project), class: 'workspace-link', 'data-key': `${item.workspaceId} ${item.project}`,
       'aria-current': item === shownWorkspace() ? 'page' : null,
@@ -118,7 +122,7 @@ export function workView(go) {
     h('bdi', { class: 'name' }, item.name),
     item.status === 'active' ? null : h('span', { class: 'badge' }, t(item.status)),
     h('span', { class: 'numbers' }, `${formatNumber(done)}/${formatNumber(total)}`),
-    h('progress', { max: 100, value: share, 'aria-label': t('progress') }, `${share} %`)));
+    progressBar(done, total)));
   }
 
   async function createWorkspace() {
@@ -156,36 +160,53 @@ export function workView(go) {
       setChildren(detailPane);
       return;
     }
-    const tree = new Tree(workspace, (id) => go(linkTo(workspace, project, id)));
+    const matchCount = h('span', { class: 'match-count', role: 'status' });
+    const tree = new Tree(workspace, (id) => go(linkTo(workspace, project, id)), (found) => {
+      const count = found ? t('matches', `${formatNumber(found.count)}${found.more ? '+' : ''}`) : '';
+      matchCount.textContent = found?.searching ? `${count} · ${t('searching')}` : count;
+    });
     current.tree = tree;
-    setChildren(treePane, toolbar(workspace, tree, shownWorkspace()), tree.element);
+    setChildren(treePane, toolbar(workspace, tree, matchCount, shownWorkspace()), tree.element);
     const shown = node && node !== 'workspace' && node !== 'root'
       ? await request('GET /workspaces/{workspaceId}/nodes/{nodeId}', { params: { workspaceId: workspace, nodeId: node } }).catch(() => null) : null;
     // The user may have opened another node in the meantime; only another workspace makes this load obsolete.
     if (current.tree !== tree) return;
-    await attempt(() => tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node));
-    if (current.tree === tree) await loadBindings();
+    try {
+      await tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node, loadBindings());
+    } catch (error) {
+      if (current.tree === tree) setChildren(treePane, h('p', { class: 'empty', role: 'alert' }, errorText(error)), h('p', { class: 'empty' }, h('a', { href: '#/work' }, t('workspaces'))));
+    }
   }
 
-  /** @param {string} workspace @param {Tree} tree @param {WorkspaceLine} [item] */
-  function toolbar(workspace, tree, item) {
-    const matchCount = h('span', { class: 'match-count', role: 'status' });
+  /** @param {string} workspace @param {Tree} tree @param {HTMLElement} matchCount @param {WorkspaceLine} [item] */
+  function toolbar(workspace, tree, matchCount, item) {
     const search = h('input', { type: 'search', id: 'search', placeholder: t('searchNodes'), 'aria-label': t('searchNodes') });
     const status = h('select', { 'aria-label': t('status') }, h('option', { value: '' }, `${t('status')}: ${t('any')}`),
+      h('option', { value: UNFINISHED }, t('unfinished')),
       /** @type {NodeStatus[]} */ (Object.keys(SYMBOLS)).map((word) => h('option', { value: word }, `${SYMBOLS[word]} ${statusText(word)}`)));
-    const applyFilter = current.filter = async () => {
-      const outcome = await attempt(() => tree.filter(search.value.trim(), status.value));
-      if (outcome === undefined) return;
-      matchCount.textContent = outcome ? t('matches', `${formatNumber(outcome.count)}${outcome.more ? '+' : ''}`) : '';
+    const applyFilter = current.filter = async (/** @type {boolean | undefined} */ isRefresh = false) => {
+      await attempt(() => filterTree(tree, { query: search.value.trim(), status: status.value }, isRefresh));
     };
-    search.addEventListener('input', debounce(applyFilter, 150));
-    status.addEventListener('change', applyFilter);
+    search.addEventListener('input', debounce(() => applyFilter(), 150));
+    search.addEventListener('keydown', (event) => {
+      if (event.key !== 'ArrowDown' && event.key !== 'Enter') return;
+      event.preventDefault();
+      tree.element.focus();
+      tree.moveTo(0);
+    });
+    status.addEventListener('change', () => applyFilter());
+    /** @param {'expand' | 'collapse'} name @param {() => Promise<void> | void} run */
+    const fold = (name, run) => h('button', {
+      class: 'quiet square', 'data-action': `${name}-all`, title: t(`${name}All`), 'aria-label': t(`${name}All`),
+      onclick: (event) => runExclusive(event.currentTarget, async () => run()),
+    }, icon(name));
     return h('div', { class: 'toolbar' },
       h('div', { class: 'head' },
         h('a', { class: 'back', href: '#/work' }, `‹ ${t('workspaces')}`),
         h('h2', {}, current.heading = h('bdi', {}, item ? item.name : workspace)),
         h('a', { class: 'button small', href: linkTo(workspace, current.project, 'workspace') }, t('settings'))),
-      h('div', { class: 'filters' }, search, status, matchCount));
+      h('div', { class: 'filters' }, search, status, fold('expand', () => tree.expandAll()), fold('collapse', () => tree.collapseAll())),
+      matchCount);
   }
 
   /** @param {string | null} node */
@@ -194,8 +215,9 @@ export function workView(go) {
     const { workspace, tree } = current;
     if (!workspace || !tree) return;
     current.view = null;
+    if (!node || node === 'workspace') tree.deselect();
     if (!node) {
-      setChildren(detailPane, h('p', { class: 'empty' }, t('treeKeys')));
+      setChildren(detailPane, h('p', { class: 'empty' }, t('treeKeys'), ' ', t('moreKeys')));
     } else if (node === 'workspace') {
       current.view = workspaceView(workspace, go, loadWorkspaces);
     } else {
@@ -216,12 +238,23 @@ export function workView(go) {
     if (!current.tree || !current.workspace) return;
     const answer = await request('GET /bindings', { params: { workspaceId: current.workspace, live: true } }).catch(() => null);
     if (!answer || !current.tree) return;
-    current.tree.bound = new Map();
+    const { tree } = current;
+    tree.bound = new Map();
     for (const line of answer.bindings.filter((line) => line.project === shownProject())) {
       const id = line.focusedNodeId || 'root';
-      current.tree.bound.set(id, (current.tree.bound.get(id) || 0) + 1);
+      tree.bound.set(id, [...(tree.bound.get(id) || []), line]);
     }
-    current.tree.render();
+    await attempt(() => countAgents(tree));
+    tree.render();
+  }
+
+  /** Counts the sessions below each node. @param {Tree} tree */
+  async function countAgents(tree) {
+    /** @type {Map<string, number>} */
+    const below = new Map();
+    const rows = await tree.fetchByIds([...tree.bound.keys()].filter((id) => id !== 'root').slice(0, 60));
+    rows.forEach((row) => (row.ancestors || []).forEach((above) => below.set(above.id, (below.get(above.id) || 0) + (tree.bound.get(row.id)?.length || 0))));
+    tree.agentsBelow = below;
   }
 
   const reloadWorkspaces = debounce(loadWorkspaces, 200);
@@ -235,7 +268,7 @@ export function workView(go) {
     if (tree) await attempt(() => tree.refresh(ids));
     if (tree && tree.matches && current.filter && !isFiltering) {
       isFiltering = true;
-      await current.filter();
+      await current.filter(true);
       isFiltering = false;
     }
     if (view && view === current.view) view.refresh(ids);
@@ -263,6 +296,17 @@ export function workView(go) {
     onGap,
     hasUnsaved() {
       return Boolean(current.view && current.view.hasUnsaved());
+    },
+    actions() {
+      const { tree } = current;
+      return [
+        ...(current.view?.actions?.() || []),
+        ...(tree ? [
+          { label: t('expandAll'), icon: /** @type {const} */ ('action'), run: () => tree.expandAll() },
+          { label: t('collapseAll'), icon: /** @type {const} */ ('action'), run: () => tree.collapseAll() },
+        ] : []),
+        { label: t('newWorkspace'), icon: 'action', run: createWorkspace },
+      ];
     },
     focusSearch() {
       /** @type {HTMLElement | null} */

@@ -3,9 +3,13 @@
 /** @import { OutdatedWorkspace, StoredWorkspace, TrashEntry, WorkspaceDetail, WorkspaceEdit } from './api-types.js' */
 /** @import { DetailView, Go } from './page-types.js' */
 
-import { hasCode, request } from './api.js';
+import { errorText, hasCode, request, setProject } from './api.js';
 import { h, setChildren, rerender, attempt, runExclusive, toast } from './dom.js';
 import { openDialog, field, formValues, showConflict, normalizeLineEnds, parseRules, formatRules, parseDocs, formatDocs } from './forms.js';
+import { icon } from './icons.js';
+import { logList } from './node-log.js';
+import { progressBar } from './tree-rows.js';
+import { offerUndo } from './undo.js';
 import { t, formatTime, formatNumber } from './words.js';
 
 const EDITED = /** @type {const} */ (['name', 'goal', 'rules', 'docs']);
@@ -22,37 +26,77 @@ const asText = (view) => ({ name: view.name, goal: normalizeLineEnds(view.goal),
 export function workspaceView(workspace, go, reloadWorkspaces) {
   const element = h('div', { class: 'node' }, h('p', { class: 'empty' }, t('loading')));
   const params = { workspaceId: workspace };
-  /** Returns the names of the edited fields. @type {() => (typeof EDITED)[number][]} */
-  let changes = () => [];
+  /** Returns the names of the edited fields, while the workspace is edited. @type {(() => (typeof EDITED)[number][]) | null} */
+  let editing = null;
   let requestCount = 0;
+  /** @type {WorkspaceDetail | null} */
+  let shown = null;
 
   async function load() {
     const requestId = requestCount += 1;
-    const view = await attempt(() => request('GET /workspaces/{workspaceId}', { params }));
-    if (view && requestId === requestCount && !changes().length) rerender(element, () => render(view));
+    try {
+      const view = await request('GET /workspaces/{workspaceId}', { params });
+      if (requestId !== requestCount || editing) return;
+      shown = view;
+      rerender(element, () => render(view));
+    } catch (error) {
+      if (editing) toast(errorText(error), 'bad');
+      else setChildren(element, h('p', { class: 'empty', role: 'alert' }, errorText(error)));
+    }
   }
 
   /** @param {WorkspaceDetail} view */
   function render(view) {
+    const isActive = view.status === 'active';
+    setChildren(element,
+      h('header', {}, h('h2', {}, h('bdi', {}, view.name)),
+        h('div', { class: 'facts' },
+          h('span', { class: 'badge' }, t(view.status)),
+          view.maskSecrets === false ? h('span', { class: 'badge' }, t('maskingIsOff')) : null,
+          h('span', {}, `${t('progress')} ${formatNumber(view.progress.done)}/${formatNumber(view.progress.total)}`),
+          progressBar(view.progress.done, view.progress.total)),
+        h('div', { class: 'buttons' },
+          isActive
+            ? h('button', { class: 'primary', 'data-action': 'edit-workspace', onclick: () => edit(view) }, t('edit'))
+            : h('button', { class: 'primary', onclick: () => change('restore') }, t('restore')),
+          isActive ? h('button', { onclick: () => change('archive') }, t('archive')) : null,
+          isActive ? maskingButton(view.maskSecrets === false) : null,
+          h('button', { class: 'danger quiet', 'data-action': 'delete', onclick: () => confirmDelete(view) }, t('delete')))),
+      view.problem ? h('section', { class: 'problem' }, h('h3', {}, icon('warning'), ` ${t('problem')}`), h('p', { dir: 'auto' }, view.problem.description)) : null,
+      h('section', { class: 'goal' }, h('h3', {}, t('goal')), h('p', { class: 'text', dir: 'auto' }, view.goal)),
+      h('section', { class: 'workspace-rules' }, h('h3', {}, t('workspaceRules'), view.rulesHash ? h('code', { class: 'meta', title: 'rulesHash' }, ` ${view.rulesHash}`) : null),
+        view.rules.length ? h('ol', {}, view.rules.map((rule) => h('li', { class: 'text', dir: 'auto' }, rule))) : h('p', { class: 'meta' }, t('noRules'))),
+      view.docs.length ? h('section', {}, h('h3', {}, t('docs')), h('ul', {}, view.docs.map((doc) =>
+        h('li', { class: doc.status }, h('code', {}, doc.path), doc.description ? ` — ${doc.description}` : '')))) : null,
+      h('section', { class: 'log' }, h('h3', {}, t('log')), view.log.length ? logList(view.log) : h('p', { class: 'meta' }, t('noLog'))),
+      isActive ? trashBox(view) : null,
+      h('p', { class: 'meta' }, `${view.workspaceId} · ${view.project} · ${t('created')} ${formatTime(view.createdAt)}`));
+  }
+
+  /** @param {WorkspaceDetail} view */
+  function edit(view) {
     const conflictBox = h('div', {});
     const before = asText(view);
     let { version } = view;
-    const isActive = view.status === 'active';
+    const end = () => { editing = null; return load(); };
     const form = h('form', { class: 'edit' },
       field({ name: 'name', label: t('name'), value: before.name, required: true }),
       field({ name: 'goal', label: t('goal'), value: before.goal, rows: 3, required: true }),
       field({ name: 'rules', label: t('workspaceRules'), value: before.rules, rows: 8, help: `${t('rulesHelp')} ${t('lineBreak')}` }),
       field({ name: 'docs', label: t('docs'), value: before.docs, rows: 4, help: t('docsHelp') }),
       conflictBox,
-      h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary', disabled: !isActive }, t('save'))));
-    changes = () => { const typed = formValues(form, EDITED); return EDITED.filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
+      h('div', { class: 'buttons' },
+        h('button', { type: 'button', onclick: end }, t('cancelEdit')),
+        h('button', { type: 'submit', class: 'primary' }, t('save'))));
+    const changes = editing = () => { const typed = formValues(form, EDITED); return EDITED.filter((name) => normalizeLineEnds(typed[name]) !== before[name]); };
     form.addEventListener('submit', (event) => { event.preventDefault(); runExclusive(form, save); });
-    const discard = () => { changes = () => []; return load(); };
+    setChildren(element, h('h2', {}, t('edit')), form);
+    form.querySelector('input')?.focus();
 
     async function save() {
       const typed = formValues(form, EDITED);
       const changed = changes();
-      if (!changed.length) return;
+      if (!changed.length) { await end(); return; }
       /** @type {WorkspaceEdit} */
       const body = {};
       for (const name of changed) {
@@ -69,33 +113,13 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
         /** @type {[string, string, string][]} */
         const pairs = changed.map((name) => [t(name === 'rules' ? 'workspaceRules' : name), now[name], typed[name]]);
         const overwrite = () => { version = outdated.version; conflictBox.replaceChildren(); runExclusive(form, save); };
-        showConflict(conflictBox, pairs, { discard, overwrite });
+        showConflict(conflictBox, pairs, { discard: end, overwrite });
         return;
       }
       toast(t('saved'));
       reloadWorkspaces();
-      await discard();
+      await end();
     }
-
-    setChildren(element,
-      h('header', {}, h('h2', {}, h('bdi', {}, view.name)),
-        h('div', { class: 'facts' },
-          h('span', { class: 'badge' }, t(view.status)),
-          view.maskSecrets === false ? h('span', { class: 'badge' }, t('maskingIsOff')) : null,
-          h('span', {}, `${t('progress')} ${formatNumber(view.progress.done)}/${formatNumber(view.progress.total)}`),
-          h('code', { title: 'rulesHash' }, view.rulesHash || '–')),
-        h('div', { class: 'buttons' },
-          isActive
-            ? h('button', { onclick: () => change('archive') }, t('archive'))
-            : h('button', { class: 'primary', onclick: () => change('restore') }, t('restore')),
-          isActive ? maskingButton(view.maskSecrets === false) : null,
-          h('button', { class: 'danger quiet', onclick: () => confirmDelete(view) }, t('delete')))),
-      view.problem ? h('section', { class: 'problem' }, h('h3', {}, `⚠ ${t('problem')}`), h('p', { dir: 'auto' }, view.problem.description)) : null,
-      form,
-      h('section', { class: 'log' }, h('h3', {}, t('log')), h('ol', { class: 'timeline' }, [...view.log].reverse().map((line) =>
-        h('li', { class: line.operator }, h('time', {}, line.timestamp || '–'), h('span', { class: 'operator' }, line.operator), h('bdi', {}, line.event))))),
-      isActive ? trashBox(view) : null,
-      h('p', { class: 'meta' }, `${view.workspaceId} · ${view.project} · ${t('created')} ${formatTime(view.createdAt)}`));
   }
 
   /** @param {'archive' | 'restore'} verb */
@@ -146,8 +170,16 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
       title: t('delete'), text: t('deleteWorkspace', view.name), confirmLabel: t('delete'), danger: true,
       onSubmit: async () => {
         await request('DELETE /workspaces/{workspaceId}', { params });
+        const back = location.hash;
         await reloadWorkspaces();
         go('#/work');
+        offerUndo(t('movedToTrash', view.name), async () => {
+          // The project of the request is that of the shown workspace, which is no longer shown.
+          setProject(view.project);
+          await request('POST /workspaces/{workspaceId}/restore', { params, body: {} });
+          await reloadWorkspaces();
+          go(back);
+        });
       },
     });
   }
@@ -155,7 +187,9 @@ export function workspaceView(workspace, go, reloadWorkspaces) {
   load();
   return {
     element,
-    hasUnsaved: () => changes().length > 0,
+    hasUnsaved: () => Boolean(editing && editing().length),
+    actions: () => (shown?.status === 'active' && !editing
+      ? [{ label: `${t('edit')}: ${shown.name}`, icon: 'action', run: () => edit(/** @type {WorkspaceDetail} */ (shown)) }] : []),
     refresh(ids) { if (ids === null || ids.includes('workspace')) load(); },
   };
 }

@@ -29,6 +29,17 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/memory.js", SCRIPT, include_str!("../../web/memory.js")),
     ("/rules.js", SCRIPT, include_str!("../../web/rules.js")),
     ("/plot.js", SCRIPT, include_str!("../../web/plot.js")),
+    ("/icons.js", SCRIPT, include_str!("../../web/icons.js")),
+    ("/keys.js", SCRIPT, include_str!("../../web/keys.js")),
+    ("/node-edit.js", SCRIPT, include_str!("../../web/node-edit.js")),
+    ("/node-log.js", SCRIPT, include_str!("../../web/node-log.js")),
+    ("/palette.js", SCRIPT, include_str!("../../web/palette.js")),
+    ("/time.js", SCRIPT, include_str!("../../web/time.js")),
+    ("/transitions.js", SCRIPT, include_str!("../../web/transitions.js")),
+    ("/tree-moves.js", SCRIPT, include_str!("../../web/tree-moves.js")),
+    ("/tree-search.js", SCRIPT, include_str!("../../web/tree-search.js")),
+    ("/tree-rows.js", SCRIPT, include_str!("../../web/tree-rows.js")),
+    ("/undo.js", SCRIPT, include_str!("../../web/undo.js")),
     ("/icon.svg", "image/svg+xml", include_str!("../../web/icon.svg")),
 ];
 const SCRIPT: &str = "text/javascript; charset=utf-8";

@@ -11,6 +11,9 @@ use crate::webdriver::Browser;
 mod accessibility;
 mod editing;
 mod large;
+mod node;
+mod palette;
+mod tree;
 
 /// Opens the page by its link, in English. Returns `None` if there is no browser.
 fn open(server: &Server) -> Option<Browser> {
@@ -28,6 +31,18 @@ fn open(server: &Server) -> Option<Browser> {
 
 fn hash(browser: &Browser, path: &str) {
     browser.js("location.hash = arguments[0]", json!([path]));
+}
+
+/// The bits of modifier keys in a key event.
+const ALT: u8 = 1;
+const CTRL: u8 = 2;
+
+/// Presses a key with modifiers, as a keyboard does.
+fn press(browser: &Browser, key: &str, modifiers: u8) {
+    for kind in ["rawKeyDown", "keyUp"] {
+        let event = json!({"type": kind, "key": key, "code": key, "modifiers": modifiers});
+        browser.cdp("Input.dispatchKeyEvent", event);
+    }
 }
 
 #[test]
@@ -238,6 +253,7 @@ fn workspace_rule_edited_on_page_reaches_agent() {
     server.expect_ok("POST", "/events", json!({"event": "session_start", "sessionId": "s"}));
     assert_eq!(prompt()["shouldRespond"], false);
     hash(&page, &format!("#/work/{ws}/workspace"));
+    page.click("[data-action=edit-workspace]", "");
     page.type_into("[name=rules]", "Only tested code\n只提交测试过的代码");
     page.save_screenshot("rules-of-a-workspace");
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{hash, open};
+use super::{CTRL, hash, open, press};
 use crate::env::TestEnv;
 use crate::serve::Server;
 use crate::webdriver::Browser;
@@ -29,8 +29,12 @@ fn tree_is_usable_by_keyboard() {
             return document.getElementById(tree.getAttribute('aria-activedescendant')).innerText";
         page.js(script, json!([])).as_str().unwrap_or_default().to_owned()
     };
+    let rows = || page.js("return document.querySelectorAll('.row').length", json!([]));
     page.keys(DOWN);
     page.wait_until("plan", || active().contains("plan").then_some(()));
+    // It is open, because it is not done.
+    page.keys(LEFT);
+    page.wait_until("closed", || (rows() == 3).then_some(()));
     page.keys(RIGHT);
     page.find(".row", "first task");
     page.keys(DOWN);
@@ -41,7 +45,6 @@ fn tree_is_usable_by_keyboard() {
     page.keys(LEFT);
     page.wait_until("back to its parent", || active().contains("plan").then_some(()));
     page.keys(LEFT);
-    let rows = || page.js("return document.querySelectorAll('.row').length", json!([]));
     page.wait_until("closed", || (rows() == 3).then_some(()));
     // `/` focuses the search, which also finds nodes of collapsed levels.
     page.keys("/");
@@ -91,16 +94,22 @@ fn narrow_window_shows_one_pane_without_overflow() {
     }
 }
 
+/// Returns the script of axe-core, if it is installed.
+fn axe_core() -> Option<String> {
+    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.clients/node_modules/axe-core/axe.min.js");
+    let script = std::fs::read_to_string(path).ok();
+    if script.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "axe-core is missing: .ci/run installs it");
+        eprintln!("skipped: axe-core is not installed (scripts/install-clients)");
+    }
+    script
+}
+
 /// Runs axe-core on every view in both themes.
 #[test]
 fn views_have_no_axe_violations() {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../.clients/node_modules/axe-core/axe.min.js");
-    let Ok(axe) = std::fs::read_to_string(root) else {
-        assert!(std::env::var_os("CI").is_none(), "axe-core is missing: .ci/run installs it");
-        eprintln!("skipped: axe-core is not installed (scripts/install-clients)");
-        return;
-    };
+    let Some(axe) = axe_core() else { return };
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
@@ -131,4 +140,70 @@ fn views_have_no_axe_violations() {
 fn loaded(page: &Browser) -> Option<()> {
     let script = "return !document.body.innerText.includes('Loading') && document.querySelectorAll('#main *').length > 8";
     (page.js(script, json!([])) == true).then_some(())
+}
+
+/// Checks the tree, a node, a workspace, the memory and the dialogs in Chinese, at 390 and 1440 px.
+#[test]
+fn views_in_chinese_have_no_axe_violations_and_fit_their_width() {
+    let Some(axe) = axe_core() else { return };
+    let env = TestEnv::new();
+    let ws = env.init();
+    let plan = env.node("root", "planning", "支付");
+    let (first, second) =
+        (env.node(&plan, "execution", "迁移订单模型"), env.node(&plan, "execution", "第二个"));
+    env.ok(&["node", "depend", &second, "--on", &first]);
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &first]);
+    env.ok(&["node", "transition", &first, "--action", "start", "--session", "s"]);
+    env.ok(&["log", "--node", &first, "已生成**迁移**脚本"]);
+    env.ok(&["problem", "--node", &first, "时钟偏差", "--next-step", "等待"]);
+    env.ok(&["memory", "save-fact", "令牌有效期一天", "--type", "O", "--confidence", "0.5"]);
+    let summary = ["memory", "save-summary", "--topic", "令牌", "--summary", "选择了格式"];
+    env.ok(&[&summary[..], &["--decisions", "RS256", "--todos", "轮换密钥"]].concat());
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    page.click("#language", "中文");
+    page.find("#top nav a", "记忆");
+    let check = |what: &str| {
+        page.js(&axe, json!([]));
+        let found = page.js_async("return (await axe.run()).violations.map((v) => [v.id, v.impact, v.nodes.map((n) => n.html + ' ' + n.failureSummary)])", json!([]));
+        assert_eq!(found, json!([]), "{what}");
+        let widths = page.js("return [document.documentElement.scrollWidth, innerWidth]", json!([]));
+        assert!(widths[0].as_u64() <= widths[1].as_u64(), "{what} is wider than the window: {widths}");
+    };
+    for width in [390, 1440] {
+        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        page.cdp("Emulation.setDeviceMetricsOverride", size);
+        for (view, shown) in [
+            (format!("#/work/{ws}"), "迁移订单模型"),
+            (format!("#/work/{ws}/{plan}"), "新建子节点"),
+            (format!("#/work/{ws}/{second}"), "依赖尚未完成"),
+            (format!("#/work/{ws}/{first}"), "时钟偏差"),
+            (format!("#/work/{ws}/workspace"), "目标"),
+            (String::from("#/memory"), "轮换密钥"),
+        ] {
+            hash(&page, &view);
+            page.wait_for_text(shown);
+            check(&format!("{width} {view}"));
+            page.save_screenshot(&format!("zh-{width}-{}", view.rsplit('/').next().unwrap()));
+        }
+    }
+    for (key, shown) in [("?", "快捷键"), ("k", "新建事实")] {
+        match key {
+            "k" => press(&page, key, CTRL),
+            _ => page.keys(key),
+        }
+        page.wait_for_text(shown);
+        check(key);
+        page.keys("\u{e00c}");
+        page.wait_until("closed", || {
+            (page.js("return document.querySelectorAll('dialog').length", json!([])) == 0).then_some(())
+        });
+    }
+    hash(&page, &format!("#/work/{ws}/{second}"));
+    page.find(".row[aria-selected=true]", "第二个");
+    page.js("document.querySelector('.tree').focus()", json!([]));
+    page.keys("s");
+    page.find(".menu button", "开始");
+    check("menu");
+    assert_eq!(page.console_errors(), [""; 0]);
 }

@@ -39,6 +39,7 @@ fn form_save_keeps_untouched_fields_byte_for_byte() {
     assert_eq!(now["docs"], Value::from(expected));
 
     hash(&page, &format!("#/work/{ws}/workspace"));
+    page.click("[data-action=edit-workspace]", "");
     page.find("[name=rules]", "");
     page.js("document.querySelector('[name=rules]').value += '\\nfourth'", json!([]));
     page.click("form.edit button.primary", "");
@@ -59,7 +60,7 @@ fn dependencies_are_shown_and_edited() {
     page.click("[data-action=edit]", "");
     page.type_into("[name=dependsOn]", &first[first.len() - 4..]);
     page.click("form.edit button.primary", "");
-    page.find(".dependencies a", &first);
+    page.find(".dependencies a", "first");
     assert_eq!(env.json(&["node", "show", &second])["node"]["dependsOn"], json!([first]));
 }
 

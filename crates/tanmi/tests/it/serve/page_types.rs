@@ -235,6 +235,10 @@ fn request_nodes(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     env.ok(&["node", "transition", "-w", ws, &done, "--action", "complete", "--conclusion", "c"]);
     page.request(&format!("PATCH {node_path}"), params.clone(), json!({"dependsOn": [done]}));
     env.ok(&["session", "bind", "--session", "s", "--workspace", ws]);
+    Agent::claude(env, "s").start("startup");
+    let waiting = create(page, "root", "execution", "waiting");
+    env.ok(&["node", "depend", "-w", ws, &waiting, "--on", &id]);
+    page.get(node_path, json!({"workspaceId": ws, "nodeId": waiting}));
     let start = ["node", "transition", "-w", ws, &id, "--action", "start"];
     env.ok(&[&start[..], &["--session", "s", "--agent", "Explore"]].concat());
     let text = "[a](https://example.org)\n\n2. b\n\n```rust\nc\n```\n";
@@ -245,7 +249,8 @@ fn request_nodes(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     page.request(&format!("PUT {node_path}/problem"), params.clone(), problem);
     page.get(node_path, json!({"workspaceId": ws, "nodeId": id, "render": true}));
     page.get(nodes, json!({"workspaceId": ws, "parentId": "root", "depth": 1, "limit": 1}));
-    page.get(nodes, json!({"workspaceId": ws}));
+    page.get(nodes, json!({"workspaceId": ws, "conclusions": true}));
+    page.get(nodes, json!({"workspaceId": ws, "query": "child line", "texts": true}));
     page.get(nodes, json!({"workspaceId": ws, "ids": format!("{id},{parent}")}));
     let complete = json!({"action": "complete", "conclusion": "done", "force": true});
     page.request(&format!("POST {node_path}/transition"), params.clone(), complete);
@@ -337,6 +342,10 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     page.request("POST /memory/facts/{id}/forget", json!({"id": id}), json!({}));
     page.request("POST /memory/facts/{id}/restore", json!({"id": id}), json!({}));
     page.request("PATCH /memory/facts/{id}", json!({"id": id}), json!({"content": "another fact"}));
+    page.get("/memory/facts/{id}/history", json!({"id": id}));
+    page.get("/memory/stats", json!({}));
+    page.get("/memory/digests", json!({}));
+    env.ok(&["memory", "save-summary", "--topic", "t", "--summary", "s", "--session", "other"]);
     page.get("/memory", json!({"all": true}));
     page.get("/memory", json!({"query": "two"}));
 }

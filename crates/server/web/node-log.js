@@ -1,0 +1,31 @@
+// The log of a node or a workspace: by day, the latest entry first, with what Tanmi wrote by itself set apart.
+
+/** @import { LogEntry, LogMarkdown } from './api-types.js' */
+
+import { h, renderMarkdown } from './dom.js';
+import { formatAgo, formatClock, groupByDay, parseStamp } from './time.js';
+import { t } from './words.js';
+
+const STATUS = 'pending|planning|monitoring|implementing|validating|completed|failed|cancelled';
+/** Entries that Tanmi writes at a step, when a session takes a node over, and when a dependency is removed. */
+const AUTOMATIC = new RegExp(`^[^:：]{1,20}[:：] ?(${STATUS}) → (${STATUS})|^taken over by another session|^由另一个会话接手|^removed the dependency on |^移除对`);
+
+/**
+ * @param {LogEntry[]} entries
+ * @param {LogMarkdown[]} [rendered]
+ */
+export function logList(entries, rendered) {
+  const lines = entries.map((entry, at) => ({ entry, markdown: rendered?.[at], time: parseStamp(entry.timestamp || '') })).reverse();
+  return groupByDay(lines, (line) => line.time).map(({ day, items }) => [
+    h('h4', { class: 'day' }, day),
+    h('ol', { class: 'timeline' }, items.map(({ entry, markdown, time }) => {
+      const isAutomatic = AUTOMATIC.test(entry.event);
+      return h('li', { class: `${entry.operator}${isAutomatic ? ' automatic' : ''}` },
+        h('span', { class: 'when' },
+          h('time', { title: entry.timestamp, datetime: time === null ? null : new Date(time).toISOString() }, time === null ? entry.timestamp || '–' : formatClock(time)),
+          h('span', { class: 'operator' }, t(entry.operator === 'Human' ? 'byPerson' : 'byAgent')),
+          time !== null && Date.now() - time < 86_400_000 ? h('span', {}, formatAgo(time)) : null),
+        markdown && !isAutomatic ? renderMarkdown(markdown) : h('bdi', { class: 'plain' }, entry.event));
+    })),
+  ]);
+}
