@@ -11,6 +11,7 @@ use crate::webdriver::Browser;
 mod accessibility;
 mod editing;
 mod large;
+mod memory;
 mod node;
 mod palette;
 mod tree;
