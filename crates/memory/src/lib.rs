@@ -22,6 +22,7 @@ pub mod segment;
 pub mod store;
 pub mod sync;
 pub mod transcripts;
+mod variants;
 mod vec_memory;
 pub mod vectors;
 
