@@ -1,5 +1,5 @@
-//! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天. Used for
-//! timestamps written by other tools and for questions that name a day.
+//! Finds dates in a text: `2023-05-08`, `8 May, 2023`, `May 8`, `2023年5月8日`, `5月8日`, yesterday, 昨天, last week, 上周,
+//! 3 days ago, 3天前. Used for timestamps written by other tools and for questions that name a day.
 
 use jiff::civil::{Date, DateTime};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
@@ -30,6 +30,21 @@ impl DatePattern {
             (true, true, _) => 1.0,
             (true, false, true) => 0.5,
             (true, false, false) => 0.2,
+        }
+    }
+
+    /// Returns the terms that memories of a matching date have in the index, see [`crate::rank::body_terms`].
+    pub fn terms(&self) -> Vec<String> {
+        match (self.year, self.month, self.day) {
+            (Some(year), Some(month), Some(day)) => {
+                Date::new(year, month, day).map(|date| date.to_string()).into_iter().collect()
+            }
+            (_, Some(month), Some(day)) => vec![format!("{month}月{day}日")],
+            (year, month, _) => {
+                let mut terms: Vec<String> = year.map(|year| year.to_string()).into_iter().collect();
+                terms.extend(month.into_iter().flat_map(|month| crate::segment::terms(month_name(month))));
+                terms
+            }
         }
     }
 
@@ -79,17 +94,30 @@ pub fn month_name(month: i8) -> &'static str {
 
 /// Returns every date that a text names. `now` resolves words such as yesterday.
 pub fn find_dates(text: &str, now: Millis) -> Vec<DatePattern> {
-    let mut days = find_chinese_dates(text);
-    days.extend(find_western_dates(text));
+    let mut days = find_absolute_dates(text);
     days.extend(find_relative_dates(text, now).into_iter().map(DatePattern::from));
-    days.retain(DatePattern::is_valid);
+    days.extend(find_relative_periods(text, now));
     days.dedup();
     days
 }
 
+fn find_absolute_dates(text: &str) -> Vec<DatePattern> {
+    let mut days = find_chinese_dates(text);
+    days.extend(find_western_dates(text));
+    days.retain(DatePattern::is_valid);
+    days
+}
+
 fn find_relative_dates(text: &str, now: Millis) -> Vec<Date> {
-    const WORDS: &[(&str, i64)] =
-        &[("今天", 0), ("昨天", 1), ("前天", 2), ("today", 0), ("day before yesterday", 2), ("yesterday", 1)];
+    const WORDS: &[(&str, i64)] = &[
+        ("今天", 0),
+        ("昨天", 1),
+        ("大前天", 3),
+        ("前天", 2),
+        ("today", 0),
+        ("day before yesterday", 2),
+        ("yesterday", 1),
+    ];
     let Some(today) = DatePattern::utc_date(now) else { return Vec::new() };
     let mut lower = text.to_lowercase();
     let mut days = Vec::new();
@@ -100,7 +128,47 @@ fn find_relative_dates(text: &str, now: Millis) -> Vec<Date> {
             days.extend(today.checked_sub(back.days()).ok());
         }
     }
+    for phrase in ["天前", " days ago", " day ago"] {
+        for (at, _) in lower.match_indices(phrase) {
+            let start = lower[..at]
+                .rfind(|c: char| !c.is_ascii_digit())
+                .map_or(0, |before| before + lower[before..].chars().next().map_or(1, char::len_utf8));
+            let back = lower[start..at].parse::<i64>().ok().filter(|back| *back < MAX_DAYS_AGO);
+            days.extend(back.and_then(|back| today.checked_sub(back.days()).ok()));
+        }
+    }
     days
+}
+
+/// Maximum number in `3 days ago`.
+const MAX_DAYS_AGO: i64 = 10_000;
+
+/// Finds weeks, months and years that are named by a word. A week is returned as its days.
+fn find_relative_periods(text: &str, now: Millis) -> Vec<DatePattern> {
+    const WEEKS: &[(&str, i64)] =
+        &[("上周", 1), ("上星期", 1), ("last week", 1), ("本周", 0), ("this week", 0)];
+    const MONTHS: &[(&str, i64)] =
+        &[("上个月", 1), ("上月", 1), ("last month", 1), ("这个月", 0), ("this month", 0)];
+    const YEARS: &[(&str, i64)] =
+        &[("前年", 2), ("去年", 1), ("last year", 1), ("今年", 0), ("this year", 0)];
+    let Some(today) = DatePattern::utc_date(now) else { return Vec::new() };
+    let lower = text.to_lowercase();
+    let named = |words: &'static [(&str, i64)]| {
+        words.iter().filter(|(word, _)| lower.contains(word)).map(|(_, back)| *back).collect::<Vec<_>>()
+    };
+    let mut found = Vec::new();
+    for back in named(WEEKS) {
+        let since_monday = i64::from(today.weekday().to_monday_zero_offset());
+        let days = (0..7).filter_map(|day| today.checked_sub((since_monday + 7 * back - day).days()).ok());
+        found.extend(days.map(DatePattern::from));
+    }
+    for date in named(MONTHS).into_iter().filter_map(|back| today.checked_sub(back.months()).ok()) {
+        found.push(DatePattern { year: Some(date.year()), month: Some(date.month()), day: None });
+    }
+    for date in named(YEARS).into_iter().filter_map(|back| today.checked_sub(back.years()).ok()) {
+        found.push(DatePattern { year: Some(date.year()), ..DatePattern::default() });
+    }
+    found
 }
 
 /// Finds `2023年5月8日`, also without the year or the day.
@@ -215,7 +283,7 @@ pub fn parse(text: &str) -> Option<Millis> {
     if let Ok(time) = text.replace(' ', "T").parse::<DateTime>() {
         return utc_millis(time);
     }
-    let day = find_dates(text, 0)
+    let day = find_absolute_dates(text)
         .into_iter()
         .find(|day| day.year.is_some() && day.month.is_some() && day.day.is_some())?;
     let date = Date::new(day.year?, day.month?, day.day?).ok()?;
@@ -275,7 +343,33 @@ mod tests {
         assert_eq!(days("what was said the day before yesterday?"), [9]);
         assert_eq!(days("yesterday and the day before yesterday"), [9, 10]);
         assert_eq!(days("昨天"), [10]);
+        assert_eq!(days("3 days ago"), [8]);
+        assert_eq!(days("大前天"), [8]);
+        assert_eq!(days("在10天前"), [1]);
+        assert!(days("days ago, 99999999999999999999天前").is_empty());
         assert_eq!(parse_clock("120:56 pm"), None);
+    }
+
+    #[test]
+    fn named_relative_period_returns_its_days_month_or_year() {
+        // 2025-12-11, a Thursday.
+        let now = 1_765_432_100_000;
+        for text in ["last week", "上周"] {
+            let days: Vec<i8> = find_dates(text, now).into_iter().filter_map(|day| day.day).collect();
+            assert_eq!(days, [1, 2, 3, 4, 5, 6, 7], "{text}");
+        }
+        for text in ["last month", "上个月"] {
+            let month = DatePattern { year: Some(2025), month: Some(11), day: None };
+            assert_eq!(find_dates(text, now), [month], "{text}");
+        }
+        for text in ["last year", "去年"] {
+            assert_eq!(find_dates(text, now), [DatePattern { year: Some(2024), ..DatePattern::default() }]);
+        }
+        assert_eq!(month_terms(2025, 11), ["2025", "novemb"]);
+    }
+
+    fn month_terms(year: i16, month: i8) -> Vec<String> {
+        DatePattern { year: Some(year), month: Some(month), day: None }.terms()
     }
 
     #[test]
@@ -316,7 +410,7 @@ mod tests {
             assert_eq!(parse(text), Some(may), "{text}");
         }
         assert_eq!(parse("1:56 pm on 8 May, 2023"), Some(may + (13 * 60 + 56) * 60_000));
-        for text in ["", "null", "soon", "99", "2023-99-99", "NaN"] {
+        for text in ["", "null", "soon", "yesterday", "99", "2023-99-99", "NaN"] {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(iso(may), "2023-05-08T00:00:00Z");
