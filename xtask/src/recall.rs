@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tanmi_memory::dates;
+use tanmi_memory::expand::{Vocabulary, expand};
 use tanmi_memory::rank::{self, Collection, Doc, DocInContext, SearchQuestion, Terms, WEIGHTS, Weights};
+use tanmi_memory::{LexiconIndex, answer, dates};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -21,6 +22,9 @@ pub struct Options {
     /// Measure once for each of several values of a weight
     #[arg(long, value_name = "NAME=VALUE,VALUE")]
     sweep: Vec<String>,
+    /// Dictionaries to translate with: the file lexicon.sqlite of a home store
+    #[arg(long, value_name = "FILE")]
+    lexicon: Option<PathBuf>,
     /// Print queries without a correct result among the first ten
     #[arg(long)]
     misses: bool,
@@ -73,6 +77,9 @@ fn measure(options: &Options, changes: &[String]) {
         let (name, value) = change.split_once('=').expect("--weight takes NAME=VALUE");
         set_weight(&mut weights, name, value.parse().expect("a weight is a number"));
     }
+    let lexicon = options.lexicon.as_ref().map(|path| {
+        LexiconIndex::open_existing(path).unwrap_or_else(|| panic!("{}: no dictionaries", path.display()))
+    });
     for set in &options.sets {
         let mut namespaces: BTreeMap<String, Vec<Memory>> = BTreeMap::new();
         for doc in read_lines(&set.join("docs.jsonl")) {
@@ -89,8 +96,10 @@ fn measure(options: &Options, changes: &[String]) {
             namespaces.entry(text("ns")).or_default().push(memory);
         }
         let mut ranks: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        let indexed: HashMap<&str, Namespace<'_>> =
-            namespaces.iter().map(|(name, memories)| (name.as_str(), Namespace::new(memories))).collect();
+        let indexed: HashMap<&str, Namespace<'_>> = namespaces
+            .iter()
+            .map(|(name, memories)| (name.as_str(), Namespace::new(memories, lexicon.as_ref())))
+            .collect();
         for query in read_lines(&set.join("queries.jsonl")) {
             let namespace = &indexed[query["ns"].as_str().expect("a query has an ns")];
             let gold: Vec<&str> = query["gold"]
@@ -136,6 +145,11 @@ fn set_weight(weights: &mut Weights, name: &str, value: f32) {
         "near" => weights.near = value,
         "asks" => weights.question = value,
         "fade" => weights.fade = value,
+        "reply" => weights.reply = value,
+        "next" => weights.next = value,
+        "answer" => weights.answer = value,
+        "detail" => weights.detail = value,
+        "turn" => weights.turn = value,
         "speaker" => weights.speaker = value,
         "day" => weights.day = value,
         "session" => weights.session = value,
@@ -152,13 +166,17 @@ struct Namespace<'a> {
     frequencies: HashMap<String, u64>,
     /// The average number of terms per document.
     length: f32,
+    lexicon: Option<&'a LexiconIndex>,
 }
 
 impl<'a> Namespace<'a> {
-    fn new(memories: &'a [Memory]) -> Namespace<'a> {
+    fn new(memories: &'a [Memory], lexicon: Option<&'a LexiconIndex>) -> Namespace<'a> {
         let docs: Vec<Terms<'a>> = memories
             .iter()
-            .map(|m| Terms::of(&m.terms, &m.speaker, rank::is_question(&m.content), m.at, &m.session))
+            .map(|m| {
+                let is_turn = !m.speaker.is_empty();
+                Terms::of(&m.terms, &m.speaker, answer::features(&m.content), is_turn, m.at, &m.session)
+            })
             .collect();
         let mut frequencies: HashMap<String, u64> = HashMap::new();
         let mut length = 0;
@@ -170,27 +188,30 @@ impl<'a> Namespace<'a> {
             }
         }
         let length = length as f32 / docs.len().max(1) as f32;
-        Namespace { memories, docs, frequencies, length }
+        Namespace { memories, docs, frequencies, length, lexicon }
     }
 
     /// Returns a document together with its neighbours in the same session.
     fn in_context(&self, at: usize) -> DocInContext<'_> {
         let terms = &self.docs[at];
-        let from = at.saturating_sub(rank::MAX_NEIGHBOUR_DISTANCE);
-        let near =
-            (from..=at + rank::MAX_NEIGHBOUR_DISTANCE).filter(|other| *other != at).filter_map(|other| {
-                let terms =
-                    self.docs.get(other).filter(|o| o.session == terms.session && !o.session.is_empty())?;
-                Some((terms, other.abs_diff(at)))
-            });
+        let reach = rank::MAX_NEIGHBOUR_DISTANCE;
+        let near = (-reach..=reach).filter(|position| *position != 0).filter_map(|position| {
+            let other = at.checked_add_signed(isize::try_from(position).ok()?)?;
+            let terms =
+                self.docs.get(other).filter(|o| o.session == terms.session && !o.session.is_empty())?;
+            Some((terms, position))
+        });
         DocInContext { terms, near: near.collect() }
     }
 
     /// Returns the ids of the ten best documents.
     fn search(&self, query: &str, weights: &Weights) -> Vec<&'a str> {
-        let question = SearchQuestion::new(query, 0);
-        let frequencies =
-            question.terms.iter().map(|term| self.frequencies.get(term).copied().unwrap_or(0)).collect();
+        let mut question = SearchQuestion::new(query, 0);
+        let frequency = |term: &str| self.frequencies.get(term).copied().unwrap_or(0);
+        let mut frequencies = question.terms.iter().map(|term| frequency(term)).collect();
+        let vocabulary = Vocabulary { docs: self.docs.len() as u64, frequency: &|term| Ok(frequency(term)) };
+        let added = expand(query, self.lexicon, &vocabulary).expect("the dictionaries can be read");
+        question.add_terms(added, &mut frequencies);
         let collection = Collection { docs: self.docs.len() as u64, length: self.length, frequencies };
         let docs: Vec<DocInContext<'_>> = (0..self.docs.len()).map(|at| self.in_context(at)).collect();
         let scores = rank::scores(&question, &collection, &docs, weights);

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tanmi_base::fs;
 
+mod lexicon;
 mod memory;
 mod nodes;
 
 use tanmi_base::place::PlaceError;
 
+pub use lexicon::{LexiconIndex, LexiconInfo};
 pub use memory::{
     IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryOutline, MemoryRow,
 };

@@ -17,7 +17,7 @@ pub use letter::{MemoryKind, MemoryLetter};
 
 /// Version of the tables and of the terms. Raise it with every change of either: an index of another version is
 /// deleted.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// Terms in more memories than this are counted ahead of queries, see [`MemoryIndex::update_common_terms`].
 const COMMON_TERM_MIN: i64 = 2_000;
@@ -42,8 +42,8 @@ pub struct MemoryRow {
     pub more: String,
     /// Hash of the content; equal for equal contents.
     pub content_hash: i64,
-    /// Whether the content is a question.
-    pub is_question: bool,
+    /// Details of the content that ranking uses, as a bit set.
+    pub features: u8,
     pub hidden: bool,
     /// Id of the memory that superseded it, or empty.
     pub replaced_by: String,
@@ -57,7 +57,7 @@ pub struct MemoryOutline {
     pub at: Option<i64>,
     pub session: String,
     pub speaker: String,
-    pub is_question: bool,
+    pub features: u8,
     pub words: String,
     pub hidden: bool,
 }
@@ -99,7 +99,7 @@ CREATE TABLE files(name TEXT PRIMARY KEY, inode INTEGER, mtime_ns INTEGER, size 
 CREATE TABLE records(
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, file TEXT NOT NULL, kind TEXT NOT NULL, letter TEXT NOT NULL,
   content TEXT NOT NULL, entities TEXT NOT NULL, confidence REAL, at INTEGER, stamp TEXT NOT NULL, session TEXT NOT NULL,
-  speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, asks INTEGER NOT NULL, hidden INTEGER NOT NULL,
+  speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, features INTEGER NOT NULL, hidden INTEGER NOT NULL,
   replaced_by TEXT NOT NULL);
 CREATE INDEX recent ON records(kind, hidden, at);
 CREATE INDEX same ON records(same);
@@ -111,6 +111,7 @@ CREATE VIRTUAL TABLE terms USING fts5(body, content='', contentless_delete=1, to
 CREATE TABLE common(term TEXT PRIMARY KEY, doc INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'row');
 CREATE TABLE vectors(n INTEGER PRIMARY KEY, v BLOB NOT NULL);
+CREATE TABLE signs(block INTEGER PRIMARY KEY, numbers BLOB NOT NULL, bits BLOB NOT NULL);
 CREATE TABLE model(id TEXT NOT NULL);
 INSERT INTO meta VALUES('docs', 0), ('length', 0), ('twice', 0), ('counted', 0);
 ";
@@ -203,7 +204,7 @@ impl MemoryIndex {
     pub fn insert(&self, row: &MemoryRow, terms: &[String]) -> Result<bool> {
         let mut query = self.db.prepare_cached(
             "INSERT OR IGNORE INTO records(id, file, kind, letter, content, entities, confidence, at, stamp, session, \
-             speaker, more, same, len, words, asks, hidden, replaced_by) \
+             speaker, more, same, len, words, features, hidden, replaced_by) \
              VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16, 0, '')",
         )?;
         let added = query.execute(params![
@@ -222,7 +223,7 @@ impl MemoryIndex {
             row.content_hash,
             terms.len() as i64,
             terms.join(" "),
-            row.is_question,
+            row.features,
         ])?;
         if added == 0 {
             // If the stored record is removed, this one must be read again.
@@ -262,7 +263,7 @@ impl MemoryIndex {
     pub fn clear(&self) -> Result<()> {
         self.batch(
             "DELETE FROM terms; DELETE FROM records; DELETE FROM marks; DELETE FROM files; DELETE FROM vectors; \
-             DELETE FROM common; UPDATE meta SET value = 0;",
+             DELETE FROM signs;              DELETE FROM common; UPDATE meta SET value = 0;",
         )
     }
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use tanmi_base::lock::Lock;
 use tanmi_base::place::ProjectPlace;
 use tanmi_base::{Millis, fs};
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
+use tanmi_index::{LexiconIndex, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
 
 use crate::recent::{self, StartMemory, StartQuery};
-use crate::search::{self, Hit};
+use crate::search::{self, Hit, SearchAids};
 use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::{self, SyncResult};
-use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, record, transcripts};
+use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, lexicon, record, transcripts};
 
 mod write;
 
@@ -110,13 +110,13 @@ impl MemoryStore for FileMemory {
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
         let index = self.index()?;
         let SearchQuery { text, filter, limit, now, model } = *query;
-        let mut hits = match model {
-            Some(model) => {
-                search::embed_missing(&index, model)?;
-                search::search_with(&index, model, text, filter, limit, now)?
-            }
-            None => search::search(&index, text, filter, limit, now)?,
-        };
+        if let Some(model) = model {
+            search::embed_missing(&index, model)?;
+        }
+        // Dictionaries that cannot be read are not used; `lexicon list` reports them.
+        let lexicon = LexiconIndex::open_existing(&lexicon::file(&self.home));
+        let aids = SearchAids { lexicon: lexicon.as_ref(), model };
+        let mut hits = search::answer(&index, text, filter, limit, now, aids)?;
         search::add_neighbours(&index, &mut hits)?;
         Ok(hits)
     }

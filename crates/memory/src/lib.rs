@@ -6,13 +6,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub mod answer;
 #[cfg(any(test, feature = "stories"))]
 pub mod contract;
 pub mod dates;
 pub mod decide;
+pub mod expand;
 mod file;
 pub mod folder;
+mod glossary;
 pub mod import;
+pub mod lexicon;
 pub mod rank;
 pub mod recent;
 pub mod record;
@@ -31,7 +35,10 @@ pub use folder::{AppendSync, Folder, LEGACY_DIR};
 pub use record::{Fact, MemoryType, Summary};
 pub use replica::ReplicaMemory;
 pub use store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
-pub use tanmi_index::{MemoryFilter, MemoryKind, MemoryLetter, MemoryRow, UnavailableCause};
+pub use tanmi_index::{
+    IndexError, LexiconIndex, LexiconInfo, MemoryFilter, MemoryKind, MemoryLetter, MemoryRow,
+    UnavailableCause,
+};
 pub use vec_memory::VecMemory;
 
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use tanmi_base::Millis;
 
+use crate::answer::{self, Features};
 use crate::dates::{self, DatePattern};
+use crate::expand::AddedTerm;
 use crate::segment;
 
 /// The fields of a memory that its terms are made of.
@@ -30,6 +32,16 @@ pub struct Weights {
     pub near: f32,
     /// Factor on `near` for each further step of distance.
     pub fade: f32,
+    /// Factor on `near` for a turn directly after a question, which probably answers it.
+    pub reply: f32,
+    /// Factor on `near` for the turns after a turn.
+    pub next: f32,
+    /// Bonus for a turn with the kind of detail that the question asks for.
+    pub answer: f32,
+    /// Bonus for a turn for each kind of detail in it.
+    pub detail: f32,
+    /// Factor on a turn. A fact was worth saving; a turn was only said.
+    pub turn: f32,
     /// Bonus for a memory of the speaker that the question names.
     pub speaker: f32,
     pub day: f32,
@@ -46,7 +58,12 @@ pub const WEIGHTS: Weights = Weights {
     b: 0.15,
     near: 0.25,
     fade: 0.7,
-    speaker: 0.2,
+    reply: 5.0,
+    next: 0.6,
+    answer: 0.15,
+    detail: 0.05,
+    turn: 1.0 / 2.8,
+    speaker: 0.3,
     day: 0.5,
     session: 1.2,
     question: 0.25,
@@ -75,8 +92,9 @@ pub struct Terms<'a> {
     /// The terms of its content, as joined by [`join_terms`].
     pub own: Vec<&'a str>,
     pub speaker: Vec<String>,
-    /// Whether it is a question.
-    pub is_question: bool,
+    pub features: Features,
+    /// Whether it is a turn of a conversation.
+    pub is_turn: bool,
     pub at: Option<Millis>,
     pub session: &'a str,
 }
@@ -85,19 +103,15 @@ impl<'a> Terms<'a> {
     pub fn of(
         join_terms: &'a str,
         speaker: &str,
-        is_question: bool,
+        features: Features,
+        is_turn: bool,
         at: Option<Millis>,
         session: &'a str,
     ) -> Terms<'a> {
         let own = join_terms.split(' ').filter(|term| !term.is_empty()).collect();
         let speaker = if speaker.is_empty() { Vec::new() } else { segment::terms(speaker) };
-        Terms { own, speaker, is_question, at, session }
+        Terms { own, speaker, features, is_turn, at, session }
     }
-}
-
-/// Returns whether a text ends like a question.
-pub fn is_question(end: &str) -> bool {
-    end.trim_end().ends_with(['?', '？'])
 }
 
 /// Joins terms into one text. Invariant: no term contains a space.
@@ -105,24 +119,64 @@ pub fn join_terms(terms: &[String]) -> String {
     terms.join(" ")
 }
 
-/// A memory with its neighbours: those of its session within [`MAX_NEIGHBOUR_DISTANCE`], each with its distance.
+/// A memory with its neighbours: those of its session within [`MAX_NEIGHBOUR_DISTANCE`], each with its position
+/// relative to the memory, negative if before it.
 pub struct DocInContext<'a> {
     pub terms: &'a Terms<'a>,
-    pub near: Vec<(&'a Terms<'a>, usize)>,
+    pub near: Vec<(&'a Terms<'a>, i64)>,
 }
 
 /// Maximum distance of a neighbour.
-pub const MAX_NEIGHBOUR_DISTANCE: usize = 2;
+pub const MAX_NEIGHBOUR_DISTANCE: i64 = 2;
 
 /// A query prepared for ranking.
 pub struct SearchQuestion {
+    /// The terms of the query, followed by those of the other language that were added.
     pub terms: Vec<String>,
+    /// The weights of the terms.
+    pub weights: Vec<f32>,
+    /// Number of terms of the query itself.
+    own: usize,
     pub days: Vec<DatePattern>,
+    /// The details that the answer contains.
+    pub asked: Features,
 }
 
 impl SearchQuestion {
     pub fn new(text: &str, now: Millis) -> SearchQuestion {
-        SearchQuestion { terms: segment::query_terms(text), days: dates::find_dates(text, now) }
+        let terms = segment::query_terms(text);
+        SearchQuestion {
+            weights: vec![1.0; terms.len()],
+            own: terms.len(),
+            terms,
+            days: dates::find_dates(text, now),
+            asked: answer::asked(text),
+        }
+    }
+
+    /// Adds terms of the other language, and their frequencies to those of the query's own terms.
+    pub fn add_terms(&mut self, added: Vec<AddedTerm>, frequencies: &mut Vec<u64>) {
+        for one in added {
+            if !self.terms.contains(&one.term) {
+                self.terms.push(one.term);
+                self.weights.push(one.weight);
+                frequencies.push(one.frequency);
+            }
+        }
+    }
+
+    /// Returns how well a time matches the days that the question names, from 0 to 1.
+    pub fn day_score(&self, at: Option<Millis>) -> f32 {
+        if self.days.is_empty() {
+            return 0.0;
+        }
+        let date = at.and_then(DatePattern::utc_date);
+        date.map_or(0.0, |date| self.days.iter().map(|day| day.match_score(date)).fold(0.0, f32::max))
+    }
+
+    /// Returns the terms of the days that the question names, as [`body_terms`] writes them.
+    pub fn day_terms(&self) -> Vec<String> {
+        self.days.iter().flat_map(DatePattern::terms).collect()
     }
 }
 
@@ -145,13 +199,7 @@ pub fn scores(
     let scorer = Scorer::new(question, collection, weights);
     let mut scores: Vec<f32> = docs
         .iter()
-        .map(|doc| {
-            let date = doc.terms.at.and_then(DatePattern::utc_date);
-            let fit = date.map_or(0.0, |date| {
-                question.days.iter().map(|day| day.match_score(date)).fold(0.0, f32::max)
-            });
-            scorer.score_text(doc) + weights.day * fit
-        })
+        .map(|doc| scorer.score_text(doc) + weights.day * question.day_score(doc.terms.at))
         .collect();
     boost_sessions(docs, &mut scores, weights.session);
     scores.into_iter().map(|score| score / (1.0 + score)).collect()
@@ -183,18 +231,21 @@ pub fn idf(df: u64, docs: u64) -> f32 {
 struct Scorer<'a> {
     index: HashMap<&'a str, usize, BuildHasherDefault<FastHasher>>,
     idf: Vec<f32>,
-    /// The score of a memory that contains every term.
+    /// The score of a memory that contains every term of the query itself.
     best: f32,
     length: f32,
+    asked: Features,
     weights: &'a Weights,
 }
 
 impl<'a> Scorer<'a> {
     fn new(question: &'a SearchQuestion, collection: &Collection, weights: &'a Weights) -> Scorer<'a> {
-        let idf: Vec<f32> = collection.frequencies.iter().map(|df| idf(*df, collection.docs)).collect();
-        let best = idf.iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
+        let terms = collection.frequencies.iter().zip(&question.weights);
+        let idf: Vec<f32> = terms.map(|(df, weight)| idf(*df, collection.docs) * weight).collect();
+        let best =
+            idf[..question.own].iter().map(|idf| idf * (weights.k1 + 1.0)).sum::<f32>().max(f32::EPSILON);
         let index = question.terms.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
-        Scorer { index, idf, best, length: collection.length.max(1.0), weights }
+        Scorer { index, idf, best, length: collection.length.max(1.0), asked: question.asked, weights }
     }
 
     fn score_text(&self, doc: &DocInContext<'_>) -> f32 {
@@ -202,19 +253,42 @@ impl<'a> Scorer<'a> {
         let own = &doc.terms.own;
         let mut counts = vec![0.0f32; self.idf.len()];
         self.count(own, 1.0, &mut counts);
-        for (terms, distance) in &doc.near {
-            let weight = weights.near * weights.fade.powi(i32::try_from(*distance).unwrap_or(9) - 1);
-            self.count(&terms.own, weight, &mut counts);
+        for (terms, position) in &doc.near {
+            self.count(&terms.own, weights.near * self.neighbour_factor(doc, terms, *position), &mut counts);
         }
         let mut score = self.bm25(&counts, own.len() as f32 / self.length);
         score += weights.pair * self.pair_score(own);
         if doc.terms.speaker.iter().any(|term| self.index.contains_key(term.as_str())) {
             score *= 1.0 + weights.speaker;
         }
-        if doc.terms.is_question {
+        if doc.terms.features & answer::QUESTION != 0 {
             score *= 1.0 - weights.question;
         }
+        if doc.terms.is_turn {
+            score *= self.turn_factor(doc.terms.features);
+        }
         score / self.best
+    }
+
+    /// Returns how much the terms of a neighbour count, relative to [`Weights::near`].
+    fn neighbour_factor(&self, doc: &DocInContext<'_>, neighbour: &Terms<'_>, position: i64) -> f32 {
+        let weights = self.weights;
+        let is_reply = doc.terms.is_turn && position < 0 && neighbour.features & answer::ASKS != 0;
+        let by_distance = if position.abs() > 1 { weights.fade } else { 1.0 };
+        match position {
+            -1 if is_reply => weights.reply,
+            1.. if doc.terms.is_turn => weights.next * by_distance,
+            _ => by_distance,
+        }
+    }
+
+    fn turn_factor(&self, features: Features) -> f32 {
+        let weights = self.weights;
+        let details = features & answer::DETAILS;
+        let is_answer = self.asked & details != 0;
+        weights.turn
+            * (1.0 + weights.detail * details.count_ones() as f32)
+            * (1.0 + if is_answer { weights.answer } else { 0.0 })
     }
 
     fn count(&self, terms: &[&str], weight: f32, counts: &mut [f32]) {

@@ -211,7 +211,6 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
         session: session_of(fields),
         speaker: text("speaker").to_owned(),
         content_hash: content_hash(content),
-        is_question: crate::rank::is_question(content),
         ..MemoryRow::default()
     };
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }

@@ -1,17 +1,26 @@
 //! Search: returns the memories that match a query, the best first.
 //!
-//! The index provides candidates; the better ones are ranked again together with their neighbours. In a large
-//! collection, terms that occur everywhere provide candidates only in combination, because one of them alone
-//! would match half of the collection.
+//! The index provides candidates; the better ones are ranked again together with their neighbours. Candidates are ranked
+//! in portions of fixed size, and a further portion only if the ones before it have too few results. So the number of
+//! wanted results does not change their order.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tanmi_base::Millis;
-use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow};
+use tanmi_index::{LexiconIndex, MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow};
 
 use crate::Result;
+use crate::expand::{self, Vocabulary};
 use crate::rank::{self, Collection, DocInContext, MAX_NEIGHBOUR_DISTANCE, SearchQuestion, Terms, WEIGHTS};
-use crate::vectors::{Model, similarity};
+use crate::vectors::Model;
+
+mod candidates;
+mod semantic;
+#[cfg(test)]
+mod tests;
+
+use candidates::{find_candidates, rarest_first};
+pub use semantic::embed_missing;
 
 #[derive(Clone, Debug)]
 pub struct Hit {
@@ -24,19 +33,24 @@ pub struct Hit {
     pub after: String,
 }
 
-/// Number of candidates that are ranked without their neighbours.
+/// Number of candidates that are ranked together without their neighbours.
 const CANDIDATES: usize = 120;
-/// Number of candidates that are ranked with their neighbours.
+/// Number of candidates that are ranked together with their neighbours.
 const CONTEXT_CANDIDATES: usize = 24;
-/// Number of memories that a query may visit in the index.
-const MAX_VISITED: f64 = 4_000.0;
 /// Number of the newest memories that are searched literally if no term matches.
 const LITERAL_SEARCH_ROWS: i64 = 50_000;
 /// Score of a literal match.
 const LITERAL_SCORE: f32 = 0.1;
-/// Number of terms that are combined into groups; the rarest are used.
-const MAX_GROUPED_TERMS: usize = 6;
 
+/// What a search for a question uses besides the terms of the question.
+#[derive(Clone, Copy, Default)]
+pub struct SearchAids<'a> {
+    /// Dictionaries of the user, in addition to the glossary.
+    pub lexicon: Option<&'a LexiconIndex>,
+    pub model: Option<&'a Model>,
+}
+
+/// Returns the memories that share terms with a text.
 pub fn search(
     index: &MemoryIndex,
     query: &str,
@@ -44,73 +58,44 @@ pub fn search(
     limit: usize,
     now: Millis,
 ) -> Result<Vec<Hit>> {
-    let mut order = rank_by_terms(index, query, filter, limit, now)?;
-    if order.is_empty() && !query.trim().is_empty() {
-        // The query has only terms that occur in every memory, or a part of a word: search for the literal text.
-        let found = index.containing(query.trim(), filter, LITERAL_SEARCH_ROWS, limit)?;
-        order = found.into_iter().map(|n| (n, LITERAL_SCORE)).collect();
-    }
-    load_hits(index, order, limit)
+    let search = TermSearch::new(index, query, filter, now, None)?;
+    let order = search.map_or(Ok(Vec::new()), |search| search.rank(limit))?;
+    load_hits_or_find_literally(index, query, filter, order, limit)
 }
 
-/// Weight of vector similarity against terms. With a weak model, a higher weight makes results worse.
-const VECTOR_WEIGHT: f32 = 0.2;
-
-/// Searches by terms and by vector similarity.
-pub fn search_with(
+/// Returns the memories that answer a question: also memories in the other language, and those of a day that the question
+/// names.
+pub fn answer(
     index: &MemoryIndex,
-    model: &Model,
     query: &str,
     filter: &MemoryFilter,
     limit: usize,
     now: Millis,
+    aids: SearchAids<'_>,
 ) -> Result<Vec<Hit>> {
-    let pool_size = CONTEXT_CANDIDATES.max(limit * 2);
-    let words: BTreeMap<i64, f32> =
-        rank_by_terms(index, query, filter, pool_size, now)?.into_iter().collect();
-    let query_vector = model.embed(query);
-    let mut by_similarity: Vec<(i64, f32)> = Vec::new();
-    index.vectors_of(&model.id)?.each(|n, vector| {
-        let score = similarity(&query_vector, vector).max(0.0);
-        if words.contains_key(&n) || score > 0.0 {
-            by_similarity.push((n, score));
-        }
-    })?;
-    by_similarity.sort_by(|(_, one), (_, two)| two.total_cmp(one));
-    let mut order: Vec<(i64, f32)> = Vec::new();
-    for (at, (n, score)) in by_similarity.iter().enumerate() {
-        let term_score = words.get(n);
-        if term_score.is_some() || at < pool_size {
-            order.push((*n, (1.0 - VECTOR_WEIGHT) * term_score.unwrap_or(&0.0) + VECTOR_WEIGHT * score));
-        }
-    }
-    let numbers: Vec<i64> = order.iter().map(|(n, _)| *n).collect();
-    let wanted: BTreeSet<i64> = index
-        .outlines(&numbers)?
-        .iter()
-        .filter(|outline| (filter.all || !outline.hidden) && matches_filter(outline, filter))
-        .map(|outline| outline.n)
-        .collect();
-    order.retain(|(n, _)| wanted.contains(n));
-    order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(a.cmp(b)));
-    load_hits(index, order, limit)
+    let search = TermSearch::new(index, query, filter, now, Some(aids.lexicon))?;
+    let rank = |limit: usize| search.as_ref().map_or(Ok(Vec::new()), |search| search.rank(limit));
+    let order = match aids.model {
+        Some(model) => semantic::rank(index, model, query, filter, limit, &rank)?,
+        None => rank(limit)?,
+    };
+    load_hits_or_find_literally(index, query, filter, order, limit)
 }
 
-/// Computes the missing vectors.
-pub fn embed_missing(index: &MemoryIndex, model: &Model) -> Result<()> {
-    let vectors = index.vectors_of(&model.id)?;
-    loop {
-        let missing = vectors.missing(2000)?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        index.transaction(|_| -> Result<()> {
-            for (n, content) in &missing {
-                vectors.put(*n, &model.embed(content))?;
-            }
-            Ok(())
-        })?;
+/// Loads the memories of an order. If it is empty, the query has only terms that occur in every memory, or a part of a
+/// word: then searches for the literal text.
+fn load_hits_or_find_literally(
+    index: &MemoryIndex,
+    query: &str,
+    filter: &MemoryFilter,
+    mut order: Vec<(i64, f32)>,
+    limit: usize,
+) -> Result<Vec<Hit>> {
+    if order.is_empty() && !query.trim().is_empty() {
+        let found = index.containing(query.trim(), filter, LITERAL_SEARCH_ROWS, limit)?;
+        order = found.into_iter().map(|n| (n, LITERAL_SCORE)).collect();
     }
+    load_hits(index, order, limit)
 }
 
 fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> Result<Vec<Hit>> {
@@ -146,155 +131,151 @@ pub fn add_neighbours(index: &MemoryIndex, hits: &mut [Hit]) -> Result<()> {
     Ok(())
 }
 
-/// Ranks memories by terms. Returns numbers and scores, the best first.
-fn rank_by_terms(
-    index: &MemoryIndex,
-    query: &str,
-    filter: &MemoryFilter,
-    limit: usize,
-    now: Millis,
-) -> Result<Vec<(i64, f32)>> {
-    let question = SearchQuestion::new(query, now);
-    if question.terms.is_empty() || limit == 0 {
-        return Ok(Vec::new());
-    }
-    let (docs, length) = index.collection_stats()?;
-    let frequencies =
-        question.terms.iter().map(|term| index.frequency(term)).collect::<Result<Vec<_>, _>>()?;
-    let known = rarest_first(&question.terms, &frequencies);
-    if known.is_empty() {
-        return Ok(Vec::new());
-    }
-    let pool_size = CANDIDATES.max(limit * 4);
-    let mut first_pass = index.outlines(&find_candidates(index, &known, docs, filter, false, pool_size)?)?;
-    if !filter.all && first_pass.iter().filter(|outline| outline.hidden).count() * 4 > first_pass.len() {
-        // Most candidates are hidden: filter them in the index instead.
-        first_pass = index.outlines(&find_candidates(index, &known, docs, filter, true, pool_size)?)?;
-    }
-    if first_pass.len() < pool_size / 4 {
-        // Terms that never occur together provide no candidates. Then take the newest memories of each of the
-        // rarest terms.
-        let mut numbers: BTreeSet<i64> = first_pass.iter().map(|outline| outline.n).collect();
-        for (_, term) in known.iter().take(3) {
-            numbers.extend(index.matching(&[term], filter, true, pool_size / 2)?);
+/// A search by the terms of a question.
+struct TermSearch<'a> {
+    index: &'a MemoryIndex,
+    filter: &'a MemoryFilter,
+    question: SearchQuestion,
+    collection: Collection,
+    /// The terms that provide candidates, with their frequencies.
+    known: Vec<(String, u64)>,
+    /// Whether a memory of a day that the question names matches without a common term.
+    has_days: bool,
+}
+
+impl<'a> TermSearch<'a> {
+    /// Prepares a search. `translate` is given for a question, with the dictionaries of the user. Returns `None` if no
+    /// term is known.
+    fn new(
+        index: &'a MemoryIndex,
+        query: &str,
+        filter: &'a MemoryFilter,
+        now: Millis,
+        translate: Option<Option<&LexiconIndex>>,
+    ) -> Result<Option<TermSearch<'a>>> {
+        let mut question = SearchQuestion::new(query, now);
+        let (docs, length) = index.collection_stats()?;
+        let frequency = |term: &str| Ok(index.frequency(term)?);
+        let mut frequencies =
+            question.terms.iter().map(|term| frequency(term)).collect::<Result<Vec<_>>>()?;
+        let mut day_terms = Vec::new();
+        if let Some(lexicon) = translate {
+            // The frequencies of the question's own terms are known already.
+            let own =
+                |term: &str| question.terms.iter().position(|own| own == term).map(|at| frequencies[at]);
+            let any = |term: &str| own(term).map_or_else(|| frequency(term), Ok);
+            let expansion = expand::expand(query, lexicon, &Vocabulary { docs, frequency: &any })?;
+            question.add_terms(expansion, &mut frequencies);
+            for term in question.day_terms().into_iter().filter(|term| !question.terms.contains(term)) {
+                let df = frequency(&term)?;
+                day_terms.push((term, df));
+            }
         }
-        first_pass = index.outlines(&numbers.into_iter().collect::<Vec<_>>())?;
+        let mut known: Vec<(String, u64)> =
+            question.terms.iter().cloned().zip(frequencies.iter().copied()).collect();
+        known.extend(day_terms);
+        known.retain(|(_, df)| *df > 0);
+        let collection = Collection { docs, length, frequencies };
+        let search = TermSearch { index, filter, question, collection, known, has_days: translate.is_some() };
+        Ok((!search.known.is_empty()).then_some(search))
     }
-    let collection = Collection { docs, length, frequencies };
-    let mut order = rank_outlines(&question, &collection, &first_pass, filter);
-    order.truncate(CONTEXT_CANDIDATES.max(limit * 2));
-    let near = with_neighbours(&order, &first_pass);
-    let second_pass = index.outlines(&near)?;
-    let mut order = rank_outlines(&question, &collection, &second_pass, filter);
-    order.truncate(limit);
-    Ok(order)
-}
 
-/// Returns the terms that occur in the collection with their frequencies, the rarest first.
-fn rarest_first<'a>(terms: &'a [String], frequencies: &[u64]) -> Vec<(u64, &'a str)> {
-    let mut known: Vec<(u64, &str)> = terms
-        .iter()
-        .zip(frequencies)
-        .filter(|(_, df)| **df > 0)
-        .map(|(term, df)| (*df, term.as_str()))
-        .collect();
-    known.sort_unstable();
-    known
-}
-
-/// Returns the memories with the most and the rarest of the terms, judged by the matching groups; among equals
-/// the newest.
-fn find_candidates(
-    index: &MemoryIndex,
-    known: &[(u64, &str)],
-    docs: u64,
-    filter: &MemoryFilter,
-    is_strict: bool,
-    limit: usize,
-) -> Result<Vec<i64>> {
-    let mut found: HashMap<i64, u64> = HashMap::new();
-    for group in term_groups(known, docs) {
-        let terms: Vec<&str> = members(group).map(|at| known[at].1).collect();
-        for n in index.matching(&terms, filter, is_strict, MAX_VISITED as usize)? {
-            *found.entry(n).or_default() |= group;
+    /// Returns numbers and scores of at least `limit` memories, if as many match, the best first.
+    fn rank(&self, limit: usize) -> Result<Vec<(i64, f32)>> {
+        let mut order: Vec<(i64, f32)> = Vec::new();
+        if limit == 0 {
+            return Ok(order);
         }
-    }
-    let weight_of = |set: u64| members(set).map(|at| rank::idf(known[at].0, docs)).sum::<f32>();
-    let mut order: Vec<(f32, i64)> = found.into_iter().map(|(n, set)| (weight_of(set), n)).collect();
-    order.sort_by(|(one, a), (two, b)| two.total_cmp(one).then(b.cmp(a)));
-    Ok(order.into_iter().take(limit).map(|(_, n)| n).collect())
-}
-
-/// Returns the positions of the terms in a bit set.
-fn members(set: u64) -> impl Iterator<Item = usize> {
-    (0..u64::BITS as usize).filter(move |at| set & (1 << at) != 0)
-}
-
-/// Returns the groups of terms that provide candidates, as bit sets. Groups are as small as the size of the
-/// collection allows.
-fn term_groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
-    let known = &known[..known.len().min(u64::BITS as usize)];
-    let total: u64 = known.iter().map(|(df, _)| df).sum();
-    if (total as f64) < MAX_VISITED {
-        return (0..known.len()).map(|at| 1 << at).collect();
-    }
-    let known = &known[..known.len().min(MAX_GROUPED_TERMS)];
-    let docs = docs.max(1) as f64;
-    let mut remaining = MAX_VISITED;
-    let mut chosen: Vec<u64> = Vec::new();
-    let mut subsets: Vec<u64> = (1..1u64 << known.len()).collect();
-    subsets.sort_by_key(|set| (set.count_ones(), *set));
-    for set in subsets {
-        let expected = members(set).map(|at| known[at].0 as f64 / docs).product::<f64>() * docs;
-        // A chosen subset of this group already provides all memories that the group would.
-        if expected <= remaining && !chosen.iter().any(|other| other & set == *other) {
-            remaining -= expected;
-            chosen.push(set);
+        let mut candidates = self.candidates(false)?;
+        let mut at = 0;
+        while order.len() < limit && at < candidates.len() {
+            let end = candidates.len().min(at + CANDIDATES);
+            let mut outlines = self.index.outlines(&candidates[at..end])?;
+            if at == 0 && !self.filter.all && is_mostly_hidden(&outlines) {
+                // Filter hidden memories in the index instead.
+                candidates = self.candidates(true)?;
+                outlines = self.index.outlines(&candidates[..candidates.len().min(CANDIDATES)])?;
+            }
+            at += CANDIDATES;
+            let ranked = self.rank_outlines(&outlines);
+            for portion in ranked.chunks(CONTEXT_CANDIDATES) {
+                if order.len() < limit {
+                    self.rank_with_neighbours(portion, &outlines, &mut order)?;
+                }
+            }
         }
+        Ok(order)
     }
-    chosen
+
+    /// Ranks candidates and their neighbours, and appends them to the order.
+    fn rank_with_neighbours(
+        &self,
+        portion: &[(i64, f32)],
+        outlines: &[MemoryOutline],
+        order: &mut Vec<(i64, f32)>,
+    ) -> Result<()> {
+        let near = self.index.outlines(&with_neighbours(portion, outlines))?;
+        let ranked = self.rank_outlines(&near);
+        let known: BTreeSet<i64> = order.iter().map(|(n, _)| *n).collect();
+        let worst = order.last().map_or(1.0, |(_, score)| *score);
+        let new = ranked.into_iter().filter(|(n, _)| !known.contains(n));
+        order.extend(new.map(|(n, score)| (n, score.min(worst))));
+        Ok(())
+    }
+
+    /// Returns the candidates, the better ones first. Hidden memories are left out if `is_strict` is set.
+    fn candidates(&self, is_strict: bool) -> Result<Vec<i64>> {
+        let known = rarest_first(&self.known);
+        let mut found = find_candidates(self.index, &known, self.collection.docs, self.filter, is_strict)?;
+        if found.len() < CANDIDATES / 4 {
+            // Terms that never occur together provide no candidates. Then take the newest memories of each of the
+            // rarest terms.
+            for (_, term) in known.iter().take(3) {
+                for n in self.index.matching(&[term], self.filter, true, CANDIDATES / 2)? {
+                    if !found.contains(&n) {
+                        found.push(n);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Ranks the memories that pass the filter. Returns their numbers and scores, the best first.
+    fn rank_outlines(&self, outlines: &[MemoryOutline]) -> Vec<(i64, f32)> {
+        let is_visible = |outline: &&MemoryOutline| self.filter.all || !outline.hidden;
+        let terms_by_number: BTreeMap<i64, Terms<'_>> =
+            outlines.iter().filter(is_visible).map(|outline| (outline.n, terms_of(outline))).collect();
+        let wanted: Vec<&MemoryOutline> = outlines
+            .iter()
+            .filter(|outline| matches_filter(outline, self.filter))
+            .filter(|outline| terms_by_number.get(&outline.n).is_some_and(|terms| self.can_answer(terms)))
+            .collect();
+        let docs: Vec<DocInContext<'_>> =
+            wanted.iter().map(|outline| doc_in_context(outline.n, &terms_by_number)).collect();
+        let scores = rank::scores(&self.question, &self.collection, &docs, &WEIGHTS);
+        let mut order: Vec<(&MemoryOutline, f32)> =
+            wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
+        order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(b.at.cmp(&a.at)).then(a.n.cmp(&b.n)));
+        order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
+    }
+
+    /// Returns whether a memory can be a result. In a conversation the answer may contain none of the query terms; a fact
+    /// must contain at least one, or be of the day that the question names.
+    fn can_answer(&self, terms: &Terms<'_>) -> bool {
+        terms.is_turn
+            || terms.own.iter().any(|term| self.question.terms.iter().any(|own| own == term))
+            || self.has_days && self.question.day_score(terms.at) >= 1.0
+    }
 }
 
-/// Ranks the memories that pass the filter. Returns their numbers and scores, the best first.
-fn rank_outlines(
-    question: &SearchQuestion,
-    collection: &Collection,
-    outlines: &[MemoryOutline],
-    filter: &MemoryFilter,
-) -> Vec<(i64, f32)> {
-    let terms_by_number: BTreeMap<i64, Terms<'_>> = outlines
-        .iter()
-        .filter(|outline| filter.all || !outline.hidden)
-        .map(|outline| {
-            let terms = Terms::of(
-                &outline.words,
-                &outline.speaker,
-                outline.is_question,
-                outline.at,
-                &outline.session,
-            );
-            (outline.n, terms)
-        })
-        .collect();
-    // In a conversation the answer may contain none of the query terms; a fact must contain at least one.
-    let has_query_term =
-        |terms: &Terms<'_>| terms.own.iter().any(|term| question.terms.iter().any(|own| own == term));
-    let wanted: Vec<&MemoryOutline> = outlines
-        .iter()
-        .filter(|outline| matches_filter(outline, filter))
-        .filter(|outline| {
-            terms_by_number
-                .get(&outline.n)
-                .is_some_and(|terms| outline.letter.kind() == MemoryKind::Turn || has_query_term(terms))
-        })
-        .collect();
-    let docs: Vec<DocInContext<'_>> =
-        wanted.iter().map(|outline| doc_in_context(outline.n, &terms_by_number)).collect();
-    let scores = rank::scores(question, collection, &docs, &WEIGHTS);
-    let mut order: Vec<(&MemoryOutline, f32)> =
-        wanted.into_iter().zip(scores).filter(|(_, score)| *score > 0.0).collect();
-    order.sort_by(|(a, one), (b, two)| two.total_cmp(one).then(b.at.cmp(&a.at)).then(a.n.cmp(&b.n)));
-    order.into_iter().map(|(outline, score)| (outline.n, score)).collect()
+fn is_mostly_hidden(outlines: &[MemoryOutline]) -> bool {
+    outlines.iter().filter(|outline| outline.hidden).count() * 4 > outlines.len()
+}
+
+fn terms_of(outline: &MemoryOutline) -> Terms<'_> {
+    let is_turn = outline.letter.kind() == MemoryKind::Turn;
+    Terms::of(&outline.words, &outline.speaker, outline.features, is_turn, outline.at, &outline.session)
 }
 
 /// Returns the better candidates and their neighbours. In a conversation a neighbour may be the answer, so the
@@ -303,7 +284,7 @@ fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64>
     let reach = |n: i64| {
         let is_turn =
             outlines.iter().any(|outline| outline.n == n && outline.letter.kind() == MemoryKind::Turn);
-        MAX_NEIGHBOUR_DISTANCE as i64 * if is_turn { 2 } else { 1 }
+        MAX_NEIGHBOUR_DISTANCE * if is_turn { 2 } else { 1 }
     };
     let numbers: BTreeSet<i64> = order.iter().flat_map(|(n, _)| n - reach(*n)..=n + reach(*n)).collect();
     numbers.into_iter().collect()
@@ -318,13 +299,10 @@ fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
 }
 
 fn doc_in_context<'a>(n: i64, terms_by_number: &'a BTreeMap<i64, Terms<'a>>) -> DocInContext<'a> {
-    let reach = MAX_NEIGHBOUR_DISTANCE as i64;
+    let reach = MAX_NEIGHBOUR_DISTANCE;
     let terms = &terms_by_number[&n];
     let near = terms_by_number
         .range(n - reach..=n + reach)
         .filter(|(other, near)| **other != n && !terms.session.is_empty() && near.session == terms.session);
-    let near = near
-        .map(|(other, terms)| (terms, usize::try_from((other - n).abs()).unwrap_or(usize::MAX)))
-        .collect();
-    DocInContext { terms, near }
+    DocInContext { terms, near: near.map(|(other, terms)| (terms, other - n)).collect() }
 }

@@ -10,6 +10,7 @@ use tanmi_base::fs::{self, FileSig};
 use tanmi_base::{hash, text};
 use tanmi_index::{IndexedFile, MemoryIndex, MemoryRow};
 
+use crate::answer;
 use crate::rank::{self, Doc};
 use crate::record::{self, Line};
 use crate::{Error, Result};
@@ -189,7 +190,8 @@ fn index_line(index: &MemoryIndex, file: &str, line: &[u8], synced: &mut SyncRes
         Line::Bad => return Ok(false),
         Line::Session => {}
         Line::Mark { target, hidden, by } => index.mark(&target, hidden, &by, file)?,
-        Line::Record { row, supersedes } => {
+        Line::Record { mut row, supersedes } => {
+            row.features = answer::features(&row.content);
             let terms = rank::body_terms(&doc_of(&row));
             synced.added += usize::from(index.insert(&row, &terms)?);
             for target in supersedes {

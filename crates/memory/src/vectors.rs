@@ -1,9 +1,10 @@
 //! Embedding vectors, if the user provides a model: a static embedding model in a local folder (model2vec).
 //! Optional.
 //!
-//! Vectors are stored with one byte per dimension and compared one by one: a hundred thousand take milliseconds.
+//! Vectors are stored with one byte per dimension. A search compares their signs first, see `tanmi_index`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tanmi_base::{Bilingual, fs, hash};
 
@@ -20,8 +21,31 @@ pub struct Model {
     pub dimensions: usize,
 }
 
+/// The model that this process loaded last.
+static LOADED: Mutex<Option<(PathBuf, Arc<Model>)>> = Mutex::new(None);
+
 impl Model {
+    /// Returns the model of a folder. Loads it only if this process has not loaded it yet, or if its files changed.
+    pub fn load_shared(dir: &Path) -> Result<Arc<Model>> {
+        let id = Model::read_id(dir)?;
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, model)) = &*loaded
+            && of == dir
+            && model.id == id
+        {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(Model::open(dir, id)?);
+        *loaded = Some((dir.to_owned(), Arc::clone(&model)));
+        Ok(model)
+    }
+
     pub fn load(dir: &Path) -> Result<Model> {
+        Model::open(dir, Model::read_id(dir)?)
+    }
+
+    /// Returns the id of the model in a folder. Fails if a file is missing.
+    fn read_id(dir: &Path) -> Result<String> {
         for name in FILES {
             let path = dir.join(name);
             if !path.is_file() {
@@ -34,7 +58,7 @@ impl Model {
             let sig = fs::FileSig::of(&dir.join(name)).map_err(Error::io(dir))?.unwrap_or_default();
             fingerprint.extend_from_slice(format!("{}:{}", sig.size, sig.mtime_ns).as_bytes());
         }
-        Model::open(dir, hash::md5_hex(&fingerprint))
+        Ok(hash::md5_hex(&fingerprint))
     }
 
     #[cfg(feature = "vectors")]

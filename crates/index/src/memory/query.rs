@@ -7,7 +7,7 @@ use super::{MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow, enc
 use crate::Result;
 
 const COLUMNS: &str = "n, id, file, letter, content, entities, confidence, at, stamp, session, speaker, more, same, \
-     asks, hidden, replaced_by";
+     features, hidden, replaced_by";
 
 impl MemoryIndex {
     /// Returns the number of memories that contain a term. For a common term, returns the number at the last
@@ -59,7 +59,7 @@ impl MemoryIndex {
     pub fn outlines(&self, numbers: &[i64]) -> Result<Vec<MemoryOutline>> {
         let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
         let sql = format!(
-            "SELECT n, letter, at, session, speaker, asks, words, hidden FROM records \
+            "SELECT n, letter, at, session, speaker, features, words, hidden FROM records \
              WHERE n IN ({}) ORDER BY n",
             list.join(",")
         );
@@ -71,7 +71,7 @@ impl MemoryIndex {
                 at: row.get(2)?,
                 session: row.get(3)?,
                 speaker: row.get(4)?,
-                is_question: row.get(5)?,
+                features: row.get(5)?,
                 words: row.get(6)?,
                 hidden: row.get(7)?,
             })
@@ -204,7 +204,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRow> {
         speaker: row.get(10)?,
         more: row.get(11)?,
         content_hash: row.get(12)?,
-        is_question: row.get(13)?,
+        features: row.get(13)?,
         hidden: row.get(14)?,
         replaced_by: row.get(15)?,
     })
