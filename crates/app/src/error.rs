@@ -47,6 +47,15 @@ pub enum Error {
     NotAFact {
         id: String,
     },
+    /// The file is not a dictionary of a known format.
+    NotALexicon {
+        path: PathBuf,
+    },
+    /// No dictionary has this name. `known` are the names of all.
+    LexiconNotFound {
+        name: String,
+        known: Vec<String>,
+    },
     /// The settings turn memory off.
     MemoryOff,
     /// The ledger does not hold the text, or no longer holds it.
@@ -148,6 +157,8 @@ impl Error {
             Error::Domain(error) => error.code(),
             Error::Model { .. } => "MODEL",
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
+            Error::NotALexicon { .. } => "NOT_A_LEXICON",
+            Error::LexiconNotFound { .. } => "LEXICON_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
             Error::PrivateMemory { .. } => "PRIVATE_MEMORY",
@@ -221,6 +232,13 @@ impl Error {
                 format!("记忆 {id} 不是事实；只能编辑事实"),
                 format!("memory {id} is not a fact; only facts can be edited"),
             ),
+            Error::NotALexicon { path } => (
+                format!("{} 不是 CC-CEDICT 或 ECDICT 格式的词典", path.display()),
+                format!("{} is not a dictionary in CC-CEDICT or ECDICT format", path.display()),
+            ),
+            Error::LexiconNotFound { name, .. } => {
+                (format!("没有词典 {name:?}"), format!("dictionary {name:?} not found"))
+            }
             Error::MemoryOff => texts("此项目关闭了记忆", "memory is turned off for this project"),
             Error::TextNotFound { digest } => {
                 (format!("账本中没有文本 {digest:?}"), format!("text {digest:?} not found in the ledger"))
@@ -346,6 +364,23 @@ impl Error {
                     "check the setting memory in the config.json of the user and of the project",
                 ),
             },
+            Error::NotALexicon { .. } => texts(
+                "CC-CEDICT 的一行形如 `漢字 汉字 [han4 zi4] /sense/`；ECDICT 是带有 word 和 translation 列的 CSV 文件",
+                "a line of CC-CEDICT is `漢字 汉字 [han4 zi4] /sense/`; ECDICT is a CSV file with the columns word and \
+                 translation",
+            ),
+            Error::LexiconNotFound { known, .. } if known.is_empty() => interface.pick(
+                texts(
+                    "还没有词典；`tanmi memory lexicon add FILE` 添加一个",
+                    "there are no dictionaries; `tanmi memory lexicon add FILE` adds one",
+                ),
+                texts("还没有词典", "there are no dictionaries"),
+                texts("还没有词典", "there are no dictionaries"),
+            ),
+            Error::LexiconNotFound { known, .. } => (
+                format!("词典有：{}", known.join("、")),
+                format!("the dictionaries are: {}", known.join(", ")),
+            ),
             Error::MemoryNotFound { .. } => interface.pick(
                 texts("`tanmi memory list --all` 列出 ID", "`tanmi memory list --all` lists the ids"),
                 texts("用 `memory_search` 查找 ID", "find the id with `memory_search`"),

@@ -23,10 +23,12 @@ use crate::resolver::only;
 use crate::trust;
 
 mod check;
+mod lexicon;
 mod model;
 mod past;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
+pub use lexicon::Lexicon;
 pub use past::SessionDigest;
 pub use tanmi_memory::{ImportResult, MemoryStats};
 
@@ -154,6 +156,9 @@ pub struct MemoryResults {
     /// The number of all matching memories. Absent for a search, which ranks and does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
+    /// What the reader should know about the search: the model was not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -303,24 +308,27 @@ impl MemoryService {
     pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.check_enabled()?;
         let filter = filter(wanted, self.core.now())?;
-        // A model that cannot be loaded is not used: the search uses keywords only, and `doctor` reports it.
-        let model = self.load_model().and_then(Result::ok);
+        let (model, notice) = match self.load_model() {
+            Some(Ok(model)) => (Some(model), None),
+            Some(Err(error)) => (None, Some(self.model_notice(&error))),
+            None => (None, None),
+        };
         let query = SearchQuery {
             text: query,
             filter: &filter,
             limit: wanted.limit,
             now: self.core.now(),
-            model: model.as_ref(),
+            model: model.as_deref(),
         };
         let results = self.store().search(&query)?.iter().map(Memory::of_hit).collect();
-        Ok(MemoryResults { results, total: None })
+        Ok(MemoryResults { results, total: None, notice })
     }
 
     pub fn list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.check_enabled()?;
         let page = self.store().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip)?;
         let results = page.rows.iter().map(|row| Memory::of(row, None)).collect();
-        Ok(MemoryResults { results, total: Some(page.total) })
+        Ok(MemoryResults { results, total: Some(page.total), notice: None })
     }
 
     pub fn show(&self, id: &str) -> Result<Memory> {

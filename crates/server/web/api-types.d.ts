@@ -428,7 +428,7 @@ export type FactType = 'W' | 'B' | 'O';
 
 export interface MemoryChange { kind: 'memory'; project: string }
 /** `total` is absent for a search, which ranks and does not count. */
-export interface MemoryResults { results: Memory[]; total?: number }
+export interface MemoryResults { results: Memory[]; total?: number; notice?: string }
 
 export interface Memory {
   id: string;

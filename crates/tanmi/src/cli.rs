@@ -24,7 +24,7 @@ pub use context::{ContextCommand, ProvisionArgs};
 pub use free_text::parse;
 pub use help::with_help_page;
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
-pub use memory::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
+pub use memory::{LexiconCommand, MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 pub use node::{NodeCommand, NodeCreateArgs, NodeTransitionArgs, NodeUpdateArgs};
 pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};

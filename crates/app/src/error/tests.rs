@@ -29,6 +29,12 @@ fn samples() -> Vec<Error> {
         not_current("f-2"),
         Error::PrivateMemory { id: id() },
         Error::NotAFact { id: id() },
+        Error::NotALexicon { path: path() },
+        Error::LexiconNotFound { name: String::from("cedict.u8"), known: Vec::new() },
+        Error::LexiconNotFound {
+            name: String::from("cedict"),
+            known: vec![String::from("cedict.u8"), String::from("ecdict.csv")],
+        },
         Error::MemoryOff,
         Error::TextNotFound { digest: String::from("abcd") },
         Error::NoWorkspace { project: PathBuf::from("/project") },

@@ -1,6 +1,7 @@
 //! The embedding model that the user adds for semantic search.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tanmi_base::fs;
@@ -14,11 +15,24 @@ impl MemoryService {
         self.core.home().join("model.json")
     }
 
-    /// Loads the model of the user. Returns `None` if `model.json` is missing or malformed.
-    pub(crate) fn load_model(&self) -> Option<Result<Model>> {
+    /// Loads the model of the user, or returns the loaded one if its files have not changed. Returns `None` if
+    /// `model.json` is missing or malformed.
+    pub(crate) fn load_model(&self) -> Option<Result<Arc<Model>>> {
         let bytes = fs::read_optional(&self.model_file()).ok()??;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
-        Some(Model::load(Path::new(value["dir"].as_str()?)).map_err(Error::from))
+        Some(Model::load_shared(Path::new(value["dir"].as_str()?)).map_err(Error::from))
+    }
+
+    /// Returns what a search says if the model could not be loaded.
+    pub(super) fn model_notice(&self, error: &Error) -> String {
+        let lang = self.core.lang();
+        let reason = error.message(lang);
+        lang.pick(
+            format!("只按词搜索：{reason}。用户可运行 `tanmi memory model add DIR` 或 `tanmi memory model remove`"),
+            format!(
+                "searched by words only: {reason}. The user can run `tanmi memory model add DIR` or `tanmi memory model remove`"
+            ),
+        )
     }
 
     /// Adds a model for semantic search.

@@ -58,6 +58,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "REFERENCE_NOT_FOUND"
         | "NOT_IN_LIST"
         | "MEMORY_NOT_FOUND"
+        | "LEXICON_NOT_FOUND"
         | "NO_WORKSPACE"
         | "NO_FOCUS"
         | "PROJECT_NOT_FOUND"

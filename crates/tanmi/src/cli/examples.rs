@@ -113,6 +113,11 @@ Fields of a line:
 Examples:
   tanmi memory import notes.jsonl";
 
+pub const LEXICON_ADD: &str = "\
+Examples:
+  tanmi memory lexicon add cedict_ts.u8
+  tanmi memory lexicon add ecdict.csv";
+
 pub const RULES_EXPLAIN: &str = "\
 Examples:
   tanmi rules explain --prompt 'What is next in the workspace?'

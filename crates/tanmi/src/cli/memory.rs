@@ -98,6 +98,9 @@ pub enum MemoryCommand {
     /// Manage the local embedding model, which adds search by meaning
     #[command(subcommand)]
     Model(ModelCommand),
+    /// Manage dictionaries for search in two languages
+    #[command(subcommand)]
+    Lexicon(LexiconCommand),
     /// Update the search index now (searches also do this)
     Sync,
     /// Count memories by type
@@ -115,6 +118,23 @@ pub enum ModelCommand {
     Remove,
     /// Show the model in use
     Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LexiconCommand {
+    /// Add a Chinese-English dictionary, or replace the one with the same file name
+    #[command(after_help = examples::LEXICON_ADD)]
+    Add {
+        /// File in CC-CEDICT or ECDICT (CSV) format
+        file: PathBuf,
+    },
+    /// List the dictionaries
+    List,
+    /// Remove a dictionary
+    Remove {
+        /// File name of the dictionary, as `list` shows it
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use tanmi_app::Error;
 use tanmi_app::memory::{MemoryQuery, NewFact, NewSummary};
 
 use super::{CommandContext, Result, file_or_stdin, text_or_stdin};
-use crate::cli::{MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
+use crate::cli::{LexiconCommand, MemoryCommand, MemoryFilterArgs, ModelCommand, SaveFactArgs};
 use crate::out::progress::ProgressBar;
 use crate::{out, show};
 
@@ -80,6 +80,7 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             };
             context.print_result(&value, |value| show::memory::model(value, lang));
         }
+        MemoryCommand::Lexicon(command) => run_lexicon(context, command)?,
         MemoryCommand::Sync => {
             let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
             let synced = app.memory.sync(&mut |done, all| progress.show(done, all))?;
@@ -90,6 +91,30 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
         MemoryCommand::Stats => {
             let stats = app.memory.stats()?;
             context.print_result(&stats, |stats| show::memory::stats(stats, lang));
+        }
+    }
+    Ok(())
+}
+
+fn run_lexicon(context: &CommandContext, command: LexiconCommand) -> Result {
+    let app = &context.app;
+    let lang = app.lang();
+    match command {
+        LexiconCommand::Add { file } => {
+            let mut progress = ProgressBar::new(lang.pick("读取", "reading"));
+            let added = app.memory.add_lexicon(&file, &mut |done, all| progress.show(done, all));
+            progress.end();
+            context.print_result(&added?, |added| show::memory::lexicon_added(added, lang));
+        }
+        LexiconCommand::List => {
+            let value = json!({"lexicons": app.memory.lexicons()?});
+            context.print_result(&value, |value| show::memory::lexicons(value, lang));
+        }
+        LexiconCommand::Remove { name } => {
+            app.memory.remove_lexicon(&name)?;
+            context.print_result(&json!({"removed": name}), |_| {
+                format!("{}\n", lang.pick("已移除词典", "dictionary removed"))
+            });
         }
     }
     Ok(())

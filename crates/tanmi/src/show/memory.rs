@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::memory::{ImportResult, Memory, MemoryResults, MemoryStats, SaveResult};
+use tanmi_app::memory::{ImportResult, Lexicon, Memory, MemoryResults, MemoryStats, SaveResult};
 use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
 use tanmi_memory::sync::SyncResult;
@@ -62,10 +62,13 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
 }
 
 pub fn results(results: &MemoryResults, lang: Lang) -> String {
+    let notice = results.notice.iter().map(|notice| format!("{}\n", paint(out::YELLOW, notice)));
+    let notice: String = notice.collect();
     if results.results.is_empty() {
-        return format!("{}\n", paint(out::DIM, lang.pick("没有找到记忆", "no memories found")));
+        return format!("{}\n{notice}", paint(out::DIM, lang.pick("没有找到记忆", "no memories found")));
     }
     let mut out = table::render(&rows(&results.results, lang), 90);
+    out.push_str(&notice);
     if let Some(total) = results.total.filter(|total| *total > results.results.len() as u64) {
         let shown = results.results.len();
         let (zh, en) = (format!("显示 {shown} 条，共 {total} 条"), format!("showing {shown} of {total}"));
@@ -164,6 +167,44 @@ pub fn stats(stats: &MemoryStats, lang: Lang) -> String {
         vec![label("无法解析的行", "lines not parsed"), cell(stats.bad_lines.to_string())],
         vec![label("索引", "index"), cell(format!("{} KB", stats.index_bytes / 1024))],
     ];
+    table::render(&rows, 90)
+}
+
+pub fn lexicon_added(added: &Lexicon, lang: Lang) -> String {
+    let Lexicon { name, pairs, lines, bad_lines, .. } = added;
+    let name = text::one_line(name);
+    let bad = match bad_lines {
+        0 => String::new(),
+        bad => lang.pick(format!("，{bad} 行无法读取"), format!(", {bad} lines could not be read")),
+    };
+    lang.pick(
+        format!("已添加 {name}：{lines} 行，{pairs} 对词{bad}\n"),
+        format!("{name} added: {lines} lines, {pairs} pairs of words{bad}\n"),
+    )
+}
+
+pub fn lexicons(value: &Value, lang: Lang) -> String {
+    let all = value["lexicons"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() {
+        let none = lang
+            .pick("没有词典；只使用内置的词汇表", "no dictionaries; search uses the built-in glossary only");
+        return format!("{}\n", paint(out::DIM, none));
+    }
+    let label = |zh, en| styled(out::DIM, lang.pick(zh, en));
+    let mut rows = vec![vec![
+        label("名称", "name"),
+        label("词对", "pairs"),
+        label("行", "lines"),
+        label("坏行", "bad lines"),
+        label("添加时间", "added"),
+    ]];
+    rows.extend(all.iter().map(|one| {
+        let text = |key: &str| match &one[key] {
+            Value::String(text) => cell(text),
+            other => cell(other.to_string()),
+        };
+        Vec::from(["name", "pairs", "lines", "badLines", "added"].map(text))
+    }));
     table::render(&rows, 90)
 }
 

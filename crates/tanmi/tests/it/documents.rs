@@ -145,6 +145,7 @@ impl DocumentRunner {
             ),
             (env.project.join("payload.json"), "{\"prompt\": \"go on\", \"session_id\": \"s-1\"}"),
             (env.project.join("notes.jsonl"), "{\"content\": \"The port is 8080\"}\n"),
+            (env.project.join("cedict_ts.u8"), "海象 海象 [hai3 xiang4] /walrus/\n"),
         ] {
             env.make(&path, text);
         }

@@ -6,6 +6,7 @@ use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+mod languages;
 mod regressions;
 
 const DAY: i64 = 86_400_000;
@@ -475,8 +476,9 @@ fn ingest_is_incremental_and_masks_secrets() {
     env.write(&path, format!("{}\n{}\n", first.join("\n"), turn("user", "4", json!("thanks"))).as_bytes());
     assert_eq!(env.json(&["memory", "ingest", &name])["turns"], 1);
     let hit = env.json(&["memory", "search", "gateway port"])["results"][0].clone();
-    assert_eq!((&hit["type"], &hit["speaker"]), (&json!("T"), &json!("user")));
-    assert!(hit["after"].as_str().unwrap().contains("8443"), "with the following turn: {hit}");
+    assert_eq!((&hit["type"], &hit["speaker"]), (&json!("T"), &json!("assistant")), "the answer comes first");
+    assert!(hit["before"].as_str().unwrap().contains("gateway"), "with the turn before: {hit}");
+    assert_eq!(hit["after"], "thanks", "with the turn after: {hit}");
     assert!(!env.project.join(".tanmi-workspace").exists(), "transcripts are not stored in the project");
     assert!(!env.files(&env.home_store()).contains("0a1b2c3d4e"));
 }

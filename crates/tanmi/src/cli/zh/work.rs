@@ -478,6 +478,18 @@ pub const PAGES: &[ChineseTexts] = &[
     ),
     page("memory model remove", "移除模型，只按词搜索", &[], ""),
     page("memory model show", "显示正在使用的模型", &[], ""),
+    page("memory lexicon", "管理词典，用于中英文互搜", &[], ""),
+    page(
+        "memory lexicon add",
+        "添加汉英词典；同名文件的词典会被替换",
+        &[("file", "CC-CEDICT 或 ECDICT（CSV）格式的文件")],
+        "\
+示例：
+  tanmi memory lexicon add cedict_ts.u8
+  tanmi memory lexicon add ecdict.csv",
+    ),
+    page("memory lexicon list", "列出词典", &[], ""),
+    page("memory lexicon remove", "移除词典", &[("name", "`list` 显示的词典文件名")], ""),
     page("memory sync", "立即更新搜索索引（搜索时也会自动更新）", &[], ""),
     page("memory stats", "按类型统计记忆", &[], ""),
 ];

@@ -51,6 +51,9 @@ fn embedding_model_finds_related_words() {
     assert!(!search(&env, "car").contains(&"the automobile needs oil".to_owned()));
     std::fs::rename(&dir, env.root().join("gone")).unwrap();
     assert_eq!(search(&env, "banana"), ["a banana a day"], "search works without the model");
+    let notice = env.json(&["memory", "search", "banana"])["notice"].clone();
+    assert!(notice.as_str().is_some_and(|notice| notice.contains("searched by words only")), "{notice}");
+    assert!(env.ok(&["memory", "search", "banana"]).contains("searched by words only"));
     assert_eq!(env.json(&["memory", "model", "remove"])["removed"], true);
     // The doctor reports a missing model, and search still works.
     env.ok(&["memory", "model", "add", &tiny_model(&env)]);

@@ -18,6 +18,7 @@ mod declarations;
 /// Declared fields that the test does not make the server send: the field and the reason.
 const NOT_SENT: &[(&str, &str)] = &[
     ("WorkspaceChange.gap", "only sent after changes of a workspace were lost"),
+    ("MemoryResults.notice", "only sent if the embedding model cannot be loaded"),
     ("ErrorBody.field", "not sent with an edit conflict; the page does not read it"),
 ];
 
