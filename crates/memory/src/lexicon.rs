@@ -106,7 +106,7 @@ fn pairs(line: &str, format: Format) -> Option<BTreeSet<(String, String)>> {
         Format::CcCedict => {
             let (word, senses) = cc_cedict_parts(line)?;
             let word = chinese_word(word);
-            let phrases = senses.split(['/', ';']).filter_map(|sense| english_phrase(sense));
+            let phrases = senses.split(['/', ';']).filter_map(english_phrase);
             Some(
                 word.iter()
                     .flat_map(|word| phrases.clone().map(move |phrase| (word.clone(), phrase)))
