@@ -14,9 +14,10 @@ use tanmi_workspace::state::Action;
 use tanmi_workspace::store::Access;
 
 use crate::people::Caller;
+use crate::pool::PooledConnection;
 use crate::replica::{HEADS, Positions, positions};
 use crate::store::PgStore;
-use crate::tx::{Author, Document, PgTx};
+use crate::tx::{Author, Document, PgTx, find_request};
 
 /// How long a session counts as alive after its last call.
 pub const LEASE: Millis = 10 * 60 * 1000;
@@ -97,17 +98,25 @@ impl PgStore {
     }
 
     fn try_request(&self, caller: &Caller, request: &RunRequest) -> Result<RunAnswer, RunError> {
-        let mut tx = PgTx::begin(&self.pool, &self.project, &request.stream, Access::Write, 0)?;
         let digest = digest_of(caller, request);
+        let mut tx = match PgTx::begin(&self.pool, &self.project, &request.stream, Access::Write, 0) {
+            Ok(tx) => tx,
+            // The request may have been carried out before the workspace was deleted.
+            Err(error @ Error::WorkspaceNotFound { .. }) => {
+                let find = |connection: &mut PooledConnection<'_>| {
+                    find_request(connection, &self.project, &request.key)
+                };
+                return match self.transact("BEGIN", find)?.1 {
+                    Some(stored) => self.repeat(&stored, &digest),
+                    None => Err(error.into()),
+                };
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (now, stored) = tx.open_request(&request.key)?;
-        if let Some((stored_digest, answer)) = stored {
-            return match serde_json::from_str(&answer) {
-                Ok(answer) if stored_digest == digest => {
-                    drop(tx);
-                    Ok(RunAnswer { heads: positions(&self.query(HEADS, &[])?), ..answer })
-                }
-                _ => Err(RunError::KeyReused),
-            };
+        if let Some(stored) = stored {
+            drop(tx);
+            return self.repeat(&stored, &digest);
         }
         if let Some(expected) = request.expects.filter(|expected| *expected != tx.next_seq()) {
             return Err(RunError::Outdated { expected, current: tx.next_seq() });
@@ -131,6 +140,16 @@ impl PgStore {
         answer.heads = positions(&tx.commit_request(&request.key, &digest, &text)?);
         answer.heads.insert(request.stream.to_string(), seq as i64);
         Ok(answer)
+    }
+
+    /// Returns the stored answer of a request, with its digest, if it belongs to this request.
+    fn repeat(&self, (stored, answer): &(String, String), digest: &str) -> Result<RunAnswer, RunError> {
+        match serde_json::from_str(answer) {
+            Ok(answer) if stored == digest => {
+                Ok(RunAnswer { heads: positions(&self.query(HEADS, &[])?), ..answer })
+            }
+            _ => Err(RunError::KeyReused),
+        }
     }
 
     /// Renews the lease of the session and returns the live sessions.

@@ -89,6 +89,23 @@ fn repeated_request_returns_stored_answer_and_changes_once() {
 }
 
 #[test]
+fn request_repeated_after_workspace_was_deleted_returns_stored_answer() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let request = team.request("create-once", "ada-1", create("once"));
+    let answer = team.store.run_request(&team.ada, &request).unwrap();
+    team.store.delete(&team.id, NOW).unwrap();
+    let repeated = team.store.run_request(&team.ada, &request).unwrap();
+    assert_eq!(repeated, RunAnswer { heads: Positions::new(), ..answer });
+    assert!(matches!(team.store.run_request(&team.bob, &request), Err(RunError::KeyReused)));
+    let late = team.request("create-late", "ada-1", create("late"));
+    match team.store.run_request(&team.ada, &late) {
+        Err(RunError::Store(error)) => assert_eq!(error.code(), "WORKSPACE_NOT_FOUND"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn claim_with_lease_is_refused_to_others_and_lost_after_takeover() {
     let Some(cluster) = Cluster::start() else { return };
     let team = Team::new(&cluster);
