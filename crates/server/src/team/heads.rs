@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use tanmi_pg::{PgStore, Pool};
@@ -16,8 +16,8 @@ const INTERVAL: Duration = Duration::from_millis(150);
 
 /// A page of the feed that several readers at the same positions get.
 pub struct SharedPage {
-    /// The number of wake-ups at which it was read.
-    pub version: u64,
+    /// When the read began. A reader that asked later may not get it, because another server can have made a change since.
+    pub read_at: Instant,
     pub positions: String,
     pub body: Bytes,
     /// Whether a reader at these positions has not seen all of it.
@@ -25,8 +25,7 @@ pub struct SharedPage {
 }
 
 pub struct Feed {
-    /// Counts the wake-ups.
-    wake: watch::Sender<u64>,
+    wake: watch::Sender<()>,
     /// Held while a page is read, so that readers at the same positions share it.
     pub page: tokio::sync::Mutex<Option<SharedPage>>,
     /// The number of changes that was last seen in the database.
@@ -50,7 +49,7 @@ impl Heads {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             Arc::new(Feed {
-                wake: watch::Sender::new(0),
+                wake: watch::Sender::new(()),
                 page: tokio::sync::Mutex::new(None),
                 seen: Mutex::new(None),
             })
@@ -99,12 +98,12 @@ impl Heads {
 }
 
 impl Feed {
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
+    pub fn subscribe(&self) -> watch::Receiver<()> {
         self.wake.subscribe()
     }
 
     fn wake(&self) {
-        self.wake.send_modify(|count| *count += 1);
+        self.wake.send_replace(());
     }
 }
 

@@ -100,8 +100,8 @@ async fn read_feed(state: &Arc<TeamState>, request: &Request, query: &str) -> Re
     // Subscribed before the first read, so that no change falls between the two.
     let mut wake = feed.subscribe();
     loop {
-        let version = *wake.borrow_and_update();
-        let (body, is_news) = read_page(state, request, &feed, &have, version).await?;
+        wake.mark_unchanged();
+        let (body, is_news) = read_page(state, request, &feed, &have).await?;
         let is_over = is_news || Instant::now() >= limit || *closing.borrow();
         if is_over {
             if started.elapsed() > Duration::from_secs(1) {
@@ -115,25 +115,26 @@ async fn read_feed(state: &Arc<TeamState>, request: &Request, query: &str) -> Re
     }
 }
 
-/// Returns a page of the feed as JSON, and whether it has news for the reader. Readers at the same positions share one
-/// read of the database.
+/// Returns a page of the feed as JSON, and whether it has news for the reader. Readers at the same positions that wait for
+/// the same read of the database share it.
 async fn read_page(
     state: &Arc<TeamState>,
     request: &Request,
     feed: &Feed,
     have: &Have,
-    version: u64,
 ) -> Result<(Bytes, bool), Refusal> {
+    let asked_at = Instant::now();
     let mut shared = feed.page.lock().await;
-    if let Some(page) = shared.as_ref().filter(|page| page.version >= version && page.positions == have.text)
+    if let Some(page) = shared.as_ref().filter(|page| page.read_at >= asked_at && page.positions == have.text)
     {
         return Ok((page.body.clone(), page.has_news));
     }
+    let read_at = Instant::now();
     let (store, positions) = (state.store(&request.caller.project), have.followed.clone());
     let page = block(move || Ok(store.changes_after(&positions)?)).await?;
     let has_news = have.has_news(&page);
     let body = Bytes::from(serde_json::to_vec(&page).map_err(|_| Refusal::Internal)?);
-    *shared = Some(SharedPage { version, positions: have.text.clone(), body: body.clone(), has_news });
+    *shared = Some(SharedPage { read_at, positions: have.text.clone(), body: body.clone(), has_news });
     Ok((body, has_news))
 }
 

@@ -92,6 +92,18 @@ fn feed_wakes_reader_of_another_server_with_documents() {
 }
 
 #[test]
+fn feed_read_twice_without_wait_has_change_of_another_server() {
+    let Some(team) = Team::new() else { return };
+    let (first, second) = (team.serve(), team.serve());
+    let workspace = create_workspace(&first, "create-1");
+    let path = format!("feed?have={workspace}:0");
+    assert_eq!(ok(&second, "GET", &path, &Value::Null)["changes"], json!([]));
+    ok(&first, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    let page = ok(&second, "GET", &path, &Value::Null);
+    assert_eq!(page["changes"][0]["seq"], 1, "{page}");
+}
+
+#[test]
 fn claim_of_another_person_is_refused_until_lease_ends() {
     let Some(team) = Team::new() else { return };
     let (server, bob) = (team.serve(), team.token("bob", "member"));
