@@ -22,7 +22,7 @@ use tanmi_workspace::model::Operator;
 use tokio::net::TcpListener;
 
 pub(crate) mod api;
-mod connections;
+pub(crate) mod connections;
 mod feed;
 pub(crate) mod guard;
 pub mod instance;
@@ -188,7 +188,7 @@ async fn serve(
         feed.close();
         mcp_cancellation.cancel();
     };
-    listen::serve(listener, router, shutdown, SHUTDOWN_TIMEOUT).await;
+    listen::serve(listener, router, shutdown, SHUTDOWN_TIMEOUT, connections::MAX_AUTHORIZED).await;
     watch_handle.stop();
     instance.release();
     Ok(())

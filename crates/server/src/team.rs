@@ -37,6 +37,8 @@ use refusal::Refusal;
 const MAX_BODY: usize = 2 << 20;
 /// How long running requests may take to finish after the server was told to stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections with an authorized request. Each machine of the team keeps one open to read the feed.
+const MAX_CONNECTIONS: usize = 8192;
 /// Threads that wait for the database. More than there are connections, so that a request for another workspace finds
 /// one while others queue for theirs.
 const MAX_THREADS: usize = 64;
@@ -128,7 +130,7 @@ async fn serve(
         // Waiting readers would keep their connections open.
         closing.close();
     };
-    listen::serve(listener, router(&state), shutdown, SHUTDOWN_TIMEOUT).await;
+    listen::serve(listener, router(&state), shutdown, SHUTDOWN_TIMEOUT, MAX_CONNECTIONS).await;
     watcher.join().map_err(|_| io::Error::other("the watcher of the feed panicked"))?;
     Ok(())
 }

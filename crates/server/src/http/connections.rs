@@ -8,12 +8,14 @@ use tokio::task::AbortHandle;
 
 /// The maximum number of connections that have not sent an authorized request.
 const MAX_UNAUTHORIZED: usize = 128;
-/// The maximum number of connections that have. Both together are less than the usual limit of open files per process
-/// on Linux (1024).
-const MAX_AUTHORIZED: usize = 672;
+/// The maximum number of connections that have, for a server of one person. Both together are less than the usual limit of
+/// open files per process on Linux (1024).
+pub const MAX_AUTHORIZED: usize = 672;
 
-#[derive(Default)]
-pub struct Connections(Mutex<State>);
+pub struct Connections {
+    state: Mutex<State>,
+    max_authorized: usize,
+}
 
 #[derive(Default)]
 struct State {
@@ -31,8 +33,12 @@ pub struct Connection {
 }
 
 impl Connections {
+    pub fn new(max_authorized: usize) -> Connections {
+        Connections { state: Mutex::default(), max_authorized }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a connection, which begins unauthorized. `serve` starts its task.
@@ -61,7 +67,7 @@ impl Connection {
     pub fn authorize(&self) {
         let mut is_authorized = self.is_authorized.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.all.state();
-        if *is_authorized || state.authorized == MAX_AUTHORIZED {
+        if *is_authorized || state.authorized == self.all.max_authorized {
             return;
         }
         *is_authorized = true;

@@ -21,14 +21,16 @@ use super::connections::{Connection, Connections};
 /// How long a client may take to send the headers of a request, or to start the next request on its connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Serves until `shutdown` completes, then lets running requests finish for at most `shutdown_timeout`.
+/// Serves until `shutdown` completes, then lets running requests finish for at most `shutdown_timeout`. Keeps
+/// `max_connections` with an authorized request open.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
     shutdown_timeout: Duration,
+    max_connections: usize,
 ) {
-    let connections = Arc::<Connections>::default();
+    let connections = Arc::new(Connections::new(max_connections));
     let graceful = GracefulShutdown::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {

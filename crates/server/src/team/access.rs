@@ -13,6 +13,7 @@ use tanmi_pg::{Access, Caller, Role};
 use super::refusal::Refusal;
 use super::{TeamState, block};
 use crate::http::accepted_language;
+use crate::http::connections::Connection;
 
 /// How long a token counts as valid after it was looked up. A revoked token stops working within this time.
 const REMEMBERED_FOR: Duration = Duration::from_secs(3);
@@ -80,6 +81,9 @@ impl FromRequestParts<Arc<TeamState>> for Request {
         let in_path = path.ok().and_then(|mut names| names.0.remove("project"));
         let project = in_path.or_else(|| project_of_query(parts.uri.query().unwrap_or_default()));
         let caller = authenticate(state, project.clone(), token.clone()).await.map_err(refuse)?;
+        if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+            connection.authorize();
+        }
         Ok(Request { caller, lang, project, token })
     }
 }

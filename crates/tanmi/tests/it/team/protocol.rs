@@ -1,5 +1,7 @@
 //! What the machines of a team use: commands with keys, claims, the feed, whole workspaces.
 
+use std::io::{Read, Write};
+
 use serde_json::{Value, json};
 
 use super::{Team, create_task, create_workspace, error_code, ok, run_body, send_as};
@@ -101,6 +103,30 @@ fn feed_read_twice_without_wait_has_change_of_another_server() {
     ok(&first, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
     let page = ok(&second, "GET", &path, &Value::Null);
     assert_eq!(page["changes"][0]["seq"], 1, "{page}");
+}
+
+#[test]
+fn feed_with_many_readers_disconnects_none() {
+    let Some(team) = Team::new() else { return };
+    let server = team.serve();
+    let workspace = create_workspace(&server, "create-1");
+    let request = format!(
+        "GET /team/v1/shop/feed?have={workspace}:0&wait=25 HTTP/1.1\r\nHost: team\r\n\
+         Authorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        team.admin
+    );
+    let open = |_| {
+        let mut reader = server.connect();
+        reader.write_all(request.as_bytes()).unwrap();
+        reader
+    };
+    let mut readers: Vec<_> = (0..300).map(open).collect();
+    ok(&server, "POST", "run", &run_body("task-0001", &workspace, create_task("Build")));
+    for (n, reader) in readers.iter_mut().enumerate() {
+        let mut response = String::new();
+        reader.read_to_string(&mut response).unwrap();
+        assert!(response.contains("\"seq\":1"), "reader {n}: {response:?}");
+    }
 }
 
 #[test]
