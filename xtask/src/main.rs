@@ -6,11 +6,15 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod dist;
+#[cfg(unix)]
+mod histories;
 mod instructions;
 mod plugin;
 mod recall;
 mod reference;
 mod rng;
+#[cfg(unix)]
+mod team;
 mod torture;
 
 #[derive(Parser)]
@@ -34,6 +38,9 @@ enum Task {
     Dist(dist::Options),
     /// Run and kill many processes on one project, then check that no acknowledged write is lost
     Torture(torture::Options),
+    /// Send random requests to team servers through faults, then check that the results have one order
+    #[cfg(unix)]
+    Histories(histories::Options),
     /// Measure the recall of the memory ranking on labelled data sets
     Recall(recall::Options),
     /// Run a command and print its peak resident memory in kilobytes (used by bench)
@@ -52,6 +59,8 @@ fn main() -> ExitCode {
         Task::Reference => reference::run(),
         Task::Dist(options) => return dist::run(&options),
         Task::Torture(options) => return torture::run(&options),
+        #[cfg(unix)]
+        Task::Histories(options) => return histories::run(&options),
         Task::Recall(options) => recall::run(&options),
         Task::Peak { command } => bench::measure::print_peak(&command),
     }

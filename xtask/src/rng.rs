@@ -11,4 +11,10 @@ impl Rng {
         self.0 ^= self.0 << 17;
         self.0 % limit
     }
+
+    /// Returns a random entry of a list.
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        let count = list.len() as u64;
+        (count > 0).then(|| &list[self.below(count) as usize])
+    }
 }
