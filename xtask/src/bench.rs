@@ -16,6 +16,8 @@ pub mod measure;
 mod memory;
 mod others;
 mod report;
+#[cfg(unix)]
+mod team;
 mod workspace;
 
 use report::Report;
@@ -43,11 +45,14 @@ pub struct Options {
     /// Memory sizes to measure, in facts (comma-separated)
     #[arg(long, value_name = "FACTS", value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
     facts: Vec<usize>,
+    /// Measure this program instead of building one
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Folder for temporary files; its disk is measured [default: the build folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Run only these parts (comma-separated) [default: all]
-    #[arg(long, value_name = "PART", value_parser = ["hook", "workspace", "memory", "mcp", "install"], value_delimiter = ',')]
+    #[arg(long, value_name = "PART", value_parser = ["hook", "workspace", "memory", "mcp", "install", "team"], value_delimiter = ',')]
     only: Vec<String>,
 }
 
@@ -60,7 +65,7 @@ impl Options {
 pub fn run(options: &Options) -> ExitCode {
     // Read first, so that an unusable file fails before the measurements, which take minutes.
     let old = options.compare.as_deref().map(read_saved);
-    let built = build();
+    let built = options.program.clone().unwrap_or_else(build);
     let scratch = match &options.dir {
         Some(dir) => tempfile::tempdir_in(dir),
         // The system's temporary folder may be in memory; the build folder is on a disk.
@@ -83,6 +88,10 @@ pub fn run(options: &Options) -> ExitCode {
     }
     if options.includes("install") {
         install::run(&tanmi, scratch.path(), options, &mut report);
+    }
+    #[cfg(unix)]
+    if options.includes("team") {
+        team::run(&tanmi, options, &mut report);
     }
     if options.json {
         println!("{:#}", report.to_json());
