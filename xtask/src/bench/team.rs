@@ -62,7 +62,7 @@ pub fn run(tanmi: &Path, options: &Options, report: &mut Report) {
             let time = bench.create_nodes(&vec![workspace.clone(); connections], options.runs);
             report_rate(
                 report,
-                &format!("team {size}: node_create, {connections} connections"),
+                &format!("team {size}: node_create, connections: {connections}"),
                 time,
                 &baselines,
             );
@@ -71,7 +71,7 @@ pub fn run(tanmi: &Path, options: &Options, report: &mut Report) {
     for connections in CONNECTIONS {
         let workspaces: Vec<String> = (0..connections).map(|_| bench.create_workspace()).collect();
         let time = bench.create_nodes(&workspaces, options.runs);
-        let name = format!("team: node_create, {connections} workspaces and connections");
+        let name = format!("team: node_create, connections with a workspace each: {connections}");
         report_rate(report, &name, time, &baselines);
     }
     bench.count_statements(report);
