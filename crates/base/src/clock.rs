@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use jiff::civil::Date;
+use jiff::civil::{Date, DateTime};
 use jiff::fmt::friendly::SpanParser;
 use jiff::{SpanRelativeTo, Timestamp, tz::TimeZone};
 
@@ -35,6 +35,19 @@ pub fn local_stamp(at: Millis) -> String {
         Ok(stamp) => stamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => String::from("0000-00-00 00:00:00"),
     }
+}
+
+/// Parses a time as [`local_stamp`] writes it. Of a time that occurs twice when clocks are set back, returns the first.
+pub fn parse_local_stamp(text: &str) -> Option<Millis> {
+    let time: DateTime = text.trim().parse().ok()?;
+    Some(time.to_zoned(TimeZone::system()).ok()?.timestamp().as_millisecond())
+}
+
+/// Returns the begin of the local day of a time.
+pub fn local_midnight(at: Millis) -> Millis {
+    let start = |stamp: Timestamp| stamp.to_zoned(TimeZone::system()).start_of_day();
+    let start = Timestamp::from_millisecond(at).and_then(start);
+    start.map_or(at, |start| start.timestamp().as_millisecond())
 }
 
 /// Returns the UTC day of a time as `YYYY-MM-DD`. Needs no time zone, so it is fast enough for hooks.
@@ -91,6 +104,17 @@ mod tests {
         ];
         for text in others {
             assert!(!is_day(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn parse_local_stamp_returns_time_of_stamp() {
+        for at in [0, 1_765_432_100_000] {
+            assert_eq!(parse_local_stamp(&local_stamp(at)), Some(at));
+            assert!(local_stamp(local_midnight(at)).ends_with(" 00:00:00"));
+        }
+        for text in ["", "yesterday", "2025-12-11 25:00:00", "0000-00-00 00:00:00"] {
+            assert_eq!(parse_local_stamp(text), None, "{text}");
         }
     }
 
