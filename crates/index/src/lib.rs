@@ -8,12 +8,16 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tanmi_base::fs;
 
+mod activity;
 mod lexicon;
 mod memory;
 mod nodes;
 
 use tanmi_base::place::PlaceError;
 
+pub use activity::{
+    ActivityFilter, ActivityIndex, ActivityPosition, ActivityRow, NodeStateFilter, NodeStateRow,
+};
 pub use lexicon::{LexiconIndex, LexiconInfo};
 pub use memory::{
     IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryOutline, MemoryRow,
