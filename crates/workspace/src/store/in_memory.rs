@@ -1,6 +1,7 @@
 //! The in-memory store: the simplest implementation of the trait. Property tests compare the file store with it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
@@ -286,6 +287,20 @@ impl ChangeFeed for InMemoryStore {
         };
         Box::new(InMemorySubscription { data: self.data.clone(), id: id.clone(), seq })
     }
+
+    fn revisions(&self, id: &WorkspaceId) -> Result<BTreeMap<String, u64>> {
+        let data = self.data();
+        let Some(found) = data.live.get(id) else { return Ok(BTreeMap::new()) };
+        let nodes = found.nodes.iter().map(|(id, node)| (id.to_string(), revision_of(node)));
+        Ok(nodes.chain([(WORKSPACE.to_owned(), revision_of(&found.workspace))]).collect())
+    }
+}
+
+/// Returns a number that changes with the data.
+fn revision_of(data: &impl serde::Serialize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_vec(data).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }
 
 struct InMemorySubscription {

@@ -1,7 +1,8 @@
 //! Follows the changes of a workspace, for live views. Committed changes come from the journal; manual edits are found
 //! by comparing all files. Only reads, and takes no lock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tanmi_base::fs::FileSig;
 use tanmi_base::journal::{self, JournalTail};
@@ -33,6 +34,15 @@ impl ChangeFeed for FileStore {
         };
         let sigs = signatures(&layout).unwrap_or_default();
         Box::new(Follower { layout, tail, sigs })
+    }
+
+    fn revisions(&self, id: &WorkspaceId) -> Result<BTreeMap<String, u64>> {
+        let revision = |(name, sig): (String, FileSig)| {
+            let mut hasher = DefaultHasher::new();
+            (sig.mtime_ns, sig.size, sig.inode).hash(&mut hasher);
+            (name, hasher.finish())
+        };
+        Ok(signatures(&self.layout(id))?.into_iter().map(revision).collect())
     }
 }
 
