@@ -7,7 +7,7 @@ use serde::Serialize;
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, text};
 use tanmi_event::Source;
-use tanmi_session::LedgerEntry;
+use tanmi_session::{LedgerEntry, LedgerRead};
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -18,6 +18,8 @@ pub struct LedgerFilter {
     pub event: Option<String>,
     pub platform: Option<String>,
     pub rule: Option<String>,
+    pub workspace: Option<String>,
+    pub node: Option<String>,
     /// Days as `YYYY-MM-DD`, UTC, both inclusive.
     pub since: Option<String>,
     pub until: Option<String>,
@@ -33,6 +35,10 @@ pub struct LedgerView {
     pub total: Totals,
     pub days: BTreeMap<String, Totals>,
     pub sessions: BTreeMap<String, Totals>,
+    /// By rule. The text of several rules counts for each of them.
+    pub rules: BTreeMap<String, Totals>,
+    /// By node, without the injections about none.
+    pub nodes: Vec<NodeTotals>,
     /// The number of lines that could not be parsed.
     pub unreadable: usize,
 }
@@ -50,6 +56,15 @@ pub struct Totals {
     pub decisions: usize,
     pub bytes: usize,
     pub tokens: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeTotals {
+    pub workspace_id: String,
+    pub node_id: String,
+    #[serde(flatten)]
+    pub totals: Totals,
 }
 
 impl Totals {
@@ -88,6 +103,45 @@ impl LedgerService {
     }
 
     pub fn list(&self, filter: &LedgerFilter) -> Result<LedgerView> {
+        self.core.run_retention();
+        let LedgerRead { entries, unreadable } = self.read(filter)?;
+        let mut view = LedgerView {
+            entries: Vec::new(),
+            total: Totals::default(),
+            days: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            nodes: Vec::new(),
+            unreadable,
+        };
+        let mut nodes: BTreeMap<(&str, &str), Totals> = BTreeMap::new();
+        for entry in &entries {
+            view.total.add(entry);
+            view.days.entry(clock::utc_day(entry.at)).or_default().add(entry);
+            view.sessions.entry(entry.session.clone()).or_default().add(entry);
+            for rule in &entry.rules {
+                view.rules.entry(rule.clone()).or_default().add(entry);
+            }
+            if let (Some(workspace), Some(node)) = (&entry.workspace, &entry.node) {
+                nodes.entry((workspace, node)).or_default().add(entry);
+            }
+        }
+        let of_node = |((workspace, node), totals): ((&str, &str), Totals)| NodeTotals {
+            workspace_id: workspace.to_owned(),
+            node_id: node.to_owned(),
+            totals,
+        };
+        view.nodes = nodes.into_iter().map(of_node).collect();
+        let skipped = entries.len().saturating_sub(filter.limit);
+        for entry in entries.into_iter().skip(skipped) {
+            let content = filter.texts.then(|| self.core.stores.ledger.text(&entry.text)).flatten();
+            view.entries.push(LedgerLine { entry, content });
+        }
+        Ok(view)
+    }
+
+    /// Returns the entries that pass the filter, the oldest first.
+    fn read(&self, filter: &LedgerFilter) -> Result<LedgerRead> {
         if let Some(event) = &filter.event {
             crate::rules::parse_event_kind(event)?;
         }
@@ -96,39 +150,18 @@ impl LedgerService {
                 return Err(Error::bad_value(key, day, String::from("YYYY-MM-DD")));
             }
         }
-        let ledger = &self.core.stores.ledger;
-        self.core.run_retention();
-        let read = ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
+        let mut read = self.core.stores.ledger.read(filter.since.as_deref(), filter.until.as_deref())?;
         let is_wanted =
-            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
-        let entries: Vec<LedgerEntry> = read
-            .entries
-            .into_iter()
-            .filter(|entry| {
-                is_wanted(&filter.session, &entry.session)
-                    && is_wanted(&filter.event, &entry.event)
-                    && is_wanted(&filter.platform, &entry.platform)
-                    && filter.rule.as_ref().is_none_or(|rule| entry.rules.contains(rule))
-            })
-            .collect();
-        let mut view = LedgerView {
-            entries: Vec::new(),
-            total: Totals::default(),
-            days: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            unreadable: read.unreadable,
-        };
-        for entry in &entries {
-            view.total.add(entry);
-            view.days.entry(clock::utc_day(entry.at)).or_default().add(entry);
-            view.sessions.entry(entry.session.clone()).or_default().add(entry);
-        }
-        let skipped = entries.len().saturating_sub(filter.limit);
-        for entry in entries.into_iter().skip(skipped) {
-            let content = filter.texts.then(|| ledger.text(&entry.text)).flatten();
-            view.entries.push(LedgerLine { entry, content });
-        }
-        Ok(view)
+            |wanted: &Option<String>, value: Option<&str>| wanted.is_none() || wanted.as_deref() == value;
+        read.entries.retain(|entry| {
+            is_wanted(&filter.session, Some(&entry.session))
+                && is_wanted(&filter.event, Some(&entry.event))
+                && is_wanted(&filter.platform, Some(&entry.platform))
+                && is_wanted(&filter.workspace, entry.workspace.as_deref())
+                && is_wanted(&filter.node, entry.node.as_deref())
+                && filter.rule.as_ref().is_none_or(|rule| entry.rules.contains(rule))
+        });
+        Ok(read)
     }
 
     /// Returns the injected text of a ledger entry, with secrets masked.
@@ -137,16 +170,19 @@ impl LedgerService {
         self.core.stores.ledger.text(digest).ok_or_else(missing)
     }
 
-    /// Returns the number and size of injections and the duration of hooks for each of the last days, oldest first.
-    pub fn days(&self, days: usize) -> Result<Vec<LedgerDay>> {
+    /// Returns the number and size of injections and the duration of hooks for each day, oldest first. Without `since` in
+    /// the filter, for each of the last `days`.
+    pub fn days(&self, days: usize, filter: &LedgerFilter) -> Result<Vec<LedgerDay>> {
         let from =
             clock::utc_day(self.core.now() - Millis::try_from(days.saturating_sub(1)).unwrap_or(0) * DAY);
+        let from = filter.since.clone().unwrap_or(from);
+        let to = filter.until.clone().unwrap_or_else(|| clock::utc_day(self.core.now()));
         let mut found: BTreeMap<String, (LedgerDay, Vec<u64>)> = BTreeMap::new();
-        let today = clock::utc_day(self.core.now());
-        for entry in self.core.stores.ledger.read(Some(&from), Some(&today))?.entries {
+        let filter = LedgerFilter { since: Some(from.clone()), until: Some(to.clone()), ..filter.clone() };
+        for entry in self.read(&filter)?.entries {
             let day = clock::utc_day(entry.at);
             // An entry with a wrong clock must not add a day outside the range.
-            if !(from.as_str()..=today.as_str()).contains(&day.as_str()) {
+            if !(from.as_str()..=to.as_str()).contains(&day.as_str()) {
                 continue;
             }
             let (line, micros) = found.entry(day).or_default();

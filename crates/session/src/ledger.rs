@@ -4,7 +4,7 @@
 //! Decisions are made elsewhere. A lost line only affects a report, so nothing is synced.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct LedgerEntry {
     pub event: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The focused node, or the node that the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Ids of the rules that contributed text, in their order.
     pub rules: Vec<String>,
     pub bytes: usize,
@@ -43,12 +46,26 @@ pub struct LedgerRead {
     pub unreadable: usize,
 }
 
+/// The entries that were added to a day of the ledger after a position.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerTail {
+    /// Entries in the order in which they were added.
+    pub entries: Vec<LedgerEntry>,
+    /// The position after the last entry.
+    pub position: u64,
+}
+
 /// The record of injected texts.
 pub trait Ledger: Send + Sync {
     /// Appends an entry, and stores its text with secrets masked unless that text is already stored.
     fn append(&self, entry: LedgerEntry, text: &str) -> Result<()>;
     /// Returns the entries from the day `from` (`YYYY-MM-DD`) through the day `to`, both inclusive.
     fn read(&self, from: Option<&str>, to: Option<&str>) -> Result<LedgerRead>;
+    /// Returns the days that have entries, the oldest first.
+    fn days(&self) -> Result<Vec<String>>;
+    /// Returns the entries of a day after a position, 0 for all of them. Returns `None` if the day has no such position,
+    /// because its entries were replaced.
+    fn read_after(&self, day: &str, position: u64) -> Result<Option<LedgerTail>>;
     /// Returns the text of an entry, with secrets masked.
     fn text(&self, digest: &str) -> Option<String>;
     /// Removes the days before the day of `before`, and texts that no remaining entry refers to. Looks at no more than
@@ -74,22 +91,6 @@ impl FileLedger {
 
     fn file(&self, at: Millis) -> PathBuf {
         self.dir.join(format!("{}.jsonl", clock::utc_day(at)))
-    }
-
-    /// Returns the days that have entries, the oldest first.
-    fn days(&self) -> Result<Vec<String>> {
-        let entries = match std::fs::read_dir(&self.dir) {
-            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
-            other => other.map_err(Error::io(&self.dir))?,
-        };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut days: Vec<String> = names
-            .filter_map(|name| {
-                name.strip_suffix(".jsonl").filter(|day| clock::is_day(day)).map(str::to_owned)
-            })
-            .collect();
-        days.sort();
-        Ok(days)
     }
 }
 
@@ -132,6 +133,47 @@ impl Ledger for FileLedger {
         // Several processes append, so lines are not always in the order of time.
         read.entries.sort_by_key(|entry| entry.at);
         Ok(read)
+    }
+
+    fn days(&self) -> Result<Vec<String>> {
+        let entries = match std::fs::read_dir(&self.dir) {
+            Err(error) if fs::is_absent(&error) => return Ok(Vec::new()),
+            other => other.map_err(Error::io(&self.dir))?,
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut days: Vec<String> = names
+            .filter_map(|name| {
+                name.strip_suffix(".jsonl").filter(|day| clock::is_day(day)).map(str::to_owned)
+            })
+            .collect();
+        days.sort();
+        Ok(days)
+    }
+
+    fn read_after(&self, day: &str, position: u64) -> Result<Option<LedgerTail>> {
+        let path = self.dir.join(format!("{day}.jsonl"));
+        let read = || -> io::Result<Option<Vec<u8>>> {
+            let mut file = std::fs::File::open(&path)?;
+            let length = file.metadata()?.len();
+            if length < position {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(position))?;
+            file.read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        };
+        let bytes = match read() {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(error) if fs::is_absent(&error) => return Ok(None),
+            Err(error) => return Err(Error::io(&path)(error)),
+        };
+        // A line without its end may still be written.
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines = bytes[..complete].split(|byte| *byte == b'\n');
+        let entries = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        Ok(Some(LedgerTail { entries, position: position + complete as u64 }))
     }
 
     fn text(&self, digest: &str) -> Option<String> {
@@ -253,6 +295,22 @@ mod tests {
         let read = ledger.read(None, None).unwrap();
         assert_eq!((read.entries.len(), read.unreadable), (2, 2));
         assert_eq!(ledger.text(&read.entries[0].text).unwrap(), "DB_PASSWORD=[masked: password]");
+    }
+
+    #[test]
+    fn read_after_position_returns_new_complete_lines() {
+        let home = tempfile::tempdir().unwrap();
+        let ledger = FileLedger::new(home.path());
+        ledger.append(entry(0, "a"), "x").unwrap();
+        let first = ledger.read_after("1970-01-01", 0).unwrap().unwrap();
+        ledger.append(entry(1, "b"), "y").unwrap();
+        fs::append_private(&home.path().join("ledger/1970-01-01.jsonl"), b"{\"at\": 2").unwrap();
+        let second = ledger.read_after("1970-01-01", first.position).unwrap().unwrap();
+        let sessions = |tail: &LedgerTail| tail.entries.iter().map(|e| e.session.clone()).collect::<Vec<_>>();
+        assert_eq!((sessions(&first), sessions(&second)), (vec!["a".into()], vec!["b".into()]));
+        assert!(ledger.read_after("1970-01-01", second.position).unwrap().unwrap().entries.is_empty());
+        assert!(ledger.read_after("1970-01-01", 9999).unwrap().is_none(), "the file is shorter");
+        assert!(ledger.read_after("1970-01-02", 0).unwrap().is_none(), "there is no such day");
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod process;
 mod state;
 
 pub use bindings::{Binding, Bindings, FileBindings};
-pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead};
+pub use ledger::{FileLedger, Ledger, LedgerEntry, LedgerRead, LedgerTail};
 pub use process::{ClientProcess, client_of_hook, client_of_server, current_process, is_running};
 pub use state::{HandledEvent, LastReminder, LockedState, SessionState, States};
 

@@ -75,6 +75,7 @@ fn write_ledger(caller: &Caller<'_>, event: &Event, input: &DecisionInput, respo
         source: event.source.as_str().to_owned(),
         event: event.kind.as_str().to_owned(),
         workspace: input.facts.workspace.as_ref().map(|workspace| workspace.id.clone()),
+        node: input.facts.node.as_ref().map(|node| node.id.clone()),
         rules: response.decision.actions.iter().map(|action| action.rule.to_string()).collect(),
         bytes: response.text.len(),
         tokens: tanmi_base::text::estimate_tokens(&response.text),

@@ -9,7 +9,7 @@ use tanmi_base::{Lang, Millis};
 use tanmi_event::{Event, EventKind, Payload, Source};
 use tanmi_memory::{MemoryStore, VecMemory};
 use tanmi_platform::CLAUDE_CODE;
-use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead};
+use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead, LedgerTail};
 use tanmi_workspace::model::{Operator, WorkspaceId};
 use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, InMemoryStore, LocalMaintenance, Workspaces};
 
@@ -264,6 +264,16 @@ impl Ledger for ToyLedger {
     fn read(&self, _: Option<&str>, _: Option<&str>) -> tanmi_session::Result<LedgerRead> {
         let entries = self.entries.lock().unwrap().iter().map(|(entry, _)| entry.clone()).collect();
         Ok(LedgerRead { entries, unreadable: 0 })
+    }
+
+    fn days(&self) -> tanmi_session::Result<Vec<String>> {
+        Ok(vec![String::from("all")])
+    }
+
+    fn read_after(&self, _: &str, position: u64) -> tanmi_session::Result<Option<LedgerTail>> {
+        let all = self.entries.lock().unwrap();
+        let new = all.iter().skip(usize::try_from(position).unwrap()).map(|(entry, _)| entry.clone());
+        Ok(Some(LedgerTail { entries: new.collect(), position: all.len() as u64 }))
     }
 
     fn text(&self, _: &str) -> Option<String> {

@@ -23,6 +23,7 @@ pub fn run(context: &CommandContext, args: LedgerArgs) -> Result {
         until: args.until.or(args.day),
         limit: args.limit,
         texts: args.text,
+        ..LedgerFilter::default()
     })?;
     context.print_result(&view, |view| show::ledger::view(view, context.app.lang()));
     Ok(())
