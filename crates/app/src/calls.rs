@@ -118,6 +118,17 @@ pub(crate) fn record_summary(state: &mut SessionState, project: &str) {
     state.calls.retain(|line| line.split(' ').nth(1) != Some(project));
 }
 
+/// Returns the nodes and times of the calls of a session, each with the session. Times are those of log entries.
+pub(crate) fn nodes_of_calls(state: &SessionState) -> Vec<((String, String), String)> {
+    let parse = |line: &String| {
+        let mut fields = line.splitn(5, ' ');
+        let at = fields.next()?.replace('T', " ");
+        let node = fields.nth(2)?.to_owned();
+        Some(((node, at), state.session.clone()))
+    };
+    state.calls.iter().filter_map(parse).collect()
+}
+
 /// Returns the digest of the session that last worked in the project of the event. `None` if that session wrote a summary
 /// or is still live, or if this session knows the digest.
 pub(crate) fn find_digest(

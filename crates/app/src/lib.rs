@@ -10,6 +10,7 @@ use tanmi_base::{Lang, Millis, paths};
 use tanmi_event::{ClientVersion, Platform, Source};
 use tanmi_workspace::model::Operator;
 
+pub mod activity;
 pub mod answers;
 mod calls;
 pub mod config;
@@ -25,6 +26,7 @@ pub mod maintenance;
 pub mod masking;
 pub mod memory;
 pub mod nodes;
+pub mod now;
 pub mod owners;
 pub mod pipeline;
 pub mod registry;
@@ -48,6 +50,7 @@ mod tests;
 pub use core::WorkspaceRef;
 pub use error::{Error, Result};
 
+use activity::ActivityLog;
 use answers::AnswerService;
 use config::Config;
 use core::{Core, Reader};
@@ -198,6 +201,11 @@ impl App {
     /// Returns the same services for the calls of this session.
     pub fn for_session(&self, session: Option<&str>) -> App {
         App::with_core(Core { session: session.map(str::to_owned), ..Core::clone(&self.core) })
+    }
+
+    /// Opens the activity of all projects. A server keeps it, because it has an index open.
+    pub fn activity(&self) -> ActivityLog {
+        ActivityLog::new(self.core.clone())
     }
 
     /// Returns the folder of the project.

@@ -57,6 +57,12 @@ pub struct SessionLine {
     /// Empty if no hook of the session has run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub platform: String,
+    /// The name of the client, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<&'static str>,
+    /// When the session started or was first seen; absent if no hook of the session has run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Millis>,
     pub alive_at: Millis,
     /// Whether the client of the session is running, or the session was active recently.
     pub live: bool,
@@ -376,6 +382,11 @@ impl SessionLine {
         SessionLine {
             live,
             alive_at: state.alive_at.max(binding.as_ref().map_or(0, |binding| binding.bound_at)),
+            client: CLIENTS
+                .find_platform(&state.platform)
+                .and_then(|platform| CLIENTS.find(platform))
+                .map(|client| client.name),
+            started_at: Some(state.started_at).filter(|at| *at > 0),
             platform: state.platform,
             prompts: state.total_prompts,
             session_id: state.session,
