@@ -16,11 +16,13 @@ use axum::extract::DefaultBodyLimit;
 use futures_util::future::select;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tanmi_app::activity::ActivityLog;
 use tanmi_app::{App, Env};
 use tanmi_event::Source;
 use tanmi_workspace::model::Operator;
 use tokio::net::TcpListener;
 
+mod activity_api;
 pub(crate) mod api;
 pub(crate) mod connections;
 mod feed;
@@ -58,6 +60,7 @@ pub struct ServerState {
     added_projects: Mutex<Vec<PathBuf>>,
     guard: Arc<Guard>,
     feed: Arc<Feed>,
+    activity: ActivityLog,
     /// Recently requested workspaces, with the time of the last request. The watcher checks them more often.
     viewed: Mutex<HashMap<String, Instant>>,
 }
@@ -87,9 +90,10 @@ impl ServerState {
     /// Returns the state of a server whose own project has this app.
     pub(crate) fn of_app(app: App, env: Env, guard: Arc<Guard>) -> ServerState {
         let feed = Arc::new(Feed::new());
+        let activity = app.activity();
         let (apps, added_projects, viewed) =
             (Mutex::new(vec![Arc::new(app)]), Mutex::default(), Mutex::default());
-        ServerState { env, apps, added_projects, guard, feed, viewed }
+        ServerState { activity, env, apps, added_projects, guard, feed, viewed }
     }
 
     /// Returns the app of the project in which the server was started.

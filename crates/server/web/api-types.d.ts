@@ -5,6 +5,8 @@
 /** The operations that the page uses. `params` are parameters of the path and of the query. */
 export interface Api {
   'GET /projects': { response: { projects: string[] } };
+  'GET /now': { response: Now };
+  'GET /activity': { params: ActivityFilter; response: ActivityPage };
   'GET /workspaces': { params: { all?: boolean; limit?: number }; response: { workspaces: WorkspaceLine[]; total: number } };
   'POST /workspaces': { params: { project?: string }; body: { name: string; goal: string; rules?: string[] }; response: CreatedWorkspace };
   'GET /workspaces/{workspaceId}': { params: InWorkspace; response: WorkspaceDetail };
@@ -25,12 +27,14 @@ export interface Api {
   'DELETE /workspaces/{workspaceId}/nodes/{nodeId}/problem': { params: OfNode; response: unknown };
   'GET /trash': { params: { workspaceId?: string; limit?: number; project?: string }; response: { entries: TrashEntry[]; total: number; project: string } };
   'GET /bindings': { params: { workspaceId?: string; live?: boolean; limit?: number }; response: { bindings: Binding[]; total: number } };
+  'GET /sessions': { params: { live?: boolean; bound?: boolean; limit?: number }; response: { sessions: SessionLine[]; total: number } };
+  'PUT /sessions/{sessionId}/binding': { params: { sessionId: string; project?: string }; body: { workspaceId: string; nodeId?: string }; response: unknown };
   'DELETE /sessions/{sessionId}/binding': { params: { sessionId: string }; response: unknown };
   'GET /rules': { response: { rules: RuleLine[]; total: number } };
   'GET /rules/check': { response: { files: CheckedRules[] } };
   'POST /rules/explain': { params: { project?: string }; body: ExplainRequest; response: Explanation };
-  'GET /ledger': { params: LedgerFilter; response: Ledger };
-  'GET /ledger/days': { params: { days: number }; response: { days: LedgerDay[] } };
+  'GET /ledger': { params: LedgerQuery; response: Ledger };
+  'GET /ledger/days': { params: LedgerFilter; response: { days: LedgerDay[] } };
   'GET /ledger/texts/{digest}': { params: { digest: string }; response: { digest: string; content: string } };
   'GET /memory': { params: MemoryFilter; response: MemoryResults };
   'POST /memory': { params: InProject; body: NewFact; response: unknown };
@@ -78,9 +82,24 @@ export interface LedgerFilter {
   sessionId?: string;
   event?: string;
   platform?: string;
+  rule?: string;
+  workspaceId?: string;
+  nodeId?: string;
   since?: string;
   until?: string;
+}
+
+export interface LedgerQuery extends LedgerFilter { limit?: number }
+
+export interface ActivityFilter {
+  /** Kinds, separated by commas. */
+  kind?: string;
+  project?: string;
+  workspaceId?: string;
+  nodeId?: string;
+  sessionId?: string;
   limit?: number;
+  before?: string;
 }
 
 export interface MemoryFilter {
@@ -324,9 +343,25 @@ export interface StatusChange { nodeId: string; from: NodeStatus; to: NodeStatus
 
 // Sessions
 
+export interface SessionLine {
+  sessionId: string;
+  platform?: string;
+  client?: string;
+  startedAt?: number;
+  aliveAt: number;
+  live: boolean;
+  prompts: number;
+  workspaceId?: string;
+  focusedNodeId?: string | null;
+  project?: string;
+  boundAt?: number;
+}
+
 export interface Binding {
   sessionId: string;
   platform?: string;
+  client?: string;
+  startedAt?: number;
   aliveAt: number;
   live: boolean;
   prompts: number;
@@ -388,12 +423,15 @@ export interface TrashEntry { workspaceId: string; nodeId?: string; title: strin
 // Ledger
 
 export interface Totals { decisions: number; bytes: number; tokens: number }
+export interface NodeTotals extends Totals { workspaceId: string; nodeId: string }
 
 export interface Ledger {
   entries: LedgerEntry[];
   total: Totals;
   days: { [day: string]: Totals };
   sessions: { [session: string]: Totals };
+  rules: { [rule: string]: Totals };
+  nodes: NodeTotals[];
   unreadable: number;
 }
 
@@ -404,6 +442,7 @@ export interface LedgerEntry {
   source: string;
   event: string;
   workspace?: string;
+  node?: string;
   rules: string[];
   bytes: number;
   tokens: number;
@@ -420,6 +459,77 @@ export interface LedgerDay {
   median: number;
   p95: number;
   slowest: number;
+}
+
+// Home
+
+export interface Now {
+  at: number;
+  today: number;
+  paused: boolean;
+  projects: ProjectNow[];
+  sessions: SessionLine[];
+}
+
+export interface ProjectNow { project: string; workspaces: WorkspaceNow[] }
+
+export interface WorkspaceNow {
+  workspaceId: string;
+  name: string;
+  goal: string;
+  progress: Progress;
+  activeAt: number;
+  problem?: Problem;
+  planWaits: boolean;
+  running: NodeStates;
+  problems: NodeStates;
+  failed: NodeStates;
+  completed: NodeStates;
+}
+
+export interface NodeStates { nodes: NodeState[]; total: number }
+
+export interface NodeState {
+  id: string;
+  title: string;
+  status: NodeStatus;
+  since: number;
+  holder?: string;
+  agent?: string;
+  lastLog?: { at: number; operator: 'AI' | 'Human'; text: string };
+  problem?: Problem;
+  conclusion?: string;
+}
+
+export type ActivityKind = 'step' | 'log' | 'problem' | 'fact' | 'session' | 'injection';
+
+export interface ActivityPage { entries: ActivityEntry[]; nextBefore?: string; total?: number }
+
+export interface ActivityEntry {
+  id: string;
+  at: number;
+  kind: ActivityKind;
+  project?: string;
+  workspaceId?: string;
+  nodeId?: string;
+  sessionId?: string;
+  title?: string;
+  text?: string;
+  operator?: 'AI' | 'Human';
+  status?: NodeStatus;
+  nextStep?: string;
+  memory?: { id: string; type: FactType | 'S' };
+  injection?: Injection;
+}
+
+export interface Injection {
+  event: string;
+  platform: string;
+  rules: string[];
+  bytes: number;
+  tokens: number;
+  micros: number;
+  digest: string;
 }
 
 // Memory

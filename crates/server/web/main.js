@@ -8,13 +8,14 @@ import { askAboutSecrets } from './forms.js';
 import { handleKeys, showKeys } from './keys.js';
 import { ledgerView } from './ledger.js';
 import { memoryView } from './memory.js';
+import { nowView } from './now.js';
 import { rulesView } from './rules.js';
 import { sessionsView } from './sessions.js';
 import { undoLast } from './undo.js';
 import { t, language, setLanguage } from './words.js';
 import { workView } from './work.js';
 
-const VIEWS = { work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView };
+const VIEWS = { now: nowView, work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView };
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS));
 
@@ -51,14 +52,14 @@ function keepsUnsaved() {
 /** Shows the view of the new hash, unless the user keeps unsaved changes. */
 function onHashChange() {
   if (location.hash === currentHash) return;
-  if (keepsUnsaved()) history.replaceState(null, '', currentHash || '#/work');
+  if (keepsUnsaved()) history.replaceState(null, '', currentHash || '#/now');
   else route();
 }
 
 function route() {
   currentHash = location.hash;
   const [name, ...rest] = parseHash();
-  const known = NAMES.find((view) => view === name) || 'work';
+  const known = NAMES.find((view) => view === name) || 'now';
   if (!shown || known !== shown.name) {
     shown = { name: known, view: VIEWS[known](go) };
     setChildren(byId('main'), shown.view.element);
@@ -82,7 +83,7 @@ function renderHeader() {
   document.documentElement.lang = language() === 'zh' ? 'zh-CN' : 'en';
   byId('skip').textContent = t('skip');
   setChildren(byId('top'),
-    h('h1', {}, h('a', { class: 'brand', href: '#/work' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
+    h('h1', {}, h('a', { class: 'brand', href: '#/now' }, h('img', { src: 'icon.svg', alt: '', width: 22, height: 22 }), 'Tanmi')),
     h('nav', { 'aria-label': 'Tanmi' }, NAMES.map((name) =>
       h('a', { href: `#/${name}`, 'aria-current': name === shown?.name ? 'page' : null }, t(name)))),
     h('button', { class: 'small quiet', id: 'palette', onclick: () => document.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', ctrlKey: true })) },

@@ -4,7 +4,10 @@
 /** @typedef {keyof typeof WORDS} Word */
 /** @typedef {'zh' | 'en'} Language */
 
+import { NOW_WORDS } from './words-now.js';
+
 const WORDS = {
+  ...NOW_WORDS,
   // Navigation and header
   work: ['工作区', 'Workspaces'], sessions: ['会话', 'Sessions'], ledger: ['账本', 'Ledger'], memory: ['记忆', 'Memory'],
   rules: ['规则', 'Rules'], skip: ['跳到内容', 'Skip to content'],

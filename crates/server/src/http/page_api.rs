@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tanmi_app::Error;
 use tanmi_app::events::{EventRequest, parse_platform};
-use tanmi_app::ledger::LedgerFilter;
 use tanmi_app::memory::MemoryQuery;
 use tanmi_app::rules::{ExplainRequest, RuleFilter};
 use tanmi_app::sessions::SessionFilter;
@@ -25,7 +24,7 @@ use crate::tools::{
 pub(super) type Result<T = Value> = std::result::Result<T, Error>;
 pub type RouteHandler = fn(&Call<'_>, &ServerState) -> Result;
 
-const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
+pub(super) const SESSION: ParamKind = ParamKind::Text { max: MAX_SESSION_BYTES };
 pub(super) const LIMIT: Param = optional("limit", ParamKind::Number { min: 1, max: 1000 });
 
 pub(super) const fn read_only(name: &'static str, about: &'static str, params: &'static [Param]) -> CallSpec {
@@ -224,56 +223,9 @@ pub fn explain(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.rules.explain(&event, None, None, None))
 }
 
-pub const LEDGER: CallSpec = read_only(
-    "ledger",
-    "List the latest ledger entries, oldest first: injected texts, times and token counts.",
-    &[
-        optional("sessionId", SESSION),
-        optional("event", ID),
-        optional("platform", ID),
-        optional("rule", LINE),
-        with_description(optional("since", ID), "YYYY-MM-DD (UTC)"),
-        with_description(optional("until", ID), "YYYY-MM-DD (UTC)"),
-        LIMIT,
-        with_description(optional("texts", ParamKind::Flag), "include the injected texts"),
-    ],
-);
-
-pub fn ledger(c: &Call<'_>, _: &ServerState) -> Result {
-    let p = &c.arguments;
-    value(&c.app.ledger.list(&LedgerFilter {
-        session: named_session(c)?,
-        event: p.owned("event"),
-        platform: p.owned("platform"),
-        rule: p.owned("rule"),
-        since: p.owned("since"),
-        until: p.owned("until"),
-        limit: p.number("limit").unwrap_or(100),
-        texts: p.flag("texts").unwrap_or(false),
-    })?)
-}
-
 /// Returns the session whose entries are wanted, if the call names one.
-fn named_session(c: &Call<'_>) -> Result<Option<String>> {
+pub(super) fn named_session(c: &Call<'_>) -> Result<Option<String>> {
     c.arguments.text("sessionId").map(|named| c.app.resolver.session_id(named)).transpose()
-}
-
-pub const DAYS: CallSpec = read_only(
-    "ledger_days",
-    "Get token counts and hook durations per day.",
-    &[optional("days", ParamKind::Number { min: 1, max: 366 })],
-);
-
-pub fn days(c: &Call<'_>, _: &ServerState) -> Result {
-    Ok(json!({"days": c.app.ledger.days(c.arguments.number("days").unwrap_or(30))?}))
-}
-
-pub const LEDGER_TEXT: CallSpec =
-    read_only("ledger_text", "Get the injected text of a ledger entry.", &[required("digest", ID)]);
-
-pub fn ledger_text(c: &Call<'_>, _: &ServerState) -> Result {
-    let digest = c.arguments.needed("digest");
-    Ok(json!({"digest": digest, "content": c.app.ledger.text(&digest)?}))
 }
 
 const MEMORY_TYPES: ParamKind = ParamKind::Word(&["W", "B", "O", "S", "T"]);

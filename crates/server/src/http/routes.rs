@@ -1,9 +1,10 @@
 //! The table of HTTP routes. Paths, parameters, argument checks and the OpenAPI description all come from it.
 //!
-//! Most rows run a tool; the operations that are not tools are in [`super::page_api`].
+//! Most rows run a tool; the operations that are not tools are in [`super::page_api`] and [`super::activity_api`].
 
 use axum::http::Method;
 
+use super::activity_api;
 use super::page_api::{self, RouteHandler};
 use super::page_nodes;
 use crate::tools::{self, CallSpec};
@@ -20,7 +21,7 @@ pub struct Route {
 #[derive(Clone, Copy)]
 pub enum RouteAction {
     Tool(&'static str),
-    /// An operation of [`super::page_api`].
+    /// An operation that is not a tool.
     PageApi(&'static CallSpec, RouteHandler),
     /// Opens the stream of the change feed.
     Changes,
@@ -94,6 +95,8 @@ pub fn all() -> Vec<Route> {
     let delete = |path, action| row(Method::DELETE, path, action);
     vec![
         get("/projects", PageApi(&page_api::PROJECTS, page_api::projects)),
+        get("/now", PageApi(&activity_api::NOW, activity_api::now)),
+        get("/activity", PageApi(&activity_api::ACTIVITY, activity_api::activity)),
         get("/workspaces", PageApi(&page_api::WORKSPACES, page_api::workspaces)),
         created(post("/workspaces", Tool("workspace_init"))),
         get("/workspaces/{workspaceId}", PageApi(&page_api::WORKSPACE_DETAIL, page_api::workspace)),
@@ -131,9 +134,9 @@ pub fn all() -> Vec<Route> {
         get("/rules", PageApi(&page_api::RULES, page_api::rules)),
         get("/rules/check", PageApi(&page_api::CHECK, page_api::check)),
         post("/rules/explain", PageApi(&page_api::EXPLAIN, page_api::explain)),
-        get("/ledger", PageApi(&page_api::LEDGER, page_api::ledger)),
-        get("/ledger/days", PageApi(&page_api::DAYS, page_api::days)),
-        get("/ledger/texts/{digest}", PageApi(&page_api::LEDGER_TEXT, page_api::ledger_text)),
+        get("/ledger", PageApi(&activity_api::LEDGER, activity_api::ledger)),
+        get("/ledger/days", PageApi(&activity_api::DAYS, activity_api::days)),
+        get("/ledger/texts/{digest}", PageApi(&activity_api::LEDGER_TEXT, activity_api::ledger_text)),
         get("/memory", PageApi(&page_api::MEMORY, page_api::memory)),
         created(post("/memory", Tool("memory_save"))),
         created(post("/memory/summaries", Tool("memory_summary"))),

@@ -15,6 +15,7 @@ mod declared_context;
 mod demo;
 mod documents;
 mod env;
+mod example;
 mod format_versions;
 mod fuzz_corpora;
 mod help;

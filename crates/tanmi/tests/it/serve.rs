@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::env::TestEnv;
 
+mod activity;
 mod api;
 mod attacks;
 mod feed;

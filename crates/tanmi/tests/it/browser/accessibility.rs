@@ -87,29 +87,29 @@ fn narrow_window_shows_one_pane_without_overflow() {
     page.find(".row", "a task");
     page.click(".tree-pane .back", "");
     page.find(".workspace-link", "Auth");
-    for view in ["ledger", "memory", "sessions", "rules"] {
+    for view in ["now", "ledger", "memory", "sessions", "rules"] {
         hash(&page, &format!("#/{view}"));
         page.find("#main h2", "");
         assert_fits_width();
     }
 }
 
-/// Returns the script of axe-core, if it is installed.
-fn axe_core() -> Option<String> {
-    let path = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+/// Returns the source of axe-core, if it is installed.
+pub fn axe() -> Option<String> {
+    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../.clients/node_modules/axe-core/axe.min.js");
-    let script = std::fs::read_to_string(path).ok();
-    if script.is_none() {
+    let axe = std::fs::read_to_string(root).ok();
+    if axe.is_none() {
         assert!(std::env::var_os("CI").is_none(), "axe-core is missing: .ci/run installs it");
         eprintln!("skipped: axe-core is not installed (scripts/install-clients)");
     }
-    script
+    axe
 }
 
 /// Runs axe-core on every view in both themes.
 #[test]
 fn views_have_no_axe_violations() {
-    let Some(axe) = axe_core() else { return };
+    let Some(axe) = axe() else { return };
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "plan");
@@ -126,7 +126,17 @@ fn views_have_no_axe_violations() {
     for theme in ["light", "dark"] {
         page.js("localStorage.setItem('tanmi-theme', arguments[0]); location.reload()", json!([theme]));
         page.find("#top nav a", "");
-        for view in ["#/work", &node, &workspace, "#/sessions", "#/ledger", "#/memory", "#/rules"] {
+        for view in [
+            "#/work",
+            &node,
+            &workspace,
+            "#/now",
+            "#/sessions",
+            "#/sessions/s",
+            "#/ledger",
+            "#/memory",
+            "#/rules",
+        ] {
             hash(&page, view);
             page.wait_until("shown", || loaded(&page));
             page.js(&axe, json!([]));
@@ -145,7 +155,7 @@ fn loaded(page: &Browser) -> Option<()> {
 /// Checks the tree, a node, a workspace, the memory and the dialogs in Chinese, at 390 and 1440 px.
 #[test]
 fn views_in_chinese_have_no_axe_violations_and_fit_their_width() {
-    let Some(axe) = axe_core() else { return };
+    let Some(axe) = axe() else { return };
     let env = TestEnv::new();
     let ws = env.init();
     let plan = env.node("root", "planning", "支付");

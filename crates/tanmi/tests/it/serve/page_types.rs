@@ -315,14 +315,48 @@ fn request_sessions_and_rules(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
     agent.start("startup");
     agent.prompt("go on");
     page.get("/bindings", json!({"workspaceId": ws, "live": true}));
+    page.get("/sessions", json!({"limit": 1000}));
     page.get("/rules", json!({}));
     page.get("/rules/check", json!({}));
     let body = json!({"sessionId": "s", "event": "session_start", "workspaceId": ws, "nodeId": "root"});
     page.request("POST /rules/explain", json!({}), body);
     let ledger = page.get("/ledger", json!({"limit": 100}));
-    page.get("/ledger/days", json!({"days": 30}));
+    page.get("/ledger/days", json!({"since": "2025-12-01"}));
     page.get("/ledger/texts/{digest}", json!({"digest": ledger["entries"][0]["text"]}));
     page.request("DELETE /sessions/{sessionId}/binding", json!({"sessionId": "s"}), Value::Null);
+    let bind = json!({"workspaceId": ws, "nodeId": "root"});
+    page.request("PUT /sessions/{sessionId}/binding", json!({"sessionId": "s"}), bind);
+    request_activity(page, env, ws);
+}
+
+/// Makes one node of every kind that the home view shows.
+fn request_activity(page: &mut Page<'_>, env: &TestEnv, ws: &str) {
+    let node = |title: &str| {
+        let created = env.json(&["node", "create", "-w", ws, "--type", "execution", "--title", title]);
+        created["nodeId"].as_str().unwrap().to_owned()
+    };
+    let (runs, fails) = (node("runs"), node("fails"));
+    env.ok(&[
+        "node",
+        "transition",
+        "-w",
+        ws,
+        &runs,
+        "--action",
+        "start",
+        "--session",
+        "s",
+        "--agent",
+        "Explore",
+    ]);
+    env.ok(&["log", "-w", ws, "--node", &runs, "a line"]);
+    env.ok(&["problem", "-w", ws, "--node", &runs, "p", "--next-step", "n"]);
+    env.ok(&["node", "transition", "-w", ws, &fails, "--action", "start"]);
+    env.ok(&["node", "transition", "-w", ws, &fails, "--action", "fail", "--conclusion", "c"]);
+    env.ok(&["memory", "save-fact", "an activity", "--type", "W"]);
+    page.get("/now", json!({}));
+    page.get("/activity", json!({"limit": 1}));
+    page.get("/activity", json!({}));
 }
 
 fn request_memory(page: &mut Page<'_>, env: &TestEnv) {

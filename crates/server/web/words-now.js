@@ -1,0 +1,41 @@
+// The texts of the home view, the sessions and the ledger, as [Chinese, English].
+
+export const NOW_WORDS = {
+  // Home
+  now: ['现在', 'Now'], needsYou: ['等待你处理', 'Needs you'], running: ['进行中', 'Running'], projects: ['项目', 'Projects'],
+  activity: ['动态', 'Activity'], completedToday: ['今天完成', 'Completed today'], aliveSessions: ['会话', 'Sessions'],
+  nothingWaits: ['没有等待你处理的事项', 'Nothing waits for you'], nothingRuns: ['没有进行中的节点', 'No node is in progress'],
+  noActivity: ['还没有动态', 'No activity yet'], noMatchingActivity: ['没有符合筛选条件的动态', 'No activity matches the filter'],
+  startHint: ['在项目中运行此命令创建工作区：', 'Create a workspace with this command in a project:'],
+  installHint: ['运行此命令为智能体安装钩子：', 'Install the hooks for your agents with this command:'],
+  startNodeHint: ['让智能体开始一个节点，或运行：', 'Tell an agent to start a node, or run:'],
+  confirmPlan: ['确认计划', 'Confirm the plan'], planWaits: ['还没有开始任何任务', 'No task is started yet'], reviewPlan: ['查看计划', 'Review plan'],
+  readLog: ['查看日志', 'Read log'], next: ['下一步：', 'Next: '], noAgent: ['没有智能体', 'no agent'], you: ['你', 'You'], agent: ['智能体', 'An agent'],
+  subagent: ['子智能体：{}', 'subagent: {}'], notBound: ['未绑定', 'not bound'], pausedNotice: ['注入已暂停；tanmi resume 可恢复', 'Injection is paused; tanmi resume continues it'],
+  doneOf: ['{} / {} 已完成', '{} of {} done'], runningCount: ['进行中：{}', 'running: {}'], problemCount: ['问题：{}', 'problems: {}'],
+  failedCount: ['失败：{}', 'failed: {}'], moreNodes: ['还有 {} 个', '{} more'],
+  today: ['今天', 'Today'], yesterday: ['昨天', 'Yesterday'], allProjects: ['所有项目', 'All projects'], allSessions: ['所有会话', 'All sessions'],
+  allNodes: ['所有节点', 'All nodes'], kinds: ['种类', 'Kinds'], node: ['节点', 'Node'],
+  kindStep: ['步骤', 'Steps'], kindLog: ['日志', 'Logs'], kindProblem: ['问题', 'Problems'], kindFact: ['记忆', 'Memories'],
+  kindSession: ['绑定', 'Bindings'], kindInjection: ['注入', 'Injections'], entryCount: ['{} 条', '{} entries'],
+  didImplementing: ['开始', 'started'], didValidating: ['提交验证', 'submitted'], didCompleted: ['完成', 'completed'], didFailed: ['标记失败', 'failed'],
+  didCancelled: ['取消', 'cancelled'], didPending: ['退回', 'set back'], didPlanning: ['开始规划', 'began to plan'], didMonitoring: ['开始监控', 'began to monitor'],
+  didLog: ['记录于', 'logged on'], didProblem: ['问题：', 'Problem on'], didFact: ['记住', 'remembered'], didSummary: ['总结', 'summarized'],
+  didBind: ['绑定到', 'bound to'], didInject: ['告知', 'Told'], activityKeys: ['用方向键移动，按回车键打开', 'Use the arrow keys to move and Enter to open'],
+  // Sessions
+  unknownSession: ['没有 ID 为 {} 的会话', 'No session with the id {} is known'], backToSessions: ['所有会话', 'All sessions'],
+  noSessionsYet: ['还没有会话。智能体的钩子第一次运行后会显示在这里。', 'No sessions yet. A session appears here when a hook of its agent first runs.'],
+  bind: ['绑定…', 'Bind…'], bindTitle: ['绑定会话 {}', 'Bind {}'], bindSave: ['绑定', 'Bind'], focusNode: ['聚焦节点（可选）', 'Focused node (optional)'],
+  focusNodeHelp: ['节点 ID 或其末尾至少四个字符。', 'The id of a node, or at least its last four characters.'],
+  started: ['开始于', 'Started'], sessionId: ['会话 ID', 'Session id'], timeline: ['时间线', 'Timeline'], searchSessions: ['搜索会话', 'Search sessions'],
+  onlyLive: ['仅活跃', 'Only active'], noWorkspaceToBind: ['没有可绑定的工作区。先运行：', 'There is no workspace to bind to. First run:'],
+  unknownClient: ['未知客户端', 'unknown client'],
+  // Ledger
+  range: ['时间范围', 'Range'], lastDays: ['最近 {} 天', 'Last {} days'], customRange: ['自定义', 'Custom'], measure: ['度量', 'Measure'],
+  bytes: ['字节', 'bytes'], injections: ['注入次数', 'injections'], perDayOf: ['每天的{}', '{} per day'],
+  bySession: ['按会话', 'By session'], byRule: ['按规则', 'By rule'], byNode: ['按节点', 'By node'], anyRule: ['所有规则', 'All rules'],
+  clearFilters: ['清除筛选', 'Clear filters'], whyInjected: ['为什么？', 'Why?'], whyTitle: ['为什么注入了这段文本？', 'Why was this injected?'],
+  whyText: ['事件 {} 时，以下规则给出了文本：', 'At the event {}, these rules gave text:'], explainNow: ['现在会注入什么？', 'What would be injected now?'],
+  injectedText: ['注入的文本', 'Injected text'], close: ['关闭', 'Close'], unknownNode: ['节点 {}', 'node {}'],
+  ruleShared: ['一次注入的文本计入其中的每条规则。', 'The text of an injection counts for each of its rules.'],
+};
