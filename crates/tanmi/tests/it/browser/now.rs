@@ -16,10 +16,12 @@ const ENTER: &str = "\u{e007}";
 const TAB: &str = "\u{e004}";
 const ESCAPE: &str = "\u{e00c}";
 
-/// Asserts that no part of the page is wider than the window.
-fn assert_fits_width(page: &Browser, what: &str) {
+/// Asserts that the page is as large as the window: no part is wider, and only parts of it scroll.
+fn assert_fits_window(page: &Browser, what: &str) {
     let widths = page.js("return [document.documentElement.scrollWidth, innerWidth]", json!([]));
     assert!(widths[0].as_u64() <= widths[1].as_u64(), "{what} is wider than the window: {widths}");
+    let heights = page.js("return [document.documentElement.scrollHeight, innerHeight]", json!([]));
+    assert!(heights[0].as_u64() <= heights[1].as_u64(), "{what} is higher than the window: {heights}");
 }
 
 /// Sets the size of the window. Chromium makes no window narrower than 500 pixels, so a narrow screen is emulated.
@@ -277,7 +279,7 @@ fn home_sessions_and_ledger_fit_every_window_and_pass_axe() {
             hash(&page, view);
             page.find(ready, "");
             let what = format!("{name}-{lang}-{theme}-{width}");
-            assert_fits_width(&page, &what);
+            assert_fits_window(&page, &what);
             page.save_screenshot(&what);
             let Some(axe) = &axe else { continue };
             page.js(axe, json!([]));
