@@ -1,5 +1,6 @@
 //! The stores of a team project, as the services of the program use them: every write is a request of the caller.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tanmi_app::stores::{KnownWorkspace, Project, ProjectId, Projects, Stores};
 use tanmi_base::{Millis, hash, id};
 use tanmi_memory::{MemoryStore, ReplicaMemory};
 use tanmi_pg::{Caller, PgMemory, PgStore, ProjectCommand, ProjectRequest, RunError, RunRequest};
-use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead};
+use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead, LedgerTail};
 use tanmi_workspace::command::{Command, Committed, LiveSessions, Outcome};
 use tanmi_workspace::context::{Context, ContextLimits};
 use tanmi_workspace::error::{Error, Result, UnavailableCause};
@@ -17,8 +18,8 @@ use tanmi_workspace::ops::{
     Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target, TransitionRequest,
 };
 use tanmi_workspace::store::{
-    ChangeFeed, ContextSnapshots, LocalMaintenance, NodeBrief, NodeDetail, NodeName, TrashEntry,
-    WorkspaceEntry, Workspaces,
+    BranchCounts, ChangeFeed, ContextSnapshots, LocalMaintenance, NodeBrief, NodeDetail, NodeName,
+    TrashEntry, WorkspaceEntry, Workspaces,
 };
 
 use super::heads::Heads;
@@ -296,6 +297,10 @@ impl Workspaces for CallerWorkspaces {
         self.store.next(id, limit, claimant, &self.store.leases()?, now)
     }
 
+    fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {
+        self.store.branches(id, now)
+    }
+
     fn outline(&self, id: &WorkspaceId, node: &NodeId, now: Millis) -> Result<String> {
         self.store.outline(id, node, now)
     }
@@ -393,6 +398,14 @@ impl Ledger for NoLedger {
 
     fn read(&self, _: Option<&str>, _: Option<&str>) -> tanmi_session::Result<LedgerRead> {
         Ok(LedgerRead::default())
+    }
+
+    fn days(&self) -> tanmi_session::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn read_after(&self, _: &str, _: u64) -> tanmi_session::Result<Option<LedgerTail>> {
+        Ok(None)
     }
 
     fn text(&self, _: &str) -> Option<String> {
