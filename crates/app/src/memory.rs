@@ -4,14 +4,11 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use tanmi_base::{id, secrets, text};
+use tanmi_base::{id, secrets};
 use tanmi_event::Source;
-use tanmi_memory::search::Hit;
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, dates,
-    record,
+    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, record,
 };
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
@@ -24,9 +21,11 @@ use crate::trust;
 
 mod check;
 mod model;
+mod view;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
 pub use tanmi_memory::{ImportResult, MemoryStats};
+pub use view::{Memory, MemoryResults, ReplacedFact, SaveResult};
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -45,101 +44,6 @@ pub struct NewSummary {
     pub decisions: Vec<String>,
     pub todos: Vec<String>,
     pub session: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SaveResult {
-    pub id: String,
-    /// Whether a fact with the same content existed. No new fact was stored; the facts in `supersedes` are superseded
-    /// by the existing one.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub duplicate: bool,
-    /// Kinds of secrets that were masked before the text was written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub masked: Vec<&'static str>,
-    /// Similar facts. If one of them is outdated, the caller can save again with `supersedes`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub similar: Vec<Memory>,
-    /// What the user should know about the memory folder: no session is told what it contains.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notice: Option<&'static str>,
-}
-
-/// A memory as all interfaces show it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Memory {
-    pub id: String,
-    pub content: String,
-    /// W, B or O for a fact, S for a summary, T for a turn.
-    #[serde(rename = "type")]
-    pub letter: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// The file that contains it.
-    pub source: String,
-    pub timestamp: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub session: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub speaker: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub entities: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// For a turn: the beginning of the turn before it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub before: String,
-    /// For a turn: the beginning of the turn after it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub after: String,
-    /// Whether it is forgotten or superseded.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
-    #[serde(rename = "replacedBy", skip_serializing_if = "String::is_empty")]
-    pub replaced_by: String,
-}
-
-impl Memory {
-    fn of(row: &MemoryRow, score: Option<f32>) -> Memory {
-        let stamp = row.at.map(dates::iso);
-        Memory {
-            id: row.id.clone(),
-            content: row.content.clone(),
-            letter: row.letter.as_str(),
-            score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
-            source: row.file.clone(),
-            timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
-            session: row.session.clone(),
-            speaker: row.speaker.clone(),
-            entities: record::entities(row),
-            confidence: row.confidence,
-            before: String::new(),
-            after: String::new(),
-            hidden: row.hidden,
-            replaced_by: row.replaced_by.clone(),
-        }
-    }
-
-    fn of_hit(hit: &Hit) -> Memory {
-        let neighbour = |content: &str| text::fit(&text::one_line(content), NEIGHBOUR_COLUMNS);
-        Memory {
-            before: neighbour(&hit.before),
-            after: neighbour(&hit.after),
-            ..Memory::of(&hit.row, Some(hit.score))
-        }
-    }
-}
-
-/// The width of the text of a neighbouring turn.
-const NEIGHBOUR_COLUMNS: usize = 200;
-
-#[derive(Clone, Debug, Serialize)]
-pub struct MemoryResults {
-    pub results: Vec<Memory>,
-    /// The number of all matching memories. Absent for a search, which ranks and does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -247,8 +151,34 @@ impl MemoryService {
         if !saved.is_duplicate {
             self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
         }
-        let similar = saved.similar.iter().map(Memory::of_hit).collect();
-        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, notice })
+        let similar: Vec<Memory> = saved.similar.iter().map(Memory::of_hit).collect();
+        let hint = self.supersede_hint(&similar);
+        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, hint, notice })
+    }
+
+    /// Returns how the caller supersedes facts that look like the same matter.
+    fn supersede_hint(&self, similar: &[Memory]) -> Option<String> {
+        let outdated: Vec<&str> = similar
+            .iter()
+            .filter(|memory| memory.replaced.is_some())
+            .map(|memory| memory.id.as_str())
+            .collect();
+        let ids = if outdated.is_empty() { vec![similar.first()?.id.as_str()] } else { outdated };
+        let lang = self.core.lang();
+        match self.writer() {
+            "page" => None,
+            "mcp" => Some(lang.pick(
+                format!("若旧事实已不成立，用相同的 content 和 supersedes: {ids:?} 再调用一次 memory_save"),
+                format!("If an older fact no longer holds, call memory_save again with the same content and supersedes: {ids:?}"),
+            )),
+            _ => {
+                let options: String = ids.iter().map(|id| format!(" --supersedes {id}")).collect();
+                Some(lang.pick(
+                    format!("若旧事实已不成立，加上{options} 再保存一次"),
+                    format!("If an older fact no longer holds, save this one again with{options}"),
+                ))
+            }
+        }
     }
 
     pub fn save_summary(&self, new: NewSummary) -> Result<SaveResult> {
@@ -284,7 +214,7 @@ impl MemoryService {
         if !summary.session.is_empty() {
             let _ = self.core.states().register_in_project(self.core.project.id().as_str(), &summary.session);
         }
-        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), notice })
+        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), hint: None, notice })
     }
 
     pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {

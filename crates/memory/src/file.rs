@@ -15,7 +15,7 @@ use crate::store::{
     ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
 };
 use crate::sync::{self, SyncResult};
-use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, record, transcripts};
+use crate::{AppendSync, Error, Fact, Folder, Result, Summary, current, import, record, transcripts};
 
 mod write;
 
@@ -111,7 +111,8 @@ impl MemoryStore for FileMemory {
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
         let index = self.index()?;
-        let SearchQuery { text, filter, limit, now, model } = *query;
+        let SearchQuery { text, filter, limit: wanted, now, model } = *query;
+        let limit = if wanted == 0 { 0 } else { wanted.max(current::POOL) };
         let mut hits = match model {
             Some(model) => {
                 search::embed_missing(&index, model)?;
@@ -119,6 +120,8 @@ impl MemoryStore for FileMemory {
             }
             None => search::search(&index, text, filter, limit, now)?,
         };
+        current::put_newer_first(&index, &mut hits, now);
+        hits.truncate(wanted);
         search::add_neighbours(&index, &mut hits)?;
         Ok(hits)
     }

@@ -10,6 +10,7 @@ use tanmi_base::Millis;
 use tanmi_index::{MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow};
 
 use crate::Result;
+use crate::current::Replaced;
 use crate::rank::{self, Collection, DocInContext, MAX_NEIGHBOUR_DISTANCE, SearchQuestion, Terms, WEIGHTS};
 use crate::vectors::{Model, similarity};
 
@@ -22,6 +23,8 @@ pub struct Hit {
     pub before: String,
     /// The content of the turn after it.
     pub after: String,
+    /// For a fact: the newer fact that replaces it, as inferred by [`crate::current`].
+    pub replaced: Option<Replaced>,
 }
 
 /// Number of candidates that are ranked without their neighbours.
@@ -118,7 +121,7 @@ fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> R
     let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     let hit = |(n, score): (i64, f32)| {
         let row = rows.iter().find(|row| row.n == n)?.clone();
-        Some(Hit { row, score, before: String::new(), after: String::new() })
+        Some(Hit { row, score, before: String::new(), after: String::new(), replaced: None })
     };
     Ok(order.into_iter().filter_map(hit).collect())
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use tanmi_base::{Millis, clock};
 use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 
+use crate::current::{self, NO_FREQUENCIES};
 use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
 use crate::record::{self, Line};
 use crate::search::Hit;
@@ -75,7 +76,7 @@ impl Data {
             let terms: BTreeSet<String> = segment::terms(&row.content).into_iter().collect();
             let score = wanted.intersection(&terms).count() as f32 / wanted.len().max(1) as f32;
             let (before, after) = (self.neighbour(row, -1), self.neighbour(row, 1));
-            (score > 0.0).then(|| Hit { row: row.clone(), score, before, after })
+            (score > 0.0).then(|| Hit { row: row.clone(), score, before, after, replaced: None })
         };
         let mut hits: Vec<Hit> = self.newest(filter).into_iter().filter_map(hit).collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -142,8 +143,11 @@ impl MemoryStore for VecMemory {
         }
         data.insert(&fact.to_line());
         let mut similar = data.search(&fact.content, &MemoryFilter::default());
+        current::mark_replaced_by(fact, &mut similar, &NO_FREQUENCIES);
         similar.retain(|hit| {
-            hit.score >= SIMILAR_SHARE && hit.row.letter.kind() == MemoryKind::Fact && hit.row.id != fact.id
+            (hit.replaced.is_some() || hit.score >= SIMILAR_SHARE)
+                && hit.row.letter.kind() == MemoryKind::Fact
+                && hit.row.id != fact.id
         });
         Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
     }
@@ -155,6 +159,7 @@ impl MemoryStore for VecMemory {
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
         let mut hits = self.data().search(query.text, query.filter);
+        current::order_hits(&mut hits, &NO_FREQUENCIES, query.now);
         hits.truncate(query.limit);
         Ok(hits)
     }

@@ -412,4 +412,6 @@ export interface Memory {
   after?: string;
   hidden?: boolean;
   replacedBy?: string;
+  /** The newer fact that replaces it, as inferred from the texts. */
+  replaced?: { by: string; on: string };
 }

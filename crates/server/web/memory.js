@@ -78,6 +78,7 @@ export function memoryView() {
         memory.speaker ? h('span', {}, memory.speaker) : null,
         memory.confidence !== undefined ? h('span', {}, `${t('confidence')} ${memory.confidence}`) : null,
         memory.hidden ? h('span', { class: 'badge' }, memory.replacedBy ? t('superseded') : t('forgotten')) : null,
+        memory.replaced ? h('span', { class: 'badge', title: memory.replaced.by }, `${t('replacedOn')} ${memory.replaced.on}`) : null,
         (memory.entities || []).map((entity) => h('span', { class: 'entity' }, entity))),
       h('p', { dir: 'auto' }, memory.before ? h('span', { class: 'surrounding' }, memory.before, '\n') : null, memory.content,
         memory.after ? h('span', { class: 'surrounding' }, '\n', memory.after) : null),

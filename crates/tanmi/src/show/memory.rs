@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::memory::{ImportResult, Memory, MemoryResults, MemoryStats, SaveResult};
+use tanmi_app::memory::{ImportResult, Memory, MemoryResults, MemoryStats, ReplacedFact, SaveResult};
 use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
 use tanmi_memory::sync::SyncResult;
@@ -27,12 +27,12 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
         let _ = writeln!(out, "{}", paint(out::YELLOW, notice));
     }
     if !saved.similar.is_empty() {
-        let hint = lang.pick(
-            "相似的记忆（用 --supersedes ID 取代不再成立的记忆）：",
-            "similar memories (pass --supersedes ID to replace an outdated one):",
-        );
-        let _ = writeln!(out, "{}", paint(out::DIM, hint));
+        let heading = lang.pick("可能是同一件事的记忆：", "memories that look like the same matter:");
+        let _ = writeln!(out, "{}", paint(out::DIM, heading));
         out.push_str(&table::render(&rows(&saved.similar, lang), 80));
+        if let Some(hint) = &saved.hint {
+            let _ = writeln!(out, "{}", paint(out::DIM, hint));
+        }
     }
     out
 }
@@ -55,10 +55,18 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
         row.push(styled(out::DIM, lang.pick(zh, en)));
     }
+    if let Some(newer) = &memory.replaced {
+        row.push(styled(out::YELLOW, replaced(newer, lang)));
+    }
     if let Some(score) = memory.score {
         row.insert(0, styled(out::GREEN, format!("{score:.2}")));
     }
     row
+}
+
+fn replaced(newer: &ReplacedFact, lang: Lang) -> String {
+    let ReplacedFact { by, on } = newer;
+    lang.pick(format!("{on} 被 {by} 替代"), format!("replaced on {on} by {by}"))
 }
 
 pub fn results(results: &MemoryResults, lang: Lang) -> String {

@@ -6,6 +6,7 @@ use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+mod current;
 mod regressions;
 
 const DAY: i64 = 86_400_000;

@@ -339,4 +339,9 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     page.request("PATCH /memory/facts/{id}", json!({"id": id}), json!({"content": "another fact"}));
     page.get("/memory", json!({"all": true}));
     page.get("/memory", json!({"query": "two"}));
+    for port in ["8080", "9090"] {
+        env.ok(&["memory", "save-fact", &format!("The gateway port is {port}")]);
+    }
+    let found = page.get("/memory", json!({"query": "gateway port"}));
+    assert!(found["results"][1].get("replaced").is_some(), "{found}");
 }

@@ -1,0 +1,271 @@
+//! The parts of a fact that tell whether it replaces another one: its subject, the terms of its predicate, its values,
+//! and the words that state a change. Recognised by lists of words, without a grammar.
+
+use std::collections::BTreeSet;
+
+use tanmi_base::lang::is_han;
+
+use super::words::*;
+use crate::segment;
+
+/// A fact as data for comparisons.
+#[derive(Clone, Debug, Default)]
+pub struct Statement {
+    /// The terms before the first verb, without those that every subject may have.
+    pub subject: BTreeSet<String>,
+    /// All terms except values.
+    pub terms: BTreeSet<String>,
+    /// Numbers that state an amount, a time or a version.
+    pub values: BTreeSet<String>,
+    /// The text after the first verb, if it is a single name.
+    pub name: Option<String>,
+    /// The last term of the subject.
+    pub head: String,
+    pub has_change: bool,
+    pub has_now: bool,
+    pub is_addition: bool,
+    pub is_negative: bool,
+    /// For each group of [`CONTRASTS`], the words of it that occur.
+    contrasts: Vec<BTreeSet<&'static str>>,
+}
+
+/// The number of characters of a fact that are looked at.
+const MAX_CHARS: usize = 600;
+
+/// Stands for a verb in the text that is split.
+const VERB: char = '\u{1}';
+
+impl Statement {
+    pub fn new(content: &str, entities: &str) -> Statement {
+        let text: String =
+            content.chars().take(MAX_CHARS).flat_map(char::to_lowercase).map(halfwidth).collect();
+        let english = format!(" {} ", text.split(|c: char| !is_word_char(c)).collect::<Vec<_>>().join(" "));
+        let has = |words: &[&str]| words.iter().any(|word| english.contains(&format!(" {word} ")));
+        let has_zh = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let mut statement = Statement {
+            has_change: has(CHANGES) || has_zh(CHANGES_ZH),
+            has_now: has(NOW) || has_zh(NOW_ZH),
+            is_addition: has(ADDITIONS) || has_zh(ADDITIONS_ZH),
+            is_negative: has(NEGATIONS) || has_zh(NEGATIONS_ZH),
+            contrasts: CONTRASTS
+                .iter()
+                .map(|group| {
+                    group.iter().copied().filter(|word| contains_word(&english, &text, word)).collect()
+                })
+                .collect(),
+            ..Statement::default()
+        };
+        statement.read(&mark_verbs(&text));
+        for entity in entities.split('\n') {
+            let terms = segment::terms(entity).into_iter().filter(|term| is_term(term));
+            statement.terms.extend(terms);
+        }
+        statement
+    }
+
+    fn read(&mut self, text: &str) {
+        let (mut is_subject, mut rest) = (true, Vec::new());
+        let mut before = String::new();
+        for token in tokens(text) {
+            if token.chars().all(|c| c == VERB)
+                || VERBS.contains(&token.as_str())
+                || CHANGES.contains(&token.as_str())
+            {
+                is_subject = false;
+            }
+            let is_chinese = token.starts_with(is_han);
+            // In Chinese the value often stands before any verb; in English a number in the subject is a name.
+            if is_value(&token) {
+                let is_name = (is_subject && !before.starts_with(is_han))
+                    || NUMBERED.contains(&before.as_str())
+                    || NUMBERED_ZH.iter().any(|word| before.ends_with(word));
+                match is_name {
+                    true => self.add(format!("#{token}"), is_subject),
+                    false => {
+                        is_subject &= before.is_empty();
+                        self.values.insert(token.clone());
+                    }
+                }
+            } else if is_chinese {
+                let run = if is_value(&before) { without_unit(&token) } else { &token };
+                for term in pairs(run) {
+                    self.add(term, is_subject);
+                }
+            } else if !(is_value(&before) && UNITS.contains(&token.as_str())) && !is_marker(&token) {
+                // Only the parts of an identifier: the whole would count as further terms that are not shared.
+                for part in token.split(|c: char| !c.is_alphanumeric()) {
+                    for term in segment::terms(part).into_iter().filter(|term| is_term(term)) {
+                        self.add(term, is_subject);
+                    }
+                }
+            }
+            if !is_subject
+                && !is_value(&token)
+                && !VERBS.contains(&token.as_str())
+                && token.chars().any(char::is_alphanumeric)
+            {
+                rest.push(token.clone());
+            }
+            before = token;
+        }
+        self.name = match rest.as_slice() {
+            [one] if is_name(one) => Some(one.clone()),
+            _ => None,
+        };
+        for word in GENERIC {
+            if self.subject.len() > 1 {
+                self.subject.remove(*word);
+            }
+        }
+    }
+
+    fn add(&mut self, term: String, is_subject: bool) {
+        if is_subject {
+            self.head.clone_from(&term);
+            self.subject.insert(term.clone());
+        }
+        self.terms.insert(term);
+    }
+
+    /// Returns whether one is about staging and the other about production, or similar.
+    pub fn contrasts_with(&self, other: &Statement) -> bool {
+        self.contrasts
+            .iter()
+            .zip(&other.contrasts)
+            .any(|(a, b)| !a.is_empty() && !b.is_empty() && a.is_disjoint(b))
+    }
+}
+
+fn halfwidth(c: char) -> char {
+    match c {
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
+        '’' => '\'',
+        _ => c,
+    }
+}
+
+fn is_word_char(c: char) -> bool {
+    (c.is_alphanumeric() && !is_han(c)) || c == '\''
+}
+
+fn contains_word(english: &str, text: &str, word: &str) -> bool {
+    if word.starts_with(is_han) { text.contains(word) } else { english.contains(&format!(" {word} ")) }
+}
+
+/// Replaces the verbs and the words of change in Chinese text by [`VERB`]. A verb at the start is part of the subject.
+fn mark_verbs(text: &str) -> String {
+    if !text.chars().any(is_han) {
+        return text.to_owned();
+    }
+    let mut text = text.to_owned();
+    let marks = CHANGES_ZH.iter().chain(NOW_ZH).chain(NEGATIONS_ZH);
+    for word in marks {
+        text = text.replace(word, &VERB.to_string());
+    }
+    for (verb, not_after, not_before) in VERBS_ZH {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find(verb) {
+            let (head, tail) = (&rest[..at], &rest[at + verb.len()..]);
+            let last = head.chars().next_back().or_else(|| out.chars().next_back());
+            let is_part = last.is_none_or(|c| not_after.contains(c))
+                || tail.chars().next().is_some_and(|c| not_before.contains(c));
+            out.push_str(head);
+            if is_part {
+                out.push_str(verb)
+            } else {
+                out.push(VERB)
+            }
+            rest = tail;
+        }
+        out.push_str(rest);
+        text = out;
+    }
+    text
+}
+
+/// Splits a text into words, runs of Chinese characters, and [`VERB`].
+fn tokens(text: &str) -> Vec<String> {
+    #[derive(PartialEq, Clone, Copy)]
+    enum Kind {
+        Word,
+        Chinese,
+        Verb,
+        Other,
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let kind_at = |at: usize| match chars[at] {
+        VERB => Kind::Verb,
+        // Particles carry no meaning.
+        c if is_han(c) && segment::is_stop(&c.to_string()) => Kind::Other,
+        c if is_han(c) => Kind::Chinese,
+        c if c.is_alphanumeric() => Kind::Word,
+        '.' | '-' | '_' | '/' | ':' | '\'' | '@' => {
+            let is_inside = at > 0
+                && chars.get(at + 1).is_some_and(|next| is_word_char(*next))
+                && is_word_char(chars[at - 1]);
+            if is_inside { Kind::Word } else { Kind::Other }
+        }
+        _ => Kind::Other,
+    };
+    let mut out: Vec<String> = Vec::new();
+    let mut last = Kind::Other;
+    for (at, c) in chars.iter().enumerate() {
+        let kind = kind_at(at);
+        match (kind, out.last_mut()) {
+            (Kind::Other, _) => {}
+            (kind, Some(open)) if kind == last => open.push(*c),
+            _ => out.push(c.to_string()),
+        }
+        last = kind;
+    }
+    out
+}
+
+/// Returns whether a word is a number, a time or a version: `16`, `3.12`, `02:00`, `v2`.
+fn is_value(word: &str) -> bool {
+    let word = word.strip_prefix('v').unwrap_or(word);
+    word.starts_with(|c: char| c.is_ascii_digit())
+        && word.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte))
+        || has_short_unit(word)
+        || NUMBER_WORDS.contains(&word)
+}
+
+/// Returns whether a number has its unit attached: `30s`, `10mb`.
+fn has_short_unit(word: &str) -> bool {
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < word.len() && UNITS.contains(&unit)
+}
+
+const NUMBER_WORDS: &[&str] =
+    &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve", "twenty"];
+
+fn without_unit(run: &str) -> &str {
+    UNITS_ZH.iter().find_map(|unit| run.strip_prefix(unit)).unwrap_or(run)
+}
+
+/// Returns the pairs of characters of a Chinese run. A single character says too little.
+fn pairs(run: &str) -> Vec<String> {
+    let chars: Vec<char> = run.chars().collect();
+    chars.windows(2).map(|pair| pair.iter().collect()).collect()
+}
+
+/// Returns whether a word only states a change or the present.
+fn is_marker(word: &str) -> bool {
+    [CHANGES, NOW, ADDITIONS].iter().any(|list| list.contains(&word))
+        || ["longer", "longest", "enough"].contains(&word)
+}
+
+fn is_term(term: &str) -> bool {
+    !segment::is_stop(term)
+        && !(term.chars().count() == 1 && term.starts_with(is_han))
+        && !VERBS.contains(&term)
+}
+
+/// Returns whether a word can be the name of something, not a property such as `slow` or `protected`.
+fn is_name(word: &str) -> bool {
+    !word.starts_with(is_han)
+        && !["ed", "ing", "able", "ly", "ous", "ive", "ful", "slow", "fast"]
+            .iter()
+            .any(|end| word.ends_with(end))
+}
