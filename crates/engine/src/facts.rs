@@ -95,7 +95,7 @@ pub struct MemoryFacts {
     /// What the last session did, if it wrote no summary.
     pub digest: Option<DigestFacts>,
     pub summary: Option<SummaryFacts>,
-    /// Newest first.
+    /// Recent facts and lasting preferences, newest first.
     pub recent: Vec<FactLine>,
     /// Facts that match the focused node.
     pub related: Vec<FactLine>,
@@ -152,7 +152,10 @@ pub struct FactLine {
     pub day: String,
     /// The letter of its type.
     pub letter: &'static str,
+    pub id: String,
     pub content: String,
+    /// The day and the id of the newer fact that replaces it.
+    pub replaced: Option<(String, String)>,
 }
 
 #[derive(Clone, Debug, Default)]

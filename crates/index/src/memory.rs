@@ -17,7 +17,7 @@ pub use letter::{MemoryKind, MemoryLetter};
 
 /// Version of the tables and of the terms. Raise it with every change of either: an index of another version is
 /// deleted.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// Terms in more memories than this are counted ahead of queries, see [`MemoryIndex::update_common_terms`].
 const COMMON_TERM_MIN: i64 = 2_000;
@@ -78,6 +78,7 @@ pub struct IndexedFile {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFilter {
     pub letter: Option<MemoryLetter>,
+    pub kind: Option<MemoryKind>,
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,
@@ -100,6 +101,7 @@ CREATE TABLE records(
   speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, asks INTEGER NOT NULL, hidden INTEGER NOT NULL,
   replaced_by TEXT NOT NULL);
 CREATE INDEX recent ON records(kind, hidden, at);
+CREATE INDEX preferences ON records(at) WHERE letter = 'O' AND confidence >= 0.9 AND hidden = 0;
 CREATE INDEX same ON records(same);
 CREATE INDEX of_file ON records(file);
 CREATE TABLE marks(seq INTEGER PRIMARY KEY, target TEXT NOT NULL, file TEXT NOT NULL, hidden INTEGER NOT NULL, by TEXT NOT NULL);

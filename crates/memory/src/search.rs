@@ -315,6 +315,7 @@ fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64>
 /// Returns whether a memory passes the filter. Neighbours are filtered too.
 fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
     filter.letter.is_none_or(|letter| letter == outline.letter)
+        && filter.kind.is_none_or(|kind| kind == outline.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == outline.session)
         && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))

@@ -9,7 +9,8 @@ use tanmi_base::{Millis, clock};
 use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 
 use crate::current::{self, NO_FREQUENCIES};
-use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
+use crate::recent::choose::{self, Candidates};
+use crate::recent::{StartMemory, StartQuery, is_lasting_preference};
 use crate::record::{self, Line};
 use crate::search::Hit;
 use crate::store::{
@@ -101,6 +102,7 @@ impl Data {
 fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
     (filter.all || !row.hidden)
         && filter.letter.is_none_or(|letter| letter == row.letter)
+        && filter.kind.is_none_or(|kind| kind == row.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
@@ -232,22 +234,20 @@ impl MemoryStore for VecMemory {
     fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory {
         let data = self.data();
         let newest = data.newest(&MemoryFilter::default());
-        let is_recent = |row: &&&MemoryRow| row.letter.kind() == MemoryKind::Fact && query.is_recent(row);
-        let facts: Vec<MemoryRow> =
-            newest.iter().filter(is_recent).take(query.facts).map(|row| (*row).clone()).collect();
-        let mut found = data.search(query.topic, &MemoryFilter::default());
-        found.retain(|hit| {
-            hit.row.letter.kind() == MemoryKind::Fact && !facts.iter().any(|fact| fact.id == hit.row.id)
-        });
-        StartMemory {
-            core: String::new(),
-            summary: newest
-                .iter()
-                .find(|row| row.letter.kind() == MemoryKind::Summary)
-                .map(|row| (*row).clone()),
-            found: found.into_iter().take(MAX_FOUND).map(|hit| hit.row).collect(),
-            facts,
-        }
+        let rows = |is_wanted: &dyn Fn(&MemoryRow) -> bool| -> Vec<MemoryRow> {
+            let facts = newest.iter().filter(|row| row.letter.kind() == MemoryKind::Fact && is_wanted(row));
+            facts.map(|row| (*row).clone()).collect()
+        };
+        let mut hits = data.search(query.topic, &MemoryFilter::default());
+        hits.retain(|hit| hit.row.letter.kind() == MemoryKind::Fact);
+        let candidates = Candidates {
+            preferences: rows(&is_lasting_preference),
+            recent: rows(&|row| query.is_recent(row)),
+            related: choose::related(hits, query.topic),
+        };
+        let (facts, found) = candidates.choose(query, &NO_FREQUENCIES);
+        let summary = newest.iter().find(|row| row.letter.kind() == MemoryKind::Summary);
+        StartMemory { core: String::new(), summary: summary.map(|row| (*row).clone()), facts, found }
     }
 
     fn record_session(&self, line: &str, at: Millis) -> Result<()> {

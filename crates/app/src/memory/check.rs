@@ -81,6 +81,7 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
     Ok(MemoryFilter {
         id_suffix: None,
         letter,
+        kind: None,
         session: wanted.session.clone(),
         since: day("since", &wanted.since)?,
         until,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tanmi_base::clock;
+use tanmi_base::{clock, text};
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
-use tanmi_memory::recent::StartQuery;
+use tanmi_memory::recent::{StartQuery, ToldFact};
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Folder, MemoryRow, MemoryStore};
 use tanmi_session::SessionState;
-use tanmi_workspace::store::ContextSnapshot;
+use tanmi_workspace::model::Node;
 
 use super::{Caller, log_line};
 use crate::calls;
@@ -29,7 +29,13 @@ fn store(caller: &Caller<'_>, project: &Path) -> Arc<dyn MemoryStore> {
     caller.stores.projects.in_folder(project).memory()
 }
 
-/// Returns the memory for a session start, or why there is none. The digest of the last session does not need a memory
+/// Returns the text about the current work by which related facts are found; empty if no node is focused.
+pub fn topic(focus: Option<&Node>) -> String {
+    let node = focus.filter(|node| !node.id.is_root());
+    node.map(|node| format!("{} {}", node.title, text::prefix(&node.requirement, 300))).unwrap_or_default()
+}
+
+/// Returns the memory for a session start, or why there is none. `topic` is about the current work. The digest of the last session does not need a memory
 /// folder.
 pub fn load(
     caller: &Caller<'_>,
@@ -37,12 +43,12 @@ pub fn load(
     state: &SessionState,
     config: &Config,
     project: Option<&ProjectTrust>,
-    bound: Option<&ContextSnapshot>,
+    topic: &str,
 ) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not a session start"));
     }
-    let stored = of_project(caller, config, project, bound);
+    let stored = of_project(caller, config, project, topic);
     let digest =
         project.filter(|_| config.memory).and_then(|trust| calls::find_digest(caller, event, state, trust));
     match digest {
@@ -56,7 +62,7 @@ pub fn of_project(
     caller: &Caller<'_>,
     config: &Config,
     project: Option<&ProjectTrust>,
-    bound: Option<&ContextSnapshot>,
+    topic: &str,
 ) -> Result<MemoryFacts, SkipReason> {
     if !config.memory {
         return Err(("记忆已关闭", "memory is disabled"));
@@ -76,14 +82,11 @@ pub fn of_project(
             "the memory folder contains a symbolic link or a special file",
         ));
     }
-    let node = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
-    let about =
-        node.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
     let query = StartQuery {
         now: caller.now,
         days: config.memory_recent_days,
         facts: config.memory_recent_facts,
-        topic: about.as_deref().unwrap_or_default(),
+        topic,
     };
     let recent = store.start_memory(&query);
     Ok(MemoryFacts {
@@ -105,9 +108,15 @@ fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
     store.local_folder().is_none_or(Folder::has_only_regular_files)
 }
 
-fn fact(row: &MemoryRow) -> FactLine {
-    let day = row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?"));
-    FactLine { day, letter: row.letter.as_str(), content: row.content.clone() }
+fn fact(fact: &ToldFact) -> FactLine {
+    let row = &fact.row;
+    FactLine {
+        day: row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?")),
+        letter: row.letter.as_str(),
+        id: row.id.clone(),
+        content: row.content.clone(),
+        replaced: fact.replaced.as_ref().map(|newer| (clock::utc_day(newer.at), newer.by.clone())),
+    }
 }
 
 fn summary(row: &MemoryRow) -> SummaryFacts {

@@ -150,6 +150,24 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
+    /// Returns the preferences with a confidence of at least 0.9, the newest first.
+    pub fn lasting_preferences(&self, limit: usize) -> Result<Vec<MemoryRow>> {
+        // The same condition as that of the index `preferences`.
+        let sql = format!(
+            "SELECT {COLUMNS} FROM records WHERE letter = 'O' AND confidence >= 0.9 AND hidden = 0 \
+             ORDER BY at DESC LIMIT ?1"
+        );
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map([limit as i64], read)?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// Returns whether there is a memory of this kind.
+    pub fn has_kind(&self, kind: MemoryKind) -> Result<bool> {
+        let sql = "SELECT EXISTS(SELECT 1 FROM records WHERE kind = ?1)";
+        Ok(self.db.prepare_cached(sql)?.query_row([kind.as_str()], |row| row.get(0))?)
+    }
+
     pub fn count(&self, kind: Option<MemoryKind>, filter: &MemoryFilter) -> Result<u64> {
         let (conditions, mut values) = conditions(filter);
         let of_kind = if kind.is_some() { "AND kind = ?" } else { "" };
@@ -161,7 +179,11 @@ impl MemoryIndex {
 
 impl MemoryFilter {
     fn is_filtered(&self) -> bool {
-        self.letter.is_some() || self.session.is_some() || self.since.is_some() || self.until.is_some()
+        self.letter.is_some()
+            || self.kind.is_some()
+            || self.session.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
     }
 }
 
@@ -178,6 +200,7 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
         }
     };
     add(" AND letter = ?", filter.letter.map(|letter| Value::from(letter.as_str().to_owned())));
+    add(" AND kind = ?", filter.kind.map(|kind| Value::from(kind.as_str().to_owned())));
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));

@@ -39,9 +39,18 @@ impl Statement {
     pub fn new(content: &str, entities: &str) -> Statement {
         let text: String =
             content.chars().take(MAX_CHARS).flat_map(char::to_lowercase).map(halfwidth).collect();
-        let english = format!(" {} ", text.split(|c: char| !is_word_char(c)).collect::<Vec<_>>().join(" "));
-        let has = |words: &[&str]| words.iter().any(|word| english.contains(&format!(" {word} ")));
-        let has_zh = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let words: Vec<&str> =
+            text.split(|c: char| !is_word_char(c)).filter(|word| !word.is_empty()).collect();
+        let joined = words.join(" ");
+        let has = |list: &[&str]| {
+            words.iter().any(|word| list.contains(word))
+                || list.iter().any(|phrase| phrase.contains(' ') && joined.contains(phrase))
+        };
+        let is_chinese = text.contains(is_han);
+        let has_zh = |list: &[&str]| is_chinese && list.iter().any(|word| text.contains(word));
+        let occurs = |word: &str| {
+            if word.is_ascii() { words.contains(&word) } else { is_chinese && text.contains(word) }
+        };
         let mut statement = Statement {
             has_change: has(CHANGES) || has_zh(CHANGES_ZH),
             has_now: has(NOW) || has_zh(NOW_ZH),
@@ -49,9 +58,7 @@ impl Statement {
             is_negative: has(NEGATIONS) || has_zh(NEGATIONS_ZH),
             contrasts: CONTRASTS
                 .iter()
-                .map(|group| {
-                    group.iter().copied().filter(|word| contains_word(&english, &text, word)).collect()
-                })
+                .map(|group| group.iter().copied().filter(|word| occurs(word)).collect())
                 .collect(),
             ..Statement::default()
         };
@@ -146,10 +153,6 @@ fn halfwidth(c: char) -> char {
 
 fn is_word_char(c: char) -> bool {
     (c.is_alphanumeric() && !is_han(c)) || c == '\''
-}
-
-fn contains_word(english: &str, text: &str, word: &str) -> bool {
-    if word.starts_with(is_han) { text.contains(word) } else { english.contains(&format!(" {word} ")) }
 }
 
 /// Replaces the verbs and the words of change in Chinese text by [`VERB`]. A verb at the start is part of the subject.

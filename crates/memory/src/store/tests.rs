@@ -7,6 +7,7 @@ use tanmi_base::clock::DAY;
 use tanmi_base::place::ProjectPlace;
 
 use super::*;
+use crate::recent::ToldFact;
 use crate::record::session_line;
 use crate::{FileMemory, MemoryLetter, MemoryType, VecMemory};
 
@@ -237,7 +238,8 @@ fn stats(store: &dyn MemoryStore) -> Result<String> {
 
 fn start(store: &dyn MemoryStore, topic: &str, facts: usize) -> Result<String> {
     let start = store.start_memory(&StartQuery { now: NOW + 60_000, days: 7, facts, topic });
-    let list = |rows: &[MemoryRow]| rows.iter().map(|row| format!(" {}", show(row))).collect::<String>();
+    let list =
+        |facts: &[ToldFact]| facts.iter().map(|fact| format!(" {}", show(&fact.row))).collect::<String>();
     let summary = start.summary.map(|row| row.id).unwrap_or_default();
     Ok(format!("summary {summary}; facts{}; found{}", list(&start.facts), list(&start.found)))
 }

@@ -8,6 +8,7 @@ use crate::mcp::Client;
 
 mod current;
 mod regressions;
+mod start;
 
 const DAY: i64 = 86_400_000;
 
