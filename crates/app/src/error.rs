@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
+use tanmi_memory::anchors::PathProblem;
 use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint};
 use tanmi_workspace::model::WorkspaceId;
 
@@ -42,6 +43,11 @@ pub enum Error {
     /// Only facts can be edited.
     NotAFact {
         id: String,
+    },
+    /// A fact can only name files of its project.
+    BadFactPath {
+        path: String,
+        problem: PathProblem,
     },
     /// The settings turn memory off.
     MemoryOff,
@@ -146,6 +152,7 @@ impl Error {
             Error::MemoryNotFound { .. } => "MEMORY_NOT_FOUND",
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
+            Error::BadFactPath { .. } => "INVALID_ARGUMENT",
             Error::MemoryOff => "MEMORY_OFF",
             Error::TextNotFound { .. } => "TEXT_NOT_FOUND",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
@@ -209,6 +216,14 @@ impl Error {
             Error::NotAFact { id } => (
                 format!("记忆 {id} 不是事实；只能编辑事实"),
                 format!("memory {id} is not a fact; only facts can be edited"),
+            ),
+            Error::BadFactPath { path, problem: PathProblem::Outside } => (
+                format!("路径 {path:?} 不在项目中；事实只能关联项目内的文件"),
+                format!("path {path:?} is outside of the project; a fact can only name files of its project"),
+            ),
+            Error::BadFactPath { path, problem: PathProblem::Missing } => (
+                format!("项目中没有文件 {path:?}；请给出相对于项目根目录的路径"),
+                format!("the project has no file {path:?}; name it relative to the root of the project"),
             ),
             Error::MemoryOff => texts("此项目关闭了记忆", "memory is turned off for this project"),
             Error::TextNotFound { digest } => {

@@ -20,12 +20,14 @@ use crate::resolver::only;
 use crate::trust;
 
 mod check;
+mod files;
 mod model;
 mod view;
 
 use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
+pub use files::StaleFacts;
 pub use tanmi_memory::{ImportResult, MemoryStats};
-pub use view::{Memory, MemoryResults, ReplacedFact, SaveResult};
+pub use view::{FactFile, Memory, MemoryResults, ReplacedFact, SaveResult};
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -35,6 +37,8 @@ pub struct NewFact {
     pub confidence: Option<f64>,
     pub session: Option<String>,
     pub supersedes: Vec<String>,
+    /// Files that it is about. Files that the text names are added.
+    pub paths: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -133,6 +137,7 @@ impl MemoryService {
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
+        let anchors = self.anchors(&new.paths, &content)?;
         let notice = self.create()?;
         let fact = Fact {
             id: id::fresh("fact", self.core.now()),
@@ -144,6 +149,7 @@ impl MemoryService {
             session: new.session.unwrap_or_default(),
             by: self.writer().to_owned(),
             supersedes: new.supersedes,
+            anchors,
         };
         let saved = self.with_whole_ids(fact.supersedes.clone(), |ids| {
             self.store().save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
@@ -151,7 +157,7 @@ impl MemoryService {
         if !saved.is_duplicate {
             self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
         }
-        let similar: Vec<Memory> = saved.similar.iter().map(Memory::of_hit).collect();
+        let similar: Vec<Memory> = saved.similar.iter().map(|hit| self.view_hit(hit)).collect();
         let hint = self.supersede_hint(&similar);
         Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, hint, notice })
     }
@@ -229,19 +235,19 @@ impl MemoryService {
             now: self.core.now(),
             model: model.as_ref(),
         };
-        let results = self.store().search(&query)?.iter().map(Memory::of_hit).collect();
+        let results = self.store().search(&query)?.iter().map(|hit| self.view_hit(hit)).collect();
         Ok(MemoryResults { results, total: None })
     }
 
     pub fn list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.check_enabled()?;
         let page = self.store().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip)?;
-        let results = page.rows.iter().map(|row| Memory::of(row, None)).collect();
+        let results = page.rows.iter().map(|row| self.view(row)).collect();
         Ok(MemoryResults { results, total: Some(page.total) })
     }
 
     pub fn show(&self, id: &str) -> Result<Memory> {
-        Ok(Memory::of(&self.find(id)?, None))
+        Ok(self.view(&self.find(id)?))
     }
 
     fn find(&self, id: &str) -> Result<MemoryRow> {
@@ -286,6 +292,7 @@ impl MemoryService {
             confidence: old.confidence,
             memory_type: Some(old.letter.as_str().to_owned()),
             session,
+            paths: self.remaining_paths(&old),
             supersedes: vec![old.id],
         })
     }
@@ -304,7 +311,7 @@ impl MemoryService {
         self.check_enabled()?;
         let mark = |ids: &[String]| self.store().mark(mark, ids, self.core.now(), self.writer());
         let rows = self.with_whole_ids(ids.to_vec(), mark)?;
-        Ok(rows.iter().map(|row| Memory::of(row, None)).collect())
+        Ok(rows.iter().map(|row| self.view(row)).collect())
     }
 
     /// Imports JSON lines, see [`MemoryStore::import`].

@@ -156,6 +156,8 @@ pub struct FactLine {
     pub content: String,
     /// The day and the id of the newer fact that replaces it.
     pub replaced: Option<(String, String)>,
+    /// Files that it is about and that changed since, with whether they are gone.
+    pub stale_files: Vec<(String, bool)>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -79,6 +79,10 @@ pub struct IndexedFile {
 pub struct MemoryFilter {
     pub letter: Option<MemoryLetter>,
     pub kind: Option<MemoryKind>,
+    /// Only preferences with a confidence of at least 0.9.
+    pub is_lasting_preference: bool,
+    /// Only facts that name files.
+    pub has_files: bool,
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub mod anchors;
 pub mod current;
 pub mod dates;
 mod file;

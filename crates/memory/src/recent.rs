@@ -73,8 +73,8 @@ pub struct ToldFact {
 /// too.
 pub(crate) const HIGH_CONFIDENCE: f64 = 0.9;
 const HIGH_CONFIDENCE_DAYS: i64 = 30;
-/// The number of hits among which related facts are chosen.
-const RELATED_HITS: usize = 20;
+/// The number of facts beyond those that are told that are read, because some are left out.
+const SPARE: usize = 8;
 /// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
 /// Maximum number of bytes read of core memory; a longer text is cut anyway.
@@ -110,10 +110,13 @@ pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
 fn read_index(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> (Candidates, Option<MemoryRow>) {
     let (from, confident_from) = query.recent_from();
     // More than are told, because some are left out as duplicates.
-    let limit = 2 * query.facts + more;
+    let limit = query.facts + SPARE + more;
     let summary = index.newest(Some(MemoryKind::Summary), &MemoryFilter::default(), 1, 0);
+    let lasting = MemoryFilter { is_lasting_preference: true, ..MemoryFilter::default() };
     let candidates = Candidates {
-        preferences: index.lasting_preferences(choose::preference_slots(query) + more).unwrap_or_default(),
+        preferences: index
+            .newest(None, &lasting, choose::preference_slots(query) + more, 0)
+            .unwrap_or_default(),
         recent: index.recent_facts(from, confident_from, HIGH_CONFIDENCE, limit).unwrap_or_default(),
         related: if query.topic.is_empty() { Vec::new() } else { related_facts(index, query, more) },
     };
@@ -123,9 +126,10 @@ fn read_index(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> (Cand
 /// Returns the facts about the current work, the best first.
 fn related_facts(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> Vec<MemoryRow> {
     // The filter costs a look at each candidate, so it is set only if there are turns that could take all places.
-    let has_turns = index.has_kind(MemoryKind::Turn).unwrap_or(false);
+    let turn = index.newest(Some(MemoryKind::Turn), &MemoryFilter::default(), 1, 0);
+    let has_turns = turn.is_ok_and(|turns| !turns.is_empty());
     let filter = MemoryFilter { kind: has_turns.then_some(MemoryKind::Fact), ..MemoryFilter::default() };
-    let hits = search::search(index, query.topic, &filter, RELATED_HITS + query.facts + more, query.now);
+    let hits = search::search(index, query.topic, &filter, query.facts + SPARE + more, query.now);
     let mut hits = hits.unwrap_or_default();
     hits.retain(|hit| hit.row.letter.kind() == MemoryKind::Fact);
     choose::related(hits, query.topic)

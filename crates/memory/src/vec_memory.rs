@@ -102,6 +102,8 @@ impl Data {
 fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
     (filter.all || !row.hidden)
         && filter.letter.is_none_or(|letter| letter == row.letter)
+        && (!filter.is_lasting_preference || is_lasting_preference(row))
+        && (!filter.has_files || row.letter.kind() == MemoryKind::Fact && !row.more.is_empty())
         && filter.kind.is_none_or(|kind| kind == row.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))

@@ -408,6 +408,9 @@ export interface Memory {
   speaker?: string;
   entities?: string[];
   confidence?: number;
+  /** The files that a fact is about, and whether they changed since it was saved. */
+  files?: { path: string; state: 'same' | 'changed' | 'gone' }[];
+  commit?: string;
   before?: string;
   after?: string;
   hidden?: boolean;

@@ -79,6 +79,8 @@ export function memoryView() {
         memory.confidence !== undefined ? h('span', {}, `${t('confidence')} ${memory.confidence}`) : null,
         memory.hidden ? h('span', { class: 'badge' }, memory.replacedBy ? t('superseded') : t('forgotten')) : null,
         memory.replaced ? h('span', { class: 'badge', title: memory.replaced.by }, `${t('replacedOn')} ${memory.replaced.on}`) : null,
+        (memory.files || []).map((file) => h('span', { class: file.state === 'same' ? 'entity' : 'badge' },
+          file.state === 'same' ? file.path : `${file.path} ${t(file.state === 'gone' ? 'fileGone' : 'fileChanged')}`)),
         (memory.entities || []).map((entity) => h('span', { class: 'entity' }, entity))),
       h('p', { dir: 'auto' }, memory.before ? h('span', { class: 'surrounding' }, memory.before, '\n') : null, memory.content,
         memory.after ? h('span', { class: 'surrounding' }, '\n', memory.after) : null),

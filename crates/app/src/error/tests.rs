@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang};
+use tanmi_memory::anchors::PathProblem;
 use tanmi_workspace::model::WorkspaceId;
 
 use super::Error;
@@ -28,6 +29,8 @@ fn samples() -> Vec<Error> {
         not_current(""),
         not_current("f-2"),
         Error::NotAFact { id: id() },
+        Error::BadFactPath { path: String::from("../x"), problem: PathProblem::Outside },
+        Error::BadFactPath { path: String::from("x.rs"), problem: PathProblem::Missing },
         Error::MemoryOff,
         Error::TextNotFound { digest: String::from("abcd") },
         Error::NoWorkspace { project: PathBuf::from("/project") },

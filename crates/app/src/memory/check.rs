@@ -79,12 +79,11 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
     // A day given as the end is included.
     let until = until.map(|at| if at % DAY == 0 { at + DAY } else { at + 1 });
     Ok(MemoryFilter {
-        id_suffix: None,
         letter,
-        kind: None,
         session: wanted.session.clone(),
         since: day("since", &wanted.since)?,
         until,
         all: wanted.all,
+        ..MemoryFilter::default()
     })
 }

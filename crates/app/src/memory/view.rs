@@ -1,7 +1,10 @@
 //! Memories as all interfaces show them.
 
+use std::path::Path;
+
 use serde::Serialize;
 use tanmi_base::{clock, text};
+use tanmi_memory::anchors::{Anchors, FileAnchor, FileState};
 use tanmi_memory::search::Hit;
 use tanmi_memory::{MemoryRow, dates, record};
 
@@ -48,6 +51,12 @@ pub struct Memory {
     pub entities: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The files that it is about, and whether they changed since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FactFile>,
+    /// The commit that was checked out when it was saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// For a turn: the beginning of the turn before it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub before: String,
@@ -62,6 +71,13 @@ pub struct Memory {
     /// The newer fact that replaces it, as inferred from the texts. The fact is not hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced: Option<ReplacedFact>,
+}
+
+/// A file that a fact is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FactFile {
+    pub path: String,
+    pub state: FileState,
 }
 
 /// An inferred replacement of a fact.
@@ -86,12 +102,27 @@ impl Memory {
             speaker: row.speaker.clone(),
             entities: record::entities(row),
             confidence: row.confidence,
+            files: Vec::new(),
+            commit: None,
             before: String::new(),
             after: String::new(),
             hidden: row.hidden,
             replaced_by: row.replaced_by.clone(),
             replaced: None,
         }
+    }
+
+    /// Adds the files of a fact, compared with those in a project.
+    pub(super) fn with_files(mut self, row: &MemoryRow, project: &Path) -> Memory {
+        let Anchors { files, commit } = Anchors::of(row);
+        let file = |file: FileAnchor| FactFile { state: file.state(project), path: file.path };
+        (self.files, self.commit) = (files.into_iter().map(file).collect(), commit);
+        self
+    }
+
+    /// Returns whether a file that the fact is about changed or is gone.
+    pub fn is_stale(&self) -> bool {
+        self.files.iter().any(|file| file.state != FileState::Same)
     }
 
     pub(super) fn of_hit(hit: &Hit) -> Memory {

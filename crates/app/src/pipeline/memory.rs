@@ -9,6 +9,7 @@ use serde_json::json;
 use tanmi_base::{clock, text};
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
+use tanmi_memory::anchors::{Anchors, FileState};
 use tanmi_memory::recent::{StartQuery, ToldFact};
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Folder, MemoryRow, MemoryStore};
@@ -89,12 +90,14 @@ pub fn of_project(
         topic,
     };
     let recent = store.start_memory(&query);
+    let mut files_left = MAX_FILES;
+    let mut fact = |fact: &ToldFact| fact_line(fact, trust.project(), &mut files_left);
     Ok(MemoryFacts {
         core: recent.core,
         digest: None,
         summary: recent.summary.map(|row| summary(&row)),
-        recent: recent.facts.iter().map(fact).collect(),
-        related: recent.found.iter().map(fact).collect(),
+        recent: recent.facts.iter().map(&mut fact).collect(),
+        related: recent.found.iter().map(&mut fact).collect(),
     })
 }
 
@@ -108,14 +111,23 @@ fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
     store.local_folder().is_none_or(Folder::has_only_regular_files)
 }
 
-fn fact(fact: &ToldFact) -> FactLine {
+/// The number of files that a session start compares with those of the facts that it tells.
+const MAX_FILES: usize = 30;
+
+fn fact_line(fact: &ToldFact, project: &Path, files_left: &mut usize) -> FactLine {
     let row = &fact.row;
+    let files = Anchors::of(row).files.into_iter().take(*files_left);
+    let states: Vec<(String, FileState)> =
+        files.map(|file| (file.path.clone(), file.state(project))).collect();
+    *files_left -= states.len();
+    let stale = states.into_iter().filter(|(_, state)| *state != FileState::Same);
     FactLine {
         day: row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?")),
         letter: row.letter.as_str(),
         id: row.id.clone(),
         content: row.content.clone(),
         replaced: fact.replaced.as_ref().map(|newer| (clock::utc_day(newer.at), newer.by.clone())),
+        stale_files: stale.map(|(path, state)| (path, state == FileState::Gone)).collect(),
     }
 }
 

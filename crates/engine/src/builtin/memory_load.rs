@@ -77,6 +77,8 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
 
 /// The maximum length of the text of one fact, in bytes. A longer one is cut, so that it does not take the place of others.
 const FACT_BYTES: usize = 600;
+/// The number of changed files that the line of a fact names.
+const STALE_FILES: usize = 3;
 /// The bytes of both headings.
 const HEADING_BYTES: usize = 48;
 
@@ -164,6 +166,14 @@ fn fact_parts(fact: &FactLine, lang: Lang) -> (String, String) {
             &lang.pick(format!("（{day} 被 {newer} 替代）"), format!(" (replaced on {day} by {newer})")),
         );
     }
+    for (path, is_gone) in fact.stale_files.iter().take(STALE_FILES) {
+        content.push_str(&match is_gone {
+            true => lang.pick(format!("（文件 {path} 已不存在）"), format!(" (the file {path} is gone)")),
+            false => {
+                lang.pick(format!("（文件 {path} 之后有改动）"), format!(" (the file {path} changed since)"))
+            }
+        });
+    }
     (text::one_line(&label), text::one_line(&content))
 }
 
@@ -173,7 +183,7 @@ mod tests {
 
     fn fact(id: &str, letter: &'static str, content: &str) -> FactLine {
         let (id, content) = (id.to_owned(), content.to_owned());
-        FactLine { day: "2026-02-16".into(), letter, id, content, replaced: None }
+        FactLine { day: "2026-02-16".into(), letter, id, content, ..FactLine::default() }
     }
 
     fn told(memory: &MemoryFacts, budget: usize) -> String {

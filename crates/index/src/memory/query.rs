@@ -150,24 +150,6 @@ impl MemoryIndex {
         Ok(rows.collect::<std::result::Result<_, _>>()?)
     }
 
-    /// Returns the preferences with a confidence of at least 0.9, the newest first.
-    pub fn lasting_preferences(&self, limit: usize) -> Result<Vec<MemoryRow>> {
-        // The same condition as that of the index `preferences`.
-        let sql = format!(
-            "SELECT {COLUMNS} FROM records WHERE letter = 'O' AND confidence >= 0.9 AND hidden = 0 \
-             ORDER BY at DESC LIMIT ?1"
-        );
-        let mut query = self.db.prepare_cached(&sql)?;
-        let rows = query.query_map([limit as i64], read)?;
-        Ok(rows.collect::<std::result::Result<_, _>>()?)
-    }
-
-    /// Returns whether there is a memory of this kind.
-    pub fn has_kind(&self, kind: MemoryKind) -> Result<bool> {
-        let sql = "SELECT EXISTS(SELECT 1 FROM records WHERE kind = ?1)";
-        Ok(self.db.prepare_cached(sql)?.query_row([kind.as_str()], |row| row.get(0))?)
-    }
-
     pub fn count(&self, kind: Option<MemoryKind>, filter: &MemoryFilter) -> Result<u64> {
         let (conditions, mut values) = conditions(filter);
         let of_kind = if kind.is_some() { "AND kind = ?" } else { "" };
@@ -204,6 +186,14 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));
+    if filter.is_lasting_preference {
+        // The same words as in the index `preferences`.
+        sql.push_str(" AND letter = 'O' AND confidence >= 0.9");
+    }
+    if filter.has_files {
+        // Of a fact, `more` has its files only.
+        sql.push_str(" AND kind = 'fact' AND more <> ''");
+    }
     if let Some(suffix) = &filter.id_suffix {
         sql.push_str(" AND substr(id, -length(?)) = ?");
         values.extend([Value::from(suffix.clone()), Value::from(suffix.clone())]);

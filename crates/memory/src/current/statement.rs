@@ -72,19 +72,21 @@ impl Statement {
 
     fn read(&mut self, text: &str) {
         let (mut is_subject, mut rest) = (true, Vec::new());
-        let mut before = String::new();
-        for token in tokens(text) {
-            if token.chars().all(|c| c == VERB)
-                || VERBS.contains(&token.as_str())
-                || CHANGES.contains(&token.as_str())
-            {
+        // The English words of the subject and of the rest. Only the parts of an identifier count: the whole would be a
+        // further term that is not shared.
+        let mut words = [String::new(), String::new()];
+        let mut before = "";
+        let tokens = tokens(text);
+        for token in &tokens {
+            let is_verb = is_verb(token);
+            if is_verb || CHANGES.contains(&token.as_str()) {
                 is_subject = false;
             }
-            let is_chinese = token.starts_with(is_han);
-            // In Chinese the value often stands before any verb; in English a number in the subject is a name.
-            if is_value(&token) {
+            let is_number = is_value(token);
+            if is_number {
+                // In Chinese the value often stands before any verb; in English a number in the subject is a name.
                 let is_name = (is_subject && !before.starts_with(is_han))
-                    || NUMBERED.contains(&before.as_str())
+                    || NUMBERED.contains(&before)
                     || NUMBERED_ZH.iter().any(|word| before.ends_with(word));
                 match is_name {
                     true => self.add(format!("#{token}"), is_subject),
@@ -93,30 +95,31 @@ impl Statement {
                         self.values.insert(token.clone());
                     }
                 }
-            } else if is_chinese {
-                let run = if is_value(&before) { without_unit(&token) } else { &token };
+            } else if token.starts_with(is_han) {
+                let run = if is_value(before) { without_unit(token) } else { token };
                 for term in pairs(run) {
                     self.add(term, is_subject);
                 }
-            } else if !(is_value(&before) && UNITS.contains(&token.as_str())) && !is_marker(&token) {
-                // Only the parts of an identifier: the whole would count as further terms that are not shared.
+            } else if !(is_value(before) && UNITS.binary_search(&token.as_str()).is_ok()) && !is_marker(token)
+            {
+                let words = &mut words[usize::from(!is_subject)];
                 for part in token.split(|c: char| !c.is_alphanumeric()) {
-                    for term in segment::terms(part).into_iter().filter(|term| is_term(term)) {
-                        self.add(term, is_subject);
-                    }
+                    words.push(' ');
+                    words.push_str(part);
                 }
             }
-            if !is_subject
-                && !is_value(&token)
-                && !VERBS.contains(&token.as_str())
-                && token.chars().any(char::is_alphanumeric)
-            {
-                rest.push(token.clone());
+            if !is_subject && !is_number && !is_verb && token.contains(char::is_alphanumeric) {
+                rest.push(token);
             }
             before = token;
         }
+        for (words, is_subject) in words.iter().zip([true, false]) {
+            for term in segment::terms(words).into_iter().filter(|term| is_term(term)) {
+                self.add(term, is_subject);
+            }
+        }
         self.name = match rest.as_slice() {
-            [one] if is_name(one) => Some(one.clone()),
+            [one] if is_name(one) => Some((*one).clone()),
             _ => None,
         };
         for word in GENERIC {
@@ -237,7 +240,7 @@ fn is_value(word: &str) -> bool {
 /// Returns whether a number has its unit attached: `30s`, `10mb`.
 fn has_short_unit(word: &str) -> bool {
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
-    unit.len() < word.len() && UNITS.contains(&unit)
+    unit.len() < word.len() && UNITS.binary_search(&unit).is_ok()
 }
 
 const NUMBER_WORDS: &[&str] =
@@ -253,6 +256,10 @@ fn pairs(run: &str) -> Vec<String> {
     chars.windows(2).map(|pair| pair.iter().collect()).collect()
 }
 
+fn is_verb(token: &str) -> bool {
+    token.starts_with(VERB) || VERBS.binary_search(&token).is_ok()
+}
+
 /// Returns whether a word only states a change or the present.
 fn is_marker(word: &str) -> bool {
     [CHANGES, NOW, ADDITIONS].iter().any(|list| list.contains(&word))
@@ -262,7 +269,7 @@ fn is_marker(word: &str) -> bool {
 fn is_term(term: &str) -> bool {
     !segment::is_stop(term)
         && !(term.chars().count() == 1 && term.starts_with(is_han))
-        && !VERBS.contains(&term)
+        && VERBS.binary_search(&term).is_err()
 }
 
 /// Returns whether a word can be the name of something, not a property such as `slow` or `protected`.

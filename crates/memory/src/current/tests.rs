@@ -194,3 +194,10 @@ fn is_near_duplicate_needs_same_values_and_polarity() {
     assert!(!is_near("Deploy on Fridays is fine", "Deploy on Fridays is not fine"));
     assert!(!is_near("Redis", "Redis"), "one term is too little");
 }
+
+#[test]
+fn word_lists_are_sorted() {
+    for list in [words::VERBS, words::UNITS] {
+        assert!(list.is_sorted());
+    }
+}

@@ -132,21 +132,22 @@ pub const NEGATIONS_ZH: &[&str] = &[
     "关闭",
 ];
 
-/// Words that end the subject of a sentence: verbs in the forms that occur after a subject.
+/// Words that end the subject of a sentence: verbs in the forms that occur after a subject. Invariant: sorted.
 pub const VERBS: &[&str] = &[
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "use", "uses", "used", "run", "runs",
-    "go", "goes", "come", "comes", "live", "lives", "need", "needs", "allow", "allows", "must", "should",
-    "can", "may", "will", "shall", "do", "does", "don't", "doesn't", "listen", "listens", "stop", "stops",
-    "start", "starts", "return", "returns", "take", "takes", "end", "ends", "ended", "call", "calls", "talk",
-    "talks", "write", "writes", "store", "stores", "keep", "keeps", "hold", "holds", "read", "reads", "add",
-    "adds", "send", "sends", "receive", "receives", "review", "reviews", "render", "renders", "build",
-    "builds", "require", "requires", "support", "supports", "default", "defaults", "point", "points",
-    "expire", "expires", "leave", "leaves", "prefer", "prefers", "work", "works", "mean", "means", "cache",
-    "caches", "indent", "install", "put", "puts", "get", "gets", "make", "makes", "follow", "follows",
-    "depend", "depends", "load", "loads", "belong", "belongs", "sit", "sits", "speak", "speaks", "time",
-    "times", "accept", "accepts", "became", "becomes", "cannot", "can't", "isn't", "aren't", "contain",
-    "contains", "let", "lets", "pass", "passes", "fail", "fails", "name", "deploy", "deploys", "log",
-    "avoid", "never", "always", "prefer", "reject", "rejects", "serve", "serves", "took", "got", "went",
+    "accept", "accepts", "add", "adds", "allow", "allows", "always", "are", "aren't", "avoid", "be",
+    "became", "becomes", "been", "belong", "belongs", "build", "builds", "cache", "caches", "call", "calls",
+    "can", "can't", "cannot", "come", "comes", "contain", "contains", "default", "defaults", "depend",
+    "depends", "deploy", "deploys", "do", "does", "doesn't", "don't", "end", "ended", "ends", "expire",
+    "expires", "fail", "fails", "follow", "follows", "get", "gets", "go", "goes", "got", "had", "has",
+    "have", "hold", "holds", "indent", "install", "is", "isn't", "keep", "keeps", "leave", "leaves", "let",
+    "lets", "listen", "listens", "live", "lives", "load", "loads", "log", "make", "makes", "may", "mean",
+    "means", "must", "name", "need", "needs", "never", "pass", "passes", "point", "points", "prefer",
+    "prefers", "put", "puts", "read", "reads", "receive", "receives", "reject", "rejects", "render",
+    "renders", "require", "requires", "return", "returns", "review", "reviews", "run", "runs", "send",
+    "sends", "serve", "serves", "shall", "should", "sit", "sits", "speak", "speaks", "start", "starts",
+    "stop", "stops", "store", "stores", "support", "supports", "take", "takes", "talk", "talks", "time",
+    "times", "took", "use", "used", "uses", "was", "went", "were", "will", "work", "works", "write",
+    "writes",
 ];
 
 /// As [`VERBS`], with the characters before and after which they are part of another word.
@@ -249,11 +250,11 @@ pub const SINGLE_VALUED: &[&str] = &[
     "directori",
 ];
 
-/// Words that name a unit after a number.
+/// Words that name a unit after a number. Invariant: sorted.
 pub const UNITS: &[&str] = &[
-    "s", "ms", "sec", "second", "seconds", "min", "minute", "minutes", "hour", "hours", "h", "day", "days",
-    "week", "weeks", "month", "months", "year", "years", "b", "kb", "mb", "gb", "tb", "kib", "mib", "gib",
-    "px", "percent", "utc", "am", "pm",
+    "am", "b", "day", "days", "gb", "gib", "h", "hour", "hours", "kb", "kib", "mb", "mib", "min", "minute",
+    "minutes", "month", "months", "ms", "percent", "pm", "px", "s", "sec", "second", "seconds", "tb", "utc",
+    "week", "weeks", "year", "years",
 ];
 pub const UNITS_ZH: &[&str] = &[
     "毫秒", "分钟", "小时", "个月", "像素", "次", "条", "秒", "分", "天", "位", "个", "人", "点", "号", "年",

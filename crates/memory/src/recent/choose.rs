@@ -1,6 +1,6 @@
 //! The choice of facts for a session start, among candidates from the index and the files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tanmi_index::MemoryRow;
 
@@ -19,6 +19,8 @@ pub(crate) struct Candidates {
 
 /// The maximum number of related facts that are told.
 const MAX_RELATED: usize = 5;
+/// The maximum number of related facts among which the told ones are chosen.
+const MAX_CANDIDATES: usize = 2 * MAX_RELATED;
 /// The maximum number of facts that are compared with each other.
 const MAX_COMPARED: usize = 64;
 
@@ -45,7 +47,7 @@ pub(crate) fn related(hits: Vec<Hit>, topic: &str) -> Vec<MemoryRow> {
     };
     // A hit that only shares a common word is not related.
     let is_related = |hit: &Hit| hit.score >= (best / 2.0).max(MIN_SCORE) || shares_terms(hit);
-    hits.into_iter().filter(is_related).map(|hit| hit.row).collect()
+    hits.into_iter().filter(is_related).take(MAX_CANDIDATES).map(|hit| hit.row).collect()
 }
 
 /// Returns the terms of a text that carry meaning: words, and pairs of Chinese characters.
@@ -118,8 +120,9 @@ impl Comparison {
         query: &StartQuery<'_>,
         frequencies: &Frequencies<'_>,
     ) -> Comparison {
-        let words: Vec<Vec<u64>> =
+        let mut words: Vec<Vec<u64>> =
             all.iter().take(MAX_COMPARED).map(|(_, row)| word_hashes(&row.content)).collect();
+        remove_common(&mut words);
         let mut matters: Vec<Option<Option<Matter>>> = vec![None; words.len()];
         let mut comparison = Comparison { newer: vec![None; all.len()], duplicates: BTreeSet::new() };
         let mut newest: Vec<(Option<i64>, i64)> = vec![(None, 0); all.len()];
@@ -195,6 +198,19 @@ fn word_hashes(content: &str) -> Vec<u64> {
     hashes.sort_unstable();
     hashes.dedup();
     hashes
+}
+
+/// Removes the words that more than every fourth fact has: they show nothing about a pair of facts.
+fn remove_common(words: &mut [Vec<u64>]) {
+    const MIN_FACTS: usize = 8;
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for hash in words.iter().flatten() {
+        *counts.entry(*hash).or_default() += 1;
+    }
+    let limit = (words.len() / 4).max(MIN_FACTS);
+    for list in words {
+        list.retain(|hash| counts[hash] <= limit);
+    }
 }
 
 /// Returns whether two sorted lists have two elements in common.

@@ -164,6 +164,7 @@ fn save(store: &dyn MemoryStore, id: &str, content: &str, supersedes: &[&str]) -
         session: format!("session-{id}"),
         by: "cli".into(),
         supersedes: supersedes.iter().map(|id| (*id).to_owned()).collect(),
+        anchors: Default::default(),
     })?;
     let similar: String = saved.similar.iter().map(|hit| format!(" ~{}", hit.row.id)).collect();
     Ok(format!("{}{}{similar}", saved.id, if saved.is_duplicate { " again" } else { "" }))

@@ -52,6 +52,12 @@ pub enum MemoryCommand {
         #[arg(long, value_name = "N", default_value_t = 0)]
         skip: usize,
     },
+    /// List facts whose files changed or are gone since they were saved
+    Stale {
+        /// Maximum number of facts
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
     /// Show a memory
     Show {
         /// Memory id
@@ -159,4 +165,7 @@ pub struct SaveFactArgs {
     /// Id of a fact that this one supersedes; repeatable
     #[arg(long, value_name = "ID")]
     pub supersedes: Vec<String>,
+    /// File of the project that the fact is about; repeatable
+    #[arg(long = "path", value_name = "FILE")]
+    pub paths: Vec<String>,
 }

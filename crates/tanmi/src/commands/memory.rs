@@ -28,6 +28,10 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             let listed = app.memory.list(&memory_query(context, filter, limit, skip)?)?;
             context.print_result(&listed, |listed| show::memory::results(listed, lang));
         }
+        MemoryCommand::Stale { limit } => {
+            let stale = app.memory.stale(limit)?;
+            context.print_result(&stale, |stale| show::memory::stale(stale, lang));
+        }
         MemoryCommand::Show { id } => {
             let memory = app.memory.show(&id)?;
             context.print_result(&memory, |memory| show::memory::full(memory, lang));
@@ -108,6 +112,7 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         confidence: args.confidence,
         session: context.caller_session(args.session.as_deref())?,
         supersedes: args.supersedes,
+        paths: args.paths,
     })?;
     context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang()));
     Ok(())

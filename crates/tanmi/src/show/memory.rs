@@ -3,9 +3,12 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::memory::{ImportResult, Memory, MemoryResults, MemoryStats, ReplacedFact, SaveResult};
+use tanmi_app::memory::{
+    FactFile, ImportResult, Memory, MemoryResults, MemoryStats, ReplacedFact, SaveResult, StaleFacts,
+};
 use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
+use tanmi_memory::anchors::FileState;
 use tanmi_memory::sync::SyncResult;
 
 use super::table::{self, cell, shrinkable, styled};
@@ -55,6 +58,9 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
         row.push(styled(out::DIM, lang.pick(zh, en)));
     }
+    for file in memory.files.iter().filter(|file| file.state != FileState::Same) {
+        row.push(styled(out::YELLOW, file_state(file, lang)));
+    }
     if let Some(newer) = &memory.replaced {
         row.push(styled(out::YELLOW, replaced(newer, lang)));
     }
@@ -62,6 +68,37 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         row.insert(0, styled(out::GREEN, format!("{score:.2}")));
     }
     row
+}
+
+fn file_state(file: &FactFile, lang: Lang) -> String {
+    let path = &file.path;
+    match file.state {
+        FileState::Same => path.clone(),
+        FileState::Changed => lang.pick(format!("{path} 之后有改动"), format!("{path} changed since")),
+        FileState::Gone => lang.pick(format!("{path} 已不存在"), format!("{path} is gone")),
+    }
+}
+
+pub fn stale(stale: &StaleFacts, lang: Lang) -> String {
+    if stale.results.is_empty() {
+        let checked = stale.checked;
+        let none = lang.pick(
+            format!("没有过时的事实；检查了 {checked} 条关联文件的事实"),
+            format!("no stale facts; {} with files checked", counted(checked, "fact")),
+        );
+        return format!("{}\n", paint(out::DIM, &none));
+    }
+    let mut out = table::render(&rows(&stale.results, lang), 90);
+    let hint = lang.pick(
+        "仍然成立：`tanmi memory edit ID TEXT`；不再成立：`tanmi memory forget ID`",
+        "still true: `tanmi memory edit ID TEXT`; no longer true: `tanmi memory forget ID`",
+    );
+    let _ = writeln!(out, "{}", paint(out::DIM, hint));
+    if stale.is_partial {
+        let more = lang.pick("还有更多；用 --limit 显示", "there may be more; show them with --limit");
+        let _ = writeln!(out, "{}", paint(out::DIM, more));
+    }
+    out
 }
 
 fn replaced(newer: &ReplacedFact, lang: Lang) -> String {
@@ -99,6 +136,12 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     add("说话人", "speaker", memory.speaker.clone());
     add("实体", "entities", memory.entities.join(", "));
     add("置信度", "confidence", memory.confidence.map(|value| value.to_string()).unwrap_or_default());
+    add(
+        "涉及文件",
+        "files",
+        memory.files.iter().map(|file| file_state(file, lang)).collect::<Vec<_>>().join(", "),
+    );
+    add("提交", "commit", memory.commit.clone().unwrap_or_default());
     add("取代者", "superseded by", memory.replaced_by.clone());
     if memory.hidden && memory.replaced_by.is_empty() {
         add("状态", "state", lang.pick("已忘记", "forgotten").to_owned());

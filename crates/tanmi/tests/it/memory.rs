@@ -7,6 +7,7 @@ use crate::env::TestEnv;
 use crate::mcp::Client;
 
 mod current;
+mod files;
 mod regressions;
 mod start;
 

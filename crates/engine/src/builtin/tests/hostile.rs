@@ -17,6 +17,7 @@ fn hostile_facts(lang: Lang) -> Facts {
         id: text(),
         content: text(),
         replaced: Some((text(), text())),
+        stale_files: vec![(text(), true), (text(), false)],
     };
     let children = Some(ChildCounts { total: 1, done: 1, pending: 0, failed: 0 });
     let parent = ParentFacts { id: text(), title: text(), status: NodeStatus::Monitoring, children };

@@ -388,6 +388,7 @@ pub const PAGES: &[ChineseTexts] = &[
             ("confidence", "置信度，0 到 1"),
             SESSION,
             ("supersedes", "被这条事实取代的事实 ID；可重复"),
+            ("paths", "事实涉及的项目文件；可重复"),
         ],
         "\
 类型：
@@ -434,6 +435,7 @@ pub const PAGES: &[ChineseTexts] = &[
         &[MEMORY_TYPE, SINCE, UNTIL, OF_SESSION, ALL_MEMORIES, MAX_MEMORIES, ("skip", "跳过多少条记忆")],
         "",
     ),
+    page("memory stale", "列出保存之后所涉文件有改动或已不存在的事实", &[("limit", "最多显示的事实数")], ""),
     page("memory show", "显示一条记忆", &[("id", "记忆 ID")], ""),
     page(
         "memory edit",

@@ -172,3 +172,23 @@ fn start_superseded_fact_is_never_told() {
     std::fs::remove_file(super::memory_dir(&env).join("index.sqlite")).unwrap();
     assert!(!told(&env, "s").contains("8080"), "the same without an index");
 }
+
+#[test]
+fn start_changed_file_is_named() {
+    for lang in ["en_US.UTF-8", "zh_CN.UTF-8"] {
+        let env = TestEnv::with_lang(lang);
+        for name in ["auth", "cache", "queue"] {
+            env.make(&env.project.join(format!("src/{name}.rs")), "fn main() {}");
+        }
+        let facts = match lang.starts_with("zh") {
+            false => {
+                ["Tokens are checked in src/auth.rs", "src/cache.rs holds the LRU", "src/queue.rs retries"]
+            }
+            true => ["令牌在 src/auth.rs 中校验", "src/cache.rs 实现 LRU", "重试在 src/queue.rs"],
+        };
+        save_all(&env, &facts);
+        env.make(&env.project.join("src/auth.rs"), "fn other() {}");
+        std::fs::remove_file(env.project.join("src/cache.rs")).unwrap();
+        insta::assert_snapshot!(told(&env, "s"));
+    }
+}

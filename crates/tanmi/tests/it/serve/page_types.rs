@@ -339,8 +339,10 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     page.request("PATCH /memory/facts/{id}", json!({"id": id}), json!({"content": "another fact"}));
     page.get("/memory", json!({"all": true}));
     page.get("/memory", json!({"query": "two"}));
+    env.make(&env.project.join("src/gateway.rs"), "x");
+    env.make(&env.project.join(".git/HEAD"), &"0".repeat(40));
     for port in ["8080", "9090"] {
-        env.ok(&["memory", "save-fact", &format!("The gateway port is {port}")]);
+        env.ok(&["memory", "save-fact", &format!("The gateway port is {port}"), "--path", "src/gateway.rs"]);
     }
     let found = page.get("/memory", json!({"query": "gateway port"}));
     assert!(found["results"][1].get("replaced").is_some(), "{found}");
