@@ -28,13 +28,16 @@ impl Scratch {
     }
 }
 
+/// The named paths, the text, and the expected files.
+type Case<'a> = (&'a [&'a str], &'a str, Result<&'a [&'a str], PathProblem>);
+
 #[test]
 fn record_finds_files_of_the_project_and_refuses_others() {
     let scratch = Scratch::new();
     scratch.put("src/auth.rs", b"fn a() {}");
     scratch.put("Makefile.toml", b"x");
     let inside = scratch.project().join("src/auth.rs").display().to_string();
-    let cases: &[(&[&str], &str, Result<&[&str], PathProblem>)] = &[
+    let cases: &[Case<'_>] = &[
         (&[], "Tokens are checked in `src/auth.rs`.", Ok(&["src/auth.rs"])),
         (&[], "见 src/auth.rs，以及 Makefile.toml。", Ok(&["src/auth.rs", "Makefile.toml"])),
         (&[], "nothing here: 1.5 e.g. src/none.rs ../x /etc/passwd", Ok(&[])),

@@ -100,8 +100,7 @@ impl Statement {
                 for term in pairs(run) {
                     self.add(term, is_subject);
                 }
-            } else if !(is_value(before) && UNITS.binary_search(&token.as_str()).is_ok()) && !is_marker(token)
-            {
+            } else if !is_marker(token) && !is_unit_after(before, token) {
                 let words = &mut words[usize::from(!is_subject)];
                 for part in token.split(|c: char| !c.is_alphanumeric()) {
                     words.push(' ');
@@ -256,6 +255,10 @@ fn pairs(run: &str) -> Vec<String> {
     chars.windows(2).map(|pair| pair.iter().collect()).collect()
 }
 
+fn is_unit_after(before: &str, token: &str) -> bool {
+    is_value(before) && UNITS.binary_search(&token).is_ok()
+}
+
 fn is_verb(token: &str) -> bool {
     token.starts_with(VERB) || VERBS.binary_search(&token).is_ok()
 }
@@ -267,9 +270,8 @@ fn is_marker(word: &str) -> bool {
 }
 
 fn is_term(term: &str) -> bool {
-    !segment::is_stop(term)
-        && !(term.chars().count() == 1 && term.starts_with(is_han))
-        && VERBS.binary_search(&term).is_err()
+    let is_single = term.starts_with(is_han) && term.chars().nth(1).is_none();
+    !is_single && !segment::is_stop(term) && VERBS.binary_search(&term).is_err()
 }
 
 /// Returns whether a word can be the name of something, not a property such as `slow` or `protected`.
