@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tanmi_base::{id, secrets};
 use tanmi_event::Source;
+use tanmi_memory::scoped::{Scope, ScopedMemory};
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
     Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, record,
@@ -22,9 +23,10 @@ use crate::trust;
 mod check;
 mod files;
 mod model;
+mod promote;
 mod view;
 
-use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
+use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type, scope};
 pub use files::StaleFacts;
 pub use tanmi_memory::{ImportResult, MemoryStats};
 pub use view::{FactFile, Memory, MemoryResults, ReplacedFact, SaveResult};
@@ -39,6 +41,8 @@ pub struct NewFact {
     pub supersedes: Vec<String>,
     /// Files that it is about. Files that the text names are added.
     pub paths: Vec<String>,
+    /// `project`, the default, or `user`.
+    pub scope: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,6 +60,8 @@ pub struct MemoryQuery {
     pub session: Option<String>,
     pub since: Option<String>,
     pub until: Option<String>,
+    /// Only memories of this scope: `project` or `user`.
+    pub scope: Option<String>,
     /// Whether hidden memories are included.
     pub all: bool,
     pub limit: usize,
@@ -81,6 +87,11 @@ impl MemoryService {
 
     fn store(&self) -> Arc<dyn MemoryStore> {
         self.core.project.memory()
+    }
+
+    /// Returns the memory of the project together with that of the user.
+    fn scoped(&self) -> ScopedMemory {
+        ScopedMemory { project: self.store(), user: self.core.stores.user_memory.clone() }
     }
 
     /// Returns the interface of the caller as records name it.
@@ -137,8 +148,13 @@ impl MemoryService {
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
-        let anchors = self.anchors(&new.paths, &content)?;
-        let notice = self.create()?;
+        let scope = scope(new.scope.as_deref())?.unwrap_or(Scope::Project);
+        let anchors = self.anchors(scope, &new.paths, &content)?;
+        let notice = match scope {
+            Scope::Project => self.create()?,
+            Scope::User => self.create_for_user()?,
+        };
+        let scoped = self.scoped();
         let fact = Fact {
             id: id::fresh("fact", self.core.now()),
             memory_type,
@@ -152,9 +168,9 @@ impl MemoryService {
             anchors,
         };
         let saved = self.with_whole_ids(fact.supersedes.clone(), |ids| {
-            self.store().save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
+            scoped.store(scope).save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
         })?;
-        if !saved.is_duplicate {
+        if !saved.is_duplicate && scope == Scope::Project {
             self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
         }
         let similar: Vec<Memory> = saved.similar.iter().map(|hit| self.view_hit(hit)).collect();
@@ -235,13 +251,19 @@ impl MemoryService {
             now: self.core.now(),
             model: model.as_ref(),
         };
-        let results = self.store().search(&query)?.iter().map(|hit| self.view_hit(hit)).collect();
+        let results = self
+            .scoped()
+            .search(&query, scope(wanted.scope.as_deref())?)?
+            .iter()
+            .map(|hit| self.view_hit(hit))
+            .collect();
         Ok(MemoryResults { results, total: None })
     }
 
     pub fn list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.check_enabled()?;
-        let page = self.store().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip)?;
+        let scope = scope(wanted.scope.as_deref())?;
+        let page = self.scoped().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip, scope)?;
         let results = page.rows.iter().map(|row| self.view(row)).collect();
         Ok(MemoryResults { results, total: Some(page.total) })
     }
@@ -251,7 +273,7 @@ impl MemoryService {
     }
 
     fn find(&self, id: &str) -> Result<MemoryRow> {
-        self.with_whole_ids(vec![id.to_owned()], |ids| self.store().find(&ids[0]))
+        self.with_whole_ids(vec![id.to_owned()], |ids| self.scoped().find(&ids[0]))
     }
 
     /// Runs `work` with ids of memories. If one of them is unknown and is the end of another id, runs it again with that.
@@ -266,10 +288,10 @@ impl MemoryService {
                 other => return Ok(other?),
             };
             let mut found = Vec::new();
-            if self.store().exists() && id::can_be_suffix(&unknown) {
+            if id::can_be_suffix(&unknown) {
                 let filter =
                     MemoryFilter { id_suffix: Some(unknown.clone()), all: true, ..MemoryFilter::default() };
-                found = self.store().list(&filter, MAX_CANDIDATES, 0)?.rows;
+                found = self.scoped().list(&filter, MAX_CANDIDATES, 0, None)?.rows;
             }
             let found = found.into_iter().map(|row| (row.id, row.content)).collect();
             let whole = only("id", &unknown, found)?.filter(|whole| *whole != unknown);
@@ -293,6 +315,7 @@ impl MemoryService {
             memory_type: Some(old.letter.as_str().to_owned()),
             session,
             paths: self.remaining_paths(&old),
+            scope: Some(Scope::of(&old).as_str().to_owned()),
             supersedes: vec![old.id],
         })
     }
@@ -309,7 +332,7 @@ impl MemoryService {
 
     fn mark(&self, mark: Mark, ids: &[String]) -> Result<Vec<Memory>> {
         self.check_enabled()?;
-        let mark = |ids: &[String]| self.store().mark(mark, ids, self.core.now(), self.writer());
+        let mark = |ids: &[String]| self.scoped().mark(mark, ids, self.core.now(), self.writer());
         let rows = self.with_whole_ids(ids.to_vec(), mark)?;
         Ok(rows.iter().map(|row| self.view(row)).collect())
     }
@@ -317,20 +340,20 @@ impl MemoryService {
     /// Imports JSON lines, see [`MemoryStore::import`].
     pub fn import(&self, lines: &str, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
         self.create()?;
-        Ok(self.store().import(lines, self.core.now(), progress)?)
+        Ok(self.scoped().import(lines, self.core.now(), progress)?)
     }
 
     /// Returns every record as a line that can be imported, see [`MemoryStore::export`].
     pub fn export(&self, all: bool) -> Result<Vec<String>> {
-        Ok(self.store().export(all, self.core.now())?)
+        Ok(self.scoped().export(all, self.core.now())?)
     }
 
     /// Makes everything that was saved searchable.
     pub fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult> {
-        Ok(self.store().sync(progress)?)
+        Ok(self.scoped().sync(progress)?)
     }
 
     pub fn stats(&self) -> Result<MemoryStats> {
-        Ok(self.store().stats()?)
+        Ok(self.scoped().stats()?)
     }
 }

@@ -15,7 +15,7 @@ use crate::store::{
     ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
 };
 use crate::sync::{self, SyncResult};
-use crate::{AppendSync, Error, Fact, Folder, Result, Summary, current, import, record, transcripts};
+use crate::{AppendSync, Error, Fact, Folder, Result, Summary, current, import, record, scoped, transcripts};
 
 mod write;
 
@@ -32,6 +32,12 @@ pub struct FileMemory {
 impl FileMemory {
     pub fn new(place: Arc<ProjectPlace>, home: &Path) -> FileMemory {
         FileMemory { folder: Folder::of(place.folder()), place, home: home.to_owned() }
+    }
+
+    /// Returns the memory of the user, in the home store. It holds in all projects.
+    pub fn of_user(home: &Path) -> FileMemory {
+        let place = Arc::new(ProjectPlace::new(home, None));
+        FileMemory { folder: Folder::of_user(home), place, home: home.to_owned() }
     }
 
     /// Locks the folder for a write that is acknowledged.

@@ -15,6 +15,7 @@ mod import;
 pub mod rank;
 pub mod recent;
 pub mod record;
+pub mod scoped;
 pub mod search;
 pub mod segment;
 pub mod store;

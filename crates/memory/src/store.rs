@@ -113,6 +113,8 @@ pub enum Mark {
     Forget,
     /// Shows a memory again, instead of the version that superseded it.
     Restore,
+    /// Hides a fact that is in the memory of the user by now, with a pointer to it.
+    Promote,
 }
 
 impl Mark {
@@ -120,6 +122,7 @@ impl Mark {
         match self {
             Mark::Forget => "forget",
             Mark::Restore => "restore",
+            Mark::Promote => "replace",
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::store::{
     ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery, newer_version,
 };
 use crate::sync::SyncResult;
-use crate::{Error, Fact, Folder, Result, Summary, import, segment};
+use crate::{Error, Fact, Folder, Result, Summary, import, scoped, segment};
 
 #[derive(Debug, Default)]
 pub struct VecMemory {
@@ -187,6 +187,10 @@ impl MemoryStore for VecMemory {
         for id in ids {
             let newer = newer_version(data.find(id)?, |id| data.find(id).ok().cloned());
             match (mark, newer) {
+                (Mark::Promote, _) => {
+                    data.set_hidden(id, true, &format!("{}{id}", scoped::USER_POINTER));
+                    continue;
+                }
                 (Mark::Forget, Some(_)) => continue,
                 (Mark::Restore, Some(newer)) => data.set_hidden(&newer, true, id),
                 (_, None) => {}

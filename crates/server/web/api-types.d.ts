@@ -84,6 +84,7 @@ export interface MemoryFilter {
   since?: string;
   until?: string;
   project?: string;
+  scope?: 'project' | 'user';
   all?: boolean;
   limit?: number;
   skip?: number;
@@ -401,6 +402,7 @@ export interface Memory {
   id: string;
   content: string;
   type: FactType | 'S' | 'T';
+  scope: 'project' | 'user';
   score?: number;
   source: string;
   timestamp: string | null;

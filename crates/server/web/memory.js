@@ -75,6 +75,7 @@ export function memoryView() {
       h('div', { class: 'facts' },
         h('span', { class: `badge type-${memory.type}` }, t(`type${memory.type}`)),
         h('time', {}, memory.timestamp ? formatTime(Date.parse(memory.timestamp)) : '–'),
+        memory.scope === 'user' ? h('span', { class: 'badge' }, t('allProjects')) : null,
         memory.speaker ? h('span', {}, memory.speaker) : null,
         memory.confidence !== undefined ? h('span', {}, `${t('confidence')} ${memory.confidence}`) : null,
         memory.hidden ? h('span', { class: 'badge' }, memory.replacedBy ? t('superseded') : t('forgotten')) : null,

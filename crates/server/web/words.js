@@ -73,7 +73,7 @@ const WORDS = {
   // Memory
   searchMemory: ['搜索记忆', 'Search memory'], all: ['包括已忘记的', 'Include forgotten'],
   typeW: ['世界', 'World'], typeB: ['项目历史', 'Project history'], typeO: ['观点或偏好', 'Opinion or preference'], typeS: ['摘要', 'Summary'], typeT: ['对话轮次', 'Turn'],
-  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], superseded: ['已被取代', 'superseded'], fileChanged: ['之后有改动', 'changed since'], fileGone: ['已不存在', 'is gone'], replacedOn: ['已有更新的事实：', 'replaced on'], noMemory: ['没有找到记忆', 'No memories found'],
+  forget: ['忘记', 'Forget'], forgotten: ['已忘记', 'forgotten'], superseded: ['已被取代', 'superseded'], allProjects: ['所有项目', 'all projects'], fileChanged: ['之后有改动', 'changed since'], fileGone: ['已不存在', 'is gone'], replacedOn: ['已有更新的事实：', 'replaced on'], noMemory: ['没有找到记忆', 'No memories found'],
   newFact: ['新建事实', 'New fact'], content: ['内容', 'Content'], confidence: ['置信度', 'Confidence'],
   // Rules
   explain: ['解释', 'Explain'], explainHelp: ['查看一个事件会注入什么，以及原因', 'See what an event would inject, and why'],

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tanmi_memory::anchors::{Anchors, FileState, MAX_FILES};
+use tanmi_memory::scoped::Scope;
 use tanmi_memory::search::Hit;
 use tanmi_memory::{MemoryFilter, MemoryRow};
 
@@ -25,7 +26,14 @@ const PAGE: usize = 200;
 
 impl MemoryService {
     /// Returns the files that a new fact is about.
-    pub(super) fn anchors(&self, paths: &[String], content: &str) -> Result<Anchors> {
+    pub(super) fn anchors(&self, scope: Scope, paths: &[String], content: &str) -> Result<Anchors> {
+        if scope == Scope::User {
+            // A fact for all projects names no files of one.
+            return match paths.first() {
+                None => Ok(Anchors::default()),
+                Some(path) => Err(Error::bad_value("path", path, String::from("--scope project"))),
+            };
+        }
         if paths.len() > MAX_FILES {
             let (limit, actual) = (MAX_FILES, paths.len());
             return Err(

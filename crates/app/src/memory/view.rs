@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use tanmi_base::{clock, text};
 use tanmi_memory::anchors::{Anchors, FileAnchor, FileState};
+use tanmi_memory::scoped::Scope;
 use tanmi_memory::search::Hit;
 use tanmi_memory::{MemoryRow, dates, record};
 
@@ -38,6 +39,8 @@ pub struct Memory {
     /// W, B or O for a fact, S for a summary, T for a turn.
     #[serde(rename = "type")]
     pub letter: &'static str,
+    /// `project`, or `user` for a memory that holds in all projects.
+    pub scope: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The file that contains it.
@@ -95,6 +98,7 @@ impl Memory {
             id: row.id.clone(),
             content: row.content.clone(),
             letter: row.letter.as_str(),
+            scope: Scope::of(row).as_str(),
             score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
             source: row.file.clone(),
             timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),

@@ -10,7 +10,7 @@ use tanmi_base::{clock, text};
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
 use tanmi_memory::anchors::{Anchors, FileState};
-use tanmi_memory::recent::{StartQuery, ToldFact};
+use tanmi_memory::recent::{StartMemory, StartQuery, ToldFact};
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Folder, MemoryRow, MemoryStore};
 use tanmi_session::SessionState;
@@ -68,6 +68,48 @@ pub fn of_project(
     if !config.memory {
         return Err(("记忆已关闭", "memory is disabled"));
     }
+    let query = StartQuery {
+        now: caller.now,
+        days: config.memory_recent_days,
+        facts: config.memory_recent_facts,
+        topic,
+    };
+    // The user's own facts need no trust of the project.
+    let user = caller.stores.user_memory.as_ref();
+    let of_user = (user.exists() && has_only_regular_files(user))
+        .then(|| user.start_memory(&StartQuery { facts: query.facts.div_ceil(USER_SHARE), ..query }));
+    let taken = of_user.as_ref().map_or(0, |user| user.facts.len());
+    let of_project = load_project(caller, project, &StartQuery { facts: query.facts - taken, ..query });
+    let recent = match (of_project, of_user) {
+        (Err(reason), None) => return Err(reason),
+        (Err(_), Some(user)) => user,
+        (Ok(project), None) => project,
+        (Ok(project), Some(user)) => join(user, project),
+    };
+    let folder = project.map(ProjectTrust::project).unwrap_or(Path::new(""));
+    let mut files_left = MAX_FILES;
+    let mut fact = |fact: &ToldFact| fact_line(fact, folder, &mut files_left);
+    Ok(MemoryFacts {
+        core: recent.core,
+        digest: None,
+        summary: recent.summary.map(|row| summary(&row)),
+        recent: recent.facts.iter().map(&mut fact).collect(),
+        related: recent.found.iter().map(&mut fact).collect(),
+    })
+}
+
+/// The share of the recent facts that can be the user's: one of this many.
+const USER_SHARE: usize = 3;
+/// The number of related facts that are told, and how many of them can be the user's.
+const RELATED: usize = 5;
+const RELATED_OF_USER: usize = 2;
+
+/// Returns the memory of the project for a session start, or why there is none.
+fn load_project(
+    caller: &Caller<'_>,
+    project: Option<&ProjectTrust>,
+    query: &StartQuery<'_>,
+) -> Result<StartMemory, SkipReason> {
     let trust = project.ok_or(("没有项目", "the event has no project"))?;
     let store = store(caller, trust.project());
     let store = store.as_ref();
@@ -83,22 +125,22 @@ pub fn of_project(
             "the memory folder contains a symbolic link or a special file",
         ));
     }
-    let query = StartQuery {
-        now: caller.now,
-        days: config.memory_recent_days,
-        facts: config.memory_recent_facts,
-        topic,
-    };
-    let recent = store.start_memory(&query);
-    let mut files_left = MAX_FILES;
-    let mut fact = |fact: &ToldFact| fact_line(fact, trust.project(), &mut files_left);
-    Ok(MemoryFacts {
-        core: recent.core,
-        digest: None,
-        summary: recent.summary.map(|row| summary(&row)),
-        recent: recent.facts.iter().map(&mut fact).collect(),
-        related: recent.found.iter().map(&mut fact).collect(),
-    })
+    Ok(store.start_memory(query))
+}
+
+/// Joins the memory of the user and of the project. An interrupted promotion leaves a fact in both.
+fn join(mut user: StartMemory, mut project: StartMemory) -> StartMemory {
+    user.found.truncate(RELATED_OF_USER);
+    let is_new =
+        |fact: &ToldFact| !user.facts.iter().chain(&user.found).any(|known| known.row.id == fact.row.id);
+    project.facts.retain(is_new);
+    project.found.retain(is_new);
+    project.found.truncate(RELATED - user.found.len());
+    project.facts.extend(user.facts);
+    project.facts.sort_by_key(|fact| std::cmp::Reverse((fact.row.at, fact.row.n)));
+    project.found.extend(user.found);
+    let cores = [user.core, project.core].into_iter().filter(|core| !core.is_empty());
+    StartMemory { core: cores.collect::<Vec<_>>().join("\n\n"), ..project }
 }
 
 /// Returns whether the memory may be used. Only memory in a folder of this machine can come with a cloned project.

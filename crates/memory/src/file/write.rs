@@ -138,6 +138,10 @@ impl FileMemory {
 fn mark_lines(index: &MemoryIndex, mark: Mark, row: &MemoryRow, at: Millis, by: &str) -> Vec<String> {
     let newer = newer_version(row, |id| index.find(id).ok().flatten());
     match (mark, newer) {
+        (Mark::Promote, _) => {
+            let pointer = format!("{}{}", scoped::USER_POINTER, row.id);
+            vec![record::mark_line(mark.as_str(), &row.id, &pointer, at, by)]
+        }
         (Mark::Forget, Some(_)) => Vec::new(),
         (Mark::Restore, Some(newer)) => vec![
             record::mark_line(mark.as_str(), &row.id, "", at, by),

@@ -83,6 +83,12 @@ pub enum MemoryCommand {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Move facts of the project to your own memory, which holds in all projects
+    Promote {
+        /// Fact ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
     /// Import memories from a file with one JSON object per line
     #[command(after_help = examples::MEMORY_IMPORT)]
     Import {
@@ -137,6 +143,9 @@ pub struct MemoryFilterArgs {
     /// Only memories of this session
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Only memories of this scope: project or user
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: Option<String>,
     /// Include forgotten and superseded memories
     #[arg(long)]
     pub all: bool,
@@ -168,4 +177,7 @@ pub struct SaveFactArgs {
     /// File of the project that the fact is about; repeatable
     #[arg(long = "path", value_name = "FILE")]
     pub paths: Vec<String>,
+    /// Where the fact holds: project, or user for all projects
+    #[arg(long, value_name = "SCOPE", default_value = "project")]
+    pub scope: String,
 }

@@ -53,6 +53,13 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
                 show::memory::marked(restored, lang.pick("已恢复", "restored"), lang)
             });
         }
+        MemoryCommand::Promote { ids } => {
+            let promoted = app.memory.promote(&ids)?;
+            context.print_result(&promoted, |promoted| {
+                let word = lang.pick("已移到用户记忆", "moved to your memory");
+                show::memory::marked(promoted, word, lang)
+            });
+        }
         MemoryCommand::Import { file } => {
             let lines = file_or_stdin(&file)?;
             let mut progress = ProgressBar::new(lang.pick("索引", "indexing"));
@@ -113,6 +120,7 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         session: context.caller_session(args.session.as_deref())?,
         supersedes: args.supersedes,
         paths: args.paths,
+        scope: Some(args.scope),
     })?;
     context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang()));
     Ok(())
@@ -129,6 +137,7 @@ fn memory_query(
         session: filter.session.map(|named| context.app.resolver.session_id(&named)).transpose()?,
         since: filter.since,
         until: filter.until,
+        scope: filter.scope,
         all: filter.all,
         limit,
         skip,

@@ -53,6 +53,9 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         shrinkable(styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content)),
         styled(out::DIM, id),
     ];
+    if memory.scope == "user" {
+        row.push(styled(out::DIM, lang.pick("用户", "user")));
+    }
     if memory.hidden {
         let is_replaced = !memory.replaced_by.is_empty();
         let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
@@ -124,6 +127,7 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     let mut rows = vec![
         vec![label("ID", "id"), cell(&memory.id)],
         vec![label("类型", "type"), cell(memory.letter)],
+        vec![label("范围", "scope"), cell(memory.scope)],
         vec![label("时间", "time"), cell(memory.timestamp.as_deref().unwrap_or("?"))],
         vec![label("文件", "file"), cell(&memory.source)],
     ];

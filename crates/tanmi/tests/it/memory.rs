@@ -9,6 +9,7 @@ use crate::mcp::Client;
 mod current;
 mod files;
 mod regressions;
+mod scopes;
 mod start;
 
 const DAY: i64 = 86_400_000;

@@ -344,6 +344,8 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     for port in ["8080", "9090"] {
         env.ok(&["memory", "save-fact", &format!("The gateway port is {port}"), "--path", "src/gateway.rs"]);
     }
+    env.ok(&["memory", "save-fact", "holds in all projects", "--scope", "user"]);
+    page.get("/memory", json!({"scope": "user"}));
     let found = page.get("/memory", json!({"query": "gateway port"}));
     assert!(found["results"][1].get("replaced").is_some(), "{found}");
 }
