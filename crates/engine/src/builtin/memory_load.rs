@@ -209,6 +209,14 @@ mod tests {
         assert_eq!(told(&memory, 250), "c p r", "the replaced fact is not told without the newer one");
         assert_eq!(told(&memory, 130), "c p");
         assert_eq!(told(&memory, 0), "");
+        let medium = "words ".repeat(15);
+        let recent = vec![
+            fact("m", "W", &medium),
+            fact("n", "W", "the first short fact"),
+            fact("o", "W", "the second"),
+        ];
+        let dense = MemoryFacts { recent, ..MemoryFacts::default() };
+        assert_eq!(told(&dense, HEADING_BYTES + 120), "n o", "two short facts instead of the newest one");
         let text = memory_text(&memory, Lang::En, 250);
         assert!(text.len() <= 250 && text.ends_with("(more: memory_search)"), "{text}");
         let mark = memory_text(&memory, Lang::Zh, 1000);
