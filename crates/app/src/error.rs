@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tanmi_base::{Bilingual, Interface, Lang};
+use tanmi_memory::anchors::PathProblem;
 use tanmi_workspace::error::{UnavailableCause, create_workspace_hint, list_nodes_hint};
 use tanmi_workspace::model::WorkspaceId;
 
@@ -55,6 +56,11 @@ pub enum Error {
     LexiconNotFound {
         name: String,
         known: Vec<String>,
+    },
+    /// A fact can only name files of its project.
+    BadFactPath {
+        path: String,
+        problem: PathProblem,
     },
     /// The settings turn memory off.
     MemoryOff,
@@ -162,6 +168,7 @@ impl Error {
             Error::NotAFact { .. } => "NOT_A_FACT",
             Error::NotCurrent { .. } => "NOT_CURRENT",
             Error::PrivateMemory { .. } => "PRIVATE_MEMORY",
+            Error::BadFactPath { .. } => "INVALID_ARGUMENT",
             Error::MemoryOff => "MEMORY_OFF",
             Error::TextNotFound { .. } => "TEXT_NOT_FOUND",
             Error::NoWorkspace { .. } => "NO_WORKSPACE",
@@ -239,6 +246,14 @@ impl Error {
             Error::LexiconNotFound { name, .. } => {
                 (format!("没有词典 {name:?}"), format!("dictionary {name:?} not found"))
             }
+            Error::BadFactPath { path, problem: PathProblem::Outside } => (
+                format!("路径 {path:?} 不在项目中；事实只能关联项目内的文件"),
+                format!("path {path:?} is outside of the project; a fact can only name files of its project"),
+            ),
+            Error::BadFactPath { path, problem: PathProblem::Missing } => (
+                format!("项目中没有文件 {path:?}；请给出相对于项目根目录的路径"),
+                format!("the project has no file {path:?}; name it relative to the root of the project"),
+            ),
             Error::MemoryOff => texts("此项目关闭了记忆", "memory is turned off for this project"),
             Error::TextNotFound { digest } => {
                 (format!("账本中没有文本 {digest:?}"), format!("text {digest:?} not found in the ledger"))

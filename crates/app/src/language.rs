@@ -49,7 +49,7 @@ mod tests {
     fn agent_without_workspace_reads_language_of_prompt_then_memory_then_person() {
         let memory = |core: &str, fact: &str| MemoryFacts {
             core: core.to_owned(),
-            recent: vec![FactLine { day: String::new(), letter: "W", content: fact.to_owned() }],
+            recent: vec![FactLine { content: fact.to_owned(), ..FactLine::default() }],
             ..MemoryFacts::default()
         };
         let lang = |prompt, memory: Option<&MemoryFacts>| for_agent(None, prompt, memory, Lang::Zh);

@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use tanmi_base::{id, secrets, text};
+use tanmi_base::{id, secrets};
 use tanmi_event::Source;
-use tanmi_memory::search::Hit;
+use tanmi_memory::scoped::{Scope, ScopedMemory};
 use tanmi_memory::sync::SyncResult;
 use tanmi_memory::{
-    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, dates,
-    record,
+    Fact, Mark, MemoryFilter, MemoryKind, MemoryRow, MemoryStore, MemoryType, SearchQuery, Summary, record,
 };
 use tanmi_session::SessionState;
 use tanmi_workspace::model::Operator;
@@ -23,14 +21,19 @@ use crate::resolver::only;
 use crate::trust;
 
 mod check;
+mod files;
 mod lexicon;
 mod model;
 mod past;
+mod promote;
+mod view;
 
-use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type};
+use check::{check_confidence, check_list, check_text, filter, mask_all, memory_type, scope};
+pub use files::StaleFacts;
 pub use lexicon::Lexicon;
 pub use past::SessionDigest;
 pub use tanmi_memory::{ImportResult, MemoryStats};
+pub use view::{FactFile, Memory, MemoryResults, ReplacedFact, SaveResult};
 
 #[derive(Clone, Debug, Default)]
 pub struct NewFact {
@@ -40,6 +43,10 @@ pub struct NewFact {
     pub confidence: Option<f64>,
     pub session: Option<String>,
     pub supersedes: Vec<String>,
+    /// Files that it is about. Files that the text names are added.
+    pub paths: Vec<String>,
+    /// `project`, the default, or `user`.
+    pub scope: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -51,122 +58,14 @@ pub struct NewSummary {
     pub session: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SaveResult {
-    pub id: String,
-    /// Whether a fact with the same content existed. No new fact was stored; the facts in `supersedes` are superseded
-    /// by the existing one.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub duplicate: bool,
-    /// Kinds of secrets that were masked before the text was written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub masked: Vec<&'static str>,
-    /// Similar facts. If one of them is outdated, the caller can save again with `supersedes`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub similar: Vec<Memory>,
-    /// What the user should know about the memory folder: no session is told what it contains.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notice: Option<&'static str>,
-}
-
-/// A memory as all interfaces show it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Memory {
-    pub id: String,
-    pub content: String,
-    /// W, B or O for a fact, S for a summary, T for a turn.
-    #[serde(rename = "type")]
-    pub letter: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// The file that contains it.
-    pub source: String,
-    pub timestamp: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub session: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub speaker: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub entities: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// For a turn: the beginning of the turn before it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub before: String,
-    /// For a turn: the beginning of the turn after it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub after: String,
-    /// Whether it is forgotten or superseded.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
-    #[serde(rename = "replacedBy", skip_serializing_if = "String::is_empty")]
-    pub replaced_by: String,
-    /// The parts of a summary, which `content` has without labels.
-    #[serde(skip)]
-    pub parts: Option<SummaryParts>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SummaryParts {
-    pub topic: String,
-    pub summary: String,
-    pub decisions: Vec<String>,
-    pub todos: Vec<String>,
-}
-
-impl Memory {
-    fn of(row: &MemoryRow, score: Option<f32>) -> Memory {
-        let stamp = row.at.map(dates::iso);
-        Memory {
-            id: row.id.clone(),
-            content: row.content.clone(),
-            letter: row.letter.as_str(),
-            score: score.map(|score| f64::from((score * 10_000.0).round()) / 10_000.0),
-            source: row.file.clone(),
-            timestamp: stamp.or_else(|| Some(row.stamp.clone()).filter(|stamp| !stamp.is_empty())),
-            session: row.session.clone(),
-            speaker: row.speaker.clone(),
-            entities: record::entities(row),
-            confidence: row.confidence,
-            before: String::new(),
-            after: String::new(),
-            hidden: row.hidden,
-            replaced_by: row.replaced_by.clone(),
-            parts: serde_json::from_str(&row.more).ok(),
-        }
-    }
-
-    fn of_hit(hit: &Hit) -> Memory {
-        let neighbour = |content: &str| text::fit(&text::one_line(content), NEIGHBOUR_COLUMNS);
-        Memory {
-            before: neighbour(&hit.before),
-            after: neighbour(&hit.after),
-            ..Memory::of(&hit.row, Some(hit.score))
-        }
-    }
-}
-
-/// The width of the text of a neighbouring turn.
-const NEIGHBOUR_COLUMNS: usize = 200;
-
-#[derive(Clone, Debug, Serialize)]
-pub struct MemoryResults {
-    pub results: Vec<Memory>,
-    /// The number of all matching memories. Absent for a search, which ranks and does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// What the reader should know about the search: the model was not used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notice: Option<String>,
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct MemoryQuery {
     pub memory_type: Option<String>,
     pub session: Option<String>,
     pub since: Option<String>,
     pub until: Option<String>,
+    /// Only memories of this scope: `project` or `user`.
+    pub scope: Option<String>,
     /// Whether hidden memories are included.
     pub all: bool,
     pub limit: usize,
@@ -192,6 +91,11 @@ impl MemoryService {
 
     fn store(&self) -> Arc<dyn MemoryStore> {
         self.core.project.memory()
+    }
+
+    /// Returns the memory of the project together with that of the user.
+    fn scoped(&self) -> ScopedMemory {
+        ScopedMemory { project: self.store(), user: self.core.stores.user_memory.clone() }
     }
 
     /// Returns the interface of the caller as records name it.
@@ -248,7 +152,13 @@ impl MemoryService {
         check_list("entities", &new.entities)?;
         let (content, mut masked) = secrets::mask(&new.content);
         let entities = mask_all(&new.entities, &mut masked);
-        let notice = self.create()?;
+        let scope = scope(new.scope.as_deref())?.unwrap_or(Scope::Project);
+        let anchors = self.anchors(scope, &new.paths, &content)?;
+        let notice = match scope {
+            Scope::Project => self.create()?,
+            Scope::User => self.create_for_user()?,
+        };
+        let scoped = self.scoped();
         let fact = Fact {
             id: id::fresh("fact", self.core.now()),
             memory_type,
@@ -259,15 +169,42 @@ impl MemoryService {
             session: new.session.unwrap_or_default(),
             by: self.writer().to_owned(),
             supersedes: new.supersedes,
+            anchors,
         };
         let saved = self.with_whole_ids(fact.supersedes.clone(), |ids| {
-            self.store().save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
+            scoped.store(scope).save_fact(&Fact { supersedes: ids.to_vec(), ..fact.clone() })
         })?;
-        if !saved.is_duplicate {
+        if !saved.is_duplicate && scope == Scope::Project {
             self.core.note_call(Some(&fact.session), self.core.project.as_ref(), CallChange::SavedFact);
         }
-        let similar = saved.similar.iter().map(Memory::of_hit).collect();
-        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, notice })
+        let similar: Vec<Memory> = saved.similar.iter().map(|hit| self.view_hit(hit)).collect();
+        let hint = self.supersede_hint(&similar);
+        Ok(SaveResult { id: saved.id, duplicate: saved.is_duplicate, masked, similar, hint, notice })
+    }
+
+    /// Returns how the caller supersedes facts that look like the same matter.
+    fn supersede_hint(&self, similar: &[Memory]) -> Option<String> {
+        let outdated: Vec<&str> = similar
+            .iter()
+            .filter(|memory| memory.replaced.is_some())
+            .map(|memory| memory.id.as_str())
+            .collect();
+        let ids = if outdated.is_empty() { vec![similar.first()?.id.as_str()] } else { outdated };
+        let lang = self.core.lang();
+        match self.writer() {
+            "page" => None,
+            "mcp" => Some(lang.pick(
+                format!("若旧事实已不成立，用相同的 content 和 supersedes: {ids:?} 再调用一次 memory_save"),
+                format!("If an older fact no longer holds, call memory_save again with the same content and supersedes: {ids:?}"),
+            )),
+            _ => {
+                let options: String = ids.iter().map(|id| format!(" --supersedes {id}")).collect();
+                Some(lang.pick(
+                    format!("若旧事实已不成立，加上{options} 再保存一次"),
+                    format!("If an older fact no longer holds, save this one again with{options}"),
+                ))
+            }
+        }
     }
 
     pub fn save_summary(&self, new: NewSummary) -> Result<SaveResult> {
@@ -302,7 +239,7 @@ impl MemoryService {
         if !summary.session.is_empty() {
             let _ = self.core.states().register_in_project(self.core.project.id().as_str(), &summary.session);
         }
-        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), notice })
+        Ok(SaveResult { id: summary.id, duplicate: false, masked, similar: Vec::new(), hint: None, notice })
     }
 
     pub fn search(&self, query: &str, wanted: &MemoryQuery) -> Result<MemoryResults> {
@@ -320,23 +257,29 @@ impl MemoryService {
             now: self.core.now(),
             model: model.as_deref(),
         };
-        let results = self.store().search(&query)?.iter().map(Memory::of_hit).collect();
+        let results = self
+            .scoped()
+            .search(&query, scope(wanted.scope.as_deref())?)?
+            .iter()
+            .map(|hit| self.view_hit(hit))
+            .collect();
         Ok(MemoryResults { results, total: None, notice })
     }
 
     pub fn list(&self, wanted: &MemoryQuery) -> Result<MemoryResults> {
         self.check_enabled()?;
-        let page = self.store().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip)?;
-        let results = page.rows.iter().map(|row| Memory::of(row, None)).collect();
+        let scope = scope(wanted.scope.as_deref())?;
+        let page = self.scoped().list(&filter(wanted, self.core.now())?, wanted.limit, wanted.skip, scope)?;
+        let results = page.rows.iter().map(|row| self.view(row)).collect();
         Ok(MemoryResults { results, total: Some(page.total), notice: None })
     }
 
     pub fn show(&self, id: &str) -> Result<Memory> {
-        Ok(Memory::of(&self.find(id)?, None))
+        Ok(self.view(&self.find(id)?))
     }
 
     fn find(&self, id: &str) -> Result<MemoryRow> {
-        self.with_whole_ids(vec![id.to_owned()], |ids| self.store().find(&ids[0]))
+        self.with_whole_ids(vec![id.to_owned()], |ids| self.scoped().find(&ids[0]))
     }
 
     /// Runs `work` with ids of memories. If one of them is unknown and is the end of another id, runs it again with that.
@@ -351,10 +294,10 @@ impl MemoryService {
                 other => return Ok(other?),
             };
             let mut found = Vec::new();
-            if self.store().exists() && id::can_be_suffix(&unknown) {
+            if id::can_be_suffix(&unknown) {
                 let filter =
                     MemoryFilter { id_suffix: Some(unknown.clone()), all: true, ..MemoryFilter::default() };
-                found = self.store().list(&filter, MAX_CANDIDATES, 0)?.rows;
+                found = self.scoped().list(&filter, MAX_CANDIDATES, 0, None)?.rows;
             }
             let found = found.into_iter().map(|row| (row.id, row.content)).collect();
             let whole = only("id", &unknown, found)?.filter(|whole| *whole != unknown);
@@ -377,6 +320,8 @@ impl MemoryService {
             confidence: old.confidence,
             memory_type: Some(old.letter.as_str().to_owned()),
             session,
+            paths: self.remaining_paths(&old),
+            scope: Some(Scope::of(&old).as_str().to_owned()),
             supersedes: vec![old.id],
         })
     }
@@ -397,28 +342,28 @@ impl MemoryService {
             let (zh, en) = ("列表为空；写出记忆的 ID", "the list is empty; name the ids of memories");
             return Err(tanmi_workspace::Error::invalid("ids", zh, en).into());
         }
-        let mark = |ids: &[String]| self.store().mark(mark, ids, self.core.now(), self.writer());
+        let mark = |ids: &[String]| self.scoped().mark(mark, ids, self.core.now(), self.writer());
         let rows = self.with_whole_ids(ids.to_vec(), mark)?;
-        Ok(rows.iter().map(|row| Memory::of(row, None)).collect())
+        Ok(rows.iter().map(|row| self.view(row)).collect())
     }
 
     /// Imports JSON lines, see [`MemoryStore::import`].
     pub fn import(&self, lines: &str, progress: &mut dyn FnMut(u64, u64)) -> Result<ImportResult> {
         self.create()?;
-        Ok(self.store().import(lines, self.core.now(), progress)?)
+        Ok(self.scoped().import(lines, self.core.now(), progress)?)
     }
 
     /// Returns every record as a line that can be imported, see [`MemoryStore::export`].
     pub fn export(&self, all: bool) -> Result<Vec<String>> {
-        Ok(self.store().export(all, self.core.now())?)
+        Ok(self.scoped().export(all, self.core.now())?)
     }
 
     /// Makes everything that was saved searchable.
     pub fn sync(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<SyncResult> {
-        Ok(self.store().sync(progress)?)
+        Ok(self.scoped().sync(progress)?)
     }
 
     pub fn stats(&self) -> Result<MemoryStats> {
-        Ok(self.store().stats()?)
+        Ok(self.scoped().stats()?)
     }
 }

@@ -245,7 +245,7 @@ impl Resolver {
         let workspace = self.header(call);
         let memory = || {
             let trust = core.trust().of_project(core.folder());
-            pipeline::memory_of_project(&core.caller(), &core.config, Some(&trust), None).ok()
+            pipeline::memory_of_project(&core.caller(), &core.config, Some(&trust), "").ok()
         };
         let memory = if workspace.is_none() { memory() } else { None };
         language::for_agent(workspace.as_ref(), None, memory.as_ref(), core.person_lang())

@@ -88,6 +88,8 @@ pub struct Stores {
     pub projects: Arc<dyn Projects>,
     pub bindings: Arc<dyn Bindings>,
     pub ledger: Arc<dyn Ledger>,
+    /// The memory of the user, which holds in all projects.
+    pub user_memory: Arc<dyn MemoryStore>,
 }
 
 impl Stores {
@@ -101,6 +103,7 @@ impl Stores {
             }),
             bindings: Arc::new(FileBindings::new(home)),
             ledger: Arc::new(FileLedger::new(home)),
+            user_memory: Arc::new(FileMemory::of_user(home)),
         }
     }
 }

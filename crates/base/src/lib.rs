@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod fs;
+pub mod git;
 pub mod hash;
 pub mod id;
 pub mod interface;

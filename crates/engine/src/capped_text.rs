@@ -47,6 +47,15 @@ impl CappedText {
         self.bytes_left += reserved;
     }
 
+    pub fn bytes_left(&self) -> usize {
+        self.bytes_left
+    }
+
+    /// Notes that the caller left something out.
+    pub fn leave_out(&mut self) {
+        self.is_cut = true;
+    }
+
     pub fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.blank_line();

@@ -96,7 +96,7 @@ pub struct MemoryFacts {
     /// What the last session did, if it wrote no summary.
     pub digest: Option<DigestFacts>,
     pub summary: Option<SummaryFacts>,
-    /// Newest first.
+    /// Recent facts and lasting preferences, newest first.
     pub recent: Vec<FactLine>,
     /// Facts that match the focused node.
     pub related: Vec<FactLine>,
@@ -153,7 +153,12 @@ pub struct FactLine {
     pub day: String,
     /// The letter of its type.
     pub letter: &'static str,
+    pub id: String,
     pub content: String,
+    /// The day and the id of the newer fact that replaces it.
+    pub replaced: Option<(String, String)>,
+    /// Files that it is about and that changed since, with whether they are gone.
+    pub stale_files: Vec<(String, bool)>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -78,6 +78,11 @@ pub struct IndexedFile {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFilter {
     pub letter: Option<MemoryLetter>,
+    pub kind: Option<MemoryKind>,
+    /// Only preferences with a confidence of at least 0.9.
+    pub is_lasting_preference: bool,
+    /// Only facts that name files.
+    pub has_files: bool,
     pub session: Option<String>,
     pub since: Option<i64>,
     pub until: Option<i64>,
@@ -102,6 +107,7 @@ CREATE TABLE records(
   speaker TEXT NOT NULL, more TEXT NOT NULL, same INTEGER NOT NULL, len INTEGER NOT NULL, words TEXT NOT NULL, features INTEGER NOT NULL, hidden INTEGER NOT NULL,
   replaced_by TEXT NOT NULL);
 CREATE INDEX recent ON records(kind, hidden, at);
+CREATE INDEX preferences ON records(at) WHERE letter = 'O' AND confidence >= 0.9 AND hidden = 0;
 CREATE INDEX same ON records(same);
 CREATE INDEX of_file ON records(file);
 CREATE TABLE marks(seq INTEGER PRIMARY KEY, target TEXT NOT NULL, file TEXT NOT NULL, hidden INTEGER NOT NULL, by TEXT NOT NULL);

@@ -9,7 +9,7 @@ use tanmi_base::Millis;
 use tanmi_base::clock::DAY;
 use tanmi_index::{MemoryFilter, MemoryRow};
 
-use crate::recent::StartQuery;
+use crate::recent::{StartQuery, ToldFact};
 use crate::record::session_line;
 use crate::store::{ImportResult, Mark, MemoryStats, MemoryStore, SearchQuery};
 use crate::{Fact, MemoryLetter, MemoryType, Result, Summary};
@@ -154,6 +154,7 @@ pub fn save(store: &dyn MemoryStore, id: &str, content: &str, supersedes: &[&str
         session: format!("session-{id}"),
         by: "cli".into(),
         supersedes: supersedes.iter().map(|id| (*id).to_owned()).collect(),
+        anchors: Default::default(),
     })?;
     let similar: String = saved.similar.iter().map(|hit| format!(" ~{}", hit.row.id)).collect();
     Ok(format!("{}{}{similar}", saved.id, if saved.is_duplicate { " again" } else { "" }))
@@ -228,7 +229,8 @@ fn stats(store: &dyn MemoryStore) -> Result<String> {
 
 fn start(store: &dyn MemoryStore, topic: &str, facts: usize) -> Result<String> {
     let start = store.start_memory(&StartQuery { now: NOW + 60_000, days: 7, facts, topic });
-    let list = |rows: &[MemoryRow]| rows.iter().map(|row| format!(" {}", show(row))).collect::<String>();
+    let list =
+        |facts: &[ToldFact]| facts.iter().map(|fact| format!(" {}", show(&fact.row))).collect::<String>();
     let summary = start.summary.map(|row| row.id).unwrap_or_default();
     Ok(format!("summary {summary}; facts{}; found{}", list(&start.facts), list(&start.found)))
 }

@@ -7,7 +7,7 @@ use tanmi_index::{MemoryKind, MemoryRow};
 
 use crate::record::mark_line;
 use crate::store::Mark;
-use crate::{Error, Result};
+use crate::{Error, Result, scoped};
 
 /// What a decision looks up.
 pub trait StoredMemories {
@@ -61,6 +61,10 @@ pub fn mark_lines(
     at: Millis,
     by: &str,
 ) -> Result<Vec<String>> {
+    if mark == Mark::Promote {
+        let pointer = format!("{}{}", scoped::USER_POINTER, row.id);
+        return Ok(vec![mark_line(mark.as_str(), &row.id, &pointer, at, by)]);
+    }
     let newer = newer_version(stored, row)?;
     if mark == Mark::Forget && newer.is_some() {
         return Ok(Vec::new());

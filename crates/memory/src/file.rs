@@ -13,7 +13,9 @@ use crate::recent::{self, StartMemory, StartQuery};
 use crate::search::{self, Hit, SearchAids};
 use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::{self, SyncResult};
-use crate::{AppendSync, Error, Fact, Folder, Result, Summary, import, lexicon, record, transcripts};
+use crate::{
+    AppendSync, Error, Fact, Folder, Result, Summary, current, import, lexicon, record, transcripts,
+};
 
 mod write;
 
@@ -30,6 +32,12 @@ pub struct FileMemory {
 impl FileMemory {
     pub fn new(place: Arc<ProjectPlace>, home: &Path) -> FileMemory {
         FileMemory { folder: Folder::of(place.folder()), place, home: home.to_owned() }
+    }
+
+    /// Returns the memory of the user, in the home store. It holds in all projects.
+    pub fn of_user(home: &Path) -> FileMemory {
+        let place = Arc::new(ProjectPlace::new(home, None));
+        FileMemory { folder: Folder::of_user(home), place, home: home.to_owned() }
     }
 
     /// Locks the folder for a write that is acknowledged.
@@ -109,7 +117,8 @@ impl MemoryStore for FileMemory {
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
         let index = self.index()?;
-        let SearchQuery { text, filter, limit, now, model } = *query;
+        let SearchQuery { text, filter, limit: wanted, now, model } = *query;
+        let limit = if wanted == 0 { 0 } else { wanted.max(current::POOL) };
         if let Some(model) = model {
             search::embed_missing(&index, model)?;
         }
@@ -117,6 +126,8 @@ impl MemoryStore for FileMemory {
         let lexicon = LexiconIndex::open_existing(&lexicon::file(&self.home));
         let aids = SearchAids { lexicon: lexicon.as_ref(), model };
         let mut hits = search::answer(&index, text, filter, limit, now, aids)?;
+        current::put_newer_first(&index, &mut hits, now);
+        hits.truncate(wanted);
         search::add_neighbours(&index, &mut hits)?;
         Ok(hits)
     }

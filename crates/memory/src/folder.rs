@@ -24,6 +24,9 @@ pub struct Folder {
 /// The memory folder of an older tool, in a project.
 pub const LEGACY_DIR: &str = ".cursor/skills/memory-data";
 
+/// The memory folder of the user, in the home store.
+const USER_DIR: &str = "user-memory";
+
 /// The file of facts that older tools wrote.
 pub(crate) const OLD_FACTS: &str = "facts.jsonl";
 
@@ -47,6 +50,11 @@ impl Folder {
         let above =
             dir.ancestors().skip(1).take_while(|above| *above != project).map(Path::to_owned).collect();
         Folder { dir, above, is_legacy }
+    }
+
+    /// Returns the memory folder of the user, which need not exist.
+    pub fn of_user(home: &Path) -> Folder {
+        Folder { dir: home.join(USER_DIR), above: Vec::new(), is_legacy: false }
     }
 
     pub fn dir(&self) -> &Path {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tanmi_base::{Millis, secrets};
 use tanmi_index::{MemoryKind, MemoryRow};
 
+use crate::anchors::Anchors;
 use crate::record::{self, Line};
 use crate::store::ImportResult;
 use crate::{Result, dates};
@@ -123,6 +124,9 @@ pub fn record_line(row: &MemoryRow, now: Millis) -> String {
             line[key] = value;
         }
     }
+    if let Some(line) = line.as_object_mut() {
+        line.extend(Anchors::of(row).to_fields());
+    }
     line.to_string()
 }
 
@@ -137,21 +141,18 @@ fn mask_row(row: &mut MemoryRow) -> usize {
     row.content = mask(&row.content);
     row.entities = mask(&row.entities);
     row.speaker = mask(&row.speaker);
-    if let Ok(Value::Object(mut more)) = serde_json::from_str::<Value>(&row.more) {
-        for value in more.values_mut() {
-            match value {
-                Value::String(text) => *text = mask(text),
-                Value::Array(list) => {
-                    for item in list.iter_mut() {
-                        if let Value::String(text) = item {
-                            *text = mask(text);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        row.more = Value::Object(more).to_string();
+    if let Ok(mut more @ Value::Object(_)) = serde_json::from_str::<Value>(&row.more) {
+        mask_value(&mut more, &mut mask);
+        row.more = more.to_string();
     }
     count
+}
+
+fn mask_value(value: &mut Value, mask: &mut impl FnMut(&str) -> String) {
+    match value {
+        Value::String(text) => *text = mask(text),
+        Value::Array(list) => list.iter_mut().for_each(|item| mask_value(item, mask)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| mask_value(item, mask)),
+        _ => {}
+    }
 }

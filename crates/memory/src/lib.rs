@@ -6,9 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub mod anchors;
 pub mod answer;
 #[cfg(any(test, feature = "stories"))]
 pub mod contract;
+pub mod current;
 pub mod dates;
 pub mod decide;
 pub mod expand;
@@ -21,6 +23,7 @@ pub mod rank;
 pub mod recent;
 pub mod record;
 mod replica;
+pub mod scoped;
 pub mod search;
 pub mod segment;
 pub mod store;

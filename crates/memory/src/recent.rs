@@ -8,11 +8,15 @@ use std::path::Path;
 
 use tanmi_base::clock::DAY;
 use tanmi_base::{Millis, fs, text};
-use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryRow};
+use tanmi_index::{IndexedFile, MemoryFilter, MemoryIndex, MemoryKind, MemoryLetter, MemoryRow};
 
+use crate::current::{self, Replaced};
 use crate::folder::{Folder, OLD_FACTS};
 use crate::record::{self, Line};
 use crate::search;
+
+pub(crate) mod choose;
+use choose::Candidates;
 
 #[derive(Clone, Copy, Debug)]
 pub struct StartQuery<'a> {
@@ -32,9 +36,17 @@ impl StartQuery<'_> {
     /// Returns whether a fact is recent.
     pub(crate) fn is_recent(&self, row: &MemoryRow) -> bool {
         let (from, confident_from) = self.recent_from();
-        let is_confident = row.confidence.is_some_and(|value| value >= HIGH_CONFIDENCE);
-        row.at.is_some_and(|at| at >= from || (is_confident && at >= confident_from))
+        row.at.is_some_and(|at| at >= from || (is_confident(row) && at >= confident_from))
     }
+}
+
+fn is_confident(row: &MemoryRow) -> bool {
+    row.confidence.is_some_and(|value| value >= HIGH_CONFIDENCE)
+}
+
+/// Returns whether a fact is a preference that does not expire.
+pub(crate) fn is_lasting_preference(row: &MemoryRow) -> bool {
+    row.letter == MemoryLetter::O && is_confident(row)
 }
 
 /// The memory for one session start.
@@ -43,16 +55,26 @@ pub struct StartMemory {
     /// Core memory: the text of `MEMORY.md`.
     pub core: String,
     pub summary: Option<MemoryRow>,
-    /// Recent facts, the newest first.
-    pub facts: Vec<MemoryRow>,
+    /// Recent facts and lasting preferences, the newest first.
+    pub facts: Vec<ToldFact>,
     /// Facts related to the current work.
-    pub found: Vec<MemoryRow>,
+    pub found: Vec<ToldFact>,
 }
 
-/// Facts with at least this confidence count as recent for longer.
-const HIGH_CONFIDENCE: f64 = 0.9;
+/// A fact that a session start tells.
+#[derive(Clone, Debug)]
+pub struct ToldFact {
+    pub row: MemoryRow,
+    /// The newer fact that replaces it, which is told before it.
+    pub replaced: Option<Replaced>,
+}
+
+/// Facts with at least this confidence count as recent for longer; preferences do not expire. The index has this number,
+/// too.
+pub(crate) const HIGH_CONFIDENCE: f64 = 0.9;
 const HIGH_CONFIDENCE_DAYS: i64 = 30;
-pub(crate) const MAX_FOUND: usize = 5;
+/// The number of facts beyond those that are told that are read, because some are left out.
+const SPARE: usize = 8;
 /// Maximum number of bytes read from the end of a file.
 const TAIL: u64 = 256 << 10;
 /// Maximum number of bytes read of core memory; a longer text is cut anyway.
@@ -62,56 +84,55 @@ const MAX_CORE: u64 = 64 << 10;
 pub fn load(folder: &Folder, query: &StartQuery<'_>) -> StartMemory {
     let index = MemoryIndex::open_existing(&folder.index());
     let core = read_core(&folder.memory_md());
-    let mut recent = StartMemory {
-        core: String::from_utf8_lossy(text::without_bom(&core)).trim().to_owned(),
-        ..StartMemory::default()
-    };
-    let (from, confident_from) = query.recent_from();
     let unindexed = UnindexedLines::read(folder, index.as_ref(), query);
-    if let Some(index) = &index {
-        recent.facts = index
-            .recent_facts(from, confident_from, HIGH_CONFIDENCE, query.facts + unindexed.hidden.len())
-            .unwrap_or_default();
-        recent.summary = index
-            .newest(Some(MemoryKind::Summary), &MemoryFilter::default(), 1, 0)
-            .unwrap_or_default()
-            .into_iter()
-            .next();
-        if !query.topic.is_empty() {
-            let hits = search::search(
-                index,
-                query.topic,
-                &MemoryFilter::default(),
-                2 * MAX_FOUND + query.facts,
-                query.now,
-            );
-            let hits = hits.unwrap_or_default();
-            let best = hits.first().map_or(0.0, |hit| hit.score);
-            // A hit that only shares a common word is not related.
-            let close = hits.into_iter().filter(|hit| hit.score >= (best / 2.0).max(0.15));
-            recent.found = close.map(|hit| hit.row).collect();
-        }
-    }
+    let (mut candidates, mut summary) = match &index {
+        Some(index) => read_index(index, query, unindexed.hidden.len()),
+        None => Default::default(),
+    };
     for row in unindexed.rows {
         match row.letter.kind() {
-            MemoryKind::Summary => recent.summary = Some(row),
-            MemoryKind::Fact if query.is_recent(&row) => recent.facts.push(row),
+            MemoryKind::Summary => summary = Some(row),
+            MemoryKind::Fact if is_lasting_preference(&row) => candidates.preferences.push(row),
+            MemoryKind::Fact if query.is_recent(&row) => candidates.recent.push(row),
             _ => {}
         }
     }
-    recent.facts.retain(|row| !unindexed.hidden.contains(&row.id));
-    recent.facts.sort_by(|a, b| b.at.cmp(&a.at).then(b.n.cmp(&a.n)));
-    let mut seen = BTreeSet::new();
-    recent.facts.retain(|row| seen.insert(row.id.clone()));
-    recent.facts.truncate(query.facts);
-    let listed: BTreeSet<&str> = recent.facts.iter().map(|row| row.id.as_str()).collect();
-    recent.found.retain(|row| {
-        row.letter.kind() == MemoryKind::Fact
-            && !listed.contains(row.id.as_str())
-            && !unindexed.hidden.contains(&row.id)
-    });
-    recent.found.truncate(MAX_FOUND);
-    recent
+    candidates.remove(&unindexed.hidden);
+    let (facts, found) = match &index {
+        Some(index) => current::with_frequencies(index, |frequencies| candidates.choose(query, frequencies)),
+        None => candidates.choose(query, &current::NO_FREQUENCIES),
+    };
+    let core = String::from_utf8_lossy(text::without_bom(&core)).trim().to_owned();
+    StartMemory { core, summary, facts, found }
+}
+
+/// Returns the candidates in the index, and the last summary. `more` is the number of facts that may be left out.
+fn read_index(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> (Candidates, Option<MemoryRow>) {
+    let (from, confident_from) = query.recent_from();
+    // More than are told, because some are left out as duplicates.
+    let limit = query.facts + SPARE + more;
+    let summary = index.newest(Some(MemoryKind::Summary), &MemoryFilter::default(), 1, 0);
+    let lasting = MemoryFilter { is_lasting_preference: true, ..MemoryFilter::default() };
+    let candidates = Candidates {
+        preferences: index
+            .newest(None, &lasting, choose::preference_slots(query) + more, 0)
+            .unwrap_or_default(),
+        recent: index.recent_facts(from, confident_from, HIGH_CONFIDENCE, limit).unwrap_or_default(),
+        related: if query.topic.is_empty() { Vec::new() } else { related_facts(index, query, more) },
+    };
+    (candidates, summary.unwrap_or_default().into_iter().next())
+}
+
+/// Returns the facts about the current work, the best first.
+fn related_facts(index: &MemoryIndex, query: &StartQuery<'_>, more: usize) -> Vec<MemoryRow> {
+    // The filter costs a look at each candidate, so it is set only if there are turns that could take all places.
+    let turn = index.newest(Some(MemoryKind::Turn), &MemoryFilter::default(), 1, 0);
+    let has_turns = turn.is_ok_and(|turns| !turns.is_empty());
+    let filter = MemoryFilter { kind: has_turns.then_some(MemoryKind::Fact), ..MemoryFilter::default() };
+    let hits = search::search(index, query.topic, &filter, query.facts + SPARE + more, query.now);
+    let mut hits = hits.unwrap_or_default();
+    hits.retain(|hit| hit.row.letter.kind() == MemoryKind::Fact);
+    choose::related(hits, query.topic)
 }
 
 /// Lines that the index does not contain yet.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tanmi_base::{Millis, hash, text};
 use tanmi_index::{MemoryLetter, MemoryRow};
 
+use crate::anchors::Anchors;
 use crate::dates;
 
 /// The type of a fact.
@@ -64,6 +65,8 @@ pub struct Fact {
     pub by: String,
     /// Ids of the facts it supersedes.
     pub supersedes: Vec<String>,
+    /// The files that it is about.
+    pub anchors: Anchors,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +90,9 @@ impl Fact {
         });
         if !self.supersedes.is_empty() {
             line["supersedes"] = json!(self.supersedes);
+        }
+        if let Some(line) = line.as_object_mut() {
+            line.extend(self.anchors.to_fields());
         }
         line.to_string()
     }
@@ -211,9 +217,15 @@ fn parse_record(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option
         session: session_of(fields),
         speaker: text("speaker").to_owned(),
         content_hash: content_hash(content),
+        more: more_of(Anchors::of_fields(fields).to_fields()),
         ..MemoryRow::default()
     };
     Line::Record { row: Box::new(row), supersedes: strings(fields.get("supersedes")) }
+}
+
+/// Returns further fields of a fact as JSON; empty if there are none.
+fn more_of(fields: Map<String, Value>) -> String {
+    if fields.is_empty() { String::new() } else { Value::Object(fields).to_string() }
 }
 
 fn parse_summary(fields: &Map<String, Value>, line: &[u8], file: &str, at: Option<Millis>) -> Line {
@@ -298,6 +310,7 @@ mod tests {
             session: "s".into(),
             by: "cli".into(),
             supersedes: vec!["fact-0".into()],
+            anchors: Anchors::default(),
         };
         let read = row(&fact.to_line());
         assert_eq!(

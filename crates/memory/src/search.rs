@@ -10,6 +10,7 @@ use tanmi_base::Millis;
 use tanmi_index::{LexiconIndex, MemoryFilter, MemoryIndex, MemoryKind, MemoryOutline, MemoryRow};
 
 use crate::Result;
+use crate::current::Replaced;
 use crate::expand::{self, Vocabulary};
 use crate::rank::{self, Collection, DocInContext, MAX_NEIGHBOUR_DISTANCE, SearchQuestion, Terms, WEIGHTS};
 use crate::vectors::Model;
@@ -31,6 +32,8 @@ pub struct Hit {
     pub before: String,
     /// The content of the turn after it.
     pub after: String,
+    /// For a fact: the newer fact that replaces it, as inferred by [`crate::current`].
+    pub replaced: Option<Replaced>,
 }
 
 /// Number of candidates that are ranked together without their neighbours.
@@ -103,7 +106,7 @@ fn load_hits(index: &MemoryIndex, mut order: Vec<(i64, f32)>, limit: usize) -> R
     let rows = index.rows(&order.iter().map(|(n, _)| *n).collect::<Vec<_>>())?;
     let hit = |(n, score): (i64, f32)| {
         let row = rows.iter().find(|row| row.n == n)?.clone();
-        Some(Hit { row, score, before: String::new(), after: String::new() })
+        Some(Hit { row, score, before: String::new(), after: String::new(), replaced: None })
     };
     Ok(order.into_iter().filter_map(hit).collect())
 }
@@ -293,6 +296,7 @@ fn with_neighbours(order: &[(i64, f32)], outlines: &[MemoryOutline]) -> Vec<i64>
 /// Returns whether a memory passes the filter. Neighbours are filtered too.
 fn matches_filter(outline: &MemoryOutline, filter: &MemoryFilter) -> bool {
     filter.letter.is_none_or(|letter| letter == outline.letter)
+        && filter.kind.is_none_or(|kind| kind == outline.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == outline.session)
         && filter.since.is_none_or(|since| outline.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| outline.at.is_some_and(|at| at < until))

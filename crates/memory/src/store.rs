@@ -111,6 +111,8 @@ pub enum Mark {
     Forget,
     /// Shows a memory again, instead of the version that superseded it and of a fact with the same content.
     Restore,
+    /// Hides a fact that is in the memory of the user by now, with a pointer to it.
+    Promote,
 }
 
 impl Mark {
@@ -118,6 +120,7 @@ impl Mark {
         match self {
             Mark::Forget => "forget",
             Mark::Restore => "restore",
+            Mark::Promote => "replace",
         }
     }
 }

@@ -8,12 +8,14 @@ use std::time::Instant;
 use tanmi_base::{Millis, clock};
 use tanmi_index::{MemoryFilter, MemoryKind, MemoryRow};
 
-use crate::recent::{MAX_FOUND, StartMemory, StartQuery};
+use crate::current::{self, NO_FREQUENCIES};
+use crate::recent::choose::{self, Candidates};
+use crate::recent::{StartMemory, StartQuery, is_lasting_preference};
 use crate::record::{self, Line};
 use crate::search::Hit;
 use crate::store::{ImportResult, Mark, MemoryPage, MemoryStats, MemoryStore, SavedFact, SearchQuery};
 use crate::sync::SyncResult;
-use crate::{Error, Fact, Folder, Result, Summary, import, segment};
+use crate::{Error, Fact, Folder, Result, Summary, import, scoped, segment};
 
 #[derive(Debug, Default)]
 pub struct VecMemory {
@@ -96,7 +98,7 @@ impl Data {
             let terms: BTreeSet<String> = segment::terms(&row.content).into_iter().collect();
             let score = wanted.intersection(&terms).count() as f32 / wanted.len().max(1) as f32;
             let (before, after) = (self.neighbour(row, -1), self.neighbour(row, 1));
-            (score > 0.0).then(|| Hit { row: row.clone(), score, before, after })
+            (score > 0.0).then(|| Hit { row: row.clone(), score, before, after, replaced: None })
         };
         let mut hits: Vec<Hit> = self.newest(filter).into_iter().filter_map(hit).collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
@@ -121,6 +123,9 @@ impl Data {
 fn passes(row: &MemoryRow, filter: &MemoryFilter) -> bool {
     (filter.all || !row.hidden)
         && filter.letter.is_none_or(|letter| letter == row.letter)
+        && (!filter.is_lasting_preference || is_lasting_preference(row))
+        && (!filter.has_files || row.letter.kind() == MemoryKind::Fact && !row.more.is_empty())
+        && filter.kind.is_none_or(|kind| kind == row.letter.kind())
         && filter.session.as_ref().is_none_or(|session| *session == row.session)
         && filter.since.is_none_or(|since| row.at.is_some_and(|at| at >= since))
         && filter.until.is_none_or(|until| row.at.is_some_and(|at| at < until))
@@ -164,8 +169,11 @@ impl MemoryStore for VecMemory {
         }
         data.insert(&fact.to_line());
         let mut similar = data.search(&fact.content, &MemoryFilter::default());
+        current::mark_replaced_by(fact, &mut similar, &NO_FREQUENCIES);
         similar.retain(|hit| {
-            hit.score >= SIMILAR_SHARE && hit.row.letter.kind() == MemoryKind::Fact && hit.row.id != fact.id
+            (hit.replaced.is_some() || hit.score >= SIMILAR_SHARE)
+                && hit.row.letter.kind() == MemoryKind::Fact
+                && hit.row.id != fact.id
         });
         Ok(SavedFact { id: fact.id.clone(), is_duplicate: false, similar })
     }
@@ -177,6 +185,7 @@ impl MemoryStore for VecMemory {
 
     fn search(&self, query: &SearchQuery<'_>) -> Result<Vec<Hit>> {
         let mut hits = self.data().search(query.text, query.filter);
+        current::order_hits(&mut hits, &NO_FREQUENCIES, query.now);
         hits.truncate(query.limit);
         Ok(hits)
     }
@@ -198,6 +207,10 @@ impl MemoryStore for VecMemory {
             data.find(id)?;
         }
         for id in ids {
+            if mark == Mark::Promote {
+                data.set_hidden(id, true, &format!("{}{id}", scoped::USER_POINTER));
+                continue;
+            }
             let newer = data.newer_version(id);
             if mark == Mark::Forget && newer.is_some() {
                 continue;
@@ -252,22 +265,20 @@ impl MemoryStore for VecMemory {
     fn start_memory(&self, query: &StartQuery<'_>) -> StartMemory {
         let data = self.data();
         let newest = data.newest(&MemoryFilter::default());
-        let is_recent = |row: &&&MemoryRow| row.letter.kind() == MemoryKind::Fact && query.is_recent(row);
-        let facts: Vec<MemoryRow> =
-            newest.iter().filter(is_recent).take(query.facts).map(|row| (*row).clone()).collect();
-        let mut found = data.search(query.topic, &MemoryFilter::default());
-        found.retain(|hit| {
-            hit.row.letter.kind() == MemoryKind::Fact && !facts.iter().any(|fact| fact.id == hit.row.id)
-        });
-        StartMemory {
-            core: String::new(),
-            summary: newest
-                .iter()
-                .find(|row| row.letter.kind() == MemoryKind::Summary)
-                .map(|row| (*row).clone()),
-            found: found.into_iter().take(MAX_FOUND).map(|hit| hit.row).collect(),
-            facts,
-        }
+        let rows = |is_wanted: &dyn Fn(&MemoryRow) -> bool| -> Vec<MemoryRow> {
+            let facts = newest.iter().filter(|row| row.letter.kind() == MemoryKind::Fact && is_wanted(row));
+            facts.map(|row| (*row).clone()).collect()
+        };
+        let mut hits = data.search(query.topic, &MemoryFilter::default());
+        hits.retain(|hit| hit.row.letter.kind() == MemoryKind::Fact);
+        let candidates = Candidates {
+            preferences: rows(&is_lasting_preference),
+            recent: rows(&|row| query.is_recent(row)),
+            related: choose::related(hits, query.topic),
+        };
+        let (facts, found) = candidates.choose(query, &NO_FREQUENCIES);
+        let summary = newest.iter().find(|row| row.letter.kind() == MemoryKind::Summary);
+        StartMemory { core: String::new(), summary: summary.map(|row| (*row).clone()), facts, found }
     }
 
     fn record_session(&self, line: &str, at: Millis) -> Result<()> {

@@ -108,6 +108,7 @@ export interface MemoryFilter {
   since?: string;
   until?: string;
   project?: string;
+  scope?: 'project' | 'user';
   all?: boolean;
   limit?: number;
   skip?: number;
@@ -544,6 +545,7 @@ export interface Memory {
   id: string;
   content: string;
   type: FactType | 'S' | 'T';
+  scope: 'project' | 'user';
   score?: number;
   source: string;
   timestamp: string | null;
@@ -551,10 +553,15 @@ export interface Memory {
   speaker?: string;
   entities?: string[];
   confidence?: number;
+  /** The files that a fact is about, and whether they changed since it was saved. */
+  files?: { path: string; state: 'same' | 'changed' | 'gone' }[];
+  commit?: string;
   before?: string;
   after?: string;
   hidden?: boolean;
   replacedBy?: string;
+  /** The newer fact that replaces it, as inferred from the texts. */
+  replaced?: { by: string; on: string };
   /** Only of a summary, and only in a list. */
   parts?: { topic: string; summary: string; decisions: string[]; todos: string[] };
 }

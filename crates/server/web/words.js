@@ -92,6 +92,7 @@ const WORDS = {
   inForce: ['当前版本', 'in force'], decisions: ['决定', 'Decisions'], todos: ['待办', 'To do'], memoryNumbers: ['事实 {} · 摘要 {} · 对话轮次 {}', 'Facts {} · Summaries {} · Turns {}'],
   digests: ['未写摘要的会话（由其调用得出）', 'Sessions without a summary (derived from their calls)'], digestMoved: ['推进的节点', 'Nodes moved'],
   otherNodes: ['以及另外 {} 个节点', 'and {} more nodes'], digestNumbers: ['{} 条日志，{} 条事实', '{} log entries, {} facts'],
+  allProjects: ['所有项目', 'all projects'], fileChanged: ['之后有改动', 'changed since'], fileGone: ['已不存在', 'is gone'], replacedOn: ['已有更新的事实：', 'replaced on'],
   newFact: ['新建事实', 'New fact'], content: ['内容', 'Content'], confidence: ['置信度', 'Confidence'],
   // Palette, keys and undo
   palette: ['转到或执行…', 'Go to or do…'], nothingFound: ['没有找到', 'Nothing found'], view: ['页面', 'view'], workspace: ['工作区', 'workspace'], close: ['关闭', 'Close'],

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tanmi_base::{Bilingual, Interface, Lang};
+use tanmi_memory::anchors::PathProblem;
 use tanmi_workspace::model::WorkspaceId;
 
 use super::Error;
@@ -35,6 +36,8 @@ fn samples() -> Vec<Error> {
             name: String::from("cedict"),
             known: vec![String::from("cedict.u8"), String::from("ecdict.csv")],
         },
+        Error::BadFactPath { path: String::from("../x"), problem: PathProblem::Outside },
+        Error::BadFactPath { path: String::from("x.rs"), problem: PathProblem::Missing },
         Error::MemoryOff,
         Error::TextNotFound { digest: String::from("abcd") },
         Error::NoWorkspace { project: PathBuf::from("/project") },

@@ -2,6 +2,7 @@
 
 use tanmi_base::clock::{self, DAY};
 use tanmi_base::{Millis, secrets};
+use tanmi_memory::scoped::Scope;
 use tanmi_memory::{MemoryFilter, MemoryLetter, MemoryType, dates};
 
 use super::MemoryQuery;
@@ -13,6 +14,12 @@ pub(super) fn memory_type(word: &str) -> Result<MemoryType> {
         value: word.to_owned(),
         expected: MemoryType::WORDS.join(" | "),
     })
+}
+
+pub(super) fn scope(word: Option<&str>) -> Result<Option<Scope>> {
+    let Some(word) = word else { return Ok(None) };
+    let expected = Scope::WORDS.join(" | ");
+    Scope::from_word(word).map(Some).ok_or_else(|| Error::bad_value("scope", word, expected))
 }
 
 pub(super) fn check_confidence(confidence: Option<f64>) -> Result<()> {
@@ -79,12 +86,11 @@ pub(super) fn filter(wanted: &MemoryQuery, now: Millis) -> Result<MemoryFilter> 
     // A day given as the end is included.
     let until = until.map(|at| if at % DAY == 0 { at + DAY } else { at + 1 });
     Ok(MemoryFilter {
-        id_suffix: None,
-        replaced_by: None,
         letter,
         session: wanted.session.clone(),
         since: day("since", &wanted.since)?,
         until,
         all: wanted.all,
+        ..MemoryFilter::default()
     })
 }

@@ -277,9 +277,14 @@ pub fn has_project_data(caller: &Caller<'_>, project: &Path) -> bool {
 /// The number of workspaces that an unbound session start names.
 const NAMED_WORKSPACES: usize = 3;
 
-/// Returns the active workspaces of a project, the latest change first. At a prompt, the only one has its overview.
-pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust>) -> AvailableFacts {
-    let Some(trust) = trust else { return AvailableFacts::default() };
+/// Returns the active workspaces of a project, the latest change first, and the focus of the first one that has any. At a
+/// prompt, the only one has its overview.
+pub fn available(
+    caller: &Caller<'_>,
+    event: &Event,
+    trust: Option<&ProjectTrust>,
+) -> (AvailableFacts, Option<Node>) {
+    let Some(trust) = trust else { return Default::default() };
     let project = caller.stores.projects.in_folder(trust.project());
     let headers = project.workspaces().headers().unwrap_or_default().into_iter();
     let mut active: Vec<Workspace> = headers
@@ -288,10 +293,12 @@ pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust
         .collect();
     active.sort_by_key(|workspace| std::cmp::Reverse(workspace.updated_at));
     let has_overview = event.kind == EventKind::PromptSubmit && active.len() == 1;
-    let named = |workspace: &Workspace| {
+    let mut focus = None;
+    let mut named = |workspace: &Workspace| {
         let snapshots = project.snapshots();
-        let snapshot = snapshots.context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
+        let mut snapshot = snapshots.context_snapshot(&workspace.id, None, SnapshotDepth::Progress)?;
         let WorkspaceFacts { id, name, progress, .. } = workspace_facts(&snapshot);
+        focus = focus.take().or_else(|| snapshot.node.take());
         let overview = has_overview.then(|| snapshots.overview(&workspace.id)).flatten();
         let overview = overview.as_ref().map(overview_facts).unwrap_or_default();
         Some(AvailableWorkspace { id, name, created_at: workspace.created_at, progress, overview })
@@ -299,5 +306,6 @@ pub fn available(caller: &Caller<'_>, event: &Event, trust: Option<&ProjectTrust
     // Only files can come with a clone.
     let is_refused = project.maintenance().is_some() && !trust.is_trusted();
     let count = if is_refused { 0 } else { NAMED_WORKSPACES };
-    AvailableFacts { total: active.len(), first: active.iter().take(count).filter_map(named).collect() }
+    let first = active.iter().take(count).filter_map(&mut named).collect();
+    (AvailableFacts { total: active.len(), first }, focus)
 }

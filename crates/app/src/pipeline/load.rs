@@ -65,8 +65,14 @@ pub fn load(
         rules::replace_project_file(&mut files, path);
     }
     let bound = bound.as_ref().map(|(binding, snapshot)| (*binding, snapshot));
-    let memory =
-        memory::load(caller, event, state, &config, trust.as_ref(), bound.map(|(_, snapshot)| snapshot));
+    // A start without a binding is about the focus of the latest workspace.
+    let is_unbound_start = bound.is_none() && event.kind == EventKind::SessionStart;
+    let available = is_unbound_start.then(|| facts::available(caller, event, trust.as_ref()));
+    let focus = match bound {
+        Some((_, snapshot)) => snapshot.node.as_ref(),
+        None => available.as_ref().and_then(|(_, focus)| focus.as_ref()),
+    };
+    let memory = memory::load(caller, event, state, &config, trust.as_ref(), &memory::topic(focus));
     let mut warnings = rules::warnings(&files);
     warnings.extend(config.warnings.iter().map(ToString::to_string));
     let declared = declared::load(caller, event, state, &config, trust.as_ref(), &mut warnings);
@@ -92,7 +98,8 @@ pub fn load(
         && trust.as_ref().is_some_and(|trust| facts::has_project_data(caller, trust.project()));
     // Looking for workspaces reads more files, so it is done only if a rule needs it.
     if needs_workspaces(event, &facts) {
-        facts.available = facts::available(caller, event, trust.as_ref());
+        let available = available.unwrap_or_else(|| facts::available(caller, event, trust.as_ref()));
+        facts.available = available.0;
     }
     let taken_over = binding.filter(|_| is_taken_over);
     DecisionInput { facts, rules, config, files, trust, taken_over, warnings }

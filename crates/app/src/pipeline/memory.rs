@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tanmi_base::clock;
+use tanmi_base::{clock, text};
 use tanmi_engine::{FactLine, MemoryFacts, SkipReason, SummaryFacts};
 use tanmi_event::{Event, EventKind};
-use tanmi_memory::recent::StartQuery;
+use tanmi_memory::anchors::{Anchors, FileState};
+use tanmi_memory::recent::{StartMemory, StartQuery, ToldFact};
 use tanmi_memory::record::session_line;
 use tanmi_memory::{Folder, MemoryRow, MemoryStore};
 use tanmi_session::SessionState;
-use tanmi_workspace::store::ContextSnapshot;
+use tanmi_workspace::model::Node;
 
 use super::{Caller, log_line};
 use crate::calls;
@@ -29,7 +30,13 @@ fn store(caller: &Caller<'_>, project: &Path) -> Arc<dyn MemoryStore> {
     caller.stores.projects.in_folder(project).memory()
 }
 
-/// Returns the memory for a session start, or why there is none. The digest of the last session does not need a memory
+/// Returns the text about the current work by which related facts are found; empty if no node is focused.
+pub fn topic(focus: Option<&Node>) -> String {
+    let node = focus.filter(|node| !node.id.is_root());
+    node.map(|node| format!("{} {}", node.title, text::prefix(&node.requirement, 300))).unwrap_or_default()
+}
+
+/// Returns the memory for a session start, or why there is none. `topic` is about the current work. The digest of the last session does not need a memory
 /// folder.
 pub fn load(
     caller: &Caller<'_>,
@@ -37,12 +44,12 @@ pub fn load(
     state: &SessionState,
     config: &Config,
     project: Option<&ProjectTrust>,
-    bound: Option<&ContextSnapshot>,
+    topic: &str,
 ) -> Result<MemoryFacts, SkipReason> {
     if event.kind != EventKind::SessionStart {
         return Err(("不是会话开始", "not a session start"));
     }
-    let stored = of_project(caller, config, project, bound);
+    let stored = of_project(caller, config, project, topic);
     let digest =
         project.filter(|_| config.memory).and_then(|trust| calls::find_digest(caller, event, state, trust));
     match digest {
@@ -56,11 +63,53 @@ pub fn of_project(
     caller: &Caller<'_>,
     config: &Config,
     project: Option<&ProjectTrust>,
-    bound: Option<&ContextSnapshot>,
+    topic: &str,
 ) -> Result<MemoryFacts, SkipReason> {
     if !config.memory {
         return Err(("记忆已关闭", "memory is disabled"));
     }
+    let query = StartQuery {
+        now: caller.now,
+        days: config.memory_recent_days,
+        facts: config.memory_recent_facts,
+        topic,
+    };
+    // The user's own facts need no trust of the project.
+    let user = caller.stores.user_memory.as_ref();
+    let of_user = (user.exists() && has_only_regular_files(user))
+        .then(|| user.start_memory(&StartQuery { facts: query.facts.div_ceil(USER_SHARE), ..query }));
+    let taken = of_user.as_ref().map_or(0, |user| user.facts.len());
+    let of_project = load_project(caller, project, &StartQuery { facts: query.facts - taken, ..query });
+    let recent = match (of_project, of_user) {
+        (Err(reason), None) => return Err(reason),
+        (Err(_), Some(user)) => user,
+        (Ok(project), None) => project,
+        (Ok(project), Some(user)) => join(user, project),
+    };
+    let folder = project.map(ProjectTrust::project).unwrap_or(Path::new(""));
+    let mut files_left = MAX_FILES;
+    let mut fact = |fact: &ToldFact| fact_line(fact, folder, &mut files_left);
+    Ok(MemoryFacts {
+        core: recent.core,
+        digest: None,
+        summary: recent.summary.map(|row| summary(&row)),
+        recent: recent.facts.iter().map(&mut fact).collect(),
+        related: recent.found.iter().map(&mut fact).collect(),
+    })
+}
+
+/// The share of the recent facts that can be the user's: one of this many.
+const USER_SHARE: usize = 3;
+/// The number of related facts that are told, and how many of them can be the user's.
+const RELATED: usize = 5;
+const RELATED_OF_USER: usize = 2;
+
+/// Returns the memory of the project for a session start, or why there is none.
+fn load_project(
+    caller: &Caller<'_>,
+    project: Option<&ProjectTrust>,
+    query: &StartQuery<'_>,
+) -> Result<StartMemory, SkipReason> {
     let trust = project.ok_or(("没有项目", "the event has no project"))?;
     let store = store(caller, trust.project());
     let store = store.as_ref();
@@ -76,23 +125,22 @@ pub fn of_project(
             "the memory folder contains a symbolic link or a special file",
         ));
     }
-    let node = bound.and_then(|snapshot| snapshot.node.as_ref()).filter(|node| !node.id.is_root());
-    let about =
-        node.map(|node| format!("{} {}", node.title, tanmi_base::text::prefix(&node.requirement, 300)));
-    let query = StartQuery {
-        now: caller.now,
-        days: config.memory_recent_days,
-        facts: config.memory_recent_facts,
-        topic: about.as_deref().unwrap_or_default(),
-    };
-    let recent = store.start_memory(&query);
-    Ok(MemoryFacts {
-        core: recent.core,
-        digest: None,
-        summary: recent.summary.map(|row| summary(&row)),
-        recent: recent.facts.iter().map(fact).collect(),
-        related: recent.found.iter().map(fact).collect(),
-    })
+    Ok(store.start_memory(query))
+}
+
+/// Joins the memory of the user and of the project. An interrupted promotion leaves a fact in both.
+fn join(mut user: StartMemory, mut project: StartMemory) -> StartMemory {
+    user.found.truncate(RELATED_OF_USER);
+    let is_new =
+        |fact: &ToldFact| !user.facts.iter().chain(&user.found).any(|known| known.row.id == fact.row.id);
+    project.facts.retain(is_new);
+    project.found.retain(is_new);
+    project.found.truncate(RELATED - user.found.len());
+    project.facts.extend(user.facts);
+    project.facts.sort_by_key(|fact| std::cmp::Reverse((fact.row.at, fact.row.n)));
+    project.found.extend(user.found);
+    let cores = [user.core, project.core].into_iter().filter(|core| !core.is_empty());
+    StartMemory { core: cores.collect::<Vec<_>>().join("\n\n"), ..project }
 }
 
 /// Returns whether the memory may be used. Only memory in a folder of this machine can come with a cloned project.
@@ -105,9 +153,24 @@ fn has_only_regular_files(store: &dyn MemoryStore) -> bool {
     store.local_folder().is_none_or(Folder::has_only_regular_files)
 }
 
-fn fact(row: &MemoryRow) -> FactLine {
-    let day = row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?"));
-    FactLine { day, letter: row.letter.as_str(), content: row.content.clone() }
+/// The number of files that a session start compares with those of the facts that it tells.
+const MAX_FILES: usize = 30;
+
+fn fact_line(fact: &ToldFact, project: &Path, files_left: &mut usize) -> FactLine {
+    let row = &fact.row;
+    let files = Anchors::of(row).files.into_iter().take(*files_left);
+    let states: Vec<(String, FileState)> =
+        files.map(|file| (file.path.clone(), file.state(project))).collect();
+    *files_left -= states.len();
+    let stale = states.into_iter().filter(|(_, state)| *state != FileState::Same);
+    FactLine {
+        day: row.at.map(clock::utc_day).unwrap_or_else(|| String::from("?")),
+        letter: row.letter.as_str(),
+        id: row.id.clone(),
+        content: row.content.clone(),
+        replaced: fact.replaced.as_ref().map(|newer| (clock::utc_day(newer.at), newer.by.clone())),
+        stale_files: stale.map(|(path, state)| (path, state == FileState::Gone)).collect(),
+    }
 }
 
 fn summary(row: &MemoryRow) -> SummaryFacts {

@@ -22,6 +22,7 @@ pub struct Machine {
     project: Arc<ToyProject>,
     pub bindings: Arc<ToyBindings>,
     ledger: Arc<ToyLedger>,
+    user_memory: Arc<VecMemory>,
 }
 
 impl Machine {
@@ -34,7 +35,13 @@ impl Machine {
             store: InMemoryStore::new(),
             memory: Arc::default(),
         };
-        Machine { home, project: Arc::new(project), bindings: Arc::default(), ledger: Arc::default() }
+        Machine {
+            home,
+            project: Arc::new(project),
+            bindings: Arc::default(),
+            ledger: Arc::default(),
+            user_memory: Arc::default(),
+        }
     }
 
     pub fn app(&self) -> App {
@@ -65,6 +72,7 @@ impl Machine {
             projects: Arc::new(ToyProjects(self.project.clone())),
             bindings: self.bindings.clone(),
             ledger: self.ledger.clone(),
+            user_memory: self.user_memory.clone(),
         };
         App::with_stores(env, stores)
     }

@@ -1,6 +1,8 @@
 //! Injects memory when a session starts: core memory, what the last session did, the last summary, recent facts, and facts related to the
 //! focused node.
 
+use std::collections::BTreeSet;
+
 use tanmi_base::{Lang, text};
 use tanmi_event::{ActionKind, BuiltinRuleId, EventKind};
 
@@ -56,16 +58,61 @@ fn memory_text(memory: &MemoryFacts, lang: Lang, budget: usize) -> String {
             }
         }
     }
+    let told = choose_facts(memory, lang, body.bytes_left());
+    if told.len() < memory.recent.len() + memory.related.len() {
+        body.leave_out();
+    }
     for (heading, facts) in [
         (lang.pick("近期事实", "Recent facts"), &memory.recent),
         (lang.pick("相关事实", "Related facts"), &memory.related),
     ] {
-        if !facts.is_empty() {
+        let mut facts = facts.iter().filter(|fact| told.contains(fact.id.as_str())).peekable();
+        if facts.peek().is_some() {
             body.heading(heading);
-            facts.iter().for_each(|fact| fact_line(&mut body, fact));
+            facts.for_each(|fact| fact_line(&mut body, fact, lang));
         }
     }
     body.finish(pointer)
+}
+
+/// The maximum length of the text of one fact, in bytes. A longer one is cut, so that it does not take the place of others.
+const FACT_BYTES: usize = 600;
+/// The number of changed files that the line of a fact names.
+const STALE_FILES: usize = 3;
+/// The bytes of both headings.
+const HEADING_BYTES: usize = 48;
+
+/// Returns the ids of the facts to tell: all of them if they fit, else those with the most value per byte. Preferences have
+/// the highest value, then related facts, then recent ones, the newest first. A replaced fact is told only with the newer
+/// one.
+fn choose_facts(memory: &MemoryFacts, lang: Lang, budget: usize) -> BTreeSet<&str> {
+    let recent = memory.recent.iter().enumerate().map(|(at, fact)| match fact.letter {
+        "O" => (fact, 1.0),
+        _ => (fact, 0.8 - 0.02 * at as f32),
+    });
+    let related = memory.related.iter().enumerate().map(|(at, fact)| (fact, 0.9 - 0.05 * at as f32));
+    let mut lines: Vec<(f32, usize, &FactLine)> = Vec::new();
+    for (fact, value) in recent.chain(related) {
+        let (label, content) = fact_parts(fact, lang);
+        let value = if fact.replaced.is_some() { 0.1 } else { value };
+        lines.push((value, label.len() + content.len() + 1, fact));
+    }
+    let mut left = budget.saturating_sub(HEADING_BYTES);
+    let all: BTreeSet<&str> = lines.iter().map(|(_, _, fact)| fact.id.as_str()).collect();
+    if lines.iter().map(|(_, bytes, _)| bytes).sum::<usize>() <= left {
+        return all;
+    }
+    lines.sort_by(|(a, one, _), (b, two, _)| (b / *two as f32).total_cmp(&(a / *one as f32)));
+    let mut told = BTreeSet::new();
+    for (_, bytes, fact) in lines {
+        // The newer fact comes first: its value is higher, unless it is much longer.
+        let is_alone = fact.replaced.as_ref().is_some_and(|(_, newer)| !told.contains(newer.as_str()));
+        if bytes <= left && !is_alone {
+            left -= bytes;
+            told.insert(fact.id.as_str());
+        }
+    }
+    told
 }
 
 /// The maximum length of a digest, in bytes.
@@ -106,7 +153,85 @@ fn add_digest(body: &mut CappedText, lang: Lang, digest: &DigestFacts) {
 }
 
 /// Adds a fact as one line, so that newlines or headings in it cannot change the structure of the text.
-fn fact_line(body: &mut CappedText, fact: &FactLine) {
+fn fact_line(body: &mut CappedText, fact: &FactLine, lang: Lang) {
+    let (label, content) = fact_parts(fact, lang);
+    if fact.content.len() > FACT_BYTES {
+        body.leave_out();
+    }
+    body.line(&label, &content);
+}
+
+/// Returns the label and the text of a fact.
+fn fact_parts(fact: &FactLine, lang: Lang) -> (String, String) {
     let label = format!("- [{}][{}] ", fact.day, fact.letter);
-    body.line(&text::one_line(&label), &text::one_line(&fact.content));
+    let mut content = text::cut(&text::one_line(&fact.content), FACT_BYTES);
+    if let Some((day, newer)) = &fact.replaced {
+        content.push_str(
+            &lang.pick(format!("（{day} 被 {newer} 替代）"), format!(" (replaced on {day} by {newer})")),
+        );
+    }
+    for (path, is_gone) in fact.stale_files.iter().take(STALE_FILES) {
+        content.push_str(&match is_gone {
+            true => lang.pick(format!("（文件 {path} 已不存在）"), format!(" (the file {path} is gone)")),
+            false => {
+                lang.pick(format!("（文件 {path} 之后有改动）"), format!(" (the file {path} changed since)"))
+            }
+        });
+    }
+    (text::one_line(&label), text::one_line(&content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(id: &str, letter: &'static str, content: &str) -> FactLine {
+        let (id, content) = (id.to_owned(), content.to_owned());
+        FactLine { day: "2026-02-16".into(), letter, id, content, ..FactLine::default() }
+    }
+
+    fn told(memory: &MemoryFacts, budget: usize) -> String {
+        choose_facts(memory, Lang::En, budget).into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn choose_facts_small_budget_keeps_the_most_value_per_byte() {
+        let long = "long ".repeat(40);
+        let replaced =
+            FactLine { replaced: Some(("2026-02-17".into(), "a".into())), ..fact("b", "W", "Jest") };
+        let memory = MemoryFacts {
+            recent: vec![
+                fact("a", "W", &long),
+                replaced,
+                fact("c", "W", "short"),
+                fact("p", "O", "prefers tabs"),
+            ],
+            related: vec![fact("r", "W", "the gateway waits for 30 seconds")],
+            ..MemoryFacts::default()
+        };
+        assert_eq!(told(&memory, 1000), "a b c p r");
+        assert_eq!(told(&memory, 250), "c p r", "the replaced fact is not told without the newer one");
+        assert_eq!(told(&memory, 130), "c p");
+        assert_eq!(told(&memory, 0), "");
+        let medium = "words ".repeat(15);
+        let recent = vec![
+            fact("m", "W", &medium),
+            fact("n", "W", "the first short fact"),
+            fact("o", "W", "the second"),
+        ];
+        let dense = MemoryFacts { recent, ..MemoryFacts::default() };
+        assert_eq!(told(&dense, HEADING_BYTES + 120), "n o", "two short facts instead of the newest one");
+        let text = memory_text(&memory, Lang::En, 250);
+        assert!(text.len() <= 250 && text.ends_with("(more: memory_search)"), "{text}");
+        let mark = memory_text(&memory, Lang::Zh, 1000);
+        assert!(mark.contains("Jest（2026-02-17 被 a 替代）"), "{mark}");
+    }
+
+    #[test]
+    fn fact_line_long_fact_is_cut_and_points_to_the_search() {
+        let memory =
+            MemoryFacts { recent: vec![fact("a", "W", &"words ".repeat(500))], ..MemoryFacts::default() };
+        let text = memory_text(&memory, Lang::En, 9000);
+        assert!(text.len() < FACT_BYTES + 100 && text.ends_with("(more: memory_search)"), "{text}");
+    }
 }

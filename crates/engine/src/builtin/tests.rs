@@ -684,7 +684,12 @@ fn memory_flush_project_without_data_is_silent() {
 
 #[test]
 fn memory_load_in_chinese_contains_specified_headings() {
-    let fact = FactLine { day: "2026-02-16".into(), letter: "W", content: "决定使用 JWT 认证".into() };
+    let fact = FactLine {
+        day: "2026-02-16".into(),
+        letter: "W",
+        content: "决定使用 JWT 认证".into(),
+        ..FactLine::default()
+    };
     let memory = MemoryFacts {
         core: "- 数据库：PostgreSQL".into(),
         digest: None,

@@ -161,7 +161,11 @@ impl MemoryIndex {
 
 impl MemoryFilter {
     fn is_filtered(&self) -> bool {
-        self.letter.is_some() || self.session.is_some() || self.since.is_some() || self.until.is_some()
+        self.letter.is_some()
+            || self.kind.is_some()
+            || self.session.is_some()
+            || self.since.is_some()
+            || self.until.is_some()
     }
 }
 
@@ -178,10 +182,19 @@ fn conditions(filter: &MemoryFilter) -> (String, Vec<Value>) {
         }
     };
     add(" AND letter = ?", filter.letter.map(|letter| Value::from(letter.as_str().to_owned())));
+    add(" AND kind = ?", filter.kind.map(|kind| Value::from(kind.as_str().to_owned())));
     add(" AND session = ?", filter.session.clone().map(Value::from));
     add(" AND at >= ?", filter.since.map(Value::from));
     add(" AND at < ?", filter.until.map(Value::from));
     add(" AND replaced_by = ?", filter.replaced_by.clone().map(Value::from));
+    if filter.is_lasting_preference {
+        // The same words as in the index `preferences`.
+        sql.push_str(" AND letter = 'O' AND confidence >= 0.9");
+    }
+    if filter.has_files {
+        // Of a fact, `more` has its files only.
+        sql.push_str(" AND kind = 'fact' AND more <> ''");
+    }
     if let Some(suffix) = &filter.id_suffix {
         sql.push_str(" AND substr(id, -length(?)) = ?");
         values.extend([Value::from(suffix.clone()), Value::from(suffix.clone())]);

@@ -139,13 +139,14 @@ impl StoredMemories for MemoryIndex {
     }
 }
 
+/// Returns the facts that look like the same matter as a new fact: first those that it replaces, then similar ones.
 fn find_similar(index: &MemoryIndex, fact: &Fact) -> Vec<Hit> {
-    let hits = search::search(index, &fact.content, &MemoryFilter::default(), 5, fact.at).unwrap_or_default();
-    let is_similar = |hit: &Hit| {
-        hit.score > SIMILAR_SCORE
-            && hit.row.letter.kind() == MemoryKind::Fact
-            && hit.row.id != fact.id
-            && !fact.supersedes.contains(&hit.row.id)
-    };
-    hits.into_iter().filter(is_similar).take(MAX_SIMILAR).collect()
+    let hits = search::search(index, &fact.content, &MemoryFilter::default(), current::POOL, fact.at);
+    let mut hits = hits.unwrap_or_default();
+    hits.retain(|hit| hit.row.letter.kind() == MemoryKind::Fact && !fact.supersedes.contains(&hit.row.id));
+    current::with_frequencies(index, |frequencies| current::mark_replaced_by(fact, &mut hits, frequencies));
+    hits.retain(|hit| hit.row.id != fact.id && (hit.replaced.is_some() || hit.score > SIMILAR_SCORE));
+    hits.sort_by_key(|hit| hit.replaced.is_none());
+    hits.truncate(MAX_SIMILAR);
+    hits
 }

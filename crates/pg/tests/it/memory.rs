@@ -32,6 +32,7 @@ fn fact(id: &str, content: &str) -> Fact {
         session: String::new(),
         by: "mcp".into(),
         supersedes: Vec::new(),
+        anchors: Default::default(),
     }
 }
 

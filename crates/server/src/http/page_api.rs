@@ -11,6 +11,7 @@ use tanmi_app::rules::{ExplainRequest, RuleFilter};
 use tanmi_app::sessions::SessionFilter;
 use tanmi_app::workspaces::{TrashFilter, WorkspaceFilter};
 use tanmi_base::text;
+use tanmi_memory::scoped::Scope;
 use tanmi_session::MAX_SESSION_BYTES;
 use tanmi_workspace::model::WorkspaceStatus;
 use tanmi_workspace::ops::WorkspaceChange;
@@ -242,6 +243,10 @@ pub const MEMORY: CallSpec = read_only(
         optional("sessionId", SESSION),
         with_description(optional("since", ID), "YYYY-MM-DD or 7d"),
         optional("until", ID),
+        with_description(
+            optional("scope", ParamKind::Word(Scope::WORDS)),
+            "user: memories that hold in all projects",
+        ),
         with_description(optional("all", ParamKind::Flag), "include forgotten and superseded entries"),
         optional("limit", ParamKind::Number { min: 1, max: 200 }),
         optional("skip", ParamKind::Number { min: 0, max: 10_000_000 }),
@@ -255,6 +260,7 @@ pub fn memory(c: &Call<'_>, _: &ServerState) -> Result {
         session: named_session(c)?,
         since: p.owned("since"),
         until: p.owned("until"),
+        scope: p.owned("scope"),
         all: p.flag("all").unwrap_or(false),
         limit: p.number("limit").unwrap_or(50),
         skip: p.number("skip").unwrap_or(0),

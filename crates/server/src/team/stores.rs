@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tanmi_app::Result as AppResult;
 use tanmi_app::stores::{KnownWorkspace, Project, ProjectId, Projects, Stores};
 use tanmi_base::{Millis, hash, id};
-use tanmi_memory::{MemoryStore, ReplicaMemory};
+use tanmi_memory::{MemoryStore, ReplicaMemory, VecMemory};
 use tanmi_pg::{Caller, PgMemory, PgStore, ProjectCommand, ProjectRequest, RunError, RunRequest};
 use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead, LedgerTail};
 use tanmi_workspace::command::{Command, Committed, LiveSessions, Outcome};
@@ -37,6 +37,8 @@ pub fn open(store: PgStore, caller: &Caller, heads: Arc<Heads>, home: &Path) -> 
         projects: Arc::new(TeamProjects(Arc::new(project))),
         bindings: Arc::new(TeamBindings { store, caller: caller.clone() }),
         ledger: Arc::new(NoLedger),
+        // A person's own facts stay on the machine of the person. No tool of the server writes here.
+        user_memory: Arc::new(VecMemory::default()),
     }
 }
 

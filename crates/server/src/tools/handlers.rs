@@ -275,6 +275,8 @@ pub fn memory_save(c: &Call<'_>) -> Result {
         confidence: p.fraction("confidence"),
         session: c.caller_session()?,
         supersedes: p.texts("supersedes").unwrap_or_default(),
+        paths: p.texts("paths").unwrap_or_default(),
+        scope: None,
     })?)
 }
 

@@ -343,10 +343,8 @@ pub const TOOLS: &[Tool] = &[
                 ),
                 optional("entities", ParamKind::Texts),
                 with_description(optional("confidence", ParamKind::Share), "default for O: 0.8"),
-                with_description(
-                    optional("supersedes", ParamKind::Texts),
-                    "IDs of facts that this one replaces",
-                ),
+                with_description(optional("supersedes", ParamKind::Texts), "IDs of facts it replaces"),
+                with_description(optional("paths", ParamKind::Texts), "files it is about"),
                 SESSION,
             ],
         },

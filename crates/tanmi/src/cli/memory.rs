@@ -52,6 +52,12 @@ pub enum MemoryCommand {
         #[arg(long, value_name = "N", default_value_t = 0)]
         skip: usize,
     },
+    /// List facts whose files changed or are gone since they were saved
+    Stale {
+        /// Maximum number of facts
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
     /// Show a memory
     Show {
         /// Memory id
@@ -74,6 +80,12 @@ pub enum MemoryCommand {
     /// Restore forgotten memories
     Restore {
         /// Memory ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Move facts of the project to your own memory, which holds in all projects
+    Promote {
+        /// Fact ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -151,6 +163,9 @@ pub struct MemoryFilterArgs {
     /// Only memories of this session
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Only memories of this scope: project or user
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: Option<String>,
     /// Include forgotten and superseded memories
     #[arg(long)]
     pub all: bool,
@@ -179,4 +194,10 @@ pub struct SaveFactArgs {
     /// Id of a fact that this one supersedes; repeatable
     #[arg(long, value_name = "ID")]
     pub supersedes: Vec<String>,
+    /// File of the project that the fact is about; repeatable
+    #[arg(long = "path", value_name = "FILE")]
+    pub paths: Vec<String>,
+    /// Where the fact holds: project, or user for all projects
+    #[arg(long, value_name = "SCOPE", default_value = "project")]
+    pub scope: String,
 }

@@ -28,6 +28,10 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             let listed = app.memory.list(&memory_query(context, filter, limit, skip)?)?;
             context.print_result(&listed, |listed| show::memory::results(listed, lang));
         }
+        MemoryCommand::Stale { limit } => {
+            let stale = app.memory.stale(limit)?;
+            context.print_result(&stale, |stale| show::memory::stale(stale, lang));
+        }
         MemoryCommand::Show { id } => {
             let memory = app.memory.show(&id)?;
             context.print_result(&memory, |memory| show::memory::full(memory, lang));
@@ -47,6 +51,13 @@ pub fn run(context: &CommandContext, command: MemoryCommand) -> Result {
             let restored = app.memory.restore(&ids)?;
             context.print_result(&restored, |restored| {
                 show::memory::marked(restored, lang.pick("已恢复", "restored"), lang)
+            });
+        }
+        MemoryCommand::Promote { ids } => {
+            let promoted = app.memory.promote(&ids)?;
+            context.print_result(&promoted, |promoted| {
+                let word = lang.pick("已移到用户记忆", "moved to your memory");
+                show::memory::marked(promoted, word, lang)
             });
         }
         MemoryCommand::Import { file } => {
@@ -133,6 +144,8 @@ fn save_fact(context: &CommandContext, args: SaveFactArgs) -> Result {
         confidence: args.confidence,
         session: context.caller_session(args.session.as_deref())?,
         supersedes: args.supersedes,
+        paths: args.paths,
+        scope: Some(args.scope),
     })?;
     context.print_result(&saved, |saved| show::memory::saved(saved, context.app.lang()));
     Ok(())
@@ -149,6 +162,7 @@ fn memory_query(
         session: filter.session.map(|named| context.app.resolver.session_id(&named)).transpose()?,
         since: filter.since,
         until: filter.until,
+        scope: filter.scope,
         all: filter.all,
         limit,
         skip,

@@ -3,9 +3,12 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tanmi_app::memory::{ImportResult, Lexicon, Memory, MemoryResults, MemoryStats, SaveResult};
+use tanmi_app::memory::{
+    FactFile, ImportResult, Lexicon, Memory, MemoryResults, MemoryStats, ReplacedFact, SaveResult, StaleFacts,
+};
 use tanmi_app::transcripts::IngestResult;
 use tanmi_base::{Lang, text};
+use tanmi_memory::anchors::FileState;
 use tanmi_memory::sync::SyncResult;
 
 use super::table::{self, cell, shrinkable, styled};
@@ -27,12 +30,12 @@ pub fn saved(saved: &SaveResult, lang: Lang) -> String {
         let _ = writeln!(out, "{}", paint(out::YELLOW, notice));
     }
     if !saved.similar.is_empty() {
-        let hint = lang.pick(
-            "相似的记忆（用 --supersedes ID 取代不再成立的记忆）：",
-            "similar memories (pass --supersedes ID to replace an outdated one):",
-        );
-        let _ = writeln!(out, "{}", paint(out::DIM, hint));
+        let heading = lang.pick("可能是同一件事的记忆：", "memories that look like the same matter:");
+        let _ = writeln!(out, "{}", paint(out::DIM, heading));
         out.push_str(&table::render(&rows(&saved.similar, lang), 80));
+        if let Some(hint) = &saved.hint {
+            let _ = writeln!(out, "{}", paint(out::DIM, hint));
+        }
     }
     out
 }
@@ -50,15 +53,60 @@ fn row(memory: &Memory, id: &str, lang: Lang) -> Vec<table::Cell> {
         shrinkable(styled(if memory.hidden { out::DIM } else { out::BOLD }, &memory.content)),
         styled(out::DIM, id),
     ];
+    if memory.scope == "user" {
+        row.push(styled(out::DIM, lang.pick("用户", "user")));
+    }
     if memory.hidden {
         let is_replaced = !memory.replaced_by.is_empty();
         let (zh, en) = if is_replaced { ("已被取代", "superseded") } else { ("已忘记", "forgotten") };
         row.push(styled(out::DIM, lang.pick(zh, en)));
     }
+    for file in memory.files.iter().filter(|file| file.state != FileState::Same) {
+        row.push(styled(out::YELLOW, file_state(file, lang)));
+    }
+    if let Some(newer) = &memory.replaced {
+        row.push(styled(out::YELLOW, replaced(newer, lang)));
+    }
     if let Some(score) = memory.score {
         row.insert(0, styled(out::GREEN, format!("{score:.2}")));
     }
     row
+}
+
+fn file_state(file: &FactFile, lang: Lang) -> String {
+    let path = &file.path;
+    match file.state {
+        FileState::Same => path.clone(),
+        FileState::Changed => lang.pick(format!("{path} 之后有改动"), format!("{path} changed since")),
+        FileState::Gone => lang.pick(format!("{path} 已不存在"), format!("{path} is gone")),
+    }
+}
+
+pub fn stale(stale: &StaleFacts, lang: Lang) -> String {
+    if stale.results.is_empty() {
+        let checked = stale.checked;
+        let none = lang.pick(
+            format!("没有过时的事实；检查了 {checked} 条关联文件的事实"),
+            format!("no stale facts; {} with files checked", counted(checked, "fact")),
+        );
+        return format!("{}\n", paint(out::DIM, &none));
+    }
+    let mut out = table::render(&rows(&stale.results, lang), 90);
+    let hint = lang.pick(
+        "仍然成立：`tanmi memory edit ID TEXT`；不再成立：`tanmi memory forget ID`",
+        "still true: `tanmi memory edit ID TEXT`; no longer true: `tanmi memory forget ID`",
+    );
+    let _ = writeln!(out, "{}", paint(out::DIM, hint));
+    if stale.is_partial {
+        let more = lang.pick("还有更多；用 --limit 显示", "there may be more; show them with --limit");
+        let _ = writeln!(out, "{}", paint(out::DIM, more));
+    }
+    out
+}
+
+fn replaced(newer: &ReplacedFact, lang: Lang) -> String {
+    let ReplacedFact { by, on } = newer;
+    lang.pick(format!("{on} 被 {by} 替代"), format!("replaced on {on} by {by}"))
 }
 
 pub fn results(results: &MemoryResults, lang: Lang) -> String {
@@ -82,6 +130,7 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     let mut rows = vec![
         vec![label("ID", "id"), cell(&memory.id)],
         vec![label("类型", "type"), cell(memory.letter)],
+        vec![label("范围", "scope"), cell(memory.scope)],
         vec![label("时间", "time"), cell(memory.timestamp.as_deref().unwrap_or("?"))],
         vec![label("文件", "file"), cell(&memory.source)],
     ];
@@ -94,6 +143,12 @@ pub fn full(memory: &Memory, lang: Lang) -> String {
     add("说话人", "speaker", memory.speaker.clone());
     add("实体", "entities", memory.entities.join(", "));
     add("置信度", "confidence", memory.confidence.map(|value| value.to_string()).unwrap_or_default());
+    add(
+        "涉及文件",
+        "files",
+        memory.files.iter().map(|file| file_state(file, lang)).collect::<Vec<_>>().join(", "),
+    );
+    add("提交", "commit", memory.commit.clone().unwrap_or_default());
     add("取代者", "superseded by", memory.replaced_by.clone());
     if memory.hidden && memory.replaced_by.is_empty() {
         add("状态", "state", lang.pick("已忘记", "forgotten").to_owned());

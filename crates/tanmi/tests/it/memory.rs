@@ -6,8 +6,12 @@ use crate::agent::{Agent, hook};
 use crate::env::TestEnv;
 use crate::mcp::Client;
 
+mod current;
+mod files;
 mod languages;
 mod regressions;
+mod scopes;
+mod start;
 
 const DAY: i64 = 86_400_000;
 

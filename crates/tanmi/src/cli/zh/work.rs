@@ -7,6 +7,7 @@ use super::{
 
 const MAX_NODES: ArgumentText = ("limit", "最多显示多少个节点");
 const MAX_MEMORIES: ArgumentText = ("limit", "最多显示多少条记忆");
+const OF_SCOPE: ArgumentText = ("scope", "只看该范围的记忆：project 或 user");
 const MEMORY_TYPE: ArgumentText = ("memory_type", "只看该类型：W、B、O（事实），S（摘要），T（对话轮次）");
 const SINCE: ArgumentText = ("since", "从这一天起：YYYY-MM-DD，或几天前，如 7d");
 const UNTIL: ArgumentText = ("until", "到这一天（含）：YYYY-MM-DD，或几天前，如 7d");
@@ -389,6 +390,8 @@ pub const PAGES: &[ChineseTexts] = &[
             ("confidence", "置信度，0 到 1"),
             SESSION,
             ("supersedes", "被这条事实取代的事实 ID；可重复"),
+            ("paths", "事实涉及的项目文件；可重复"),
+            ("scope", "事实适用的范围：project（本项目），或 user（所有项目）"),
         ],
         "\
 类型：
@@ -421,6 +424,7 @@ pub const PAGES: &[ChineseTexts] = &[
             SINCE,
             UNTIL,
             OF_SESSION,
+            OF_SCOPE,
             ALL_MEMORIES,
             MAX_MEMORIES,
         ],
@@ -432,9 +436,19 @@ pub const PAGES: &[ChineseTexts] = &[
     page(
         "memory list",
         "列出记忆，最新的在前",
-        &[MEMORY_TYPE, SINCE, UNTIL, OF_SESSION, ALL_MEMORIES, MAX_MEMORIES, ("skip", "跳过多少条记忆")],
+        &[
+            MEMORY_TYPE,
+            SINCE,
+            UNTIL,
+            OF_SESSION,
+            OF_SCOPE,
+            ALL_MEMORIES,
+            MAX_MEMORIES,
+            ("skip", "跳过多少条记忆"),
+        ],
         "",
     ),
+    page("memory stale", "列出保存之后所涉文件有改动或已不存在的事实", &[("limit", "最多显示的事实数")], ""),
     page("memory show", "显示一条记忆", &[("id", "记忆 ID")], ""),
     page(
         "memory edit",
@@ -443,6 +457,12 @@ pub const PAGES: &[ChineseTexts] = &[
         "",
     ),
     page("memory forget", "忘记记忆：隐藏起来，可用 `restore` 恢复", &[("ids", "一个或多个记忆 ID")], ""),
+    page(
+        "memory promote",
+        "把本项目的事实移到用户记忆，在所有项目中适用",
+        &[("ids", "一个或多个事实 ID")],
+        "",
+    ),
     page("memory restore", "恢复已忘记的记忆", &[("ids", "一个或多个记忆 ID")], ""),
     page(
         "memory import",

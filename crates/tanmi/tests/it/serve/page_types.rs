@@ -383,4 +383,13 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     env.ok(&["memory", "save-summary", "--topic", "t", "--summary", "s", "--session", "other"]);
     page.get("/memory", json!({"all": true}));
     page.get("/memory", json!({"query": "two"}));
+    env.make(&env.project.join("src/gateway.rs"), "x");
+    env.make(&env.project.join(".git/HEAD"), &"0".repeat(40));
+    for port in ["8080", "9090"] {
+        env.ok(&["memory", "save-fact", &format!("The gateway port is {port}"), "--path", "src/gateway.rs"]);
+    }
+    env.ok(&["memory", "save-fact", "holds in all projects", "--scope", "user"]);
+    page.get("/memory", json!({"scope": "user"}));
+    let found = page.get("/memory", json!({"query": "gateway port"}));
+    assert!(found["results"][1].get("replaced").is_some(), "{found}");
 }
