@@ -117,6 +117,7 @@ mod tests {
             session: String::new(),
             by: "cli".into(),
             supersedes: Vec::new(),
+            anchors: Default::default(),
         };
         fact.to_line()
     }

@@ -156,6 +156,7 @@ fn create_folders(parent: &Path) {
     for n in 0..200 {
         let folder = parent.join(n.to_string());
         std::fs::create_dir(&folder).expect("create a folder");
-        std::fs::write(folder.join("Node.md"), [b'x'; 250]).expect("write its file");
+        let mut file = std::fs::File::create(folder.join("Node.md")).expect("create its file");
+        file.write_all(&[b'x'; 250]).expect("write its file");
     }
 }

@@ -25,9 +25,9 @@ impl Error {
         let option = OPTIONS.iter().find(|(field, _)| self.field() == Some(field));
         let Some((field, option)) = option.filter(|_| interface.has_commands()) else { return message };
         // In parentheses it comes after a text of the caller, which may contain the same word.
-        let in_parentheses = ["(", "（"].iter().find_map(|open| message.rfind(&format!("{open}{field}")));
-        let at = in_parentheses.map_or(0, |open| open + 1);
-        let (before, rest) = message.split_at(message.ceil_char_boundary(at));
+        let starts = ["(", "（"].map(|open| (open.len(), message.rfind(&format!("{open}{field}"))));
+        let start = starts.into_iter().find_map(|(length, at)| at.map(|at| at + length));
+        let (before, rest) = message.split_at(start.unwrap_or(0));
         format!("{before}{}", rest.replacen(field, option, 1))
     }
 }

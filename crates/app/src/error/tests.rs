@@ -47,7 +47,15 @@ fn samples() -> Vec<Error> {
         Error::AmbiguousId {
             field: "nodeId",
             named: String::from("1cu9"),
-            candidates: vec![(id(), String::from("One")), (String::from("node-2"), String::from("Two"))],
+            candidates: vec![
+                (String::from("node-1-1cu9"), String::from("One")),
+                (String::from("node-2-1cu9"), String::from("Two")),
+            ],
+        },
+        Error::AmbiguousId {
+            field: "nodeId",
+            named: String::from("Same"),
+            candidates: vec![(id(), String::from("Same")), (String::from("node-2"), String::from("Same"))],
         },
         Error::NoFocus { workspace: workspace() },
         Error::NoSession,

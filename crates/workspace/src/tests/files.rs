@@ -1,6 +1,6 @@
 //! Tests of the file store alone: it sees edits of the user, limits the effect of damaged files, and leaves nothing behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::store::{Access, LocalMaintenance, Workspaces};
@@ -22,10 +22,10 @@ impl FileFixture {
     fn node_file(&self, b: &TestWorkspace<'_>, id: &NodeId) -> PathBuf {
         self.workspace_dir(b).join("nodes").join(id.as_str()).join("Node.md")
     }
-    fn edit(&self, path: &PathBuf, change: impl FnOnce(String) -> String) {
+    fn edit(&self, path: &Path, change: impl FnOnce(String) -> String) {
         self.write(path, &change(std::fs::read_to_string(path).unwrap()));
     }
-    fn write(&self, path: &PathBuf, text: &str) {
+    fn write(&self, path: &Path, text: &str) {
         let dir = self.dir.path();
         tanmi_base::fs::write_atomic(path, text.as_bytes(), dir, tanmi_base::fs::Durability::Journaled)
             .unwrap();
