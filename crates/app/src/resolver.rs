@@ -112,7 +112,7 @@ impl Resolver {
         }
         let env = &self.core.env;
         if env.remote {
-            return env.session.clone().map(Some).ok_or(Error::NoSession);
+            return self.core.session.clone().map(Some).ok_or(Error::NoSession);
         }
         if env.long_running {
             let found = self.session_of_client()?.or_else(|| env.session.clone());

@@ -309,7 +309,7 @@ export interface NodeView {
 
 /** `blocked` says why the action fails now. */
 export interface AllowedAction { action: Action; to: NodeStatus; needsConclusion: boolean; blocked?: string }
-export interface NodeHolder { sessionId: string; platform?: string; aliveAt: number; live: boolean; prompts: number }
+export interface NodeHolder { sessionId: string; platform?: string; client?: string; startedAt?: number; aliveAt: number; live: boolean; prompts: number }
 
 export interface RenderedTexts {
   requirement: Markdown;

@@ -1,11 +1,13 @@
 // The dialog that binds a session to a workspace.
 
+/** @import { SessionLine } from './api-types.js' */
 /** @import { Directory } from './names.js' */
 
 import { request } from './api.js';
 import { attempt, toast } from './dom.js';
 import { openDialog } from './forms.js';
 import { projectName } from './names.js';
+import { offerUndo } from './undo.js';
 import { t } from './words.js';
 
 /**
@@ -33,8 +35,15 @@ export function bindSession(sessionId, directory, onBound) {
   });
 }
 
-/** Unbinds a session. @param {string} sessionId @param {() => Promise<unknown>} onUnbound */
-export const unbindSession = (sessionId, onUnbound) => attempt(async () => {
+/** Unbinds a session, and offers to bind it again. @param {SessionLine} line @param {() => Promise<unknown>} onChanged */
+export const unbindSession = (line, onChanged) => attempt(async () => {
+  const { sessionId, workspaceId, project, focusedNodeId } = line;
   await request('DELETE /sessions/{sessionId}/binding', { params: { sessionId } });
-  await onUnbound();
+  await onChanged();
+  if (!workspaceId) return;
+  offerUndo(t('unbound'), async () => {
+    const body = { workspaceId, nodeId: focusedNodeId || undefined };
+    await request('PUT /sessions/{sessionId}/binding', { params: { sessionId, project }, body });
+    await onChanged();
+  });
 });

@@ -217,5 +217,10 @@ export function ledgerView() {
   }, 250));
   form.addEventListener('submit', (event) => event.preventDefault());
   const reload = debounce(load, 300);
-  return { element, route: load, onChange(change) { if (change.kind === 'ledger') reload(); }, onGap: reload };
+  /** A link from a node shows its entries. @param {string | null} workspace @param {string | null} node */
+  const route = (workspace, node) => {
+    if (workspace && node) values = { ...values, node: `${workspace} ${node}` };
+    return load();
+  };
+  return { element, route, onChange(change) { if (change.kind === 'ledger') reload(); }, onGap: reload };
 }

@@ -71,7 +71,7 @@ export function sessionsView() {
 
   /** @param {SessionLine} line */
   const bindingButton = (line) => (line.workspaceId
-    ? h('button', { class: 'small', 'data-action': `unbind ${line.sessionId}`, onclick: () => unbindSession(line.sessionId, load) }, t('unbind'))
+    ? h('button', { class: 'small', 'data-action': `unbind ${line.sessionId}`, onclick: () => unbindSession(line, load) }, t('unbind'))
     : h('button', { class: 'small', 'data-action': `bind ${line.sessionId}`, onclick: () => bindSession(line.sessionId, directory, load) }, t('bind')));
 
   /** @param {SessionLine} line */

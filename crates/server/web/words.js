@@ -76,7 +76,7 @@ const WORDS = {
   // Sessions
   session: ['会话', 'Session'], platform: ['客户端', 'Client'], boundTo: ['工作区', 'Workspace'], focus: ['聚焦', 'Focus'],
   lastActivity: ['最近活动', 'Last activity'], prompts: ['提示次数', 'Prompts'], activeSession: ['活跃', 'active'], inactiveSession: ['不活跃', 'inactive'],
-  unbind: ['解绑', 'Unbind'], noSessions: ['没有已绑定的会话', 'No bound sessions'],
+  unbind: ['解绑', 'Unbind'], unbound: ['已解绑', 'Unbound'], noSessions: ['没有已绑定的会话', 'No bound sessions'],
   // Ledger
   event: ['事件', 'Event'], tokens: ['token', 'tokens'],
   perDay: ['每天注入的 token', 'Tokens injected per day'],

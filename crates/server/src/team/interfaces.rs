@@ -82,17 +82,14 @@ fn remove_project(http: &mut HttpRequest<Body>) {
 /// Answers a message of MCP. Each message stands for itself, so any server can answer the next one.
 pub async fn mcp(State(state): State<Arc<TeamState>>, request: Request, http: HttpRequest<Body>) -> Response {
     let lang = request.lang;
-    let env = Env {
-        operator: Operator::Ai,
-        source: Source::Mcp,
-        requires_rules_hash: true,
-        session: Some(request.session()),
-        ..state.env.clone()
-    };
+    let env =
+        Env { operator: Operator::Ai, source: Source::Mcp, requires_rules_hash: true, ..state.env.clone() };
     let is_reader = request.caller.role < Role::Member;
-    let opened =
-        block(move || Ok(Server::new(Arc::new(state.app(&request, env))).for_reader(is_reader))).await;
-    let server = match opened {
+    let opened = block(move || {
+        let app = state.app(&request, env).for_session(Some(&request.session()));
+        Ok(Server::new(Arc::new(app)).for_reader(is_reader))
+    });
+    let server = match opened.await {
         Ok(server) => server,
         Err(refusal) => return refusal.respond(lang),
     };

@@ -25,7 +25,7 @@ impl Team {
                 std::env::var_os("CI").is_none(),
                 "PostgreSQL is not installed; scripts/install-postgres installs it"
             );
-            println!("PostgreSQL is not installed: test skipped");
+            eprintln!("skipped: PostgreSQL is not installed (scripts/install-postgres)");
             return None;
         };
         let mut team = Team { env: TestEnv::new(), cluster, admin: String::new() };

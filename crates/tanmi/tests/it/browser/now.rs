@@ -218,6 +218,9 @@ fn session_has_a_name_a_timeline_and_its_binding() {
     page.keys(ESCAPE);
     page.click(".head button", "Unbind");
     page.find(".session-facts dd", "not bound");
+    page.keys("z");
+    page.find(".session-facts dd", "Dashboards");
+    assert_eq!(env.json(&["session", "status", "--session", last])["bound"], true, "undone");
     // The node that does not exist.
     let errors: Vec<String> =
         page.console_errors().into_iter().filter(|line| !line.contains("404")).collect();
