@@ -30,7 +30,7 @@ pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
-pub use team::{DatabaseArgs, TeamCommand, TokenCommand};
+pub use team::{DatabaseArgs, TeamCommand, TeamProjectArgs, TokenCommand};
 pub use usage_error::usage_message;
 
 #[derive(Debug, Parser)]

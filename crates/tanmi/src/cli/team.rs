@@ -12,6 +12,16 @@ pub struct DatabaseArgs {
     pub database: Option<String>,
 }
 
+/// Selects a project of a team.
+#[derive(Debug, Args)]
+pub struct TeamProjectArgs {
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// Name of the project on the server [default: the only one]
+    #[arg(long, value_name = "P")]
+    pub project_name: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum TeamCommand {
     /// Create or upgrade the schema, a project and its first admin, and print a token
@@ -39,10 +49,7 @@ pub enum TokenCommand {
     /// Create a token and print it once; a new person becomes a member of the project
     Create {
         #[command(flatten)]
-        database: DatabaseArgs,
-        /// Name of the project on the server [default: the only one]
-        #[arg(long, value_name = "P")]
-        project_name: Option<String>,
+        project: TeamProjectArgs,
         /// Name of the person
         #[arg(long, value_name = "NAME")]
         person: String,
@@ -56,10 +63,7 @@ pub enum TokenCommand {
     /// Revoke every token of a person
     Revoke {
         #[command(flatten)]
-        database: DatabaseArgs,
-        /// Name of the project on the server [default: the only one]
-        #[arg(long, value_name = "P")]
-        project_name: Option<String>,
+        project: TeamProjectArgs,
         /// Name of the person
         #[arg(long, value_name = "NAME")]
         person: String,

@@ -6,7 +6,7 @@ use serde_json::json;
 use tanmi_base::{Lang, Millis, clock};
 use tanmi_pg::{Address, DatabaseError, People, Role};
 
-use crate::cli::{DatabaseArgs, TeamCommand, TokenCommand};
+use crate::cli::{DatabaseArgs, TeamCommand, TeamProjectArgs, TokenCommand};
 use crate::{env, out};
 
 const DAY: Millis = 24 * 60 * 60 * 1000;
@@ -124,10 +124,10 @@ fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<(), TeamErro
             let token = people.create_token(&person, Role::Admin, now, None)?;
             print_token(project_name, admin, Role::Admin, &token, None, json, lang);
         }
-        TeamCommand::Token(TokenCommand::Create { database, project_name, person, role, days }) => {
+        TeamCommand::Token(TokenCommand::Create { project, person, role, days }) => {
             check_name("--person", person)?;
-            let (address, now) = (connect(database, lang)?, clock::now());
-            let (project, name) = find_project(&address, project_name.as_deref())?;
+            let now = clock::now();
+            let (address, project, name) = find_project(project, lang)?;
             let role = Role::from_word(role).unwrap_or(Role::Reader);
             let expires_at = days.map(|days| now + Millis::from(days) * DAY);
             let mut people = People::open(&address, &project)?;
@@ -135,9 +135,8 @@ fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<(), TeamErro
             let token = people.create_token(&id, role, now, expires_at)?;
             print_token(&name, person, role, &token, expires_at, json, lang);
         }
-        TeamCommand::Token(TokenCommand::Revoke { database, project_name, person }) => {
-            let address = connect(database, lang)?;
-            let (project, _) = find_project(&address, project_name.as_deref())?;
+        TeamCommand::Token(TokenCommand::Revoke { project, person }) => {
+            let (address, project, _) = find_project(project, lang)?;
             let mut people = People::open(&address, &project)?;
             let Some(count) = people.revoke_tokens(person, clock::now())? else {
                 return Err(TeamError::UnknownPerson(person.clone()));
@@ -170,13 +169,14 @@ fn check_name(option: &'static str, text: &str) -> Result<(), TeamError> {
     }
 }
 
-/// Returns the id and the name of a project: the named one, or the only one.
-fn find_project(address: &Address, wanted: Option<&str>) -> Result<(String, String), TeamError> {
-    let projects = tanmi_pg::projects(address)?;
+/// Returns the database, and the id and the name of a project: the named one, or the only one.
+fn find_project(args: &TeamProjectArgs, lang: Lang) -> Result<(Address, String, String), TeamError> {
+    let (address, wanted) = (connect(&args.database, lang)?, args.project_name.as_deref());
+    let projects = tanmi_pg::projects(&address)?;
     let matching: Vec<_> =
         projects.iter().filter(|(_, name)| wanted.is_none_or(|wanted| wanted == name)).collect();
     match matching.as_slice() {
-        [(id, name)] => Ok((id.clone(), name.clone())),
+        [(id, name)] => Ok((address, id.clone(), name.clone())),
         _ => Err(TeamError::Project {
             wanted: wanted.map(str::to_owned),
             known: projects.into_iter().map(|(_, name)| name).collect(),

@@ -32,6 +32,18 @@ pub struct Response {
     pub body: String,
 }
 
+/// Reads what a server prints when it accepts requests.
+fn read_report(child: &mut Child) -> Value {
+    let mut output = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    loop {
+        assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
+        if let Ok(report) = serde_json::from_str(&output) {
+            return report;
+        }
+    }
+}
+
 impl Server {
     pub fn start(env: &TestEnv) -> Server {
         let mut child = env
@@ -40,14 +52,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut output = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let report: Value = loop {
-            assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
-            if let Ok(report) = serde_json::from_str(&output) {
-                break report;
-            }
-        };
+        let report = read_report(&mut child);
         let address = std::fs::read_to_string(env.home_store().join("serve.json")).unwrap();
         let address: Value = serde_json::from_str(&address).unwrap();
         Server {
@@ -67,14 +72,7 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut output = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let report: Value = loop {
-            assert!(stdout.read_line(&mut output).unwrap() > 0, "{output}");
-            if let Ok(report) = serde_json::from_str(&output) {
-                break report;
-            }
-        };
+        let report = read_report(&mut child);
         let url = report["url"].as_str().unwrap();
         let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
         Server { child, port, token: token.to_owned(), link: url.to_owned() }
