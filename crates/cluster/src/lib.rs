@@ -89,6 +89,14 @@ impl Cluster {
         self.server.wait().map(|_| ())
     }
 
+    /// Ends the server and all its connections at once. Unlike after [`Cluster::stop`], no connection works any more when this
+    /// returns. [`Cluster::resume`] starts it again.
+    pub fn shut_down(&mut self) -> io::Result<()> {
+        let pid = nix::unistd::Pid::from_raw(self.server.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGQUIT)?;
+        self.server.wait().map(|_| ())
+    }
+
     /// Starts the server again after [`Cluster::stop`].
     pub fn resume(&mut self) -> io::Result<()> {
         // The processes of connections notice the death of their server a moment later and keep the data in use until then.

@@ -136,7 +136,7 @@ fn database_away_or_unfit_makes_server_unready_and_requests_retryable() {
         "update the program",
     );
     assert_eq!(ready(&server).status, 200);
-    team.cluster.stop().unwrap();
+    team.cluster.shut_down().unwrap();
     let away = send_as(&server, &team.admin, "POST", "shop/run", &[], &body);
     assert_eq!((away.status, error_code(&away).as_str()), (503, "DATABASE_AWAY"), "{}", away.body);
     assert!(away.head.to_lowercase().contains("retry-after:"), "{}", away.head);
