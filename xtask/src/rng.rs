@@ -13,6 +13,7 @@ impl Rng {
     }
 
     /// Returns a random entry of a list.
+    #[cfg(unix)]
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         let count = list.len() as u64;
         (count > 0).then(|| &list[self.below(count) as usize])

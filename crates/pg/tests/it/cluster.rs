@@ -29,9 +29,9 @@ impl Cluster {
         cluster.map(Cluster)
     }
 
-    /// Kills the server, as a crash would.
+    /// Ends the server and all its connections at once.
     pub fn kill(&mut self) {
-        self.0.stop().unwrap();
+        self.0.shut_down().unwrap();
     }
 
     /// Starts a killed server again.
