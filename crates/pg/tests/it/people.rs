@@ -28,7 +28,8 @@ fn token_valid_returns_person_with_lower_role() {
     for project in ["other", "no-such-project"] {
         assert_eq!(pool.authenticate(Some(project), &full).unwrap(), Access::NotMember, "{project}");
     }
-    let forged = format!("{}x", &full[..full.len() - 1]);
+    let last = if full.ends_with('x') { 'y' } else { 'x' };
+    let forged = format!("{}{last}", &full[..full.len() - 1]);
     for bad in [forged.as_str(), "", "tnm_", "tnm__", "x", "tnm_'; DROP TABLE token; --_x"] {
         assert_eq!(role(bad, "app"), None, "{bad:?}");
     }
