@@ -34,6 +34,6 @@ pub use pool::Pool;
 pub use project_run::{ProjectAnswer, ProjectCommand, ProjectRequest};
 pub use replica::{Beat, DocumentPage, FeedChange, FeedPage, Positions};
 pub use run::{LEASE, Leases, RunAnswer, RunError, RunRequest};
-pub use schema::{APP_ROLE, SchemaState, VERSION, create_project, migrate, projects, schema_state};
+pub use schema::{APP_ROLE, VERSION, create_project, migrate, projects};
 pub use store::PgStore;
 pub use tx::Document;

@@ -61,7 +61,7 @@ const ADD_PERSON: &str = "INSERT INTO person (id, team, name) SELECT $1, team, $
 ON CONFLICT (team, name) DO UPDATE SET name = excluded.name RETURNING id";
 const SET_MEMBER: &str = "INSERT INTO member (project, person, role) VALUES ($1, $2, $3)
 ON CONFLICT (project, person) DO UPDATE SET role = excluded.role";
-const FIND_MEMBER: &str = "SELECT p.id FROM person p JOIN member m ON m.person = p.id
+const FIND_MEMBER: &str = "SELECT p.id, m.role FROM person p JOIN member m ON m.person = p.id
 WHERE m.project = $1 AND p.name = $2";
 const ADD_TOKEN: &str =
     "INSERT INTO token (id, person, hash, role, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)";
@@ -101,12 +101,12 @@ impl People {
         Ok(person)
     }
 
-    /// Makes a person a member with this role, unless the person is a member already. Returns the person's id.
+    /// Makes a person a member with at least this role. Returns the person's id.
     pub fn ensure_member(&mut self, name: &str, role: Role, now: Millis) -> Result<String, DatabaseError> {
         let rows = self.owner.query(FIND_MEMBER, &[&self.project, &name])?;
         match rows.first() {
-            Some(row) => Ok(row.get(0)),
-            None => self.set_member(name, role, now),
+            Some(row) if Role::from_word(row.get("role")) >= Some(role) => Ok(row.get("id")),
+            _ => self.set_member(name, role, now),
         }
     }
 

@@ -139,3 +139,15 @@ impl PgStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_all_commands() {
+        let error = serde_json::from_str::<ProjectCommand>(r#"{"command": "?"}"#).unwrap_err().to_string();
+        let words: Vec<String> = ProjectCommand::WORDS.iter().map(|word| format!("`{word}`")).collect();
+        assert!(error.contains(&format!("expected one of {} at", words.join(", "))), "{error}");
+    }
+}

@@ -44,29 +44,6 @@ GRANT SELECT, INSERT, UPDATE ON stream, workspace, session, memory TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON node, dependency, trash, tally TO tanmi_app;
 GRANT SELECT, INSERT ON change, request TO tanmi_app";
 
-/// The schema of a database, as this program sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SchemaState {
-    /// The database has no schema yet.
-    Missing,
-    /// A migration is missing.
-    Older(i32),
-    Current,
-    /// A newer program created it.
-    Newer(i32),
-}
-
-/// Returns the state of the schema.
-pub fn schema_state(address: &Address) -> Result<SchemaState, DatabaseError> {
-    let mut owner = address.connect(None)?;
-    Ok(match read_version(&mut owner)? {
-        0 => SchemaState::Missing,
-        found if found < VERSION => SchemaState::Older(found),
-        VERSION => SchemaState::Current,
-        found => SchemaState::Newer(found),
-    })
-}
-
 /// Creates the schema, or adds what is missing. Does nothing to a current schema, and refuses a newer one.
 pub fn migrate(address: &Address) -> Result<(), DatabaseError> {
     let mut owner = address.connect(None)?;

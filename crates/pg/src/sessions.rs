@@ -15,9 +15,8 @@ ON CONFLICT (project, id) DO UPDATE SET lease_until = excluded.lease_until, bind
 WHERE session.person = excluded.person RETURNING id";
 const LIVE: &str = "SELECT id FROM session
 WHERE project = $1 AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// Counts every session with its binding, so that any change of one gives another number.
 const REVISION: &str =
-    "SELECT coalesce(sum(hashtextextended(id || binding, 0)::numeric), 0)::text FROM session
+    "SELECT coalesce(hashtextextended(string_agg(id || binding, '' ORDER BY id), 0), 0) FROM session
 WHERE project = $1 AND binding IS NOT NULL";
 
 impl PgStore {
@@ -50,8 +49,8 @@ impl PgStore {
         Ok(Leases(self.query(LIVE, &[])?.iter().map(|row| row.get("id")).collect()))
     }
 
-    /// Returns a text that changes when a binding changes.
-    pub fn bindings_revision(&self) -> Result<String> {
-        Ok(self.query(REVISION, &[])?.first().map(|row| row.get(0)).unwrap_or_default())
+    /// Returns a number that changes when a binding changes.
+    pub fn bindings_revision(&self) -> Result<i64> {
+        Ok(self.query(REVISION, &[])?.first().map_or(0, |row| row.get(0)))
     }
 }

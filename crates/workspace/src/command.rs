@@ -276,3 +276,15 @@ impl Outcome {
         Error::UnexpectedOutcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_all_commands() {
+        let error = serde_json::from_str::<Command>(r#"{"command": "?"}"#).unwrap_err().to_string();
+        let words: Vec<String> = Command::WORDS.iter().map(|word| format!("`{word}`")).collect();
+        assert!(error.contains(&format!("expected one of {} at", words.join(", "))), "{error}");
+    }
+}

@@ -12,7 +12,7 @@ use tanmi_memory::{
 };
 use tanmi_pg::{
     Caller, MEMORY, MemoryCommand, MemoryOutcome, MemoryRequest, People, PgMemory, PgStore, Role, RunError,
-    create_project, migrate, schema_state,
+    create_project, migrate,
 };
 
 use crate::cluster::Cluster;
@@ -235,7 +235,7 @@ fn schema_without_memory_is_migrated() {
     let dir = tempfile::tempdir().unwrap();
     let store = cluster.store("app");
     cluster.sql("DROP TABLE memory; UPDATE schema_version SET version = 2");
-    assert_eq!(schema_state(&cluster.address()).unwrap(), tanmi_pg::SchemaState::Older(2));
+    assert!(tanmi_pg::Pool::new(cluster.address()).check_health().is_err(), "the schema is older");
     migrate(&cluster.address()).unwrap();
     memory_in(&store, dir.path()).save_fact(&fact("f1", "After the migration")).unwrap();
 }

@@ -33,6 +33,13 @@ fn token_valid_returns_person_with_lower_role() {
     for bad in [forged.as_str(), "", "tnm_", "tnm__", "x", "tnm_'; DROP TABLE token; --_x"] {
         assert_eq!(role(bad, "app"), None, "{bad:?}");
     }
+    for (asked, expected) in
+        [(Role::Reader, Role::Reader), (Role::Member, Role::Member), (Role::Reader, Role::Member)]
+    {
+        let bob = people.ensure_member("bob", asked, NOW).unwrap();
+        let token = people.create_token(&bob, Role::Admin, NOW, None).unwrap();
+        assert_eq!(role(&token, "app"), Some((String::from("bob"), expected)), "{asked:?}");
+    }
     assert_eq!(people.revoke_tokens("ada", NOW).unwrap(), Some(3));
     assert_eq!(role(&full, "app"), None, "a revoked token");
 }

@@ -22,7 +22,7 @@ use crate::http::{ServerState, api, routes};
 use crate::mcp::Server;
 
 /// What the API offers for a team. Rules, events, the ledger and links to the page belong to the machine of a person.
-const PATHS: &[&str] = &["/workspaces", "/trash", "/memory", "/bindings", "/openapi.json"];
+const PATHS: &[&str] = &["/workspaces", "/trash", "/memory", "/bindings"];
 
 /// Returns the routes of the API. A request names its project in the query, unless its person has only one.
 pub fn api_router(state: &Arc<TeamState>) -> Router {

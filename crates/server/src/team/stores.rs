@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tanmi_app::Result as AppResult;
 use tanmi_app::stores::{KnownWorkspace, Project, ProjectId, Projects, Stores};
-use tanmi_base::{Millis, hash, id};
+use tanmi_base::{Millis, id};
 use tanmi_memory::{MemoryStore, ReplicaMemory, VecMemory};
 use tanmi_pg::{Caller, PgMemory, PgStore, ProjectCommand, ProjectRequest, RunError, RunRequest};
 use tanmi_session::{Binding, Bindings, Ledger, LedgerEntry, LedgerRead, LedgerTail};
@@ -384,9 +384,7 @@ impl Bindings for TeamBindings {
     }
 
     fn revision(&self) -> u64 {
-        let text = self.store.bindings_revision().unwrap_or_default();
-        let digest = hash::sha256_hex(text.as_bytes());
-        u64::from_str_radix(&digest[..16], 16).unwrap_or_default()
+        self.store.bindings_revision().unwrap_or_default().cast_unsigned()
     }
 }
 
