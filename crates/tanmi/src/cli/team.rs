@@ -46,7 +46,7 @@ pub enum TeamCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Create a token and print it once; a new person becomes a member of the project
+    /// Create a token and print it once; its person becomes a member with at least its role
     Create {
         #[command(flatten)]
         project: TeamProjectArgs,

@@ -123,7 +123,7 @@ pub const PAGES: &[ChineseTexts] = &[
     page("team token", "创建和撤销成员的令牌", &[], ""),
     page(
         "team token create",
-        "创建令牌并输出一次；新的人成为项目成员",
+        "创建令牌并输出一次；此人成为项目成员，角色不低于令牌",
         &[
             DATABASE,
             PROJECT_NAME,
