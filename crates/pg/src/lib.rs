@@ -28,12 +28,9 @@ mod tx;
 
 pub use address::{Address, find_password};
 pub use error::{DatabaseError, DatabaseTrouble};
-pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest, PgMemory};
+pub use memory::PgMemory;
 pub use people::{Access, Caller, People, Role};
 pub use pool::Pool;
-pub use project_run::{ProjectAnswer, ProjectCommand, ProjectRequest};
-pub use replica::{Beat, DocumentPage, FeedChange, FeedPage, Positions};
-pub use run::{LEASE, Leases, RunAnswer, RunError, RunRequest};
+pub use run::{LEASE, Leases, RunError};
 pub use schema::{APP_ROLE, VERSION, create_project, migrate, projects};
 pub use store::PgStore;
-pub use tx::Document;

@@ -7,27 +7,26 @@ use std::collections::BTreeMap;
 
 use postgres::Row;
 use postgres::types::ToSql;
-use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, hash};
 use tanmi_memory::decide::{self, FactDecision};
 use tanmi_memory::record::{self, Line};
 use tanmi_memory::store::ImportResult;
 use tanmi_memory::{Mark, MemoryKind, ReplicaMemory, import};
+use tanmi_protocol::{
+    Document, DocumentPage, MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest,
+};
 use tanmi_workspace::error::{Error, Result};
 
 use crate::people::Caller;
-use crate::replica::{DocumentPage, READ};
+use crate::replica::READ;
 use crate::run::{LEASE, RunError, retry};
 use crate::store::PgStore;
-use crate::tx::{Author, Document};
+use crate::tx::Author;
 
 mod store;
 mod tx;
 
 use tx::MemoryTx;
-
-/// The stream of the changes of the memory.
-pub const MEMORY: &str = "memory";
 
 /// The number of records that one page of a snapshot for the replica of this process contains.
 const PAGE: usize = 5000;
@@ -37,55 +36,6 @@ const RECORDS: &str = "SELECT id, line, hidden, replaced_by FROM memory
 WHERE project = $1 AND id > $2 ORDER BY id LIMIT $3";
 
 const STATES: &str = "SELECT id, hidden, replaced_by FROM memory WHERE project = $1 AND id = ANY($2::text[])";
-
-/// A write of the memory by a machine of the team.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MemoryRequest {
-    /// Made by the caller. A repeated request has the same key and gets the same answer.
-    pub key: String,
-    pub command: MemoryCommand,
-    pub session: Option<String>,
-    #[serde(default)]
-    pub machine: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum MemoryCommand {
-    /// Saves a fact or a summary: a line of a memory file.
-    Save { line: String },
-    /// Forgets or restores memories. `by` names the interface of the caller.
-    Mark { mark: Mark, ids: Vec<String>, by: String },
-    /// Adds records with their ids, see [`tanmi_memory::MemoryStore::import`].
-    Import { lines: String },
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum MemoryOutcome {
-    #[serde(rename_all = "camelCase")]
-    Saved {
-        /// The id of the new record, or of the existing fact with the same content.
-        id: String,
-        is_duplicate: bool,
-    },
-    Marked,
-    Imported {
-        result: ImportResult,
-    },
-}
-
-/// The answer to a request. It is stored with the change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MemoryAnswer {
-    pub outcome: MemoryOutcome,
-    /// The number of the last change of the memory.
-    pub seq: i64,
-    /// The lines that the command appended. The name of each is the id of the record or the target of the mark.
-    pub docs: Vec<Document>,
-    pub now: Millis,
-}
 
 /// The memory of one project in PostgreSQL, with a replica for reads.
 #[derive(Clone)]

@@ -1,54 +1,19 @@
 //! Requests about the list of workspaces: create, delete and restore one. Like other requests they run once however
 //! often they are sent.
 
-use serde::{Deserialize, Serialize};
 use tanmi_base::hash;
+use tanmi_protocol::{Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunAnswer};
 use tanmi_workspace::command::Outcome;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
-use tanmi_workspace::ops::{self, NewWorkspace, OpContext};
+use tanmi_workspace::ops::{self, OpContext};
 
 use crate::people::Caller;
 use crate::pool::PooledConnection;
-use crate::replica::{HEADS, Positions, positions};
-use crate::run::{RunAnswer, RunError, retry};
+use crate::replica::{HEADS, positions};
+use crate::run::{RunError, retry};
 use crate::store::PgStore;
 use crate::tx::{STORE_REQUEST, find_request};
-
-/// A change of the list of workspaces.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum ProjectCommand {
-    CreateWorkspace { workspace: NewWorkspace },
-    DeleteWorkspace { workspace_id: WorkspaceId },
-    UndeleteWorkspace { workspace_id: WorkspaceId },
-}
-
-impl ProjectCommand {
-    pub const WORDS: &[&str] = &["create_workspace", "delete_workspace", "undelete_workspace"];
-}
-
-/// A request of a machine of the team.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProjectRequest {
-    /// Made by the caller. A repeated request has the same key and gets the same answer.
-    pub key: String,
-    pub command: ProjectCommand,
-    pub operator: Operator,
-}
-
-/// The answer to a request about the list of workspaces.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProjectAnswer {
-    pub workspace_id: WorkspaceId,
-    /// The created workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub created: Option<RunAnswer>,
-    #[serde(default, skip_serializing_if = "Positions::is_empty")]
-    pub heads: Positions,
-}
 
 impl PgStore {
     /// Runs a request of a person. A request whose key is known is not run again: its stored answer is returned.

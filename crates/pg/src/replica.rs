@@ -1,24 +1,18 @@
 //! What the machines of a team read to keep their replicas: changes with their documents, whole workspaces, and which
 //! sessions are alive.
 
-use std::collections::BTreeMap;
-
 use postgres::Row;
 use postgres::types::ToSql;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tanmi_base::Millis;
+use tanmi_protocol::{Beat, Document, DocumentPage, FeedChange, FeedPage, MEMORY, Positions};
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::store::WORKSPACE;
 
-use crate::memory::{self, MEMORY};
+use crate::memory;
 use crate::people::Caller;
 use crate::run::LEASE;
 use crate::store::PgStore;
-use crate::tx::Document;
-
-/// The positions of a reader: for each stream the number of the last change it has.
-pub type Positions = BTreeMap<String, i64>;
 
 /// The most changes that one answer contains.
 const MAX_CHANGES: i64 = 500;
@@ -44,56 +38,6 @@ FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now) AS c
 WHERE project = $1 AND person = $2 AND id = ANY($3::text[]) RETURNING id, lease_until";
 const FIND_ANSWER: &str = "SELECT answer FROM request WHERE project = $1 AND key = $2";
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now WHERE $1 <> ''";
-
-/// One change of a stream, as a replica applies it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FeedChange {
-    pub stream: String,
-    pub seq: i64,
-    pub at: Millis,
-    pub docs: Vec<Document>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub person: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<String>,
-}
-
-/// The changes after the positions of a reader.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FeedPage {
-    /// In order within each stream.
-    pub changes: Vec<FeedChange>,
-    /// Streams whose position is no longer in the table. The reader fetches them whole.
-    pub gaps: Vec<String>,
-    /// The last change of every stream.
-    pub heads: Positions,
-    pub now: Millis,
-}
-
-/// A part of a workspace, as of one change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DocumentPage {
-    pub docs: Vec<Document>,
-    /// The last change that the documents contain. Later changes come from the feed.
-    pub seq0: i64,
-    /// Where the next page begins, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-/// The answer to a sign of life.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Beat {
-    pub lease_until: Millis,
-    /// Sessions that the server does not know as those of this person.
-    pub lost: Vec<String>,
-    pub heads: Positions,
-    pub now: Millis,
-}
 
 impl PgStore {
     /// Returns the changes after `have`, at most 500, and the last change of every stream.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tanmi_base::{Millis, hash};
+use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
 use tanmi_workspace::error::{Error, Holder};
 use tanmi_workspace::model::*;
@@ -15,9 +15,9 @@ use tanmi_workspace::store::Access;
 
 use crate::people::Caller;
 use crate::pool::PooledConnection;
-use crate::replica::{HEADS, Positions, positions};
+use crate::replica::{HEADS, positions};
 use crate::store::PgStore;
-use crate::tx::{Author, Document, PgTx, find_request};
+use crate::tx::{Author, PgTx, find_request};
 
 /// How long a session counts as alive after its last call.
 pub const LEASE: Millis = 10 * 60 * 1000;
@@ -25,44 +25,6 @@ pub const LEASE: Millis = 10 * 60 * 1000;
 const ATTEMPTS: u32 = 8;
 /// Begins the holder of a node that a person without a session started. No session begins with it.
 const PERSON_MARK: char = '@';
-
-/// A command of a machine of the team.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RunRequest {
-    /// Made by the caller. A repeated request has the same key and gets the same answer.
-    pub key: String,
-    pub stream: WorkspaceId,
-    pub command: Command,
-    pub operator: Operator,
-    #[serde(default)]
-    pub session: Option<String>,
-    #[serde(default)]
-    pub machine: String,
-    /// The number of the claim that the session got when it started the node.
-    #[serde(default)]
-    pub fence: Option<i64>,
-    /// The last change of the workspace that the caller knows. If there is a later one, the request is refused.
-    #[serde(default)]
-    pub expects: Option<u64>,
-}
-
-/// The answer to a request. It is stored with the change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RunAnswer {
-    pub outcome: Outcome,
-    pub seq: u64,
-    /// The number of the claim, if the command made one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fence: Option<i64>,
-    /// The documents that the command wrote.
-    pub docs: Vec<Document>,
-    /// The last change of every stream. Not stored: a repeated request gets the current ones.
-    #[serde(default, skip_serializing_if = "Positions::is_empty")]
-    pub heads: Positions,
-    pub now: Millis,
-}
 
 /// Why a request changed nothing.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use postgres::Row;
 use postgres::types::ToSql;
 use tanmi_base::Millis;
+use tanmi_protocol::Document;
 use tanmi_workspace::codec;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
@@ -15,7 +16,7 @@ use tanmi_workspace::store::{Access, Store, TrashEntry, Tx, WORKSPACE, Workspace
 use crate::flush::{self, Place};
 use crate::pool::{Pool, PooledConnection};
 use crate::rows;
-use crate::tx::{Document, PgTx};
+use crate::tx::PgTx;
 
 const INSERT_STREAM: &str = "WITH stream AS (INSERT INTO stream (project, id, seq) VALUES ($1, $2, 0))
 INSERT INTO workspace (project, id, doc, active_at) VALUES ($1, $2, $3, $4)";

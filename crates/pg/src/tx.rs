@@ -7,6 +7,7 @@ use std::rc::Rc;
 use postgres::Row;
 use postgres::types::ToSql;
 use tanmi_base::{Millis, id};
+use tanmi_protocol::Document;
 use tanmi_workspace::codec;
 use tanmi_workspace::error::{Error, Result};
 use tanmi_workspace::model::*;
@@ -22,7 +23,7 @@ use crate::rows::{self, Loaded, brief_columns};
 
 mod request;
 
-pub use request::{Author, Document};
+pub use request::Author;
 pub(crate) use request::{RENEW, STORE_REQUEST, find_request};
 
 const HEADER: &str =

@@ -9,14 +9,14 @@ use tanmi_base::Millis;
 use tanmi_memory::decide::StoredMemories;
 use tanmi_memory::record::{self, Line};
 use tanmi_memory::{Error as MemoryError, MemoryKind, MemoryLetter, MemoryRow};
+use tanmi_protocol::{Document, MEMORY};
 use tanmi_workspace::error::{Error, Result};
 
-use super::MEMORY;
 use crate::error::memory_error;
 use crate::pool::PooledConnection;
 use crate::run::RunError;
 use crate::store::PgStore;
-use crate::tx::{Author, Document, RENEW, STORE_REQUEST, find_request};
+use crate::tx::{Author, RENEW, STORE_REQUEST, find_request};
 
 /// The number of lines that one change contains. A large import becomes several changes.
 const LINES_PER_CHANGE: usize = 500;

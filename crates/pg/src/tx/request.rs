@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use postgres::Row;
 use postgres::types::ToSql;
-use serde::{Deserialize, Serialize};
 use tanmi_base::Millis;
 use tanmi_workspace::error::{Error, Holder, Result};
 use tanmi_workspace::model::NodeId;
@@ -37,15 +36,6 @@ pub struct Author {
     pub person: String,
     pub session: Option<String>,
     pub machine: String,
-}
-
-/// A document that a change wrote.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Document {
-    /// The id of a node, or `workspace`.
-    pub name: String,
-    /// `None` if the document was removed.
-    pub text: Option<String>,
 }
 
 impl PgTx<'_> {

@@ -10,10 +10,8 @@ use tanmi_memory::contract::{self, NOW, everything};
 use tanmi_memory::{
     Fact, Mark, MemoryFilter, MemoryStore, MemoryType, ReplicaMemory, SearchQuery, Summary, VecMemory,
 };
-use tanmi_pg::{
-    Caller, MEMORY, MemoryCommand, MemoryOutcome, MemoryRequest, People, PgMemory, PgStore, Role, RunError,
-    create_project, migrate,
-};
+use tanmi_pg::{Caller, People, PgMemory, PgStore, Role, RunError, create_project, migrate};
+use tanmi_protocol::{MEMORY, MemoryCommand, MemoryOutcome, MemoryRequest};
 
 use crate::cluster::Cluster;
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tanmi_pg::{Caller, People, PgStore, Positions, Role, RunAnswer, RunError, RunRequest, create_project};
+use tanmi_pg::{Caller, People, PgStore, Role, RunError, create_project};
+use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::Command;
 use tanmi_workspace::error::Error;
 use tanmi_workspace::model::*;

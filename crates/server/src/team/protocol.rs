@@ -14,8 +14,9 @@ use futures_util::future::select;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tanmi_pg::{
-    FeedPage, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, Role, RunRequest,
+use tanmi_pg::Role;
+use tanmi_protocol::{
+    FeedPage, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
 };
 use tanmi_workspace::command::Command;
 

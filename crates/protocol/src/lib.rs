@@ -1,0 +1,11 @@
+//! What the server of a team and its machines send each other below `/team/v1/{project}`, as JSON.
+//!
+//! The server side is in crates `pg` and `server`, the client side in crate `team`.
+
+mod feed;
+mod memory;
+mod run;
+
+pub use feed::{Beat, DocumentPage, FeedChange, FeedPage, Positions};
+pub use memory::{MEMORY, MemoryAnswer, MemoryCommand, MemoryOutcome, MemoryRequest};
+pub use run::{Document, ProjectAnswer, ProjectCommand, ProjectRequest, RunAnswer, RunRequest};
