@@ -67,7 +67,7 @@ impl Lang {
 }
 
 /// A text in both languages, for a place where the reader's language is not known yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Bilingual {
     pub zh: String,
     pub en: String,

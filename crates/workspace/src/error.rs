@@ -18,6 +18,9 @@ use crate::state::Action;
 mod messages;
 #[cfg(test)]
 mod tests;
+mod words;
+
+use words::{Word, Words};
 
 pub use messages::{create_workspace_hint, list_nodes_hint, list_workspaces_hint};
 pub use tanmi_index::UnavailableCause;
@@ -25,7 +28,7 @@ pub use tanmi_index::UnavailableCause;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A child that prevents its parent from being completed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnfinishedChild {
     pub id: NodeId,
     pub title: String,
@@ -44,7 +47,7 @@ pub struct OpenDependency {
 }
 
 /// Who holds a node in a team, and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The session, or `@NAME` for a person without one.
     pub session: String,
@@ -52,32 +55,43 @@ pub struct Holder {
     pub machine: String,
 }
 
-#[derive(Debug, thiserror::Error)]
+/// An error of a workspace. It can be serialised, so that the server of a team refuses a command with the same error as a
+/// local store; only [`Error::Unavailable`] stays in its process.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "error", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[error("{}", self.message(Lang::En))]
 pub enum Error {
     /// `zh` and `en` say why the value is invalid.
     Invalid {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
         reason: Bilingual,
     },
     Empty {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
     },
     TooLong {
-        field: &'static str,
-        unit: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
+        #[serde(deserialize_with = "words::word")]
+        unit: Word,
         limit: usize,
         actual: usize,
     },
     UnknownWord {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
         word: String,
-        words: &'static [&'static str],
+        #[serde(deserialize_with = "words::words")]
+        words: Words,
     },
     BadId {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
         raw: String,
-        shape: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        shape: Word,
     },
     /// `existing` holds the id and name of the project's workspaces.
     WorkspaceNotFound {
@@ -85,7 +99,8 @@ pub enum Error {
         existing: Vec<(WorkspaceId, String)>,
     },
     NodeNotFound {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
         id: String,
     },
     InvalidTransition {
@@ -150,7 +165,8 @@ pub enum Error {
         id: WorkspaceId,
     },
     RootProtected {
-        action: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        action: Word,
     },
     ParentIsExecution {
         parent: NodeId,
@@ -177,7 +193,8 @@ pub enum Error {
     },
     /// An entry to remove is not in the list.
     NotInList {
-        field: &'static str,
+        #[serde(deserialize_with = "words::word")]
+        field: Word,
         what: String,
         known: Vec<String>,
     },
@@ -200,9 +217,22 @@ pub enum Error {
         place: String,
     },
     /// The store cannot be used now.
+    #[serde(skip)]
     Unavailable {
         place: String,
         cause: UnavailableCause,
+    },
+    /// The server of the team cannot be reached, or does not answer in time.
+    TeamUnreachable {
+        server: String,
+        reason: String,
+    },
+    /// The server of the team refused a request with an error that this version does not know.
+    TeamRefused {
+        server: String,
+        #[serde(deserialize_with = "words::word")]
+        code: Word,
+        message: String,
     },
     /// A store returned the outcome of another command.
     UnexpectedOutcome,
@@ -231,6 +261,15 @@ impl Error {
         move |error| match tanmi_base::fs::refusal(&error) {
             Some(reason) => Error::corrupt(&path, 1, reason.clone()),
             None => Error::unavailable(&path, UnavailableCause::Io(error)),
+        }
+    }
+
+    /// Returns an error of the server of a team that this version does not know otherwise.
+    pub fn team_refused(server: &str, code: &str, message: &str) -> Error {
+        Error::TeamRefused {
+            server: server.to_owned(),
+            code: words::keep(code),
+            message: tanmi_base::text::fit(&tanmi_base::text::one_line(message), 500),
         }
     }
 
@@ -275,6 +314,8 @@ impl Error {
             Error::Outdated { .. } => "OUTDATED",
             Error::Corrupt { .. } => "FILE_DAMAGED",
             Error::Conflict { .. } => "CONTENDED",
+            Error::TeamUnreachable { .. } => "TEAM_UNREACHABLE",
+            Error::TeamRefused { code, .. } => code,
             Error::UnexpectedOutcome => "INTERNAL",
             Error::Unavailable { cause, .. } => match cause {
                 UnavailableCause::Busy => "BUSY",

@@ -214,7 +214,14 @@ fn describe_domain(error: &tanmi_app::Error, lang: Lang) -> (StatusCode, Value) 
         "BUSY" | "CONTENDED" => StatusCode::SERVICE_UNAVAILABLE,
         code => responses::status_of(code),
     };
-    (status, error.to_json(lang, Interface::Mcp))
+    let mut json = error.to_json(lang, Interface::Mcp);
+    // The machine of the caller shows its own texts of the error, in the language and for the interface of its reader.
+    if let tanmi_app::Error::Domain(error) = error
+        && let Ok(data) = serde_json::to_value(error)
+    {
+        json["data"] = data;
+    }
+    (status, json)
 }
 
 /// Returns what is wrong with the database. Nothing was changed, or the outcome is unknown; the same request with the same

@@ -184,6 +184,14 @@ impl Error {
                 format!("写入 {place} 时，它不断被修改"),
                 format!("{place} kept changing while it was being written"),
             ),
+            Error::TeamUnreachable { server, reason } => (
+                format!("无法连接团队服务器 {server}：{reason}"),
+                format!("cannot reach the team server {server}: {reason}"),
+            ),
+            Error::TeamRefused { server, message, .. } => (
+                format!("团队服务器 {server} 拒绝了请求：{message}"),
+                format!("the team server {server} refused the request: {message}"),
+            ),
             Error::UnexpectedOutcome => (
                 String::from("存储返回了错误的结果类型"),
                 String::from("the store returned an unexpected result"),
@@ -456,8 +464,16 @@ impl Error {
                 "检查磁盘空间；可以删除 .local/index.sqlite，Tanmi 会重建它",
                 "check the free disk space; you can delete .local/index.sqlite, Tanmi rebuilds it",
             ),
+            Error::TeamUnreachable { .. } => match interface {
+                Interface::CommandLine => texts(
+                    "没有写入任何更改；`tanmi team status` 显示连接状态，稍后再试",
+                    "nothing was changed; `tanmi team status` shows the connection, try again later",
+                ),
+                _ => texts("没有写入任何更改；稍后再试", "nothing was changed; try again later"),
+            },
             Error::Invalid { .. }
             | Error::Empty { .. }
+            | Error::TeamRefused { .. }
             | Error::WorkspaceNotArchived { .. }
             | Error::RootProtected { .. }
             | Error::NotInList { .. }

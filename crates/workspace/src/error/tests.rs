@@ -117,6 +117,11 @@ fn samples() -> Vec<Error> {
         Error::unavailable(&path(), UnavailableCause::Moved),
         Error::unavailable(&path(), UnavailableCause::OtherOwner(1000)),
         Error::Conflict { place: String::from("/project/file") },
+        Error::TeamUnreachable {
+            server: String::from("https://team.example"),
+            reason: String::from("connection refused"),
+        },
+        Error::team_refused("https://team.example", "FORBIDDEN", "the role is reader"),
         Error::UnexpectedOutcome,
         Error::from(index_error()),
         Error::io(path())(std::io::Error::other("permission denied")),
@@ -188,6 +193,20 @@ fn messages_start_in_lower_case_and_end_without_period() {
         {
             assert!(!text.starts_with(char::is_uppercase), "{text}");
             assert!(!text.ends_with('.'), "{text}");
+        }
+    }
+}
+
+#[test]
+fn error_sent_as_json_has_the_same_texts() {
+    for error in samples().into_iter().filter(|error| !matches!(error, Error::Unavailable { .. })) {
+        let json = serde_json::to_string(&error).unwrap();
+        let received: Error = serde_json::from_str(&json).unwrap();
+        assert_eq!((received.code(), received.field()), (error.code(), error.field()), "{json}");
+        assert_eq!(received.details(), error.details(), "{json}");
+        for lang in [Lang::En, Lang::Zh] {
+            assert_eq!(received.message(lang), error.message(lang));
+            assert_eq!(hints(&received, lang), hints(&error, lang));
         }
     }
 }
