@@ -225,6 +225,11 @@ impl Journal {
         applied
     }
 
+    /// Counts on from `seq`, for a copy whose changes are numbered elsewhere. The next change has the number `seq + 1`.
+    pub fn skip_to(&mut self, seq: u64) {
+        self.seq = self.seq.max(seq);
+    }
+
     /// Voids the last record. Synced, because recovery would otherwise apply a change that the caller was told
     /// had failed.
     fn void_last_record(&mut self) -> io::Result<()> {

@@ -25,6 +25,7 @@ mod follow;
 mod layout;
 mod maintenance;
 mod open;
+mod replica;
 mod scan;
 mod snapshot;
 mod trash;
@@ -114,6 +115,27 @@ impl FileStore {
         }
         Ok(guard)
     }
+
+    /// Moves a workspace to the trash. The caller holds the lock of the project.
+    fn move_to_trash(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
+        let layout = self.layout(id);
+        if !layout.exists() {
+            return Err(FileStore::not_found(id));
+        }
+        layout.check_folders()?;
+        let writer = self.lock_workspace(id, &layout, Lock::exclusive)?;
+        lock(&self.indexes).remove(id);
+        // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
+        // nothing changes.
+        if cfg!(windows) {
+            drop(writer);
+        }
+        let to = self.project_layout().new_trash_path(now, id.as_str());
+        ensure_dir(&self.project_layout().trash()).map_err(Error::io(&to))?;
+        std::fs::rename(layout.dir(), &to).map_err(Error::io(layout.dir()))?;
+        fs::sync_dir(self.project_layout().dir());
+        Ok(())
+    }
 }
 
 /// Locks a mutex and ignores poisoning: a panic in another thread does not leave the data inconsistent.
@@ -188,23 +210,7 @@ impl Store for FileStore {
 
     fn remove(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
         let _guard = self.lock_project()?;
-        let layout = self.layout(id);
-        if !layout.exists() {
-            return Err(FileStore::not_found(id));
-        }
-        layout.check_folders()?;
-        let writer = self.lock_workspace(id, &layout, Lock::exclusive)?;
-        lock(&self.indexes).remove(id);
-        // Windows cannot move a folder that contains an open file. If another writer opens one now, the move fails and
-        // nothing changes.
-        if cfg!(windows) {
-            drop(writer);
-        }
-        let to = self.project_layout().new_trash_path(now, id.as_str());
-        ensure_dir(&self.project_layout().trash()).map_err(Error::io(&to))?;
-        std::fs::rename(layout.dir(), &to).map_err(Error::io(layout.dir()))?;
-        fs::sync_dir(self.project_layout().dir());
-        Ok(())
+        self.move_to_trash(id, now)
     }
 
     fn restore(&self, id: &WorkspaceId) -> Result<bool> {

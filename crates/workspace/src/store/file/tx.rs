@@ -15,12 +15,13 @@ use super::layout::Layout;
 use super::open::OpenIndex;
 use super::scan::{self, LoadedNode};
 use super::trash::DeletedNodes;
-use crate::codec::{self, Document};
+use crate::codec::{self, Document, ParseError};
 use crate::error::{Error, Result};
 use crate::model::*;
 use crate::ops::{Target, subtree_of};
 use crate::store::{
-    BranchCounts, NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, walk,
+    BranchCounts, NodeBrief, NodeName, NodeRead, NodeSelection, SiblingPosition, StatusCounts, Tx, WORKSPACE,
+    walk,
 };
 
 /// How a transaction uses the index.
@@ -63,6 +64,8 @@ pub struct FileTx<'a> {
     put_workspace: Option<Workspace>,
     /// `None` means removed.
     put_nodes: BTreeMap<NodeId, Option<Node>>,
+    /// Texts that are written as they are, by the name of their document.
+    put_texts: BTreeMap<String, String>,
     /// The deletion whose nodes are being restored.
     restored: RefCell<Option<DeletedNodes>>,
     /// Invariant: the last field, so that the lock is released after everything else is dropped.
@@ -97,6 +100,7 @@ impl<'a> FileTx<'a> {
             loaded: RefCell::default(),
             put_workspace: None,
             put_nodes: BTreeMap::new(),
+            put_texts: BTreeMap::new(),
             restored: RefCell::default(),
             _lock: lock,
         }
@@ -127,6 +131,11 @@ impl<'a> FileTx<'a> {
             IndexMode::Shared => Err(Error::Conflict { place: id.to_string() }),
             _ => scan::verify(self.index()?, &self.layout, id, row),
         }
+    }
+
+    /// Returns the number of the last change, if it is known.
+    pub(super) fn position(&self) -> Option<u64> {
+        self.seq
     }
 
     /// Returns when the workspace or one of its nodes last changed.
@@ -235,6 +244,47 @@ impl<'a> FileTx<'a> {
         Ok(found)
     }
 
+    /// Writes a document as another store wrote it. `text` is `None` if the document was removed.
+    pub(super) fn put_document(&mut self, name: &str, text: Option<&str>) -> Result<()> {
+        let place = self.layout.dir().join(name);
+        let damaged = |error: ParseError| Error::corrupt(&place, error.line, error.reason);
+        let doc = text.map(|text| Document::parse(text.as_bytes())).transpose().map_err(damaged)?;
+        match (name, doc) {
+            (WORKSPACE, Some(doc)) => {
+                self.put_workspace = Some(codec::read_workspace(&doc, &self.id).map_err(damaged)?);
+            }
+            // A workspace is removed as a whole.
+            (WORKSPACE, None) => {}
+            (name, None) => {
+                let id = NodeId::parse(name)?;
+                return match self.loaded_node(&id)? {
+                    Some(_) => self.remove_node(&id),
+                    None => Ok(()),
+                };
+            }
+            (name, Some(doc)) => {
+                let id = NodeId::parse(name)?;
+                let node = codec::read_node(&doc, &id).map_err(damaged)?;
+                let sig = self.index()?.get(name)?.map(|row| row.sig).unwrap_or_default();
+                self.writable_index()?.put(&scan::row_of(&node, sig))?;
+                self.put_nodes.insert(id, Some(node));
+            }
+        }
+        if let Some(text) = text {
+            self.put_texts.insert(name.to_owned(), text.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Commits the documents of the changes up to `to`, which becomes the number of the last change.
+    pub(super) fn commit_up_to(mut self, to: u64) -> Result<()> {
+        let (changes, owners) = self.changes()?;
+        if let Some(journal) = &mut self.journal {
+            journal.skip_to(to.saturating_sub(1));
+        }
+        self.write(changes, &owners).map(|_| ())
+    }
+
     /// Returns the changes to write, and for each change the node whose file it writes.
     fn changes(&self) -> Result<(Vec<Change>, Vec<Option<NodeId>>)> {
         let mut changes = Vec::new();
@@ -243,7 +293,10 @@ impl<'a> FileTx<'a> {
         let seq = self.journal.as_ref().map_or(0, Journal::seq) + 1;
         if let Some(workspace) = &self.put_workspace {
             let was = self.loaded_workspace()?;
-            let text = codec::write_workspace(Some((&was.doc, &was.workspace)), workspace);
+            let text = match self.put_texts.get(WORKSPACE) {
+                Some(text) => text.clone(),
+                None => codec::write_workspace(Some((&was.doc, &was.workspace)), workspace),
+            };
             changes.push(Change::Write {
                 path: String::from("Workspace.md"),
                 before: Some(was.before.clone()),
@@ -266,6 +319,7 @@ impl<'a> FileTx<'a> {
             let read =
                 was.as_ref().map(|was| codec::read_node(&was.doc, id).unwrap_or_else(|_| was.node.clone()));
             let text = match (&was, &read) {
+                _ if self.put_texts.contains_key(id.as_str()) => self.put_texts[id.as_str()].clone(),
                 (Some(was), Some(read)) => codec::write_node(Some((&was.doc, read)), node),
                 _ => codec::write_node(None, node),
             };
@@ -516,10 +570,17 @@ impl Tx for FileTx<'_> {
 
     fn commit(mut self: Box<Self>) -> Result<u64> {
         let (changes, owners) = self.changes()?;
-        let added_folders = changes.iter().map(folders_added).sum();
-        if let Some(seq) = self.seq.filter(|_| changes.is_empty()) {
-            return Ok(seq);
+        match self.seq.filter(|_| changes.is_empty()) {
+            Some(seq) => Ok(seq),
+            None => self.write(changes, &owners),
         }
+    }
+}
+
+impl FileTx<'_> {
+    /// Makes changes durable. Returns the number of the change.
+    fn write(&mut self, changes: Vec<Change>, owners: &[Option<NodeId>]) -> Result<u64> {
+        let added_folders = changes.iter().map(folders_added).sum();
         let read_only = self.read_only();
         let Some(journal) = &mut self.journal else { return Err(read_only) };
         let applied = journal.commit(changes, self.now).map_err(|error| match error {
@@ -531,7 +592,7 @@ impl Tx for FileTx<'_> {
             restored.move_other_files(&self.layout, owners.iter().flatten());
         }
         // The change is durable even if the index could not be updated. The next transaction scans then.
-        if applied.is_unfinished || self.finish(&applied, &owners, added_folders).is_err() {
+        if applied.is_unfinished || self.finish(&applied, owners, added_folders).is_err() {
             self.index = None;
         }
         if !applied.kept.is_empty() {
