@@ -1,7 +1,8 @@
 //! The stores behind the use cases, as interfaces: projects with their workspaces and memory, bindings, and the ledger.
 //!
-//! [`Stores::local`] keeps all of them in files on this machine. No other module of this crate names a file store, so
-//! another implementation needs no change of a use case.
+//! [`Stores::local`] keeps all of them in files on this machine, except for projects that a team server keeps: these have a
+//! replica in files, and their writes go to the server. No other module of this crate names a file store, so another
+//! implementation needs no change of a use case.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use tanmi_base::paths::project_key;
 use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
+use tanmi_team::{Client, Member, Membership, TeamWorkspaces};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, FileStore, LocalMaintenance, Workspaces};
 
@@ -99,6 +101,7 @@ impl Stores {
             projects: Arc::new(LocalProjects {
                 home: home.to_owned(),
                 registry: Registry::new(home),
+                membership: Membership::new(home),
                 open: Mutex::default(),
             }),
             bindings: Arc::new(FileBindings::new(home)),
@@ -150,23 +153,92 @@ impl Project for LocalProject {
     }
 }
 
+/// A project that a team server keeps, with its replica in the home store.
+struct JoinedProject {
+    place: Arc<ProjectPlace>,
+    id: ProjectId,
+    replica: Arc<FileStore>,
+    workspaces: TeamWorkspaces,
+    home: PathBuf,
+}
+
+impl JoinedProject {
+    fn new(member: &Member, home: &Path) -> Option<JoinedProject> {
+        let folder = member.replica(home);
+        let place = Arc::new(ProjectPlace::new(&folder, Some(home)));
+        let replica = Arc::new(FileStore::new(place.clone()));
+        let client = Client::new(member).ok()?;
+        let workspaces =
+            TeamWorkspaces::new(replica.clone(), client, &member.machine, tanmi_base::clock::now);
+        Some(JoinedProject {
+            place,
+            id: ProjectId::of_folder(&folder),
+            replica,
+            workspaces,
+            home: home.to_owned(),
+        })
+    }
+}
+
+impl Project for JoinedProject {
+    fn id(&self) -> &ProjectId {
+        &self.id
+    }
+
+    fn folder(&self) -> &Path {
+        self.place.folder()
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(self.place.check().map_err(tanmi_workspace::Error::from)?)
+    }
+
+    fn workspaces(&self) -> &dyn Workspaces {
+        &self.workspaces
+    }
+
+    fn snapshots(&self) -> &dyn ContextSnapshots {
+        &*self.replica
+    }
+
+    fn feed(&self) -> &dyn ChangeFeed {
+        &*self.replica
+    }
+
+    fn memory(&self) -> Arc<dyn MemoryStore> {
+        Arc::new(FileMemory::new(self.place.clone(), &self.home))
+    }
+
+    fn maintenance(&self) -> Option<&dyn LocalMaintenance> {
+        None
+    }
+}
+
 /// Projects in folders of this machine. The registry in the home store remembers them.
 struct LocalProjects {
     home: PathBuf,
     registry: Registry,
+    membership: Membership,
     /// By folder, so that each store is opened once.
-    open: Mutex<BTreeMap<PathBuf, Arc<LocalProject>>>,
+    open: Mutex<BTreeMap<PathBuf, Arc<dyn Project>>>,
+}
+
+impl LocalProjects {
+    fn open(&self, folder: &Path) -> Arc<dyn Project> {
+        let member = self.membership.of_folder(folder).ok().flatten();
+        if let Some(joined) = member.and_then(|member| JoinedProject::new(&member, &self.home)) {
+            return Arc::new(joined);
+        }
+        let place = Arc::new(ProjectPlace::new(folder, Some(&self.home)));
+        let store = FileStore::new(place.clone());
+        Arc::new(LocalProject { place, id: OnceLock::new(), store, home: self.home.clone() })
+    }
 }
 
 impl Projects for LocalProjects {
     fn in_folder(&self, folder: &Path) -> Arc<dyn Project> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let project = open.entry(folder.to_owned()).or_insert_with(|| {
-            let place = Arc::new(ProjectPlace::new(folder, Some(&self.home)));
-            let store = FileStore::new(place.clone());
-            Arc::new(LocalProject { place, id: OnceLock::new(), store, home: self.home.clone() })
-        });
-        project.clone()
+        open.entry(folder.to_owned()).or_insert_with(|| self.open(folder)).clone()
     }
 
     fn of_workspace(&self, id: &WorkspaceId) -> Result<Option<Arc<dyn Project>>> {
@@ -200,6 +272,6 @@ impl Projects for LocalProjects {
 
     fn opened(&self) -> Vec<Arc<dyn Project>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().map(|project| project.clone() as Arc<dyn Project>).collect()
+        open.values().cloned().collect()
     }
 }
