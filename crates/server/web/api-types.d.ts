@@ -44,6 +44,7 @@ export interface Api {
   'PATCH /memory/facts/{id}': { params: OfMemory; body: { content: string }; response: unknown };
   'POST /memory/facts/{id}/forget': { params: OfMemory; response: unknown };
   'POST /memory/facts/{id}/restore': { params: OfMemory; response: unknown };
+  'POST /memory/facts/{id}/promote': { params: OfMemory; response: unknown };
 }
 
 /** A change in the change feed. */

@@ -80,7 +80,7 @@ export function memoryView() {
   /** @param {Memory} memory */
   const timeOf = (memory) => (memory.timestamp && !Number.isNaN(Date.parse(memory.timestamp)) ? Date.parse(memory.timestamp) : null);
 
-  /** @param {Memory} memory @param {'forget' | 'restore'} verb */
+  /** @param {Memory} memory @param {'forget' | 'restore' | 'promote'} verb */
   const mark = async (memory, verb) => {
     await request(`POST /memory/facts/{id}/${verb}`, { params: { id: memory.id, project: project() } });
     await load(true);
@@ -126,6 +126,7 @@ export function memoryView() {
     h('div', { class: 'buttons' },
       isFact && !memory.hidden ? h('button', { class: 'small', title: 'e', onclick: () => edit(memory) }, t('edit')) : null,
       isFact ? h('button', { class: 'small quiet', title: 'h', 'data-action': 'history', onclick: () => showHistory(memory) }, t('history')) : null,
+      isFact && !memory.hidden && memory.scope !== 'user' ? h('button', { class: 'small quiet', title: t('promoteHelp'), 'data-action': 'promote', onclick: () => attempt(() => mark(memory, 'promote')) }, t('promote')) : null,
       canForget ? h('button', { class: 'small quiet danger', title: 'Delete', onclick: () => forget(memory) }, t('forget')) : null,
       memory.hidden && !memory.replacedBy && memory.type !== 'T' ? h('button', { class: 'small', onclick: () => attempt(() => mark(memory, 'restore')) }, t('restore')) : null));
   }

@@ -343,6 +343,17 @@ pub fn restore(c: &Call<'_>, _: &ServerState) -> Result {
     value(&c.app.memory.restore(&[c.arguments.needed("id")])?.pop())
 }
 
+pub const PROMOTE: CallSpec = CallSpec {
+    name: "memory_promote",
+    about: "Move a fact of the project to the memory of the user, which holds in all projects.",
+    is_read_only: false,
+    params: &[MEMORY_ID],
+};
+
+pub fn promote(c: &Call<'_>, _: &ServerState) -> Result {
+    value(&c.app.memory.promote(&[c.arguments.needed("id")])?.pop())
+}
+
 pub const EVENT: CallSpec = CallSpec {
     name: "event",
     about: "Raise an event for a session and return the decision, which is recorded as injected.",

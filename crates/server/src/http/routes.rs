@@ -147,6 +147,7 @@ pub fn all() -> Vec<Route> {
         patch("/memory/facts/{id}", PageApi(&page_api::EDIT, page_api::edit)),
         post("/memory/facts/{id}/forget", PageApi(&page_api::FORGET, page_api::forget)),
         post("/memory/facts/{id}/restore", PageApi(&page_api::RESTORE, page_api::restore)),
+        post("/memory/facts/{id}/promote", PageApi(&page_api::PROMOTE, page_api::promote)),
         post("/events", PageApi(&page_api::EVENT, page_api::event)),
         get("/changes", RouteAction::Changes),
         get("/openapi.json", RouteAction::Describe),

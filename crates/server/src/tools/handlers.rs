@@ -276,7 +276,7 @@ pub fn memory_save(c: &Call<'_>) -> Result {
         session: c.caller_session()?,
         supersedes: p.texts("supersedes").unwrap_or_default(),
         paths: p.texts("paths").unwrap_or_default(),
-        scope: None,
+        scope: p.owned("scope"),
     })?)
 }
 

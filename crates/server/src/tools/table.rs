@@ -5,6 +5,7 @@
 
 use tanmi_base::Lang;
 use tanmi_memory::MemoryType;
+use tanmi_memory::scoped::Scope;
 use tanmi_workspace::model::{NodeStatus, NodeType, WorkspaceStatus};
 use tanmi_workspace::outline;
 use tanmi_workspace::state::Action;
@@ -345,6 +346,7 @@ pub const TOOLS: &[Tool] = &[
                 with_description(optional("confidence", ParamKind::Share), "default for O: 0.8"),
                 with_description(optional("supersedes", ParamKind::Texts), "IDs of facts it replaces"),
                 with_description(optional("paths", ParamKind::Texts), "files it is about"),
+                optional("scope", ParamKind::Word(Scope::WORDS)),
                 SESSION,
             ],
         },

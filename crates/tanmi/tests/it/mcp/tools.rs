@@ -149,7 +149,7 @@ fn every_tool_accepts_valid_and_refuses_invalid_input() {
         ("context_check", json!({"sessionId": "s", "trigger": "session_start", "prompt": "p"})),
         (
             "memory_save",
-            json!({"content": "c", "type": "O", "entities": ["e"], "confidence": 0.9, "supersedes": [], "paths": [], "sessionId": "s"}),
+            json!({"content": "c", "type": "O", "entities": ["e"], "confidence": 0.9, "supersedes": [], "paths": [], "scope": "project", "sessionId": "s"}),
         ),
         (
             "memory_search",

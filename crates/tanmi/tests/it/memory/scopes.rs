@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{memory_dir, save};
 use crate::agent::Agent;
+use crate::crash_safety::{CALLS, has_strace, kill_at_call};
 use crate::env::TestEnv;
+use crate::mcp::Client;
 
 fn id_of(value: &Value) -> String {
     value["id"].as_str().unwrap().to_owned()
@@ -142,4 +144,45 @@ fn export_and_import_keep_the_scope() {
     let mut both = scopes(&other.json(&["memory", "list"]));
     both.sort();
     assert_eq!(both, [pair("project", "a fact of the project"), pair("user", "a fact of the user")]);
+}
+
+#[test]
+fn promote_killed_at_every_call_loses_nothing() {
+    if !has_strace() {
+        return;
+    }
+    let env = TestEnv::new();
+    let mut kills = 0;
+    for call in CALLS {
+        for nth in 1..200 {
+            let text = format!("Release {call} {nth} is signed");
+            let id = id_of(&save(&env, &text));
+            let is_killed = kill_at_call(&env, call, nth, &["memory", "promote", &id]).is_some();
+            let shown = env.json(&["memory", "show", &id]);
+            assert_eq!(shown["content"], text, "killed at {call} {nth}");
+            env.ok(&["memory", "promote", &id]);
+            let found = scopes(&env.json(&["memory", "search", &text, "--limit", "1"]));
+            assert_eq!(found, [pair("user", &text)], "killed at {call} {nth}");
+            if !is_killed {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    assert!(kills > 5, "{kills} kills");
+}
+
+#[test]
+fn save_over_mcp_for_the_user_is_found_in_another_project() {
+    let env = TestEnv::new();
+    let mut client = Client::connect(&env);
+    let fact = json!({"content": "Prefers tabs over spaces", "type": "O", "scope": "user"});
+    client.expect_ok("memory_save", fact);
+    let other = env.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let found = env.run_in(&other, &["memory", "search", "tabs", "--json"]);
+    assert_eq!(
+        scopes(&serde_json::from_str(&found.stdout).unwrap()),
+        [pair("user", "Prefers tabs over spaces")]
+    );
 }

@@ -376,6 +376,7 @@ fn request_memory(page: &mut Page<'_>, env: &TestEnv) {
     let id = &results.iter().find(|memory| memory["type"] == "W").unwrap()["id"];
     page.request("POST /memory/facts/{id}/forget", json!({"id": id}), json!({}));
     page.request("POST /memory/facts/{id}/restore", json!({"id": id}), json!({}));
+    page.request("POST /memory/facts/{id}/promote", json!({"id": id}), json!({}));
     page.request("PATCH /memory/facts/{id}", json!({"id": id}), json!({"content": "another fact"}));
     page.get("/memory/facts/{id}/history", json!({"id": id}));
     page.get("/memory/stats", json!({}));
