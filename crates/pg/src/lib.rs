@@ -8,6 +8,7 @@
 //! This crate and `server` are the only ones that link an async runtime: the driver brings one. Calls block.
 
 mod address;
+mod audit;
 mod connection;
 mod error;
 mod feed;
@@ -27,6 +28,7 @@ mod tls;
 mod tx;
 
 pub use address::{Address, find_password};
+pub use audit::{AuditEntry, AuditEvent, AuditFilter, AuditKind};
 pub use error::{DatabaseError, DatabaseTrouble};
 pub use memory::PgMemory;
 pub use people::{Access, Caller, People, Role};

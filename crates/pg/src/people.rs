@@ -3,6 +3,7 @@
 use tanmi_base::{Millis, hash, id};
 
 use crate::address::Address;
+use crate::audit::{self, AuditEntry, AuditEvent, AuditFilter};
 use crate::connection::Connection;
 use crate::error::DatabaseError;
 
@@ -134,6 +135,16 @@ impl People {
             return Ok(None);
         }
         Ok(Some(self.owner.query(REVOKE, &[&self.project, &name, &now])?.len()))
+    }
+
+    /// Adds an entry to the audit.
+    pub fn record_audit(&mut self, event: &AuditEvent<'_>) -> Result<(), DatabaseError> {
+        audit::record(event, |sql, params| self.owner.query(sql, params)).map_err(DatabaseError::from)
+    }
+
+    /// Returns entries of the audit, the latest first.
+    pub fn audit(&mut self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, DatabaseError> {
+        audit::list(&mut self.owner, filter)
     }
 }
 

@@ -78,7 +78,7 @@ impl Pool {
 
     /// Takes a connection and makes the first call on it, which must be one that can be repeated. A connection that the
     /// server closed while it was idle is replaced by a new one.
-    fn take<T>(
+    pub(crate) fn take<T>(
         &self,
         stream: Option<StreamName>,
         first_call: impl Fn(&mut Connection) -> Result<T, DatabaseError>,

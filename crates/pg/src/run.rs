@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
 use tanmi_base::{Millis, hash};
 use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::{self, Command, LiveSessions, Outcome};
@@ -13,6 +14,7 @@ use tanmi_workspace::ops::{OpContext, TransitionRequest};
 use tanmi_workspace::state::Action;
 use tanmi_workspace::store::Access;
 
+use crate::audit::{AuditEvent, AuditKind};
 use crate::people::Caller;
 use crate::pool::PooledConnection;
 use crate::replica::{HEADS, positions};
@@ -89,6 +91,7 @@ impl PgStore {
         let op = OpContext { now, operator: request.operator, auto_log: true, moves_focus: true };
         let applied = command::apply(&mut tx, &claimed_by(request, &claimant), &op, &leases);
         let outcome = applied.map_err(|error| name_holder(&tx, error))?;
+        forced_claim(caller, request).map(|event| tx.record_audit(&event)).transpose()?;
         tx.set_author(Author {
             person: caller.person.clone(),
             session: request.session.clone(),
@@ -140,6 +143,23 @@ fn claimed_by(request: &RunRequest, caller: &str) -> Command {
         _ => {}
     }
     command
+}
+
+/// Returns the entry of the audit for a command that overrides the claim of another session.
+fn forced_claim<'a>(caller: &'a Caller, request: &RunRequest) -> Option<AuditEvent<'a>> {
+    let (node, action) = match &request.command {
+        Command::Transition { request } if request.claimant.force => {
+            (&request.node_id, request.action.as_str())
+        }
+        Command::DeleteNode { node_id, claimant, .. } if claimant.force => (node_id, "delete"),
+        _ => return None,
+    };
+    let detail = json!({
+        "workspaceId": request.stream.as_str(), "nodeId": node.as_str(), "action": action,
+        "session": request.session,
+    });
+    let (project, person) = (Some(caller.project.as_str()), Some(caller.person.as_str()));
+    Some(AuditEvent { project, person, ip: None, what: AuditKind::ClaimForced, detail })
 }
 
 /// Returns the node that a command claimed, if it did.

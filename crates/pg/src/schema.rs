@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_people.sql"),
     include_str!("../migrations/0003_memory.sql"),
     include_str!("../migrations/0004_bindings.sql"),
+    include_str!("../migrations/0005_administration.sql"),
 ];
 
 /// The version of the schema that this program creates: the number of its migrations.
@@ -38,8 +39,11 @@ ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS oldest integer NOT NULL DEFA
 /// before an upgrade goes on.
 const OLDEST: i32 = 4;
 
-/// What the role may do: work with the rows of a project, and read who may do so.
-const GRANT: &str = "GRANT SELECT ON schema_version, team, project, person, member, token TO tanmi_app;
+/// What the role may do: work with the rows of a project, and read and change who may do so.
+const GRANT: &str = "GRANT SELECT ON schema_version, team, project TO tanmi_app;
+GRANT SELECT, INSERT, UPDATE ON person, token TO tanmi_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON member TO tanmi_app;
+GRANT SELECT, INSERT ON audit TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE ON stream, workspace, session, memory TO tanmi_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON node, dependency, trash, tally TO tanmi_app;
 GRANT SELECT, INSERT ON change, request TO tanmi_app";

@@ -9,6 +9,7 @@ use tanmi_workspace::error::{Error, Holder, Result};
 use tanmi_workspace::model::NodeId;
 
 use super::PgTx;
+use crate::audit::{self, AuditEvent};
 use crate::pool::PooledConnection;
 
 const FIND_REQUEST: &str =
@@ -76,6 +77,11 @@ impl PgTx<'_> {
     /// Returns the number of the current claim on a node.
     pub fn fence(&self, node: &NodeId) -> Result<Option<i64>> {
         Ok(self.claim(node)?.map(|(fence, _)| fence))
+    }
+
+    /// Adds an entry to the audit, with the change.
+    pub fn record_audit(&self, event: &AuditEvent<'_>) -> Result<()> {
+        audit::record(event, |sql, params| self.connection.borrow_mut().query(sql, params))
     }
 
     pub fn set_author(&mut self, author: Author) {

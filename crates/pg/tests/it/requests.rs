@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tanmi_pg::{Caller, People, PgStore, Role, RunError, create_project};
+use tanmi_pg::{AuditFilter, Caller, People, PgStore, Role, RunError, create_project};
 use tanmi_protocol::{Positions, RunAnswer, RunRequest};
 use tanmi_workspace::command::Command;
 use tanmi_workspace::error::Error;
@@ -198,4 +198,22 @@ fn database_killed_keeps_acknowledged_changes_and_settles_unknown_ones() {
         let expected: Vec<String> = (0..written).map(|n| format!("entry {n}")).collect();
         assert_eq!(entries, expected, "each acknowledged entry once, in order");
     });
+}
+
+#[test]
+fn forced_claim_is_in_the_audit() {
+    let Some(cluster) = Cluster::start() else { return };
+    let team = Team::new(&cluster);
+    let node = team.task("task");
+    team.store.run_request(&team.ada, &team.request("start-a", "ada-1", step(&node, Action::Start))).unwrap();
+    let mut start = step(&node, Action::Start);
+    assert!(team.store.run_request(&team.bob, &team.request("start-b", "bob-1", start.clone())).is_err());
+    let Command::Transition { request } = &mut start else { panic!() };
+    request.claimant.force = true;
+    team.store.run_request(&team.bob, &team.request("start-c", "bob-1", start)).unwrap();
+    let mut people = People::open(&cluster.address(), &team.ada.project).unwrap();
+    let entries = people.audit(&AuditFilter { limit: 9, ..AuditFilter::default() }).unwrap();
+    let [entry] = entries.as_slice() else { panic!("{entries:?}") };
+    assert_eq!((entry.what.as_str(), entry.person.as_deref()), ("claim_forced", Some("bob")));
+    assert_eq!((&entry.detail["nodeId"], &entry.detail["action"]), (&node.as_str().into(), &"start".into()));
 }
