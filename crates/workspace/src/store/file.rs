@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tanmi_base::Millis;
 use tanmi_base::fs::{self, Durability};
-use tanmi_base::journal::{Journal, JournalPaths, Recovery};
+use tanmi_base::journal::{JournalPaths, Recovery};
 use tanmi_base::lock::Lock;
 use tanmi_base::paths::project_store;
 use tanmi_base::place::{ProjectPlace, ensure_dir, ensure_private_dir};
@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::model::*;
 
 mod check;
+mod documents;
 mod follow;
 mod layout;
 mod maintenance;
@@ -32,6 +33,7 @@ mod trash;
 mod tx;
 
 pub use check::{CheckReport, Finding, Fix};
+pub use documents::WorkspaceDocuments;
 use layout::{Layout, ProjectLayout};
 use open::{OpenIndex, Scan};
 
@@ -144,32 +146,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Store for FileStore {
-    /// Writes and syncs the folder elsewhere and then renames it, so that it appears as a whole.
     fn insert(&self, workspace: &Workspace, root: &Node) -> Result<()> {
-        let _guard = self.lock_project()?;
-        let project = self.project_layout();
-        project.remove_drafts().map_err(Error::io(project.local()))?;
-        let draft = Layout::new(project.draft(&workspace.id));
-        let write = |path: PathBuf, text: String| {
-            fs::write_new(&path, text.as_bytes(), Durability::Synced).map(|_| ()).map_err(Error::io(path))
-        };
-        let node_md = draft.node_md(&root.id);
-        for dir in [draft.dir().to_owned(), draft.nodes(), draft.node_dir(&root.id)] {
-            ensure_dir(&dir).map_err(Error::io(dir))?;
-        }
-        for dir in [draft.local(), draft.temp()] {
-            ensure_private_dir(&dir).map_err(Error::io(dir))?;
-        }
-        write(draft.workspace_md(), codec::write_workspace(None, workspace))?;
-        write(node_md, codec::write_node(None, root))?;
-        Journal::create(&draft.journal(), &draft.temp(), 0).map_err(Error::io(draft.journal()))?;
-        for dir in [draft.node_dir(&root.id), draft.nodes(), draft.dir().to_owned()] {
-            fs::sync_dir(&dir);
-        }
-        let target = self.layout(&workspace.id);
-        std::fs::rename(draft.dir(), target.dir()).map_err(Error::io(target.dir()))?;
-        fs::sync_dir(project.dir());
-        Ok(())
+        self.insert_documents(&WorkspaceDocuments {
+            id: workspace.id.clone(),
+            workspace: codec::write_workspace(None, workspace),
+            nodes: vec![(root.id.clone(), codec::write_node(None, root))],
+        })
     }
 
     fn entries(&self, now: Millis) -> Result<Vec<WorkspaceEntry>> {
