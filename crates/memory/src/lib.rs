@@ -29,6 +29,7 @@ pub mod segment;
 pub mod store;
 pub mod sync;
 pub mod transcripts;
+pub mod transfer;
 mod variants;
 mod vec_memory;
 pub mod vectors;

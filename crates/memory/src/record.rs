@@ -166,6 +166,11 @@ pub fn read_line(line: &[u8], file: &str) -> Line {
     }
 }
 
+/// Returns the time of a line of any kind, if it has one.
+pub fn time_of(line: &str) -> Option<Millis> {
+    parse_time(serde_json::from_str::<Value>(line).ok()?.as_object()?)
+}
+
 fn parse_time(fields: &Map<String, Value>) -> Option<Millis> {
     match fields.get("timestamp").or_else(|| fields.get("ts"))? {
         Value::String(text) => dates::parse(text),
