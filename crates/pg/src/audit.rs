@@ -2,7 +2,7 @@
 
 use postgres::Row;
 use postgres::types::ToSql;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tanmi_base::{Millis, id};
 
 use crate::connection::Connection;
@@ -79,6 +79,15 @@ pub struct AuditEntry {
     pub ip: Option<String>,
     pub what: String,
     pub detail: Value,
+}
+
+impl AuditEntry {
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.id, "at": self.at, "project": self.project, "person": self.person, "ip": self.ip,
+            "what": self.what, "detail": self.detail,
+        })
+    }
 }
 
 /// Which entries to read, the latest first.

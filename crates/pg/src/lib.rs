@@ -9,6 +9,7 @@
 
 mod address;
 mod audit;
+mod check;
 mod connection;
 mod error;
 mod feed;
@@ -16,6 +17,7 @@ mod flush;
 mod memory;
 mod people;
 mod pool;
+mod presence;
 mod project_run;
 mod replica;
 mod rows;
@@ -25,14 +27,22 @@ mod sessions;
 mod snapshot;
 mod store;
 mod tls;
+mod transfer;
 mod tx;
 
 pub use address::{Address, find_password};
 pub use audit::{AuditEntry, AuditEvent, AuditFilter, AuditKind};
+pub use check::ProjectFinding;
 pub use error::{DatabaseError, DatabaseTrouble};
 pub use memory::PgMemory;
-pub use people::{Access, Caller, People, Role};
+pub use memory::transfer::ImportedLines;
+pub use people::{
+    Access, AddedPerson, AdminError, Administrator, Caller, IssuedToken, NewToken, People, PersonEntry,
+    ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter,
+};
 pub use pool::Pool;
+pub use presence::Presence;
 pub use run::{LEASE, Leases, RunError};
 pub use schema::{APP_ROLE, VERSION, create_project, migrate, projects};
 pub use store::PgStore;
+pub use transfer::{WorkspacePresence, check_documents};

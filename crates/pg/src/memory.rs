@@ -18,12 +18,14 @@ use tanmi_protocol::{
 use tanmi_workspace::error::{Error, Result};
 
 use crate::people::Caller;
+use crate::pool::PooledConnection;
 use crate::replica::READ;
 use crate::run::{LEASE, RunError, retry};
 use crate::store::PgStore;
 use crate::tx::Author;
 
 mod store;
+pub(crate) mod transfer;
 mod tx;
 
 use tx::MemoryTx;
@@ -146,14 +148,22 @@ impl PgMemory {
 
 /// Returns up to `limit` records after the record `after`, each with marks that state what is in force now.
 pub(crate) fn documents(store: &PgStore, after: Option<&str>, limit: usize) -> Result<DocumentPage> {
+    store.transact(READ, |connection| documents_in(store, connection, after, limit))
+}
+
+/// Same as [`documents`], within a transaction.
+fn documents_in(
+    store: &PgStore,
+    connection: &mut PooledConnection<'_>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<DocumentPage> {
     let limit = crate::rows::limit(limit.max(1));
     let params: [&(dyn ToSql + Sync); 3] = [&store.project, &after.unwrap_or_default(), &(limit + 1)];
-    let (head, rows, targets) = store.transact(READ, |connection| {
-        let head = connection.query(HEAD, &params[..1])?;
-        let rows = connection.query(RECORDS, &params)?;
-        let targets: Vec<String> = rows.iter().flat_map(|row| supersedes(row.get("line"))).collect();
-        Ok((head, rows, connection.query(STATES, &[&store.project, &targets])?))
-    })?;
+    let head = connection.query(HEAD, &params[..1])?;
+    let rows = connection.query(RECORDS, &params)?;
+    let targets: Vec<String> = rows.iter().flat_map(|row| supersedes(row.get("line"))).collect();
+    let targets = connection.query(STATES, &[&store.project, &targets])?;
     let targets: BTreeMap<&str, &Row> = targets.iter().map(|row| (row.get("id"), row)).collect();
     let document = |row: &Row| {
         let line: &str = row.get("line");

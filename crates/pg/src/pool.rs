@@ -228,7 +228,7 @@ impl PooledConnection<'_> {
 
 /// Returns the beginning of a transaction that sees the rows of one project. The id of a project contains only letters,
 /// digits and hyphens.
-fn in_project(begin: &str, project: &str) -> String {
+pub(crate) fn in_project(begin: &str, project: &str) -> String {
     let safe: String = project.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
     format!("{begin}; SET LOCAL tanmi.project = '{safe}'")
 }

@@ -18,7 +18,8 @@ use crate::pool::{Pool, PooledConnection};
 use crate::rows;
 use crate::tx::PgTx;
 
-const INSERT_STREAM: &str = "WITH stream AS (INSERT INTO stream (project, id, seq) VALUES ($1, $2, 0))
+pub(crate) const INSERT_STREAM: &str =
+    "WITH stream AS (INSERT INTO stream (project, id, seq) VALUES ($1, $2, 0))
 INSERT INTO workspace (project, id, doc, active_at) VALUES ($1, $2, $3, $4)";
 const ENTRIES: &str = "SELECT w.id, w.doc, w.active_at,
     coalesce((SELECT sum(n) FROM tally t WHERE t.project = w.project AND t.ws = w.id AND t.parent = ''

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 #![cfg(unix)]
 
+mod admin;
+mod check;
 mod cluster;
 mod feed;
 mod memory;
