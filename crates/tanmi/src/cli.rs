@@ -16,6 +16,7 @@ mod rules;
 mod short;
 mod synonyms;
 mod team;
+mod team_admin;
 mod usage_error;
 pub mod wrap;
 mod zh;
@@ -30,7 +31,8 @@ pub use plan::{NextArgs, PlanArgs};
 pub use rules::{ExplainArgs, LedgerArgs, RulesCommand, TrustArgs};
 pub use short::{EndArgs, StatusArgs, StepArgs, TrashCommand};
 pub use synonyms::with_synonyms;
-pub use team::{DatabaseArgs, TeamCommand, TeamProjectArgs, TokenCommand};
+pub use team::{DatabaseArgs, TeamCommand, TeamProjectArgs};
+pub use team_admin::{AuditArgs, MemberCommand, PersonCommand, ProjectCommand, TeamArgs, TokenCommand};
 pub use usage_error::usage_message;
 
 #[derive(Debug, Parser)]
@@ -136,7 +138,7 @@ pub enum Command {
     /// Serve the web page, the HTTP API and MCP on 127.0.0.1
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Set up the database of a team and its people
+    /// Administer the server of a team: database, people, projects and tokens
     #[command(subcommand)]
     Team(TeamCommand),
     /// Serve MCP on stdin and stdout

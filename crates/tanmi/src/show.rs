@@ -14,6 +14,7 @@ pub mod rules;
 pub mod session;
 pub mod status;
 pub mod table;
+pub mod team;
 pub mod trash;
 pub mod tree;
 pub mod trust;

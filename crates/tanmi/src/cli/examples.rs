@@ -155,6 +155,28 @@ Examples:
 The schema is created, or upgraded if it is older. What exists stays, so the
 command can be run again at any time.";
 
+pub const TEAM_TOKEN_CREATE: &str = "\
+Examples:
+  tanmi team token create --person bob --role member --name laptop
+  tanmi team token create --project-name shop --person ci --role reader \\
+    --expires 90d --this-project-only";
+
+pub const TEAM_EXPORT: &str = "\
+Examples:
+  tanmi team export ./shop --project-name shop
+
+Deleted workspaces and nodes are not exported.";
+
+pub const TEAM_IMPORT: &str = "\
+Examples:
+  tanmi team project add shop
+  tanmi team import ~/src/shop --project-name shop
+
+What the project has already is skipped, so the command can be run again. A
+workspace or a memory that the project has with other content is refused, and
+nothing is imported. Opinions, transcripts, MEMORY.md and what is in the trash
+stay on this machine.";
+
 pub const HOOK: &str = "\
 `tanmi install` writes this command into the configuration of each agent. A hook never fails: \
 it exits with status 0 even if it cannot respond.";

@@ -1,8 +1,11 @@
 //! Arguments of `tanmi team`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::examples;
+use super::team_admin::{AuditArgs, MemberCommand, PersonCommand, ProjectCommand, TokenCommand};
 
 #[derive(Debug, Args)]
 pub struct DatabaseArgs {
@@ -39,33 +42,42 @@ pub enum TeamCommand {
         #[arg(long, value_name = "NAME")]
         admin: String,
     },
-    /// Create and revoke the tokens of people
+    /// Add, disable and list people
+    #[command(subcommand)]
+    Person(PersonCommand),
+    /// Set the roles of people in projects
+    #[command(subcommand)]
+    Member(MemberCommand),
+    /// Add and list projects
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Create, list, rotate and revoke the tokens of people
     #[command(subcommand)]
     Token(TokenCommand),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum TokenCommand {
-    /// Create a token and print it once; its person becomes a member with at least its role
-    Create {
+    /// Show who logged in and who changed people, roles, tokens and projects
+    Audit(AuditArgs),
+    /// Check the rows of projects against their documents
+    Check {
         #[command(flatten)]
-        project: TeamProjectArgs,
-        /// Name of the person
-        #[arg(long, value_name = "NAME")]
-        person: String,
-        /// What the token allows: read, read and write, or manage people too
-        #[arg(long, value_name = "ROLE", value_parser = ["reader", "member", "admin"])]
-        role: String,
-        /// Number of days until the token expires [default: never]
-        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3650))]
-        days: Option<u32>,
+        database: DatabaseArgs,
+        /// Check only this project
+        #[arg(long, value_name = "P")]
+        project_name: Option<String>,
     },
-    /// Revoke every token of a person
-    Revoke {
+    /// Write a project to a new folder, in which tanmi can work
+    #[command(after_help = examples::TEAM_EXPORT)]
+    Export {
         #[command(flatten)]
         project: TeamProjectArgs,
-        /// Name of the person
-        #[arg(long, value_name = "NAME")]
-        person: String,
+        /// Folder to write; it must be empty or not exist
+        dir: PathBuf,
+    },
+    /// Add the workspaces and the shared memory of a local project to a project on the server
+    #[command(after_help = examples::TEAM_IMPORT)]
+    Import {
+        #[command(flatten)]
+        project: TeamProjectArgs,
+        /// Folder of the local project
+        dir: PathBuf,
     },
 }

@@ -2,6 +2,7 @@
 
 mod control;
 mod setup;
+mod team;
 mod work;
 
 /// The texts of one command.
@@ -39,7 +40,7 @@ const ROOT: &[ChineseTexts] = &[page(
   tanmi help <命令>        显示某个命令的帮助",
 )];
 
-const TABLES: &[&[ChineseTexts]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES];
+const TABLES: &[&[ChineseTexts]] = &[ROOT, work::PAGES, control::PAGES, setup::PAGES, team::PAGES];
 
 /// Returns the texts of a command.
 pub fn find(path: &str) -> Option<&'static ChineseTexts> {

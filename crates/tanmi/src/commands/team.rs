@@ -1,15 +1,16 @@
-//! `tanmi team`: sets up the database of a team and its people.
+//! `tanmi team`: sets up the database of a team and administers it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::json;
-use tanmi_base::{Lang, Millis, clock};
-use tanmi_pg::{Address, DatabaseError, People, Role};
+use tanmi_base::{Interface, Lang, clock};
+use tanmi_pg::{Address, AdminError, DatabaseError, IssuedToken, People, Role};
 
-use crate::cli::{DatabaseArgs, TeamCommand, TeamProjectArgs, TokenCommand};
+use crate::cli::{DatabaseArgs, TeamCommand, TeamProjectArgs};
 use crate::{env, out};
 
-const DAY: Millis = 24 * 60 * 60 * 1000;
+mod admin;
+mod transfer;
 
 /// Why a command changed nothing.
 enum TeamError {
@@ -19,57 +20,111 @@ enum TeamError {
         wanted: Option<String>,
         known: Vec<String>,
     },
-    UnknownPerson(String),
     Name(&'static str),
-    Database(DatabaseError),
+    /// Not a time, such as 90d.
+    Time {
+        option: &'static str,
+        text: String,
+    },
+    /// The folder of an export has content.
+    FolderNotEmpty(PathBuf),
+    /// The folder of an import has no workspaces and no memory.
+    NoProject(PathBuf),
+    /// What the project has with other content.
+    ImportConflict(Vec<String>),
+    Admin(AdminError),
+    /// An error of files or of the domain.
+    App(tanmi_app::Error),
 }
 
 impl From<DatabaseError> for TeamError {
     fn from(error: DatabaseError) -> TeamError {
-        TeamError::Database(error)
+        TeamError::Admin(error.into())
+    }
+}
+
+impl From<AdminError> for TeamError {
+    fn from(error: AdminError) -> TeamError {
+        TeamError::Admin(error)
+    }
+}
+
+impl From<tanmi_workspace::Error> for TeamError {
+    fn from(error: tanmi_workspace::Error) -> TeamError {
+        TeamError::App(error.into())
+    }
+}
+
+impl From<tanmi_memory::Error> for TeamError {
+    fn from(error: tanmi_memory::Error) -> TeamError {
+        TeamError::App(error.into())
     }
 }
 
 impl TeamError {
     fn code(&self) -> &'static str {
         match self {
-            TeamError::NoAddress | TeamError::Name(_) => "INVALID_ARGUMENT",
+            TeamError::NoAddress
+            | TeamError::Name(_)
+            | TeamError::Time { .. }
+            | TeamError::FolderNotEmpty(_)
+            | TeamError::NoProject(_) => "INVALID_ARGUMENT",
             TeamError::Project { .. } => "PROJECT_NOT_FOUND",
-            TeamError::UnknownPerson(_) => "PERSON_NOT_FOUND",
-            TeamError::Database(DatabaseError::Trouble(trouble)) => trouble.code(),
-            TeamError::Database(_) => "DATABASE",
+            TeamError::ImportConflict(_) => "IMPORT_CONFLICT",
+            TeamError::Admin(error) => error.code(),
+            TeamError::App(error) => error.code(),
         }
     }
 
     fn message(&self, lang: Lang) -> String {
-        match self {
-            TeamError::NoAddress => lang.pick(
+        let (zh, en) = match self {
+            TeamError::NoAddress => (
                 "没有数据库地址；请使用 --database，或设置环境变量 TANMI_DATABASE_URL".to_owned(),
                 "there is no address of a database; use --database, or set the variable TANMI_DATABASE_URL"
                     .to_owned(),
             ),
-            TeamError::Project { wanted: Some(name), known } => lang.pick(
+            TeamError::Project { wanted: Some(name), known } => (
                 format!("没有项目 {name:?}；已有：{}", known.join("、")),
                 format!("there is no project {name:?}; there are: {}", known.join(", ")),
             ),
-            TeamError::Project { wanted: None, known } if known.is_empty() => lang.pick(
+            TeamError::Project { wanted: None, known } if known.is_empty() => (
                 "数据库中还没有项目；请先运行 tanmi team setup".to_owned(),
                 "the database has no project yet; run tanmi team setup first".to_owned(),
             ),
-            TeamError::Project { wanted: None, known } => lang.pick(
+            TeamError::Project { wanted: None, known } => (
                 format!("有多个项目；请用 --project-name 指定其一：{}", known.join("、")),
                 format!("there are several projects; name one with --project-name: {}", known.join(", ")),
             ),
-            TeamError::UnknownPerson(name) => lang.pick(
-                format!("项目中没有名为 {name:?} 的人"),
-                format!("the project has no person named {name:?}"),
-            ),
-            TeamError::Name(option) => lang.pick(
+            TeamError::Name(option) => (
                 format!("{option} 必须是一行不为空的文字，最多 100 字节，不含 / 和 @"),
                 format!("{option} must be one line of 1 to 100 bytes without / and @"),
             ),
-            TeamError::Database(error) => error.message(lang),
-        }
+            TeamError::Time { option, text } => (
+                format!("{option}：{text:?} 不是时间；请使用 90d、12h 或 30m 这样的写法"),
+                format!("{option}: {text:?} is not a time; write it as 90d, 12h or 30m"),
+            ),
+            TeamError::FolderNotEmpty(dir) => (
+                format!("目录 {} 不为空；请指定空目录或不存在的目录", dir.display()),
+                format!("the folder {} is not empty; name an empty or a new one", dir.display()),
+            ),
+            TeamError::NoProject(dir) => (
+                format!("目录 {} 中没有 .tanmi-workspace；请指定本地项目的目录", dir.display()),
+                format!(
+                    "the folder {} has no .tanmi-workspace; name the folder of a local project",
+                    dir.display()
+                ),
+            ),
+            TeamError::ImportConflict(names) => (
+                format!("项目中已有内容不同的：{}；没有导入任何内容；请导入到另一个项目", names.join("、")),
+                format!(
+                    "the project has other content for: {}; nothing was imported; import into another project",
+                    names.join(", ")
+                ),
+            ),
+            TeamError::Admin(error) => return error.message(lang),
+            TeamError::App(error) => return error.message(lang),
+        };
+        lang.pick(zh, en)
     }
 }
 
@@ -97,7 +152,11 @@ pub fn address(given: Option<&str>, lang: Lang) -> Result<Option<Address>, Datab
 pub fn run(command: &TeamCommand, json: bool) -> ExitCode {
     let lang = env::language();
     match execute(command, json, lang) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(TeamError::App(error)) => {
+            out::error(&error.to_json(lang, Interface::CommandLine), lang, json);
+            ExitCode::FAILURE
+        }
         Err(error) => {
             let message = error.message(lang);
             if json {
@@ -110,7 +169,7 @@ pub fn run(command: &TeamCommand, json: bool) -> ExitCode {
     }
 }
 
-fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<(), TeamError> {
+fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<ExitCode, TeamError> {
     match command {
         TeamCommand::Setup { database, team, project_name, admin } => {
             for (option, text) in [("--team", team), ("--project-name", project_name), ("--admin", admin)] {
@@ -122,38 +181,27 @@ fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<(), TeamErro
             let mut people = People::open(&address, &project)?;
             let person = people.set_member(admin, Role::Admin, now)?;
             let token = people.create_token(&person, Role::Admin, now, None)?;
-            print_token(project_name, admin, Role::Admin, &token, None, json, lang);
-        }
-        TeamCommand::Token(TokenCommand::Create { project, person, role, days }) => {
-            check_name("--person", person)?;
-            let now = clock::now();
-            let (address, project, name) = find_project(project, lang)?;
-            let role = Role::from_word(role).unwrap_or(Role::Reader);
-            let expires_at = days.map(|days| now + Millis::from(days) * DAY);
-            let mut people = People::open(&address, &project)?;
-            let id = people.ensure_member(person, role, now)?;
-            let token = people.create_token(&id, role, now, expires_at)?;
-            print_token(&name, person, role, &token, expires_at, json, lang);
-        }
-        TeamCommand::Token(TokenCommand::Revoke { project, person }) => {
-            let (address, project, _) = find_project(project, lang)?;
-            let mut people = People::open(&address, &project)?;
-            let Some(count) = people.revoke_tokens(person, clock::now())? else {
-                return Err(TeamError::UnknownPerson(person.clone()));
+            let issued = IssuedToken {
+                id: token.split('_').nth(1).unwrap_or_default().to_owned(),
+                token,
+                person: admin.clone(),
+                role: Role::Admin,
+                expires_at: None,
             };
-            if json {
-                out::json(&json!({"person": person, "revoked": count}));
-            } else {
-                let zh = format!("已撤销 {person} 的 {count} 个令牌");
-                let en = match count {
-                    1 => format!("revoked 1 token of {person}"),
-                    _ => format!("revoked {count} tokens of {person}"),
-                };
-                out::text(&format!("{}\n", lang.pick(zh, en)));
-            }
+            admin::print_token(Some(project_name), &issued, json, lang);
         }
+        TeamCommand::Person(command) => admin::person(command, json, lang)?,
+        TeamCommand::Member(command) => admin::member(command, json, lang)?,
+        TeamCommand::Project(command) => admin::project(command, json, lang)?,
+        TeamCommand::Token(command) => admin::token(command, json, lang)?,
+        TeamCommand::Audit(args) => admin::audit(args, json, lang)?,
+        TeamCommand::Check { database, project_name } => {
+            return transfer::check(database, project_name.as_deref(), json, lang);
+        }
+        TeamCommand::Export { project, dir } => transfer::export(project, dir, json, lang)?,
+        TeamCommand::Import { project, dir } => transfer::import(project, dir, json, lang)?,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn connect(database: &DatabaseArgs, lang: Lang) -> Result<Address, TeamError> {
@@ -171,40 +219,21 @@ fn check_name(option: &'static str, text: &str) -> Result<(), TeamError> {
 
 /// Returns the database, and the id and the name of a project: the named one, or the only one.
 fn find_project(args: &TeamProjectArgs, lang: Lang) -> Result<(Address, String, String), TeamError> {
-    let (address, wanted) = (connect(&args.database, lang)?, args.project_name.as_deref());
-    let projects = tanmi_pg::projects(&address)?;
+    let address = connect(&args.database, lang)?;
+    let (id, name) = project_named(&address, args.project_name.as_deref())?;
+    Ok((address, id, name))
+}
+
+/// Returns the id and the name of a project: the named one, or the only one.
+fn project_named(address: &Address, wanted: Option<&str>) -> Result<(String, String), TeamError> {
+    let projects = tanmi_pg::projects(address)?;
     let matching: Vec<_> =
         projects.iter().filter(|(_, name)| wanted.is_none_or(|wanted| wanted == name)).collect();
     match matching.as_slice() {
-        [(id, name)] => Ok((address, id.clone(), name.clone())),
+        [(id, name)] => Ok((id.clone(), name.clone())),
         _ => Err(TeamError::Project {
             wanted: wanted.map(str::to_owned),
             known: projects.into_iter().map(|(_, name)| name).collect(),
         }),
     }
-}
-
-fn print_token(
-    project: &str,
-    person: &str,
-    role: Role,
-    token: &str,
-    expires_at: Option<Millis>,
-    json: bool,
-    lang: Lang,
-) {
-    let role = role.as_str();
-    if json {
-        let mut value = json!({"project": project, "person": person, "role": role, "token": token});
-        if let Some(expires_at) = expires_at {
-            value["expiresAt"] = json!(expires_at);
-        }
-        out::json(&value);
-        return;
-    }
-    let text = lang.pick(
-        format!("{person} 在项目 {project} 中的令牌（{role}），只显示这一次：\n{token}\n"),
-        format!("token of {person} in project {project} ({role}), shown only this once:\n{token}\n"),
-    );
-    out::text(&text);
 }

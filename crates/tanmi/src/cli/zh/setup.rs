@@ -13,12 +13,10 @@ const UNINSTALL_PLATFORM: ArgumentText = (
 const DRY_RUN: ArgumentText = ("dry_run", "只显示会有哪些改动，不做改动");
 const YES: ArgumentText = ("yes", "--purge 之前不询问确认");
 
-const DATABASE: ArgumentText = (
+pub(super) const DATABASE: ArgumentText = (
     "database",
     "数据库的地址，如 postgres://tanmi@db.example.org/tanmi [默认：环境变量 TANMI_DATABASE_URL]",
 );
-const PROJECT_NAME: ArgumentText = ("project_name", "项目在服务器上的名称 [默认：唯一的项目]");
-const PERSON: ArgumentText = ("person", "人的名字");
 
 pub const PAGES: &[ChineseTexts] = &[
     page(
@@ -102,7 +100,7 @@ pub const PAGES: &[ChineseTexts] = &[
   tanmi serve --port 8080 --no-open
   tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777",
     ),
-    page("team", "设置团队的数据库和成员", &[], ""),
+    page("team", "管理团队的服务器：数据库、成员、项目和令牌", &[], ""),
     page(
         "team setup",
         "创建或升级数据库结构，创建项目及其第一位管理员，并输出令牌",
@@ -120,20 +118,6 @@ pub const PAGES: &[ChineseTexts] = &[
 
 数据库结构不存在时创建，较旧时升级。可以随时再次运行：已有的内容保留。",
     ),
-    page("team token", "创建和撤销成员的令牌", &[], ""),
-    page(
-        "team token create",
-        "创建令牌并输出一次；此人成为项目成员，角色不低于令牌",
-        &[
-            DATABASE,
-            PROJECT_NAME,
-            PERSON,
-            ("role", "令牌允许的操作：读，读和写，或者还可以管理成员"),
-            ("days", "令牌在多少天后过期 [默认：不过期]"),
-        ],
-        "",
-    ),
-    page("team token revoke", "撤销一个人的所有令牌", &[DATABASE, PROJECT_NAME, PERSON], ""),
     page("mcp", "通过标准输入和标准输出提供 MCP 服务", &[], ""),
     page(
         "hook",
