@@ -31,7 +31,9 @@ impl AnswerService {
 
     /// Returns whether a project has texts that the user has not agreed to.
     pub fn is_untrusted(&self, project: &Path) -> bool {
-        paths::has_project_files(project) && !self.core.trust().has_project(project)
+        // Only content in files of this machine can come with a clone.
+        let is_local = || self.core.stores.projects.in_folder(project).maintenance().is_some();
+        paths::has_project_files(project) && !self.core.trust().has_project(project) && is_local()
     }
 
     /// Returns whether the memory of this project has texts that the user has not agreed to.

@@ -77,9 +77,9 @@ impl Core {
         &self.env.home
     }
 
-    /// Returns the folder of the project, which contains its rules, settings and declared context.
+    /// Returns the folder in which people work on the project, see [`Project::checkout`].
     pub fn folder(&self) -> &Path {
-        self.project.folder()
+        self.project.checkout()
     }
 
     pub fn now(&self) -> Millis {

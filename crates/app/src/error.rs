@@ -11,8 +11,11 @@ use tanmi_workspace::model::WorkspaceId;
 use crate::masking::FoundSecret;
 
 mod options;
+mod team;
 #[cfg(test)]
 mod tests;
+
+pub use team::TeamProblem;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -144,6 +147,8 @@ pub enum Error {
         /// Whether the user agreed to other content before.
         is_changed: bool,
     },
+    /// A command about the team of a project that does not fit its state.
+    Team(TeamProblem),
 }
 
 impl Error {
@@ -191,6 +196,7 @@ impl Error {
             Error::NotForProjects { .. } => "NOT_FOR_PROJECTS",
             Error::BadFile { .. } => "FILE_DAMAGED",
             Error::NotAgreed { .. } => "NOT_TRUSTED",
+            Error::Team(problem) => problem.code(),
         }
     }
 
@@ -347,6 +353,7 @@ impl Error {
                 format!("已忽略 {}：你尚未同意其内容；用 `tanmi trust` 查看", path.display()),
                 format!("{} is ignored: you have not agreed to it; `tanmi trust` shows it", path.display()),
             ),
+            Error::Team(problem) => problem.message(),
         };
         lang.pick(zh, en)
     }
@@ -427,6 +434,7 @@ impl Error {
                 texts("选择「遮盖后保存」或「原样保存」", "choose “Mask and save” or “Save as it is”"),
             ),
             Error::UserDecides { .. } => texts("请用户自己修改", "ask the user to change it"),
+            Error::Team(problem) => problem.hint()?,
             Error::NoWorkspace { .. } => {
                 let (create_zh, create_en) = create_workspace_hint(interface);
                 let (zh, en) = interface.pick(

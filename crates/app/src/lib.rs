@@ -39,6 +39,7 @@ pub mod similar;
 pub mod status;
 pub mod status_line;
 pub mod stores;
+pub mod team;
 pub mod transcripts;
 pub mod trust;
 pub mod watch;
@@ -65,6 +66,7 @@ use rules::RuleService;
 use sessions::SessionService;
 use status::StatusService;
 use stores::Stores;
+use team::TeamService;
 use trust::Trust;
 use workspaces::WorkspaceService;
 
@@ -114,6 +116,7 @@ pub struct App {
     pub answers: AnswerService,
     pub maintenance: MaintenanceService,
     pub status: StatusService,
+    pub team: TeamService,
 }
 
 impl App {
@@ -130,6 +133,7 @@ impl App {
             None => paths::project_root(&env.cwd, &env.home),
         };
         let project = stores.projects.in_folder(&folder);
+        let folder = project.checkout().to_owned();
         let trust = Trust::new(&env.home);
         // Remembers which folder this is. The calls report an error.
         if project.check().is_ok() {
@@ -165,6 +169,7 @@ impl App {
             answers: AnswerService::new(core.clone()),
             maintenance: MaintenanceService::new(core.clone(), rules.clone(), memory.clone()),
             status: StatusService::new(core.clone(), sessions.clone()),
+            team: TeamService::new(core.clone()),
             sessions,
             memory,
             rules,

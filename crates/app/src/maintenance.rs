@@ -45,8 +45,10 @@ impl MaintenanceService {
     /// Returns the folders of this project and of all other known projects.
     pub fn known_projects(&self) -> Vec<PathBuf> {
         let others = self.core.stores.projects.all().unwrap_or_default();
-        let others = others.iter().map(|project| project.folder()).filter(|dir| *dir != self.core.folder());
-        std::iter::once(self.core.folder()).chain(others).map(Path::to_owned).collect()
+        let own = &self.core.project;
+        let others = others.iter().filter(|project| project.id() != own.id());
+        let others = others.map(|project| project.checkout());
+        std::iter::once(own.checkout()).chain(others).map(Path::to_owned).collect()
     }
 
     /// Starts watching these projects. The current state is the baseline, so existing data is not reported as changed.

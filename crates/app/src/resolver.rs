@@ -180,7 +180,7 @@ impl Resolver {
         };
         // A command in another project than that of its session is about its own project.
         let is_near = |bound: &SessionBinding| {
-            self.core.env.long_running || bound.workspace.project.folder() == self.core.folder()
+            self.core.env.long_running || bound.workspace.project.id() == self.core.project.id()
         };
         let workspace = match (call.workspace, &bound) {
             (Some(named), _) => self.find(&self.workspace_id(named)?)?,
@@ -233,7 +233,7 @@ impl Resolver {
         let mut active = active_workspaces(project.as_ref())?;
         match active.len() {
             1 => Ok(WorkspaceRef { project, id: active.remove(0).0 }),
-            0 => Err(Error::NoWorkspace { project: project.folder().to_owned() }),
+            0 => Err(Error::NoWorkspace { project: project.checkout().to_owned() }),
             _ => Err(Error::AmbiguousWorkspace { candidates: active }),
         }
     }

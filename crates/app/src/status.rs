@@ -100,7 +100,7 @@ impl StatusService {
             }
             Err(error) => return Err(error),
         };
-        let project = workspaces.first().map_or(self.core.folder(), |ws| ws.project.folder());
+        let project = workspaces.first().map_or(self.core.folder(), |ws| ws.project.checkout());
         Ok(ProjectStatus {
             project: project.display().to_string(),
             paused: tanmi_session::pause::paused_until(self.core.home(), self.core.now()).is_some(),

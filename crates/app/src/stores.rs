@@ -13,7 +13,7 @@ use tanmi_base::paths::project_key;
 use tanmi_base::place::ProjectPlace;
 use tanmi_memory::{FileMemory, MemoryStore};
 use tanmi_session::{Bindings, FileBindings, FileLedger, Ledger};
-use tanmi_team::{Client, Member, Membership, TeamWorkspaces};
+use tanmi_team::{Connection, Member, Membership, TeamWorkspaces, find_member, replicas};
 use tanmi_workspace::model::WorkspaceId;
 use tanmi_workspace::store::{ChangeFeed, ContextSnapshots, FileStore, LocalMaintenance, Workspaces};
 
@@ -47,6 +47,14 @@ pub trait Project: Send + Sync {
     fn id(&self) -> &ProjectId;
     /// Returns the folder on this machine that hooks read. Bindings name it.
     fn folder(&self) -> &Path;
+    /// Returns the folder in which people work: with rules, settings, declared context, and the files that facts name.
+    fn checkout(&self) -> &Path {
+        self.folder()
+    }
+    /// Returns the connection to the server and the replica, if a team server keeps the project.
+    fn team(&self) -> Option<&TeamWorkspaces> {
+        None
+    }
     /// Fails if the stores of the project cannot be used: it was moved, replaced or deleted since the first call, or it
     /// belongs to another user. Every use of a store checks this too.
     fn check(&self) -> Result<()>;
@@ -70,6 +78,11 @@ pub struct KnownWorkspace {
 pub trait Projects: Send + Sync {
     /// Returns the project that is kept in this folder.
     fn in_folder(&self, folder: &Path) -> Arc<dyn Project>;
+    /// Returns the folder in which people work on the project of a binding: the one that contains `cwd`, if the project
+    /// has several.
+    fn checkout(&self, folder: &Path, _cwd: Option<&Path>) -> PathBuf {
+        folder.to_owned()
+    }
     /// Returns the project that contains a workspace, if it is known.
     fn of_workspace(&self, id: &WorkspaceId) -> Result<Option<Arc<dyn Project>>>;
     /// Returns all known projects that still exist.
@@ -101,7 +114,7 @@ impl Stores {
             projects: Arc::new(LocalProjects {
                 home: home.to_owned(),
                 registry: Registry::new(home),
-                membership: Membership::new(home),
+                members: OnceLock::new(),
                 open: Mutex::default(),
             }),
             bindings: Arc::new(FileBindings::new(home)),
@@ -154,30 +167,40 @@ impl Project for LocalProject {
 }
 
 /// A project that a team server keeps, with its replica in the home store.
+#[derive(Clone)]
 struct JoinedProject {
+    checkout: PathBuf,
     place: Arc<ProjectPlace>,
     id: ProjectId,
     replica: Arc<FileStore>,
-    workspaces: TeamWorkspaces,
+    workspaces: Arc<TeamWorkspaces>,
     home: PathBuf,
 }
 
 impl JoinedProject {
-    fn new(member: &Member, home: &Path) -> Option<JoinedProject> {
+    fn new(member: &Member, home: &Path) -> JoinedProject {
         let folder = member.replica(home);
-        let place = Arc::new(ProjectPlace::new(&folder, Some(home)));
+        let place = Arc::new(ProjectPlace::of_replica(&folder));
         let replica = Arc::new(FileStore::new(place.clone()));
-        let client = Client::new(member).ok()?;
+        let clock = tanmi_base::clock::now;
+        let connection = Arc::new(Connection::new(member, &folder, clock));
         let workspaces =
-            TeamWorkspaces::new(replica.clone(), client, &member.machine, tanmi_base::clock::now);
-        Some(JoinedProject {
+            TeamWorkspaces::new(folder.clone(), replica.clone(), connection, &member.machine, clock);
+        JoinedProject {
+            checkout: checkout_of(member, None).unwrap_or(&folder).to_owned(),
             place,
             id: ProjectId::of_folder(&folder),
             replica,
-            workspaces,
+            workspaces: Arc::new(workspaces),
             home: home.to_owned(),
-        })
+        }
     }
+}
+
+/// Returns the folder of a joined project that contains `cwd`, or else the first one.
+fn checkout_of<'a>(member: &'a Member, cwd: Option<&Path>) -> Option<&'a Path> {
+    let contains = |folder: &&PathBuf| cwd.is_some_and(|cwd| cwd.starts_with(folder));
+    member.folders.iter().find(contains).or(member.folders.first()).map(PathBuf::as_path)
 }
 
 impl Project for JoinedProject {
@@ -189,12 +212,20 @@ impl Project for JoinedProject {
         self.place.folder()
     }
 
+    fn checkout(&self) -> &Path {
+        &self.checkout
+    }
+
+    fn team(&self) -> Option<&TeamWorkspaces> {
+        Some(&self.workspaces)
+    }
+
     fn check(&self) -> Result<()> {
-        Ok(self.place.check().map_err(tanmi_workspace::Error::from)?)
+        Ok(())
     }
 
     fn workspaces(&self) -> &dyn Workspaces {
-        &self.workspaces
+        &*self.workspaces
     }
 
     fn snapshots(&self) -> &dyn ContextSnapshots {
@@ -218,27 +249,71 @@ impl Project for JoinedProject {
 struct LocalProjects {
     home: PathBuf,
     registry: Registry,
-    membership: Membership,
-    /// By folder, so that each store is opened once.
-    open: Mutex<BTreeMap<PathBuf, Arc<dyn Project>>>,
+    /// The joined projects, or why they are not known. Read once: a running program sees a later `team join` after its
+    /// restart.
+    members: OnceLock<Result<Vec<Member>, String>>,
+    open: Mutex<OpenProjects>,
+}
+
+/// The projects that were opened, so that each store is opened once.
+#[derive(Default)]
+struct OpenProjects {
+    by_folder: BTreeMap<PathBuf, Arc<dyn Project>>,
+    /// By the folder of the replica.
+    joined: BTreeMap<PathBuf, JoinedProject>,
 }
 
 impl LocalProjects {
-    fn open(&self, folder: &Path) -> Arc<dyn Project> {
-        let member = self.membership.of_folder(folder).ok().flatten();
-        if let Some(joined) = member.and_then(|member| JoinedProject::new(&member, &self.home)) {
-            return Arc::new(joined);
-        }
-        let place = Arc::new(ProjectPlace::new(folder, Some(&self.home)));
+    fn members(&self) -> Result<&[Member], &str> {
+        let load = || Membership::new(&self.home).all().map_err(|error| error.to_string());
+        self.members.get_or_init(load).as_ref().map(Vec::as_slice).map_err(String::as_str)
+    }
+
+    fn open(&self, folder: &Path, joined: &mut BTreeMap<PathBuf, JoinedProject>) -> Arc<dyn Project> {
+        let place = match self.members() {
+            Ok(members) => {
+                if let Some(member) = find_member(members, &self.home, folder) {
+                    let replica = member.replica(&self.home);
+                    let shared = joined.entry(replica.clone());
+                    let mut project =
+                        shared.or_insert_with(|| JoinedProject::new(member, &self.home)).clone();
+                    if folder != replica {
+                        folder.clone_into(&mut project.checkout);
+                    }
+                    return Arc::new(project);
+                }
+                match folder.starts_with(replicas(&self.home)) {
+                    // A replica is never a local project: a write to it would be in no other place.
+                    true => self.unknown(folder, "does not name the project of this replica"),
+                    false => ProjectPlace::new(folder, Some(&self.home)),
+                }
+            }
+            // Any project may be a joined one.
+            Err(reason) => self.unknown(folder, reason),
+        };
+        let place = Arc::new(place);
         let store = FileStore::new(place.clone());
         Arc::new(LocalProject { place, id: OnceLock::new(), store, home: self.home.clone() })
+    }
+
+    fn unknown(&self, folder: &Path, reason: &str) -> ProjectPlace {
+        ProjectPlace::unknown(folder, &Membership::new(&self.home).path(), reason)
     }
 }
 
 impl Projects for LocalProjects {
     fn in_folder(&self, folder: &Path) -> Arc<dyn Project> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.entry(folder.to_owned()).or_insert_with(|| self.open(folder)).clone()
+        let OpenProjects { by_folder, joined } = &mut *open;
+        by_folder.entry(folder.to_owned()).or_insert_with(|| self.open(folder, joined)).clone()
+    }
+
+    fn checkout(&self, folder: &Path, cwd: Option<&Path>) -> PathBuf {
+        let member = match folder.starts_with(replicas(&self.home)) {
+            true => self.members().ok().and_then(|members| find_member(members, &self.home, folder)),
+            false => None,
+        };
+        member.and_then(|member| checkout_of(member, cwd)).unwrap_or(folder).to_owned()
     }
 
     fn of_workspace(&self, id: &WorkspaceId) -> Result<Option<Arc<dyn Project>>> {
@@ -272,6 +347,6 @@ impl Projects for LocalProjects {
 
     fn opened(&self) -> Vec<Arc<dyn Project>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().cloned().collect()
+        open.by_folder.values().cloned().collect()
     }
 }

@@ -223,7 +223,7 @@ impl WorkspaceService {
                 status: LineStatus::Damaged,
                 progress: Progress::default(),
                 active_at: entry.active_at,
-                project: project.folder().to_owned(),
+                project: project.checkout().to_owned(),
                 damage: None,
             };
             match entry.state {
@@ -329,7 +329,7 @@ impl WorkspaceService {
             Ok((workspace, progress)) => (fit_title(&workspace.name).into_owned(), progress),
             Err(_) => (ws.id.to_string(), Progress::default()),
         };
-        let project = ws.project.folder().to_owned();
+        let project = ws.project.checkout().to_owned();
         let (workspace_id, status) = (ws.id.clone(), LineStatus::Deleted);
         Ok(WorkspaceLine { workspace_id, name, status, progress, active_at: now, project, damage: None })
     }
@@ -363,7 +363,7 @@ fn workspace_view(project: &dyn Project, workspace: Workspace, progress: Progres
         progress,
         created_at: workspace.created_at,
         updated_at: workspace.updated_at,
-        project: project.folder().to_owned(),
+        project: project.checkout().to_owned(),
         seq: None,
         notice: None,
         mask_secrets: Some(false).filter(|_| !workspace.mask_secrets),

@@ -17,6 +17,18 @@ pub struct ProjectPlace {
     /// The home store, which lists the allowed projects of other owners.
     home: Option<PathBuf>,
     first: Mutex<FirstFound>,
+    kind: PlaceKind,
+}
+
+/// What a place is.
+#[derive(Debug, Default)]
+enum PlaceKind {
+    #[default]
+    Project,
+    /// A copy in the home store. It can be deleted and fetched again.
+    Replica,
+    /// A folder of which is not known what it is.
+    Unknown { file: PathBuf, reason: String },
 }
 
 /// What was there when this process first looked. A store that is created later is added.
@@ -43,13 +55,18 @@ pub enum PlaceError {
     /// The folder or the store belongs to another user, and the user did not allow the project.
     #[error("{path} belongs to another user (uid {owner})", path = path.display())]
     OtherOwner { path: PathBuf, owner: u32 },
+    /// The file that says who keeps the project cannot be read.
+    #[error("{path}: {reason}", path = path.display())]
+    Unknown { path: PathBuf, reason: String },
 }
 
 impl PlaceError {
     /// Returns the folder that the error is about.
     pub fn path(&self) -> &Path {
         match self {
-            PlaceError::Moved { path } | PlaceError::OtherOwner { path, .. } => path,
+            PlaceError::Moved { path }
+            | PlaceError::OtherOwner { path, .. }
+            | PlaceError::Unknown { path, .. } => path,
         }
     }
 }
@@ -57,7 +74,18 @@ impl PlaceError {
 impl ProjectPlace {
     /// Without a home store, no project of another owner is allowed.
     pub fn new(folder: &Path, home: Option<&Path>) -> ProjectPlace {
-        ProjectPlace { folder: folder.to_owned(), home: home.map(Path::to_owned), first: Mutex::default() }
+        ProjectPlace { folder: folder.to_owned(), home: home.map(Path::to_owned), ..ProjectPlace::default() }
+    }
+
+    /// Returns the place of a copy in the home store, which is the user's own.
+    pub fn of_replica(folder: &Path) -> ProjectPlace {
+        ProjectPlace { folder: folder.to_owned(), kind: PlaceKind::Replica, ..ProjectPlace::default() }
+    }
+
+    /// Returns a place that cannot be used, because `file` cannot be read, which says who keeps the project.
+    pub fn unknown(folder: &Path, file: &Path, reason: &str) -> ProjectPlace {
+        let kind = PlaceKind::Unknown { file: file.to_owned(), reason: reason.to_owned() };
+        ProjectPlace { folder: folder.to_owned(), kind, ..ProjectPlace::default() }
     }
 
     pub fn folder(&self) -> &Path {
@@ -75,6 +103,13 @@ impl ProjectPlace {
     }
 
     fn check_access(&self, is_write: bool) -> Result<(), PlaceError> {
+        match &self.kind {
+            PlaceKind::Project => {}
+            PlaceKind::Replica => return Ok(()),
+            PlaceKind::Unknown { file, reason } => {
+                return Err(PlaceError::Unknown { path: file.clone(), reason: reason.clone() });
+            }
+        }
         let store_path = paths::project_store(&self.folder);
         let (Ok(folder), Ok(store)) =
             (metadata(std::fs::metadata(&self.folder)), store_metadata(&store_path))
@@ -112,6 +147,11 @@ impl ProjectPlace {
 
     /// Returns whether the store belongs to this user or is allowed. One system call, for hooks.
     pub fn has_own_store(&self) -> bool {
+        match self.kind {
+            PlaceKind::Project => {}
+            PlaceKind::Replica => return true,
+            PlaceKind::Unknown { .. } => return false,
+        }
         let store = store_metadata(&paths::project_store(&self.folder));
         let owner = store.ok().flatten().as_ref().and_then(owner::other_owner);
         owner.is_none() || self.is_allowed()

@@ -42,6 +42,7 @@ impl From<PlaceError> for UnavailableCause {
         match error {
             PlaceError::Moved { .. } => UnavailableCause::Moved,
             PlaceError::OtherOwner { owner, .. } => UnavailableCause::OtherOwner(owner),
+            PlaceError::Unknown { reason, .. } => UnavailableCause::Io(std::io::Error::other(reason)),
         }
     }
 }

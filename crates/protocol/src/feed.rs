@@ -49,6 +49,14 @@ pub struct DocumentPage {
     pub next: Option<String>,
 }
 
+/// Who a token belongs to in a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub person: String,
+    /// `reader`, `member` or `admin`.
+    pub role: String,
+}
+
 /// The answer to a sign of life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -140,6 +140,7 @@ fn router(state: &Arc<TeamState>) -> Router {
         .route("/run", post(protocol::run))
         .route("/feed", get(protocol::feed))
         .route("/snapshot", get(protocol::snapshot))
+        .route("/member", get(protocol::member))
         .route("/beat", post(protocol::beat))
         .route("/request/{key}", get(protocol::request))
         .with_state(Arc::clone(state));

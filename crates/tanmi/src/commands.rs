@@ -16,7 +16,7 @@ use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
 use tanmi_workspace::model::{DocReference, NodeStatus, Operator};
 
-use crate::cli::{Cli, Command, SecretsArg};
+use crate::cli::{Cli, Command, SecretsArg, TeamCommand};
 use crate::{env, out, show};
 
 mod activity;
@@ -39,6 +39,7 @@ mod session;
 mod shell_docs;
 mod status;
 mod team;
+mod team_machine;
 mod trash;
 mod tree;
 mod workspace;
@@ -75,7 +76,9 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Command::Serve(args) = &cli.command {
         return serve::run(env, args, cli.global.json);
     }
-    if let Command::Team(command) = &cli.command {
+    if let Command::Team(command) = &cli.command
+        && !matches!(command, TeamCommand::Machine(_))
+    {
         return team::run(command, cli.global.json);
     }
     let interface = match env.operator {
@@ -125,6 +128,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
+        Command::Team(TeamCommand::Machine(command)) => team_machine::run(&context, command),
         Command::Demo { keep } => demo::run(&context, keep),
         Command::Statusline => {
             status_line(&context);

@@ -3,7 +3,7 @@
 //! The variables of a client are part of its description in `tanmi_platform`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tanmi_app::Env;
 use tanmi_base::{Lang, clock, paths};
@@ -68,6 +68,15 @@ pub fn variables() -> Vec<Variable> {
 
 fn session() -> Option<String> {
     CLIENTS.session_variables().filter_map(|name| std::env::var(name).ok()).find(|value| !value.is_empty())
+}
+
+/// Returns the name of this machine, as other people of a team see it.
+pub fn machine_name() -> String {
+    let of_system = tanmi_base::fs::read_limited(Path::new("/proc/sys/kernel/hostname"), 256).ok().flatten();
+    let of_system = of_system.and_then(|bytes| String::from_utf8(bytes).ok());
+    let of_variable = || ["COMPUTERNAME", "HOSTNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let name = of_system.or_else(of_variable).map(|name| name.trim().to_owned());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| String::from("machine"))
 }
 
 /// Returns the address of the database of a team. It can contain a password.

@@ -1,13 +1,14 @@
 //! The client of a team server: one blocking request at a time, with deadlines.
 
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_protocol::{
-    Beat, DocumentPage, FeedPage, MemoryAnswer, MemoryRequest, Positions, ProjectAnswer, ProjectRequest,
-    RunAnswer, RunRequest,
+    Beat, DocumentPage, FeedPage, Identity, MemoryAnswer, MemoryRequest, Positions, ProjectAnswer,
+    ProjectRequest, RunAnswer, RunRequest,
 };
 use tanmi_workspace::error::Error;
 use ureq::Agent;
@@ -20,26 +21,40 @@ use crate::Member;
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long a request may take as a whole, besides the time that it asks the server to wait.
 const TOTAL: Duration = Duration::from_secs(10);
+/// How long the first attempt of a command may take, so that there is time for a second one.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(6);
 /// The largest answer that is read.
 const MAX_ANSWER: u64 = 256 << 20;
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server cannot be reached, does not answer in time, or cannot serve now. The request may have been carried out.
+    /// The server cannot be reached, does not answer in time, or cannot serve now.
     #[error("{reason}")]
-    Unreachable { reason: String },
+    Unreachable { reason: String, outcome: LostOutcome },
     /// The server refused the request. Nothing was changed.
     #[error("{code}: {message}")]
     Refused { status: u16, code: String, message: String, error: Option<Box<Error>> },
+}
+
+/// What is known about a request without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostOutcome {
+    /// There was no connection, so nothing was changed.
+    NotSent,
+    /// The server did not take the request. Nothing was changed.
+    NotRun,
+    /// The request may have been carried out.
+    Unknown,
 }
 
 impl ClientError {
     /// Returns the error of a store, as a local one would have given it.
     pub fn into_store_error(self, server: &str) -> Error {
         match self {
-            ClientError::Unreachable { reason } => {
-                Error::TeamUnreachable { server: server.to_owned(), reason }
+            ClientError::Unreachable { reason, outcome } => {
+                let may_have_run = outcome == LostOutcome::Unknown;
+                Error::TeamUnreachable { server: server.to_owned(), reason, may_have_run }
             }
             ClientError::Refused { error: Some(error), .. } => *error,
             ClientError::Refused { code, message, .. } => Error::team_refused(server, &code, &message),
@@ -47,35 +62,50 @@ impl ClientError {
     }
 }
 
-/// The connection to the project of a team server.
+/// The client of the project of a team server. It loads certificates and connects at the first request, so that a hook
+/// can build one.
 pub struct Client {
-    agent: Agent,
-    server: String,
-    /// The address of the project, without a slash at its end.
-    base: String,
-    authorization: String,
+    member: Member,
+    agent: OnceLock<Result<Agent, String>>,
 }
 
 impl Client {
-    pub fn new(member: &Member) -> Result<Client, ClientError> {
-        let tls = TlsConfig::builder().root_certs(root_certs(member)?).build();
-        let config = Agent::config_builder()
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(TOTAL))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .tls_config(tls)
-            .build();
-        Ok(Client {
-            agent: config.into(),
-            server: member.server.clone(),
-            base: format!("{}/team/v1/{}", member.server, member.project),
-            authorization: format!("Bearer {}", member.token),
-        })
+    pub fn new(member: &Member) -> Client {
+        Client { member: member.clone(), agent: OnceLock::new() }
+    }
+
+    fn agent(&self) -> Result<&Agent, ClientError> {
+        let build = || {
+            let tls = TlsConfig::builder().root_certs(root_certs(&self.member)?).build();
+            let config = Agent::config_builder()
+                .timeout_connect(Some(CONNECT))
+                .timeout_global(Some(TOTAL))
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .proxy(None)
+                .tls_config(tls)
+                .build();
+            Ok(config.into())
+        };
+        let agent = self.agent.get_or_init(build).as_ref();
+        agent.map_err(|reason| unreachable(reason, LostOutcome::NotSent))
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}/team/v1/{}/{path}", self.member.server, encode(&self.member.project))
+    }
+
+    fn authorization(&self) -> String {
+        format!("Bearer {}", self.member.token)
     }
 
     pub fn server(&self) -> &str {
-        &self.server
+        &self.member.server
+    }
+
+    /// Returns who the token belongs to.
+    pub fn identify(&self) -> Result<Identity, ClientError> {
+        self.get("member", Duration::ZERO)
     }
 
     pub fn run(&self, request: &RunRequest) -> Result<RunAnswer, ClientError> {
@@ -116,21 +146,42 @@ impl Client {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str, wait: Duration) -> Result<T, ClientError> {
-        let request = self.agent.get(format!("{}/{path}", self.base));
+        let request = self.agent()?.get(self.address(path));
         let request = request.config().timeout_global(Some(TOTAL + wait)).build();
-        answer(request.header("authorization", &self.authorization).call())
+        answer(request.header("authorization", self.authorization()).call())
     }
 
+    /// Sends a request that can be repeated: one with a key, or one that only renews leases. If its answer is lost, it is
+    /// sent once more within the deadline.
     fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
-        let body = serde_json::to_vec(body).map_err(unreachable)?;
-        let request = self.agent.post(format!("{}/{path}", self.base));
-        let request = request.header("authorization", &self.authorization);
-        answer(request.header("content-type", "application/json").send(&body[..]))
+        let body = serde_json::to_vec(body).map_err(|error| unreachable(error, LostOutcome::NotSent))?;
+        let deadline = Instant::now() + TOTAL;
+        let lost = match self.post_once(path, &body, FIRST_ATTEMPT) {
+            Err(ClientError::Unreachable { outcome: LostOutcome::Unknown, .. }) => deadline - Instant::now(),
+            other => return other,
+        };
+        match self.post_once(path, &body, lost) {
+            // The first attempt may have reached the server.
+            Err(ClientError::Unreachable { reason, .. }) => Err(unreachable(reason, LostOutcome::Unknown)),
+            other => other,
+        }
+    }
+
+    fn post_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &[u8],
+        timeout: Duration,
+    ) -> Result<T, ClientError> {
+        let request = self.agent()?.post(self.address(path));
+        let request = request.config().timeout_global(Some(timeout)).build();
+        let request = request.header("authorization", self.authorization());
+        answer(request.header("content-type", "application/json").send(body))
     }
 }
 
 /// Returns the certificates that sign those of servers: the ones that the user named, or those of the system.
-fn root_certs(member: &Member) -> Result<RootCerts, ClientError> {
+fn root_certs(member: &Member) -> Result<RootCerts, String> {
     let certificates: Vec<Certificate<'static>> = match &member.ca {
         // Nothing is signed on the way to a server on this machine.
         None if !member.server.starts_with("https:") => Vec::new(),
@@ -139,45 +190,90 @@ fn root_certs(member: &Member) -> Result<RootCerts, ClientError> {
             native.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
         }
         Some(file) => {
-            let pem = tanmi_base::fs::read_optional(file).map_err(unreachable)?.unwrap_or_default();
+            let place = file.display();
+            let pem = tanmi_base::fs::read_optional(file).map_err(|error| format!("{place}: {error}"))?;
+            let pem = pem.ok_or_else(|| format!("{place} does not exist"))?;
             let items = ureq::tls::parse_pem(&pem).filter_map(|item| match item {
                 Ok(PemItem::Certificate(certificate)) => Some(certificate),
                 _ => None,
             });
-            items.collect()
+            let found: Vec<_> = items.collect();
+            if found.is_empty() {
+                return Err(format!("{place} contains no certificate"));
+            }
+            found
         }
     };
     Ok(RootCerts::from(certificates))
 }
 
-fn unreachable(error: impl std::fmt::Display) -> ClientError {
-    ClientError::Unreachable { reason: error.to_string() }
+/// Returns a text as a part of an address.
+fn encode(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let part = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(part).collect()
+}
+
+fn unreachable(reason: impl std::fmt::Display, outcome: LostOutcome) -> ClientError {
+    ClientError::Unreachable { reason: reason.to_string(), outcome }
+}
+
+/// Returns whether a request that failed in this way was sent.
+fn lost_outcome(error: &ureq::Error) -> LostOutcome {
+    use std::io::ErrorKind as Kind;
+    match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::BadUri(_)
+        | ureq::Error::Tls(_)
+        | ureq::Error::Pem(_)
+        | ureq::Error::Rustls(_)
+        | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => LostOutcome::NotSent,
+        ureq::Error::Io(error) => match error.kind() {
+            Kind::ConnectionRefused
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::AddrNotAvailable => LostOutcome::NotSent,
+            // A certificate that is refused arrives as such an error.
+            Kind::InvalidData => LostOutcome::NotSent,
+            _ => LostOutcome::Unknown,
+        },
+        _ => LostOutcome::Unknown,
+    }
 }
 
 fn answer<T: DeserializeOwned>(
     response: Result<Response<ureq::Body>, ureq::Error>,
 ) -> Result<T, ClientError> {
-    let mut response = response.map_err(unreachable)?;
+    let lost = |error: ureq::Error| {
+        let outcome = lost_outcome(&error);
+        unreachable(error, outcome)
+    };
+    let mut response = response.map_err(lost)?;
     let status = response.status().as_u16();
-    let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(unreachable)?;
+    let unknown = |reason: String| unreachable(reason, LostOutcome::Unknown);
+    let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+    let body = body.map_err(|error| unknown(error.to_string()))?;
     if status == 200 {
         return serde_json::from_slice(&body)
-            .map_err(|error| unreachable(format!("the answer is not understood: {error}")));
+            .map_err(|error| unknown(format!("the answer is not understood: {error}")));
     }
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let error = &body["error"];
     let message = error["message"].as_str().unwrap_or_default().to_owned();
+    let reason = if message.is_empty() { format!("HTTP status {status}") } else { message.clone() };
     match error["code"].as_str() {
         // What the server cannot do now it may do later. A proxy between also answers in its own words.
-        _ if status >= 500 || status == 429 => {
-            Err(unreachable(if message.is_empty() { format!("HTTP status {status}") } else { message }))
-        }
+        _ if status >= 500 => Err(unknown(reason)),
+        _ if status == 429 => Err(unreachable(reason, LostOutcome::NotRun)),
         Some(code) => Err(ClientError::Refused {
             status,
             code: code.to_owned(),
             message,
             error: serde_json::from_value(error["data"].clone()).ok().map(Box::new),
         }),
-        None => Err(unreachable(format!("HTTP status {status}, not from a Tanmi server"))),
+        None => {
+            Err(unreachable(format!("HTTP status {status}, not from a Tanmi server"), LostOutcome::NotRun))
+        }
     }
 }

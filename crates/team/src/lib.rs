@@ -4,9 +4,13 @@
 //! Hooks use only [`Membership`] and the replica. No function that a hook calls opens a connection.
 
 mod client;
+mod connection;
 mod membership;
+mod state;
 mod workspaces;
 
-pub use client::{Client, ClientError};
-pub use membership::{Member, Membership};
-pub use workspaces::TeamWorkspaces;
+pub use client::{Client, ClientError, LostOutcome};
+pub use connection::Connection;
+pub use membership::{Member, Membership, find_member, replicas};
+pub use state::ReplicaState;
+pub use workspaces::{Synced, TeamWorkspaces};

@@ -41,6 +41,11 @@ impl std::fmt::Debug for Member {
 }
 
 impl Member {
+    /// Returns whether this is the project with this name on this server.
+    pub fn is_same_project(&self, other: &Member) -> bool {
+        (&self.server, &self.project) == (&other.server, &other.project)
+    }
+
     /// Returns the folder of the replica, in the layout of a project. Bindings name it.
     pub fn replica(&self, home: &Path) -> PathBuf {
         let name: String = self
@@ -49,8 +54,13 @@ impl Member {
             .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
             .collect();
         let digest = hash::sha256_hex(format!("{}\n{}", self.server, self.project).as_bytes());
-        home.join("team").join(format!("{}-{}", tanmi_base::text::fit(&name, 40), &digest[..8]))
+        replicas(home).join(format!("{}-{}", tanmi_base::text::fit(&name, 40), &digest[..8]))
     }
+}
+
+/// Returns the folder of the replicas of all projects. It is in the home store, so no content of it came with a clone.
+pub fn replicas(home: &Path) -> PathBuf {
+    home.join("team")
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -73,7 +83,8 @@ impl Membership {
         Membership { home: home.to_owned() }
     }
 
-    fn path(&self) -> PathBuf {
+    /// Returns the file with the list.
+    pub fn path(&self) -> PathBuf {
         self.home.join("team.json")
     }
 
@@ -90,14 +101,6 @@ impl Membership {
         }
     }
 
-    /// Returns the project of a folder: one that joined, or a replica.
-    pub fn of_folder(&self, folder: &Path) -> std::io::Result<Option<Member>> {
-        let is_of = |member: &Member| {
-            member.folders.iter().any(|known| known == folder) || member.replica(&self.home) == folder
-        };
-        Ok(self.all()?.into_iter().find(is_of))
-    }
-
     /// Changes the list under a lock.
     pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Member>) -> T) -> std::io::Result<T> {
         fs::create_private_dir(&self.home)?;
@@ -108,4 +111,12 @@ impl Membership {
         fs::write_private(&self.path(), &serde_json::to_vec_pretty(&file)?)?;
         Ok(outcome)
     }
+}
+
+/// Returns the project of a folder: one that joined, or a replica.
+pub fn find_member<'a>(members: &'a [Member], home: &Path, folder: &Path) -> Option<&'a Member> {
+    let is_of = |member: &&Member| {
+        member.folders.iter().any(|known| known == folder) || member.replica(home) == folder
+    };
+    members.iter().find(is_of)
 }

@@ -2,10 +2,13 @@
 //! returns. Reads come from the replica.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tanmi_base::{Millis, id};
-use tanmi_protocol::{Document, Positions, ProjectCommand, ProjectRequest, RunRequest};
+use tanmi_base::{Millis, fs};
+use tanmi_protocol::{
+    Document, FeedPage, MEMORY, Positions, ProjectAnswer, ProjectCommand, ProjectRequest, RunRequest,
+};
 use tanmi_workspace::command::{Command, Committed, LiveSessions, Outcome};
 use tanmi_workspace::context::{Context, ContextLimits};
 use tanmi_workspace::error::{Error, Result};
@@ -13,32 +16,63 @@ use tanmi_workspace::model::*;
 use tanmi_workspace::ops::{
     Claimant, ListQuery, ListRow, NewWorkspace, NextNodes, NodePage, OpContext, Target, TransitionRequest,
 };
+use tanmi_workspace::state::Action;
 use tanmi_workspace::store::{
     BranchCounts, FileStore, NodeBrief, NodeDetail, NodeName, TrashEntry, WorkspaceEntry, Workspaces,
 };
 
-use crate::client::{Client, ClientError};
+use crate::client::ClientError;
+use crate::connection::Connection;
 
 /// The workspaces of a project that a team server keeps.
 pub struct TeamWorkspaces {
+    /// The folder of the replica.
+    folder: PathBuf,
     replica: Arc<FileStore>,
-    client: Client,
+    connection: Arc<Connection>,
     machine: String,
     clock: fn() -> Millis,
 }
 
+/// What a synchronisation changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Synced {
+    /// The number of workspaces that the replica has now.
+    pub workspaces: usize,
+    /// The number of changes that were applied.
+    pub changes: usize,
+    /// The number of workspaces that were fetched whole.
+    pub fetched: usize,
+    /// The number of workspaces that the server no longer has.
+    pub removed: usize,
+}
+
+/// Holders are live until the server says otherwise: the leases of sessions are kept there.
+struct AllLive;
+
+impl LiveSessions for AllLive {
+    fn is_live(&self, _: &str) -> bool {
+        true
+    }
+}
+
 impl TeamWorkspaces {
     pub fn new(
+        folder: PathBuf,
         replica: Arc<FileStore>,
-        client: Client,
+        connection: Arc<Connection>,
         machine: &str,
         clock: fn() -> Millis,
     ) -> TeamWorkspaces {
-        TeamWorkspaces { replica, client, machine: machine.to_owned(), clock }
+        TeamWorkspaces { folder, replica, connection, machine: machine.to_owned(), clock }
+    }
+
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     fn failed(&self, error: ClientError) -> Error {
-        error.into_store_error(self.client.server())
+        error.into_store_error(self.connection.server())
     }
 
     /// Writes the documents of a change into the replica. A replica that is behind catches up first.
@@ -49,29 +83,92 @@ impl TeamWorkspaces {
         match self.replica.apply_documents(id, (before, seq), &documents, (self.clock)()) {
             Ok(true) => Ok(()),
             Ok(false) | Err(Error::WorkspaceNotFound { .. }) => self.catch_up(id, seq),
-            Err(error) => Err(error),
+            // What cannot be read or written in part is fetched whole.
+            Err(_) => self.fetch(id),
         }
     }
 
     /// Brings the replica of a workspace to the change `seq` or a later one.
     pub fn catch_up(&self, id: &WorkspaceId, seq: u64) -> Result<()> {
-        let now = (self.clock)();
-        let Some(position) = self.replica.position(id, now)? else { return self.fetch(id) };
-        if position >= seq {
-            return Ok(());
+        loop {
+            let Ok(Some(position)) = self.replica.position(id, (self.clock)()) else { return self.fetch(id) };
+            if position >= seq {
+                return Ok(());
+            }
+            let have = Positions::from([(id.to_string(), position.cast_signed())]);
+            let page = self.connection.read(|client| client.feed(&have, 0));
+            let page = page.map_err(|error| self.failed(error))?;
+            if page.changes.is_empty() {
+                return self.fetch(id);
+            }
+            self.apply_stream(id, position, &page)?;
         }
-        let have = Positions::from([(id.to_string(), position.cast_signed())]);
-        let page = self.client.feed(&have, 0).map_err(|error| self.failed(error))?;
-        let last = page.changes.last().map(|change| change.seq.cast_unsigned());
-        let Some(last) = last.filter(|_| page.gaps.is_empty()) else { return self.fetch(id) };
-        let documents: Vec<(&str, Option<&str>)> = page
-            .changes
-            .iter()
-            .flat_map(|change| change.docs.iter().map(|doc| (doc.name.as_str(), doc.text.as_deref())))
-            .collect();
-        match self.replica.apply_documents(id, (position, last), &documents, now) {
-            Ok(_) => self.catch_up(id, seq),
-            Err(_) => self.fetch(id),
+    }
+
+    /// Applies the changes of one workspace in a page of the feed, which begins after `position`.
+    fn apply_stream(&self, id: &WorkspaceId, position: u64, page: &FeedPage) -> Result<usize> {
+        let of_stream = || page.changes.iter().filter(|change| change.stream == id.as_str());
+        let Some(last) = of_stream().last().map(|change| change.seq.cast_unsigned()) else { return Ok(0) };
+        let docs = of_stream().flat_map(|change| &change.docs);
+        let documents: Vec<(&str, Option<&str>)> =
+            docs.map(|doc| (doc.name.as_str(), doc.text.as_deref())).collect();
+        match self.replica.apply_documents(id, (position, last), &documents, (self.clock)()) {
+            Ok(_) => Ok(of_stream().count()),
+            Err(_) => self.fetch(id).map(|()| 1),
+        }
+    }
+
+    /// Returns the position of every workspace of the replica. One that cannot be read is fetched again.
+    pub fn positions(&self) -> Result<Positions> {
+        let mut positions = Positions::new();
+        for (id, _) in self.replica.headers()? {
+            if let Ok(Some(position)) = self.replica.position(&id, (self.clock)()) {
+                positions.insert(id.to_string(), position.cast_signed());
+            }
+        }
+        Ok(positions)
+    }
+
+    /// Applies a page of the feed to the replica: changes, workspaces that are new or have a gap, and deleted ones. `have`
+    /// are the positions that the page was read for.
+    pub fn apply_page(&self, have: &Positions, page: &FeedPage) -> Result<Synced> {
+        let mut synced = Synced::default();
+        for (stream, position) in have.iter().filter(|(stream, _)| stream.as_str() != MEMORY) {
+            let Ok(id) = WorkspaceId::parse(stream) else { continue };
+            if !page.heads.contains_key(stream) {
+                self.replica.delete(&id, (self.clock)())?;
+                synced.removed += 1;
+            } else if page.gaps.contains(stream) {
+                self.fetch(&id)?;
+                synced.fetched += 1;
+            } else {
+                synced.changes += self.apply_stream(&id, position.cast_unsigned(), page)?;
+            }
+        }
+        for stream in page.heads.keys().filter(|stream| !have.contains_key(*stream)) {
+            let Ok(id) = WorkspaceId::parse(stream) else { continue };
+            self.fetch(&id)?;
+            synced.fetched += 1;
+        }
+        self.connection.note_time(page.now);
+        Ok(synced)
+    }
+
+    /// Brings the whole replica to the state of the server. `progress` gets the number of changes so far.
+    pub fn sync(&self, progress: &mut dyn FnMut(usize)) -> Result<Synced> {
+        let mut total = Synced::default();
+        loop {
+            let have = self.positions()?;
+            let page = self.connection.read(|client| client.feed(&have, 0));
+            let synced = self.apply_page(&have, &page.map_err(|error| self.failed(error))?)?;
+            total.changes += synced.changes;
+            total.fetched += synced.fetched;
+            total.removed += synced.removed;
+            progress(total.changes + total.fetched);
+            if synced == Synced::default() {
+                total.workspaces = have.len();
+                return Ok(total);
+            }
         }
     }
 
@@ -81,8 +178,8 @@ impl TeamWorkspaces {
         let mut after: Option<String> = None;
         let mut first = None;
         loop {
-            let page =
-                self.client.snapshot(id.as_str(), after.as_deref()).map_err(|error| self.failed(error))?;
+            let page = self.connection.read(|client| client.snapshot(id.as_str(), after.as_deref()));
+            let page = page.map_err(|error| self.failed(error))?;
             // A change between two pages is after the first one, so the feed brings it.
             first.get_or_insert(page.seq0);
             documents.extend(page.docs);
@@ -94,24 +191,41 @@ impl TeamWorkspaces {
         let texts: Vec<(&str, &str)> =
             documents.iter().filter_map(|doc| Some((doc.name.as_str(), doc.text.as_deref()?))).collect();
         let seq = first.unwrap_or_default().cast_unsigned();
+        fs::create_private_dir(&self.folder).map_err(Error::io(&self.folder))?;
         self.replica.replace_documents(id, seq, &texts, (self.clock)())
     }
 
-    fn change_list(&self, command: ProjectCommand, operator: Operator) -> Result<Option<Workspace>> {
-        let request = ProjectRequest { key: fresh_key(), command, operator };
-        let answer = self.client.run_project(&request).map_err(|error| self.failed(error))?;
-        let Some(created) = answer.created else { return Ok(None) };
-        self.apply(&answer.workspace_id, created.seq, &created.docs)?;
-        match created.outcome {
-            Outcome::Workspace { workspace, .. } => Ok(Some(workspace)),
-            _ => Err(Error::UnexpectedOutcome),
-        }
+    fn change_list(&self, command: &ProjectCommand, operator: Operator) -> Result<ProjectAnswer> {
+        let with_key = |key| ProjectRequest { key, command: command.clone(), operator };
+        let answer = self.connection.command(with_key, |client, request| client.run_project(request));
+        answer.map_err(|error| self.failed(error))
     }
 }
 
-/// Returns a key for a new request.
-fn fresh_key() -> String {
-    format!("machine-{}", id::random(20))
+/// A node that was submitted is still held.
+fn is_submit(command: &Command) -> bool {
+    matches!(command, Command::Transition { request } if request.action == Action::Submit)
+}
+
+/// Returns the node whose claim a command needs, if it does.
+fn needed_claim(command: &Command) -> Option<&NodeId> {
+    let Command::Transition { request } = command else { return None };
+    let ends = matches!(request.action, Action::Submit | Action::Complete | Action::Fail | Action::Cancel);
+    ends.then_some(&request.node_id)
+}
+
+/// Returns the node that a command claimed, if it did.
+fn claimed_node(outcome: &Outcome) -> Option<&NodeId> {
+    match outcome {
+        Outcome::Transition { transition, .. } => Some(&transition.node_id),
+        Outcome::Next { started, .. } => Some(&started.as_ref()?.transition.node_id),
+        _ => None,
+    }
+}
+
+/// Returns the name of a claim in the state of the replica.
+fn claim_name(id: &WorkspaceId, node: &NodeId, session: Option<&str>) -> String {
+    format!("{id}/{node}/{}", session.unwrap_or_default())
 }
 
 /// Returns the session that a command acts for.
@@ -126,19 +240,25 @@ fn claimant_of(command: &Command) -> Option<String> {
 
 impl Workspaces for TeamWorkspaces {
     fn create(&self, new: NewWorkspace, op: &OpContext) -> Result<Workspace> {
-        let created = self.change_list(ProjectCommand::CreateWorkspace { workspace: new }, op.operator)?;
-        created.ok_or(Error::UnexpectedOutcome)
+        let command = ProjectCommand::CreateWorkspace { workspace: new };
+        let answer = self.change_list(&command, op.operator)?;
+        let created = answer.created.ok_or(Error::UnexpectedOutcome)?;
+        // The workspace exists on the server. If the replica cannot be written now, a later call fetches it.
+        let _ = self.fetch(&answer.workspace_id);
+        match created.outcome {
+            Outcome::Workspace { workspace, .. } => Ok(workspace),
+            _ => Err(Error::UnexpectedOutcome),
+        }
     }
 
     fn delete(&self, id: &WorkspaceId, now: Millis) -> Result<()> {
-        let command = ProjectCommand::DeleteWorkspace { workspace_id: id.clone() };
-        self.change_list(command, Operator::Human)?;
+        self.change_list(&ProjectCommand::DeleteWorkspace { workspace_id: id.clone() }, Operator::Human)?;
         self.replica.delete(id, now)
     }
 
     fn undelete(&self, id: &WorkspaceId) -> Result<bool> {
         let command = ProjectCommand::UndeleteWorkspace { workspace_id: id.clone() };
-        match self.change_list(command, Operator::Human) {
+        match self.change_list(&command, Operator::Human) {
             Ok(_) => self.fetch(id).map(|()| true),
             Err(Error::WorkspaceNotFound { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -152,18 +272,30 @@ impl Workspaces for TeamWorkspaces {
         op: &OpContext,
         _: &dyn LiveSessions,
     ) -> Result<Committed> {
-        let request = RunRequest {
-            key: fresh_key(),
+        let session = claimant_of(command);
+        let claim = needed_claim(command).map(|node| claim_name(id, node, session.as_deref()));
+        let fence = claim.as_ref().and_then(|claim| self.connection.state().claim(claim));
+        let with_key = |key| RunRequest {
+            key,
             stream: id.clone(),
             command: command.clone(),
             operator: op.operator,
-            session: claimant_of(command),
+            session: session.clone(),
             machine: self.machine.clone(),
-            fence: None,
+            fence,
             expects: None,
         };
-        let answer = self.client.run(&request).map_err(|error| self.failed(error))?;
-        self.apply(id, answer.seq, &answer.docs)?;
+        let answer = self.connection.command(with_key, |client, request| client.run(request));
+        let answer = answer.map_err(|error| self.failed(error))?;
+        self.connection.note_time(answer.now);
+        if let (Some(fence), Some(node)) = (answer.fence, claimed_node(&answer.outcome)) {
+            let claim = claim_name(id, node, session.as_deref());
+            self.connection.update_state(|state| state.set_claim(&claim, Some(fence)));
+        } else if let Some(claim) = claim.filter(|_| fence.is_some() && !is_submit(command)) {
+            self.connection.update_state(|state| state.set_claim(&claim, None));
+        }
+        // The change is on the server. If the replica cannot be written now, a later call catches up.
+        let _ = self.apply(id, answer.seq, &answer.docs);
         Ok(Committed { outcome: answer.outcome, seq: answer.seq })
     }
 
@@ -232,10 +364,10 @@ impl Workspaces for TeamWorkspaces {
         id: &WorkspaceId,
         limit: usize,
         claimant: &Claimant,
-        live: &dyn LiveSessions,
+        _: &dyn LiveSessions,
         now: Millis,
     ) -> Result<NextNodes> {
-        self.replica.next(id, limit, claimant, live, now)
+        self.replica.next(id, limit, claimant, &AllLive, now)
     }
 
     fn branches(&self, id: &WorkspaceId, now: Millis) -> Result<HashMap<NodeId, BranchCounts>> {

@@ -226,6 +226,9 @@ pub enum Error {
     TeamUnreachable {
         server: String,
         reason: String,
+        /// Whether the request may have been carried out, because only its answer is missing.
+        #[serde(default)]
+        may_have_run: bool,
     },
     /// The server of the team refused a request with an error that this version does not know.
     TeamRefused {

@@ -6,7 +6,7 @@ use tanmi_base::{Bilingual, Interface, Lang};
 use tanmi_memory::anchors::PathProblem;
 use tanmi_workspace::model::WorkspaceId;
 
-use super::Error;
+use super::{Error, TeamProblem};
 use crate::masking::FoundSecret;
 
 /// One error of every variant, and more where a variant has several texts.
@@ -63,6 +63,12 @@ fn samples() -> Vec<Error> {
         Error::NothingToChange,
         Error::SecretsFound { secrets: vec![FoundSecret { field: "note", kind: "GitHub token" }] },
         Error::UserDecides { setting: "maskSecrets" },
+        Error::Team(TeamProblem::HasLocalData { project: path() }),
+        Error::Team(TeamProblem::AlreadyJoined {
+            server: String::from("https://team.example"),
+            project: String::from("shop"),
+        }),
+        Error::Team(TeamProblem::NotJoined { project: path() }),
         Error::InFile { path: path(), error: Box::new(unknown_key(Some("memory"))) },
         Error::NoAgents { known: vec!["claude-code", "codex"] },
         Error::NoHome,

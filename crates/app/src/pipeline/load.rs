@@ -44,7 +44,7 @@ pub fn load(
     }
     state::advance(state, event, caller);
     // The project of the binding, even before its workspace is read: its settings decide how much of that to read.
-    let project = binding.as_ref().map(|binding| binding.project.clone());
+    let project = binding.as_ref().map(|binding| checkout_of(caller, event, binding));
     let (mut trust, mut config) = settings(caller, project.or_else(|| facts::project_of(caller, event)));
     let node = event.payload.node_id.as_deref();
     let depth = snapshot_depth(event, state, &config);
@@ -113,9 +113,17 @@ pub fn can_respond(caller: &Caller<'_>, event: &Event) -> bool {
     }
     let binding = find_binding(caller, event).0;
     let workspace = binding.as_ref().and_then(|binding| WorkspaceId::parse(&binding.workspace_id).ok());
-    let project = binding.map(|binding| binding.project).or_else(|| facts::project_of(caller, event));
+    let project = binding
+        .map(|binding| checkout_of(caller, event, &binding))
+        .or_else(|| facts::project_of(caller, event));
     let paths = rules::paths(caller.user, project.as_deref(), workspace.as_ref());
     paths.iter().any(|(_, path)| path.exists())
+}
+
+/// Returns the folder with the rules and settings of the project of a binding.
+fn checkout_of(caller: &Caller<'_>, event: &Event, binding: &Binding) -> PathBuf {
+    let cwd = event.payload.cwd.as_deref().map(Path::new);
+    caller.stores.projects.checkout(&binding.project, cwd)
 }
 
 /// Returns the user's consent to a project, and the settings that apply in it.

@@ -73,9 +73,18 @@ impl ProjectTrust {
     fn record(&self) -> &TrustRecord {
         self.record.get_or_init(|| {
             let (root, file) = (key(&self.project), Trust::new(&self.home).load());
-            let status = file.status(&root, &self.project);
+            let status = match self.is_replica(&self.project) {
+                true => ProjectStatus::Trusted,
+                false => file.status(&root, &self.project),
+            };
             TrustRecord { root, file, status }
         })
+    }
+
+    /// Returns whether a folder is in a replica of a team server, which the user agreed to by joining. Only this program
+    /// writes there.
+    fn is_replica(&self, folder: &Path) -> bool {
+        folder.starts_with(tanmi_team::replicas(&self.home))
     }
 
     fn entry(&self) -> Option<&ProjectEntry> {
@@ -167,6 +176,9 @@ impl ProjectTrust {
     /// Returns whether the user agreed to the memory in this folder. The folder in the project store is trusted with the
     /// project; another one only if it was there when the user agreed.
     pub fn has_memory(&self, dir: &Path) -> bool {
+        if self.is_replica(dir) {
+            return true;
+        }
         let is_own = dir == project_store(&self.project).join("memory");
         let is_recorded = || {
             let name = dir.strip_prefix(&self.project).unwrap_or(dir).display().to_string();

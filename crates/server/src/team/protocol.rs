@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tanmi_pg::Role;
 use tanmi_protocol::{
-    FeedPage, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
+    FeedPage, Identity, MEMORY, MemoryRequest, Positions, ProjectCommand, ProjectRequest, RunRequest,
 };
 use tanmi_workspace::command::Command;
 
@@ -214,6 +214,13 @@ pub async fn beat(State(state): State<Arc<TeamState>>, request: Request, body: B
     };
     let outcome = renew.await;
     answer(&request, outcome)
+}
+
+/// Returns who the token of a request belongs to.
+pub async fn member(request: Request) -> Response {
+    let caller = &request.caller;
+    let identity = Identity { person: caller.name.clone(), role: caller.role.as_str().to_owned() };
+    answer(&request, Ok(json!(identity)))
 }
 
 /// Returns the answer of a request that was carried out.

@@ -177,6 +177,14 @@ workspace or a memory that the project has with other content is refused, and
 nothing is imported. Opinions, transcripts, MEMORY.md and what is in the trash
 stay on this machine.";
 
+pub const TEAM_JOIN: &str = "\
+Examples:
+  tanmi team join https://team.example.org --project-name shop --token-file token.txt
+  pass show tanmi | tanmi team join https://team.example.org --project-name shop --token-file -
+
+Workspaces and shared memory of the project are kept on the server, with a copy
+on this machine. Preferences, transcripts and sessions stay on this machine.";
+
 pub const HOOK: &str = "\
 `tanmi install` writes this command into the configuration of each agent. A hook never fails: \
 it exits with status 0 even if it cannot respond.";

@@ -54,6 +54,8 @@ pub enum TeamCommand {
     /// Create, list, rotate and revoke the tokens of people
     #[command(subcommand)]
     Token(TokenCommand),
+    #[command(flatten)]
+    Machine(MachineCommand),
     /// Show who logged in and who changed people, roles, tokens and projects
     Audit(AuditArgs),
     /// Check the rows of projects against their documents
@@ -80,4 +82,37 @@ pub enum TeamCommand {
         /// Folder of the local project
         dir: PathBuf,
     },
+}
+
+/// What a machine of the team does.
+#[derive(Debug, Subcommand)]
+pub enum MachineCommand {
+    /// Join a project of a team server with this folder
+    #[command(after_help = examples::TEAM_JOIN)]
+    Join(JoinArgs),
+    /// Bring the replica of the project up to date
+    Sync,
+}
+
+#[derive(Debug, Args)]
+pub struct JoinArgs {
+    /// Address of the server, such as https://team.example.org
+    /// [default: the one that .tanmi/team.json names, after confirmation]
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// Name of the project on the server
+    #[arg(long, value_name = "P", requires = "url")]
+    pub project_name: Option<String>,
+    /// File with the token, or - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub token_file: std::path::PathBuf,
+    /// File with the certificate of the authority of the server [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<std::path::PathBuf>,
+    /// Name of this machine, as others see it [default: the host name]
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
+    /// Use the server and the project that .tanmi/team.json names
+    #[arg(long)]
+    pub yes: bool,
 }

@@ -8,6 +8,7 @@ use crate::serve::{Response, Server};
 
 mod errors;
 mod interfaces;
+pub mod machines;
 mod protocol;
 
 /// A database with one project, and its admin.

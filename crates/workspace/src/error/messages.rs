@@ -184,7 +184,7 @@ impl Error {
                 format!("写入 {place} 时，它不断被修改"),
                 format!("{place} kept changing while it was being written"),
             ),
-            Error::TeamUnreachable { server, reason } => (
+            Error::TeamUnreachable { server, reason, .. } => (
                 format!("无法连接团队服务器 {server}：{reason}"),
                 format!("cannot reach the team server {server}: {reason}"),
             ),
@@ -463,6 +463,11 @@ impl Error {
             Error::Unavailable { cause: UnavailableCause::Index(_), .. } => texts(
                 "检查磁盘空间；可以删除 .local/index.sqlite，Tanmi 会重建它",
                 "check the free disk space; you can delete .local/index.sqlite, Tanmi rebuilds it",
+            ),
+            Error::TeamUnreachable { may_have_run: true, .. } => texts(
+                "服务器可能已执行此请求；十分钟内重复相同的调用是安全的，不会执行两次",
+                "the server may have carried it out; repeat the same call within 10 minutes, which is safe: \
+                 it is not carried out twice",
             ),
             Error::TeamUnreachable { .. } => match interface {
                 Interface::CommandLine => texts(

@@ -119,6 +119,12 @@ fn samples() -> Vec<Error> {
         Error::Conflict { place: String::from("/project/file") },
         Error::TeamUnreachable {
             server: String::from("https://team.example"),
+            reason: String::from("timeout"),
+            may_have_run: true,
+        },
+        Error::TeamUnreachable {
+            may_have_run: false,
+            server: String::from("https://team.example"),
             reason: String::from("connection refused"),
         },
         Error::team_refused("https://team.example", "FORBIDDEN", "the role is reader"),

@@ -1,6 +1,7 @@
 //! Reminders about the focused node: which one is chosen, how often, and what it says.
 
 use super::*;
+use crate::builtin::reminders;
 
 /// Each reminder at the boundary of its condition: (description, change to the node, expected reminder).
 #[test]

@@ -1,0 +1,64 @@
+//! The errors of `tanmi team` on a machine.
+
+use std::path::PathBuf;
+
+use super::{Texts, texts};
+
+/// Why a command about the team of a project was refused.
+#[derive(Debug)]
+pub enum TeamProblem {
+    /// A project with data of its own cannot join: the data would be out of sight.
+    HasLocalData {
+        project: PathBuf,
+    },
+    /// The folder belongs to another project of a team.
+    AlreadyJoined {
+        server: String,
+        project: String,
+    },
+    NotJoined {
+        project: PathBuf,
+    },
+}
+
+impl TeamProblem {
+    pub fn code(&self) -> &'static str {
+        match self {
+            TeamProblem::HasLocalData { .. } => "LOCAL_DATA",
+            TeamProblem::AlreadyJoined { .. } => "ALREADY_JOINED",
+            TeamProblem::NotJoined { .. } => "NOT_JOINED",
+        }
+    }
+
+    pub(super) fn message(&self) -> Texts {
+        match self {
+            TeamProblem::HasLocalData { project } => (
+                format!("{} 已有本地的工作区或记忆", project.display()),
+                format!("{} has workspaces or memory of its own", project.display()),
+            ),
+            TeamProblem::AlreadyJoined { server, project } => (
+                format!("此文件夹已加入 {server} 的项目 {project}"),
+                format!("this folder has joined the project {project} on {server}"),
+            ),
+            TeamProblem::NotJoined { project } => (
+                format!("{} 没有加入团队", project.display()),
+                format!("{} has not joined a team", project.display()),
+            ),
+        }
+    }
+
+    pub(super) fn hint(&self) -> Option<Texts> {
+        Some(match self {
+            TeamProblem::HasLocalData { .. } => texts(
+                "用 `tanmi team push` 加入并把它们移到服务器",
+                "join and move them to the server with `tanmi team push`",
+            ),
+            TeamProblem::AlreadyJoined { .. } => {
+                texts("先运行 `tanmi team leave`", "run `tanmi team leave` first")
+            }
+            TeamProblem::NotJoined { .. } => {
+                texts("用 `tanmi team join URL` 加入", "join one with `tanmi team join URL`")
+            }
+        })
+    }
+}

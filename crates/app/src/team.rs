@@ -1,0 +1,285 @@
+//! The project of this folder on the server of a team: join it, bring its replica up to date, and say how it stands.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tanmi_base::fs;
+use tanmi_base::paths::{CONFIG_DIR, project_store};
+use tanmi_team::{Client, Member, Membership, TeamWorkspaces, find_member};
+use tanmi_workspace::model::Operator;
+
+use crate::core::Core;
+use crate::error::{Error, Result, TeamProblem};
+use crate::stores::{KnownWorkspace, Project, Stores};
+use crate::trust;
+
+/// The largest `.tanmi/team.json` that is read.
+const MAX_OFFER: u64 = 64 << 10;
+
+/// What a user joins.
+#[derive(Clone, Debug)]
+pub struct JoinRequest {
+    pub server: String,
+    pub project: String,
+    pub token: String,
+    /// Certificates of the authority that signed the one of the server.
+    pub ca: Option<PathBuf>,
+    /// The name of this machine, as others see it.
+    pub machine: String,
+}
+
+/// The server and the project that `.tanmi/team.json` names. It came with the folder, so it is only shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinOffer {
+    pub server: String,
+    pub project: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinResult {
+    pub server: String,
+    pub project: String,
+    pub person: String,
+    pub role: String,
+    pub machine: String,
+    pub folder: PathBuf,
+    pub replica: PathBuf,
+    /// The number of workspaces in the replica.
+    pub workspaces: usize,
+    /// Why the workspaces could not be fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfetched: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncResult {
+    pub workspaces: usize,
+    pub changes: usize,
+    pub fetched: usize,
+    pub removed: usize,
+}
+
+#[derive(Clone)]
+pub struct TeamService {
+    core: Arc<Core>,
+}
+
+impl TeamService {
+    pub(crate) fn new(core: Arc<Core>) -> TeamService {
+        TeamService { core }
+    }
+
+    fn membership(&self) -> Membership {
+        Membership::new(self.core.home())
+    }
+
+    fn members(&self) -> Result<Vec<Member>> {
+        let membership = self.membership();
+        membership.all().map_err(Error::io(membership.path()))
+    }
+
+    /// Fails if an agent calls: only the user decides where the data of a project is kept.
+    fn check_user(&self) -> Result<()> {
+        match self.core.env.operator {
+            Operator::Human => Ok(()),
+            Operator::Ai => Err(Error::UserDecides { setting: "team" }),
+        }
+    }
+
+    /// Returns the server and the project that the folder names, if it does.
+    pub fn offer(&self) -> Result<Option<JoinOffer>> {
+        let path = self.core.folder().join(CONFIG_DIR).join("team.json");
+        let Some((bytes, _)) = fs::read_regular(&path, MAX_OFFER).map_err(Error::io(&path))? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::BadFile {
+            path,
+            line: error.line(),
+            reason: crate::config::malformed_json(&error),
+        })
+    }
+
+    /// Makes this folder a project of the team, and fetches its workspaces.
+    pub fn join(&self, request: JoinRequest) -> Result<JoinResult> {
+        self.check_user()?;
+        let server = check_server(&request.server)?;
+        let folder = self.core.folder().to_owned();
+        let mut member = Member {
+            server,
+            project: request.project,
+            person: String::new(),
+            machine: request.machine,
+            token: request.token,
+            ca: request.ca,
+            folders: vec![folder.clone()],
+            joined_at: self.core.now(),
+            other: Default::default(),
+        };
+        match find_member(&self.members()?, self.core.home(), &folder) {
+            // A new token for the same project.
+            Some(known) if known.is_same_project(&member) => {}
+            Some(Member { server, project, .. }) => {
+                let (server, project) = (server.clone(), project.clone());
+                return Err(Error::Team(TeamProblem::AlreadyJoined { server, project }));
+            }
+            None => self.check_no_data(&folder)?,
+        }
+        let identity =
+            Client::new(&member).identify().map_err(|error| error.into_store_error(&member.server))?;
+        member.person = identity.person;
+        self.mark_folder(&folder)?;
+        self.record(&member)?;
+        let stores = Stores::local(self.core.home());
+        let project = stores.projects.in_folder(&folder);
+        let synced = fetch(&stores, &project, &mut |_| {});
+        Ok(JoinResult {
+            replica: member.replica(self.core.home()),
+            server: member.server,
+            project: member.project,
+            person: member.person,
+            role: identity.role,
+            machine: member.machine,
+            folder,
+            workspaces: synced.as_ref().map_or(0, |synced| synced.workspaces),
+            unfetched: synced.err().map(|error| error.message(self.core.lang())),
+        })
+    }
+
+    fn check_no_data(&self, folder: &Path) -> Result<()> {
+        let project = &self.core.project;
+        match project.workspaces().headers()?.is_empty() && !project.memory().exists() {
+            true => Ok(()),
+            false => Err(Error::Team(TeamProblem::HasLocalData { project: folder.to_owned() })),
+        }
+    }
+
+    /// Creates the store folder, by which the project is found from the folders below. A folder without content for Tanmi
+    /// becomes trusted, as when a workspace is created in it.
+    fn mark_folder(&self, folder: &Path) -> Result<()> {
+        if trust::is_clean(folder) {
+            return self.core.trust().add_project(folder, "created", &[], self.core.now());
+        }
+        let store = project_store(folder);
+        match std::fs::create_dir(&store) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::io(store)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Records a member, or the new token and folder of a known one.
+    fn record(&self, member: &Member) -> Result<()> {
+        let membership = self.membership();
+        let change = |members: &mut Vec<Member>| match members
+            .iter_mut()
+            .find(|known| known.is_same_project(member))
+        {
+            None => members.push(member.clone()),
+            Some(known) => {
+                let mut folders = std::mem::take(&mut known.folders);
+                folders.extend(
+                    member.folders.iter().filter(|new| !folders.contains(new)).cloned().collect::<Vec<_>>(),
+                );
+                let (joined_at, other) = (known.joined_at, std::mem::take(&mut known.other));
+                *known = Member { folders, joined_at, other, ..member.clone() };
+            }
+        };
+        membership.change(change).map_err(Error::io(membership.path()))
+    }
+
+    /// Returns the replica of this project. Fails if it has not joined a team.
+    fn team(&self) -> Result<&TeamWorkspaces> {
+        self.core.project.check()?;
+        self.core
+            .project
+            .team()
+            .ok_or_else(|| Error::Team(TeamProblem::NotJoined { project: self.core.folder().to_owned() }))
+    }
+
+    /// Brings the replica up to date. `progress` gets the number of changes so far.
+    pub fn sync(&self, progress: &mut dyn FnMut(usize)) -> Result<SyncResult> {
+        self.team()?.connection().end_pause();
+        fetch(&self.core.stores, &self.core.project, progress)
+    }
+}
+
+/// Brings the replica of a project up to date, and remembers where its workspaces are.
+fn fetch(stores: &Stores, project: &Arc<dyn Project>, progress: &mut dyn FnMut(usize)) -> Result<SyncResult> {
+    let Some(team) = project.team() else {
+        return Err(Error::Team(TeamProblem::NotJoined { project: project.checkout().to_owned() }));
+    };
+    let synced = team.sync(progress)?;
+    let known =
+        project.workspaces().headers()?.into_iter().filter_map(|(id, header)| {
+            Some(KnownWorkspace { id, name: header?.name, project: project.clone() })
+        });
+    let _ = stores.projects.remember(&known.collect::<Vec<_>>());
+    Ok(SyncResult {
+        workspaces: synced.workspaces,
+        changes: synced.changes,
+        fetched: synced.fetched,
+        removed: synced.removed,
+    })
+}
+
+/// Returns the address of a server without a slash at its end. Fails if a token would cross the network unencrypted.
+fn check_server(text: &str) -> Result<String> {
+    let server = text.trim().trim_end_matches('/');
+    let bad = || {
+        let expected = String::from("https://HOST[:PORT], or http://127.0.0.1:PORT on this machine");
+        Error::bad_value("URL", text, expected)
+    };
+    let (scheme, rest) = server.split_once("://").ok_or_else(bad)?;
+    let host = rest.split('/').next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '@' | '?' | '#' | '\\' | '%');
+    if host.is_empty() || host.starts_with(':') || !rest.chars().all(is_plain) {
+        return Err(bad());
+    }
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_loopback =
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    match scheme {
+        "https" => Ok(server.to_owned()),
+        "http" if is_loopback => Ok(server.to_owned()),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_server_accepts_tls_and_loopback_only() {
+        for good in [
+            "https://team.example",
+            "https://team.example:8443/tanmi",
+            "http://127.0.0.1:7777",
+            "http://localhost:1",
+            "http://[::1]:7777",
+        ] {
+            assert_eq!(check_server(good).unwrap(), good);
+        }
+        assert_eq!(check_server(" https://team.example/ ").unwrap(), "https://team.example");
+        for bad in [
+            "",
+            "team.example",
+            "http://team.example",
+            "http://10.0.0.1:1",
+            "ftp://127.0.0.1",
+            "https://",
+            "https://:1",
+            "https://ada:secret@team.example",
+            "https://team.example/?x=1",
+            "https://a b",
+            "http://127.0.0.1.evil.example",
+        ] {
+            assert!(check_server(bad).is_err(), "{bad}");
+        }
+    }
+}
