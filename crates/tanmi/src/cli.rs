@@ -138,7 +138,7 @@ pub enum Command {
     /// Serve the web page, the HTTP API and MCP on 127.0.0.1
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Administer the server of a team: database, people, projects and tokens
+    /// Join a team, and administer its server: database, people, projects and tokens
     #[command(subcommand)]
     Team(TeamCommand),
     /// Serve MCP on stdin and stdout
