@@ -41,6 +41,8 @@ pub use people::{
     ProjectEntry, Role, TeamFilter, TokenEntry, TokenFilter,
 };
 pub use pool::Pool;
+pub use pool::logins::{COOKIE_LIFETIME, TICKET_LIFETIME};
+pub use pool::status::PoolStatus;
 pub use presence::Presence;
 pub use run::{LEASE, Leases, RunError};
 pub use schema::{APP_ROLE, VERSION, create_project, migrate, projects};

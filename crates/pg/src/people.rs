@@ -4,6 +4,7 @@ use tanmi_base::{Millis, hash};
 
 use crate::connection::Connection;
 use crate::error::DatabaseError;
+use crate::pool::logins;
 
 mod admin;
 mod error;
@@ -86,18 +87,27 @@ pub(crate) fn token_id(token: &str) -> Option<&str> {
     (!id.is_empty() && id.len() <= 64).then_some(id)
 }
 
-/// Returns what a token gives in the project with this name, or in the only project of its person.
+/// Returns the id in a token.
+pub(crate) fn token_id(token: &str) -> Option<&str> {
+    let (id, _) = token.strip_prefix(PREFIX)?.split_once('_')?;
+    (!id.is_empty() && id.len() <= 64).then_some(id)
+}
+
+/// Returns what a token, or a cookie that was bought with it, gives in the project with this name, or in the only project
+/// of its person.
 pub(crate) fn find_access(
     connection: &mut Connection,
     project: Option<&str>,
-    token: &str,
+    credential: &str,
 ) -> Result<Access, DatabaseError> {
-    let Some(token_id) = token_id(token) else {
+    let of_cookie = logins::token_of_cookie(connection, credential)?;
+    let Some(token_id) = of_cookie.as_deref().or_else(|| token_id(credential)) else {
         return Ok(Access::UnknownToken);
     };
     let rows = connection.query(FIND, &[&token_id, &project, &USE_PRECISION])?;
-    let digest = hash::sha256_hex(token.as_bytes());
-    let Some(row) = rows.first().filter(|row| is_equal(row.get("hash"), &digest)) else {
+    let digest = hash::sha256_hex(credential.as_bytes());
+    let is_valid = |hash: &str| of_cookie.is_some() || is_equal(hash, &digest);
+    let Some(row) = rows.first().filter(|row| is_valid(row.get("hash"))) else {
         return Ok(Access::UnknownToken);
     };
     if row.get("is_use_outdated") {

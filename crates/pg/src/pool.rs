@@ -17,6 +17,9 @@ use crate::error::{DatabaseError, DatabaseTrouble, store_error};
 use crate::people::{self, Access};
 use crate::schema::{self, APP_ROLE};
 
+pub(crate) mod logins;
+pub(crate) mod status;
+
 const MAX_CONNECTIONS: usize = 16;
 /// The number of connections that the writes of one stream use.
 const MAX_WRITERS: usize = 4;
@@ -39,6 +42,8 @@ struct PoolState {
     open: usize,
     /// The number of writers of each stream that have a connection or wait for one.
     writers: BTreeMap<StreamName, usize>,
+    /// The number of threads that wait for something to be released.
+    waiting: usize,
 }
 
 impl Pool {
@@ -140,14 +145,17 @@ impl Pool {
     /// Waits until something is released. Fails at the deadline.
     fn wait<'a>(
         &self,
-        state: MutexGuard<'a, PoolState>,
+        mut state: MutexGuard<'a, PoolState>,
         deadline: Instant,
     ) -> Result<MutexGuard<'a, PoolState>, DatabaseError> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(DatabaseTrouble::PoolBusy.into());
         }
-        Ok(self.released.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
+        state.waiting += 1;
+        let mut state = self.released.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        state.waiting -= 1;
+        Ok(state)
     }
 
     /// Takes a connection back. If the server closed it, the idle ones are as old and closed too.
