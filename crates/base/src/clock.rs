@@ -57,6 +57,11 @@ pub fn utc_day(at: Millis) -> String {
     day.unwrap_or_else(|_| String::from("0000-00-00"))
 }
 
+/// Returns a time in UTC as RFC 3339 writes it: `YYYY-MM-DDTHH:mm:ss.sssZ`.
+pub fn utc_stamp(at: Millis) -> String {
+    Timestamp::from_millisecond(at).map_or_else(|_| String::new(), |stamp| format!("{stamp:.3}"))
+}
+
 /// Returns whether a text is a day of the calendar as [`utc_day`] writes it: `YYYY-MM-DD`.
 pub fn is_day(text: &str) -> bool {
     text.parse().is_ok_and(|day: Date| day.to_string() == text)

@@ -87,12 +87,6 @@ pub(crate) fn token_id(token: &str) -> Option<&str> {
     (!id.is_empty() && id.len() <= 64).then_some(id)
 }
 
-/// Returns the id in a token.
-pub(crate) fn token_id(token: &str) -> Option<&str> {
-    let (id, _) = token.strip_prefix(PREFIX)?.split_once('_')?;
-    (!id.is_empty() && id.len() <= 64).then_some(id)
-}
-
 /// Returns what a token, or a cookie that was bought with it, gives in the project with this name, or in the only project
 /// of its person.
 pub(crate) fn find_access(

@@ -16,6 +16,7 @@ use axum::extract::DefaultBodyLimit;
 use futures_util::future::select;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
 use tanmi_app::activity::ActivityLog;
 use tanmi_app::{App, Env};
 use tanmi_event::Source;
@@ -31,17 +32,19 @@ pub mod instance;
 pub(crate) mod listen;
 mod markdown;
 pub mod openapi;
-mod page;
+pub(crate) mod page;
 mod page_api;
 mod page_nodes;
 pub(crate) mod responses;
 pub(crate) mod routes;
+pub mod tls;
 mod watch;
 
 pub(crate) use api::accepted_language;
 use feed::Feed;
 use guard::Guard;
 use instance::InstanceLock;
+use listen::Limits;
 
 /// The maximum size of a request body or an MCP message, in bytes.
 const MAX_BODY: usize = 2 << 20;
@@ -61,6 +64,8 @@ pub struct ServerState {
     guard: Arc<Guard>,
     feed: Arc<Feed>,
     activity: ActivityLog,
+    /// The folder of the project and the name that responses have in its place, if the folder means nothing to the caller.
+    shown_project: Option<(String, String)>,
     /// Recently requested workspaces, with the time of the last request. The watcher checks them more often.
     viewed: Mutex<HashMap<String, Instant>>,
 }
@@ -93,7 +98,27 @@ impl ServerState {
         let activity = app.activity();
         let (apps, added_projects, viewed) =
             (Mutex::new(vec![Arc::new(app)]), Mutex::default(), Mutex::default());
-        ServerState { activity, env, apps, added_projects, guard, feed, viewed }
+        ServerState { activity, env, apps, added_projects, guard, feed, shown_project: None, viewed }
+    }
+
+    /// Shows this name in the place of the folder of the project.
+    pub(crate) fn show_project_as(self, name: String) -> ServerState {
+        let folder = self.own_app().project().display().to_string();
+        ServerState { shown_project: Some((folder, name)), ..self }
+    }
+
+    /// Replaces the folder of the project in a response, if the caller knows the project by another name.
+    fn name_project(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some((_, name)) = self.shown_project.as_ref().filter(|(folder, _)| folder == text) {
+                    text.clone_from(name);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.name_project(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.name_project(field)),
+            _ => {}
+        }
     }
 
     /// Returns the app of the project in which the server was started.
@@ -187,28 +212,34 @@ async fn serve(
 
     let feed = Arc::clone(&state.feed);
     let shutdown = async move {
-        shutdown_signal().await;
+        shutdown_signal(true).await;
         // Open streams would keep their connections alive.
         feed.close();
         mcp_cancellation.cancel();
     };
-    listen::serve(listener, router, shutdown, SHUTDOWN_TIMEOUT, connections::MAX_AUTHORIZED).await;
+    let limits = Limits { shutdown_timeout: SHUTDOWN_TIMEOUT, max_connections: connections::MAX_AUTHORIZED };
+    listen::serve(listener, None, router, shutdown, limits).await;
     watch_handle.stop();
     instance.release();
     Ok(())
 }
 
-/// Waits for Ctrl-C, SIGTERM or SIGHUP.
-pub(crate) async fn shutdown_signal() {
+/// Waits for Ctrl-C or SIGTERM, or for SIGHUP unless that has another meaning.
+pub(crate) async fn shutdown_signal(stops_on_hangup: bool) {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         if let (Ok(mut terminate), Ok(mut hangup)) =
             (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
         {
-            let (terminate, hangup) = (std::pin::pin!(terminate.recv()), std::pin::pin!(hangup.recv()));
             let interrupt = std::pin::pin!(tokio::signal::ctrl_c());
-            select(interrupt, select(terminate, hangup)).await;
+            let terminated = std::pin::pin!(terminate.recv());
+            let stop = select(interrupt, terminated);
+            if stops_on_hangup {
+                select(stop, std::pin::pin!(hangup.recv())).await;
+            } else {
+                stop.await;
+            }
             return;
         }
     }

@@ -1,9 +1,10 @@
 //! `tanmi serve --database`: the server of a team over PostgreSQL. It keeps nothing of its own, so any number of them
 //! can serve one database.
 //!
-//! [`access`] finds out who calls, [`protocol`] is what the machines of the team use, [`heads`] wakes readers of the
-//! feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`refusal`] is every answer other than
-//! success. All work with the database runs on blocking threads.
+//! [`access`] finds the caller and checks the role, [`protocol`] is what the machines of the team use, [`heads`] wakes
+//! readers of the feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page,
+//! [`refusal`] is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
+//! runs on blocking threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,25 +13,38 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{any, get, post};
+use serde_json::json;
 use tanmi_app::Env;
 use tanmi_pg::{Address, Caller, PgMemory, PgStore, Pool};
 use tokio::net::TcpListener;
 
 use crate::http::guard::Guard;
+use crate::http::listen::Limits;
+use crate::http::tls::{TlsError, TlsFiles, TlsPair};
 use crate::http::{listen, shutdown_signal};
 
 mod access;
+mod changes;
 mod heads;
 mod health;
 mod interfaces;
+mod limits;
+mod log;
+mod login;
+mod metrics;
+mod observe;
 mod protocol;
 mod refusal;
 mod stores;
 
 use access::CallerCache;
 use heads::Heads;
+use limits::{FailedLogins, RateLimit};
+pub use log::{Log, LogLevel};
+use metrics::Metrics;
 use refusal::Refusal;
 
 /// The largest body of a request, in bytes. A plan of 200 nodes fits.
@@ -53,6 +67,21 @@ pub(crate) struct TeamState {
     pub env: Env,
     /// Never asked: requests are authorized by their token.
     pub guard: Arc<Guard>,
+    pub has_tls: bool,
+    pub rate_limit: RateLimit,
+    pub failed_logins: FailedLogins,
+    pub metrics: Metrics,
+    pub log: Arc<Log>,
+}
+
+/// How a server is run.
+pub struct ServeOptions {
+    pub listen: SocketAddr,
+    /// Without them, the server is only for its own machine.
+    pub tls: Option<TlsFiles>,
+    /// Requests per second of one token; 0 for no limit.
+    pub rate_limit: u32,
+    pub log: Log,
 }
 
 impl TeamState {
@@ -74,6 +103,8 @@ pub enum StartError {
     #[error("plain HTTP is only for this machine")]
     NotLoopback(SocketAddr),
     #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 
@@ -81,28 +112,34 @@ pub enum StartError {
 pub fn run(
     env: Env,
     address: Address,
-    listen: SocketAddr,
+    options: ServeOptions,
     on_ready: impl FnOnce(SocketAddr),
 ) -> Result<(), StartError> {
-    if !listen.ip().is_loopback() {
-        return Err(StartError::NotLoopback(listen));
+    if options.tls.is_none() && !options.listen.ip().is_loopback() {
+        return Err(StartError::NotLoopback(options.listen));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MAX_THREADS)
         .build()?;
-    let outcome = runtime.block_on(serve(env, address, listen, on_ready));
+    let state = runtime.block_on(serve(env, address, options, on_ready));
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    outcome
+    // Closes the connections to the database, which may not happen within the runtime.
+    state.map(drop)
 }
 
 async fn serve(
     env: Env,
     address: Address,
-    listen: SocketAddr,
+    options: ServeOptions,
     on_ready: impl FnOnce(SocketAddr),
-) -> Result<(), StartError> {
-    let listener = TcpListener::bind(listen).await?;
+) -> Result<Arc<TeamState>, StartError> {
+    let tls = options.tls.map(TlsPair::load).transpose()?.map(Arc::new);
+    let log = Arc::new(options.log);
+    if let Some(tls) = &tls {
+        reload_on_hangup(Arc::clone(tls), Arc::clone(&log))?;
+    }
+    let listener = TcpListener::bind(options.listen).await?;
     let bound = listener.local_addr()?;
     let pool = Arc::new(Pool::new(address));
     let heads = Arc::new(Heads::new(Arc::clone(&pool)));
@@ -121,17 +158,56 @@ async fn serve(
             ..env
         },
         guard: Arc::new(Guard::new(bound.port()).ok_or_else(no_entropy)?),
+        has_tls: tls.is_some(),
+        rate_limit: RateLimit::new(options.rate_limit),
+        failed_logins: FailedLogins::default(),
+        metrics: Metrics::default(),
+        log: Arc::clone(&log),
     });
     let watcher = heads::watch(Arc::clone(&heads))?;
+    let version = env!("CARGO_PKG_VERSION");
+    log.write(
+        LogLevel::Info,
+        "started",
+        json!({"address": bound.to_string(), "tls": tls.is_some(), "version": version}),
+    );
     on_ready(bound);
-    let closing = Arc::clone(&heads);
+    let (closing, stops_on_hangup, stop_log) = (Arc::clone(&heads), tls.is_none(), Arc::clone(&log));
     let shutdown = async move {
-        shutdown_signal().await;
+        shutdown_signal(stops_on_hangup).await;
+        stop_log.write(LogLevel::Info, "stopping", json!({}));
         // Waiting readers would keep their connections open.
         closing.close();
     };
-    listen::serve(listener, router(&state), shutdown, SHUTDOWN_TIMEOUT, MAX_CONNECTIONS).await;
+    let limits = Limits { shutdown_timeout: SHUTDOWN_TIMEOUT, max_connections: MAX_CONNECTIONS };
+    let is_finished = listen::serve(listener, tls, router(&state), shutdown, limits).await;
     watcher.join().map_err(|_| io::Error::other("the watcher of the feed panicked"))?;
+    let level = if is_finished { LogLevel::Info } else { LogLevel::Warn };
+    log.write(level, "stopped", json!({"finishedRequests": is_finished}));
+    Ok(state)
+}
+
+/// Reads the certificate and the key again at every SIGHUP. If they cannot be used, those in use stay.
+#[cfg(unix)]
+fn reload_on_hangup(tls: Arc<TlsPair>, log: Arc<Log>) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            match tls.reload() {
+                Ok(()) => log.write(LogLevel::Info, "tls_reloaded", json!({})),
+                Err(error) => {
+                    let fields = json!({"file": error.file.display().to_string(), "reason": error.reason});
+                    log.write(LogLevel::Error, "tls_reload_failed", fields);
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn reload_on_hangup(_: Arc<TlsPair>, _: Arc<Log>) -> io::Result<()> {
     Ok(())
 }
 
@@ -144,15 +220,33 @@ fn router(state: &Arc<TeamState>) -> Router {
         .route("/beat", post(protocol::beat))
         .route("/request/{key}", get(protocol::request))
         .with_state(Arc::clone(state));
+    let api = interfaces::api_router(state);
+    let page = Router::new()
+        .route("/", get(login::index))
+        .route("/login", get(login::redeem))
+        .route("/logout", post(login::log_out))
+        .route("/{file}", get(login::file))
+        .with_state(Arc::clone(state));
+    let server = Router::new()
+        .route("/", get(login::front))
+        .route("/login-link", post(login::create_link))
+        .route("/mcp", any(interfaces::mcp))
+        .route("/healthz", get(health::is_running))
+        .route("/readyz", get(health::is_ready))
+        .route("/metrics", get(metrics::metrics))
+        .with_state(Arc::clone(state));
     Router::new()
         .nest("/team/v1/{project}", project)
-        .nest("/api/v1", interfaces::api_router(state))
-        .route("/mcp", any(interfaces::mcp).with_state(Arc::clone(state)))
-        .route("/healthz", get(health::is_running))
-        .route("/readyz", get(health::is_ready).with_state(Arc::clone(state)))
+        .nest("/api/v1", api.clone())
+        // The page uses the API below its own path, because the browser sends the cookie only to that path.
+        .nest("/page/{project}/api/v1", api)
+        .nest("/page/{project}/", page)
+        .merge(server)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(Arc::clone(state), access::authorize))
+        .layer(from_fn_with_state(Arc::clone(state), observe::observe))
 }
 
 async fn not_found() -> Response {

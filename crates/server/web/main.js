@@ -17,7 +17,9 @@ import { workView } from './work.js';
 
 const VIEWS = { now: nowView, work: workView, sessions: sessionsView, ledger: ledgerView, memory: memoryView, rules: rulesView };
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
-const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS));
+/** Whether the page is that of a team. Its server has no rules and no ledger: they belong to the machines of people. */
+const IS_TEAM = 'team' in document.documentElement.dataset;
+const NAMES = /** @type {(keyof typeof VIEWS)[]} */ (Object.keys(VIEWS)).filter((name) => !IS_TEAM || !['ledger', 'rules'].includes(name));
 
 /** @type {{ name: keyof typeof VIEWS, view: View } | null} */
 let shown = null;
@@ -102,8 +104,16 @@ function renderHeader() {
         shown = null;
         route();
       },
-    }, t('language')));
+    }, t('language')),
+    IS_TEAM && h('button', { class: 'small quiet', id: 'logout', onclick: logOut }, t('logOut')));
   renderConnection();
+}
+
+/** Ends the login of this browser. Without it, the page only says how to log in again. */
+async function logOut() {
+  if (keepsUnsaved()) return;
+  await fetch(new URL('logout', document.baseURI), { method: 'POST' });
+  location.reload();
 }
 
 function renderConnection() {

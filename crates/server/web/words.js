@@ -20,7 +20,10 @@ const WORDS = {
   discardEdit: ['放弃未保存的修改？', 'Discard unsaved changes?'], tryAgain: ['重试', 'Try again'],
   missingWorkspace: ['此工作区已不存在', 'This workspace no longer exists'],
   readOnly: ['已归档：只读', 'archived: read-only'], lineBreak: ['⏎ 表示换行。', '⏎ stands for a line break.'],
-  closed: ['页面已失效；请再次运行 tanmi serve', 'This page has expired; run tanmi serve again'],
+  closed: 'team' in document.documentElement.dataset
+    ? ['登录已失效；请再次运行 tanmi team login', 'This login has ended; run tanmi team login again']
+    : ['页面已失效；请再次运行 tanmi serve', 'This page has expired; run tanmi serve again'],
+  logOut: ['退出登录', 'Log out'],
   // Workspaces
   workspaces: ['工作区', 'Workspaces'], newWorkspace: ['新建工作区', 'New workspace'], name: ['名称', 'Name'],
   goal: ['目标', 'Goal'], workspaceRules: ['规则', 'Rules'], docs: ['文档', 'Docs'], progress: ['进度', 'Progress'],

@@ -196,6 +196,20 @@ pub struct ServeArgs {
     /// Address and port on which to serve a team, such as 127.0.0.1:7777
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["port", "no_open"])]
     pub listen: Option<std::net::SocketAddr>,
+    /// Certificate of the server and of its intermediate authorities, as PEM; read again on SIGHUP
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, as PEM; read again on SIGHUP
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_cert"])]
+    pub tls_key: Option<PathBuf>,
+    /// Requests per second that one token may make to the server of a team, ten times as many at
+    /// once; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 200, requires = "listen")]
+    pub rate_limit: u32,
+    /// What the server of a team logs to stderr, as JSON lines
+    #[arg(long, value_name = "LEVEL", default_value = "info", requires = "listen",
+        value_parser = ["error", "warn", "info", "debug"])]
+    pub log_level: String,
 }
 
 /// Selects a workspace by an option.

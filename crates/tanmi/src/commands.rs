@@ -35,6 +35,7 @@ mod plan;
 mod reference;
 mod rules;
 mod serve;
+mod serve_team;
 mod session;
 mod shell_docs;
 mod status;
@@ -79,7 +80,7 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Command::Team(command) = &cli.command
         && !matches!(command, TeamCommand::Machine(_))
     {
-        return team::run(command, cli.global.json);
+        return team::run(command, &env.home, cli.global.json);
     }
     let interface = match env.operator {
         Operator::Ai => Interface::AgentShell,

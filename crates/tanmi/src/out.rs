@@ -88,6 +88,12 @@ pub fn note(line: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
+/// Prints a line of a log to standard error, without a filter for colours.
+pub fn log_line(line: &str) {
+    // One write, so that lines of several threads do not mix. A log that cannot be written stops no server.
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
 /// Prints a line with a label such as `error:` to standard error.
 pub fn labelled(style: Style, zh: &str, en: &str, line: &str, lang: Lang) {
     let (label, colon) = lang.pick((zh, "："), (en, ": "));

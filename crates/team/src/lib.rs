@@ -5,12 +5,14 @@
 
 mod client;
 mod connection;
+mod login;
 mod membership;
 mod state;
 mod workspaces;
 
 pub use client::{Client, ClientError, LostOutcome};
 pub use connection::Connection;
+pub use login::{LoginError, request_link};
 pub use membership::{Member, Membership, find_member, replicas};
 pub use state::ReplicaState;
 pub use workspaces::{Synced, TeamWorkspaces};

@@ -84,7 +84,8 @@ fn run_use_case(
     let mut arguments = body_arguments(route, &request)?;
     let options = add_query_arguments(spec, route, request.query.as_deref(), &mut arguments)?;
     let Path(path) = request.path.map_err(|error| error_json("INVALID_ARGUMENT", error.body_text()))?;
-    for (name, value) in path {
+    // The path of the whole router can have further parameters, before those of the route.
+    for (name, value) in path.into_iter().filter(|(name, _)| route.in_path().any(|own| own == name)) {
         if name == "workspaceId" {
             state.mark_viewed(&value);
         }
@@ -118,7 +119,11 @@ fn run_use_case(
             tools::perform(&tool_request, tools::find(name).ok_or_else(no_use_case)?.handler)
         }
         RouteAction::Changes | RouteAction::Describe => Err(no_use_case()),
-    }?;
+    };
+    let mut value = value?;
+    if state.shown_project.is_some() {
+        state.name_project(&mut value);
+    }
     Ok((StatusCode::from_u16(route.status).unwrap_or(StatusCode::OK), value))
 }
 

@@ -2,6 +2,7 @@
 //! a small limit of their own. When it is reached, the oldest of them is closed, and the owner can always connect.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -28,6 +29,8 @@ struct State {
 /// The entry of one connection, which its requests carry as an extension. Dropping it removes the entry.
 pub struct Connection {
     id: u64,
+    /// The address of the client, or of the proxy in front of it.
+    pub address: IpAddr,
     is_authorized: Mutex<bool>,
     all: Arc<Connections>,
 }
@@ -42,14 +45,14 @@ impl Connections {
     }
 
     /// Adds a connection, which begins unauthorized. `serve` starts its task.
-    pub fn add(self: &Arc<Connections>, serve: impl FnOnce(Arc<Connection>) -> AbortHandle) {
+    pub fn add(self: &Arc<Connections>, address: IpAddr, serve: impl FnOnce(Arc<Connection>) -> AbortHandle) {
         let id = {
             let mut state = self.state();
             state.next_id += 1;
             state.next_id
         };
-        let task =
-            serve(Arc::new(Connection { id, is_authorized: Mutex::new(false), all: Arc::clone(self) }));
+        let (is_authorized, all) = (Mutex::new(false), Arc::clone(self));
+        let task = serve(Arc::new(Connection { id, address, is_authorized, all }));
         let mut state = self.state();
         state.unauthorized.push_back((id, task));
         let is_full = state.unauthorized.len() > MAX_UNAUTHORIZED;

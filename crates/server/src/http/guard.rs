@@ -177,10 +177,14 @@ pub async fn check(State(state): State<Arc<ServerState>>, request: Request, next
     if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    add_security_headers(&mut response);
+    response
+}
+
+pub fn add_security_headers(response: &mut Response) {
     for (name, value) in HEADERS {
         response.headers_mut().entry(*name).or_insert(HeaderValue::from_static(value));
     }
-    response
 }
 
 /// Returns the value of `Content-Length`: 0 if there is none, the maximum if it is not a number.

@@ -68,6 +68,18 @@ pub fn router(page_path: &str, setting: Option<Lang>) -> Router {
     })
 }
 
+/// Returns a file of the page other than the first.
+pub fn find_file(name: &str) -> Option<Response> {
+    let (_, kind, text) = FILES.iter().find(|(path, ..)| path.strip_prefix('/') == Some(name))?;
+    (!name.is_empty()).then(|| file(kind, Bytes::from_static(text.as_bytes())))
+}
+
+/// Returns the page for a team. It shows the views whose data the server of a team has.
+pub fn team_index() -> Response {
+    let (_, kind, text) = FILES[0];
+    file(kind, text.replacen(ROOT, &format!("{ROOT} data-team"), 1).into())
+}
+
 fn file(kind: &'static str, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

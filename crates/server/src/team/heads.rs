@@ -65,6 +65,12 @@ impl Heads {
         }
     }
 
+    /// Returns the number of readers that wait for changes.
+    pub fn reader_count(&self) -> usize {
+        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.values().map(|feed| feed.wake.receiver_count()).sum()
+    }
+
     /// Returns a receiver that changes when the server stops.
     pub fn closing(&self) -> watch::Receiver<bool> {
         self.closed.subscribe()

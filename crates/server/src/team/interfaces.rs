@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Method, Request as HttpRequest, Uri};
+use axum::http::{Request as HttpRequest, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tanmi_app::{App, Env};
@@ -17,40 +18,37 @@ use tanmi_pg::Role;
 use tanmi_workspace::model::Operator;
 
 use super::access::Request;
-use super::{MAX_BODY, TeamState, block, stores};
+use super::{MAX_BODY, TeamState, block, changes, stores};
 use crate::http::{ServerState, api, routes};
 use crate::mcp::Server;
 
-/// What the API offers for a team. Rules, events, the ledger and links to the page belong to the machine of a person.
-const PATHS: &[&str] = &["/workspaces", "/trash", "/memory", "/bindings"];
+/// What the API offers for a team. Rules, events and the ledger belong to the machine of a person.
+const PATHS: &[&str] =
+    &["/projects", "/now", "/activity", "/workspaces", "/trash", "/memory", "/bindings", "/sessions"];
 
 /// Returns the routes of the API. A request names its project in the query, unless its person has only one.
 pub fn api_router(state: &Arc<TeamState>) -> Router {
     let is_offered = |path: &str| PATHS.iter().any(|offered| path.starts_with(offered));
     let router = api::router_of(routes::all().into_iter().filter(|route| is_offered(route.path)));
-    router.layer(axum::middleware::from_fn_with_state(Arc::clone(state), enter))
+    router
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(state), enter))
+        .route("/changes", get(changes::changes).with_state(Arc::clone(state)))
 }
 
-/// Finds the caller and puts the services of the project into the request.
+/// Puts the services of the project into the request.
 async fn enter(
     State(state): State<Arc<TeamState>>,
     request: Request,
     mut http: HttpRequest<Body>,
     next: Next,
 ) -> Response {
-    let needs = match *http.method() {
-        Method::GET | Method::HEAD => Role::Reader,
-        _ => Role::Member,
-    };
-    if let Err(refusal) = request.require(needs) {
-        return refusal.respond(request.lang);
-    }
     remove_project(&mut http);
     let lang = request.lang;
     let opened = block(move || {
         let env = Env { operator: Operator::Human, source: Source::Api, ..state.env.clone() };
         let app = state.app(&request, env.clone());
-        Ok(Arc::new(ServerState::of_app(app, env, Arc::clone(&state.guard))))
+        let services = ServerState::of_app(app, env, Arc::clone(&state.guard));
+        Ok(Arc::new(services.show_project_as(request.project().to_owned())))
     });
     match opened.await {
         Ok(services) => {
@@ -119,6 +117,6 @@ impl TeamState {
 impl Request {
     /// Returns the session of an agent that names none: one for each token.
     fn session(&self) -> String {
-        format!("mcp-{}", &hash::sha256_hex(self.token().as_bytes())[..16])
+        format!("mcp-{}", &hash::sha256_hex(self.credential().as_bytes())[..16])
     }
 }

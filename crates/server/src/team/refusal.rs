@@ -10,21 +10,43 @@ use tanmi_workspace::error::Error;
 use crate::http::responses;
 
 /// How long a caller waits before it tries again, in seconds.
-const RETRY_AFTER: &str = "2";
+const RETRY_AFTER: u64 = 2;
 
 /// Why a request was not carried out.
 #[derive(Debug)]
 pub enum Refusal {
     NoToken,
     UnknownToken,
-    NotMember { project: String },
-    SeveralProjects { names: Vec<String> },
-    Forbidden { has: Role, needs: Role },
+    NotMember {
+        project: String,
+    },
+    SeveralProjects {
+        names: Vec<String>,
+    },
+    Forbidden {
+        has: Role,
+        needs: Role,
+    },
+    /// A page of another site made the browser send the request.
+    ForeignOrigin,
+    /// The token made more requests than it may.
+    TooManyRequests {
+        seconds: u64,
+    },
+    /// The address tried too many unknown tokens.
+    TooManyLogins {
+        seconds: u64,
+    },
     NotFound,
     WrongMethod,
     TooLarge,
-    Invalid { field: &'static str, reason: String },
-    UnknownCommand { word: String },
+    Invalid {
+        field: &'static str,
+        reason: String,
+    },
+    UnknownCommand {
+        word: String,
+    },
     Run(Box<RunError>),
     Database(DatabaseError),
     Internal,
@@ -55,15 +77,19 @@ impl Refusal {
 
     /// Returns the response, in English if the request asked for no language.
     pub fn respond(self, lang: Option<Lang>) -> Response {
-        let (status, error) = self.describe(lang.unwrap_or(Lang::En));
-        let mut response = responses::json(status, &json!({"error": error}));
-        let extra: Option<(HeaderName, &'static str)> = match status {
-            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
-            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, RETRY_AFTER)),
+        let wait = match self {
+            Refusal::TooManyRequests { seconds } | Refusal::TooManyLogins { seconds } => Some(seconds),
             _ => None,
         };
+        let (status, error) = self.describe(lang.unwrap_or(Lang::En));
+        let mut response = responses::json(status, &json!({"error": error}));
+        let extra: Option<(HeaderName, HeaderValue)> = match status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, RETRY_AFTER.into())),
+            _ => wait.map(|seconds| (header::RETRY_AFTER, seconds.into())),
+        };
         if let Some((name, value)) = extra {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+            response.headers_mut().insert(name, value);
         }
         response
     }
@@ -120,6 +146,30 @@ impl Refusal {
                         needs.as_str(),
                         has.as_str()
                     ),
+                ),
+            ),
+            Refusal::ForeignOrigin => (
+                StatusCode::FORBIDDEN,
+                error(
+                    "FOREIGN_ORIGIN",
+                    String::from("不允许跨源请求"),
+                    String::from("cross-origin requests are not allowed"),
+                ),
+            ),
+            Refusal::TooManyRequests { seconds } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                error(
+                    "TOO_MANY",
+                    format!("此令牌的请求过多；请在 {seconds} 秒后重试"),
+                    format!("too many requests with this token; try again in {seconds} s"),
+                ),
+            ),
+            Refusal::TooManyLogins { seconds } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                error(
+                    "TOO_MANY",
+                    format!("此地址尝试了太多未知令牌；请在 {seconds} 秒后重试"),
+                    format!("too many unknown tokens from this address; try again in {seconds} s"),
                 ),
             ),
             Refusal::NotFound => (

@@ -144,7 +144,8 @@ pub const SERVE: &str = "\
 Examples:
   tanmi serve
   tanmi serve --port 8080 --no-open
-  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777";
+  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777
+  tanmi serve --listen 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem";
 
 pub const TEAM_SETUP: &str = "\
 Examples:
@@ -184,6 +185,11 @@ Examples:
 
 Workspaces and shared memory of the project are kept on the server, with a copy
 on this machine. Preferences, transcripts and sessions stay on this machine.";
+
+pub const TEAM_LOGIN: &str = "\
+Examples:
+  tanmi team login --url https://tanmi.example.org:7777 --token-file ~/token
+  pass show tanmi | tanmi team login --url https://tanmi.example.org --token-file -";
 
 pub const HOOK: &str = "\
 `tanmi install` writes this command into the configuration of each agent. A hook never fails: \

@@ -42,6 +42,25 @@ pub enum TeamCommand {
         #[arg(long, value_name = "NAME")]
         admin: String,
     },
+    /// Print a link that opens the page of a team server once, within five minutes
+    #[command(after_help = examples::TEAM_LOGIN)]
+    Login {
+        /// Address of the server, such as https://tanmi.example.org:7777
+        #[arg(long)]
+        url: String,
+        /// File with the token (`-` reads stdin)
+        #[arg(long, value_name = "FILE")]
+        token_file: PathBuf,
+        /// Name of the project on the server [default: the only one]
+        #[arg(long, value_name = "P")]
+        project_name: Option<String>,
+        /// Certificates that sign that of the server, as PEM [default: those of the system]
+        #[arg(long, value_name = "FILE")]
+        ca: Option<PathBuf>,
+        /// Open the page in a browser, too
+        #[arg(long)]
+        open: bool,
+    },
     /// Add, disable and list people
     #[command(subcommand)]
     Person(PersonCommand),

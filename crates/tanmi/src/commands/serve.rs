@@ -1,6 +1,5 @@
 //! `tanmi serve`
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,14 +8,14 @@ use tanmi_app::Env;
 use tanmi_base::{Lang, clock};
 use tanmi_server::http::instance::{AcquireOutcome, InstanceLock, ServeInfo, write_opener};
 use tanmi_server::http::{self, RunningServer};
-use tanmi_server::team::{self, StartError};
 
+use super::serve_team;
 use crate::cli::ServeArgs;
 use crate::out;
 
 pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     if args.database.is_some() || args.listen.is_some() {
-        return serve_team(env, args, json);
+        return serve_team::run(env, args, json);
     }
     let app = tanmi_app::App::new(env.clone());
     let (lang, home, project) = (app.lang(), env.home.clone(), app.project().to_owned());
@@ -41,7 +40,7 @@ pub fn run(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
     report(outcome, json, lang)
 }
 
-fn report(outcome: Result<(), String>, json: bool, lang: Lang) -> ExitCode {
+pub(super) fn report(outcome: Result<(), String>, json: bool, lang: Lang) -> ExitCode {
     let Err(reason) = outcome else { return ExitCode::SUCCESS };
     if json {
         out::json_error("SERVE", &reason);
@@ -51,45 +50,7 @@ fn report(outcome: Result<(), String>, json: bool, lang: Lang) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Serves a team over its database.
-fn serve_team(env: Env, args: &ServeArgs, json: bool) -> ExitCode {
-    let lang = crate::env::language();
-    let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let outcome = match super::team::address(args.database.as_deref(), lang) {
-        Err(error) => Err(error.message(lang)),
-        Ok(None) => Err(lang
-            .pick(
-                "--listen 用于团队服务器；请同时给出 --database，或设置环境变量 TANMI_DATABASE_URL",
-                "--listen is for the server of a team; also use --database, or set the variable TANMI_DATABASE_URL",
-            )
-            .to_owned()),
-        Ok(Some(address)) => team::run(env, address, listen, |bound| announce_team(bound, json, lang))
-            .map_err(|error| team_failure(&error, listen, lang)),
-    };
-    report(outcome, json, lang)
-}
-
-fn announce_team(bound: SocketAddr, json: bool, lang: Lang) {
-    let url = format!("http://{bound}");
-    if json {
-        out::json(&json!({"url": url, "pid": std::process::id()}));
-        return;
-    }
-    out::text(&lang.pick(format!("正在 {url} 为团队提供服务\n"), format!("serving a team at {url}\n")));
-    out::note(lang.pick("按 Ctrl-C 停止", "press Ctrl-C to stop"));
-}
-
-fn team_failure(error: &StartError, listen: SocketAddr, lang: Lang) -> String {
-    match error {
-        StartError::NotLoopback(_) => lang.pick(
-            format!("没有 TLS 时只能在本机地址上提供服务，而 {listen} 不是；请使用 127.0.0.1 或 [::1]"),
-            format!("without TLS the server listens on this machine only, and {listen} is not; use 127.0.0.1 or [::1]"),
-        ),
-        StartError::Io(error) => failure_reason(Some(listen.port()), error, lang),
-    }
-}
-
-fn failure_reason(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
+pub(super) fn failure_reason(port: Option<u16>, error: &std::io::Error, lang: Lang) -> String {
     match port {
         Some(port) if error.kind() == std::io::ErrorKind::AddrInUse => lang.pick(
             format!("端口 {port} 已被占用；请换一个端口，或省略 --port 以使用空闲端口"),
@@ -103,7 +64,9 @@ fn failure_reason(port: Option<u16>, error: &std::io::Error, lang: Lang) -> Stri
 fn announce(home: &Path, server: &RunningServer<'_>, args: &ServeArgs, json: bool, lang: Lang) {
     let Some(info) = server.instance.info() else { return };
     print_server(info, &server.create_link(), true, json, lang);
-    open_browser(home, || Some(server.create_link()), args, lang);
+    if !args.no_open {
+        open_browser(home, || Some(server.create_link()), lang);
+    }
 }
 
 /// Requests a link from the running server instead of starting a second one.
@@ -123,7 +86,9 @@ fn reuse_server(
         ));
     };
     print_server(info, &link, false, json, lang);
-    open_browser(home, || info.request_link(project), args, lang);
+    if !args.no_open {
+        open_browser(home, || info.request_link(project), lang);
+    }
     Ok(())
 }
 
@@ -152,10 +117,7 @@ fn print_server(info: &ServeInfo, link: &str, is_new: bool, json: bool, lang: La
 }
 
 /// Opens the page in a browser, with a second link: a link works once, and the printed one is for the user.
-fn open_browser(home: &Path, link: impl FnOnce() -> Option<String>, args: &ServeArgs, lang: Lang) {
-    if args.no_open {
-        return;
-    }
+pub(super) fn open_browser(home: &Path, link: impl FnOnce() -> Option<String>, lang: Lang) {
     let path = link().and_then(|link| write_opener(home, &link).ok());
     if path.is_none_or(|path| open::that_detached(path).is_err()) {
         let (zh, en) =

@@ -1,16 +1,21 @@
 //! `tanmi team`: sets up the database of a team and administers it.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use serde_json::json;
 use tanmi_base::{Interface, Lang, clock};
 use tanmi_pg::{Address, AdminError, DatabaseError, IssuedToken, People, Role};
+use tanmi_team::LoginError;
 
 use crate::cli::{DatabaseArgs, TeamCommand, TeamProjectArgs};
 use crate::{env, out};
 
 mod admin;
 mod transfer;
+
+const MAX_TOKEN_FILE: u64 = 4096;
 
 /// Why a command changed nothing.
 enum TeamError {
@@ -35,6 +40,14 @@ enum TeamError {
     Admin(AdminError),
     /// An error of files or of the domain.
     App(tanmi_app::Error),
+    TokenFile {
+        path: PathBuf,
+        reason: String,
+    },
+    Login {
+        url: String,
+        error: LoginError,
+    },
 }
 
 impl From<DatabaseError> for TeamError {
@@ -73,6 +86,11 @@ impl TeamError {
             TeamError::ImportConflict(_) => "IMPORT_CONFLICT",
             TeamError::Admin(error) => error.code(),
             TeamError::App(error) => error.code(),
+            TeamError::TokenFile { .. } | TeamError::Login { error: LoginError::Address, .. } => {
+                "INVALID_ARGUMENT"
+            }
+            TeamError::Login { error: LoginError::Unreachable { .. }, .. } => "TEAM_UNREACHABLE",
+            TeamError::Login { error: LoginError::Refused { .. }, .. } => "TEAM_REFUSED",
         }
     }
 
@@ -121,6 +139,21 @@ impl TeamError {
                     names.join(", ")
                 ),
             ),
+            TeamError::TokenFile { path, reason } => (
+                format!("无法从 {} 读取令牌：{reason}", path.display()),
+                format!("cannot read a token from {}: {reason}", path.display()),
+            ),
+            TeamError::Login { url, error: LoginError::Address } => (
+                format!("{url:?} 不是 https 地址，也不是本机的 http 地址；令牌不会以明文发送"),
+                format!(
+                    "{url:?} is neither https, nor http on this machine; a token is not sent in plain text"
+                ),
+            ),
+            TeamError::Login { url, error: LoginError::Unreachable { reason } } => (
+                format!("无法连接 {url}：{reason}；请检查 --url 和 --ca"),
+                format!("cannot reach {url}: {reason}; check --url and --ca"),
+            ),
+            TeamError::Login { error: LoginError::Refused { message, .. }, .. } => return message.clone(),
             TeamError::Admin(error) => return error.message(lang),
             TeamError::App(error) => return error.message(lang),
         };
@@ -149,9 +182,9 @@ pub fn address(given: Option<&str>, lang: Lang) -> Result<Option<Address>, Datab
     address.with_passfile(passfile.as_deref()).map(Some)
 }
 
-pub fn run(command: &TeamCommand, json: bool) -> ExitCode {
+pub fn run(command: &TeamCommand, home: &Path, json: bool) -> ExitCode {
     let lang = env::language();
-    match execute(command, json, lang) {
+    match execute(command, home, json, lang) {
         Ok(code) => code,
         Err(TeamError::App(error)) => {
             out::error(&error.to_json(lang, Interface::CommandLine), lang, json);
@@ -169,7 +202,7 @@ pub fn run(command: &TeamCommand, json: bool) -> ExitCode {
     }
 }
 
-fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<ExitCode, TeamError> {
+fn execute(command: &TeamCommand, home: &Path, json: bool, lang: Lang) -> Result<ExitCode, TeamError> {
     match command {
         TeamCommand::Setup { database, team, project_name, admin } => {
             for (option, text) in [("--team", team), ("--project-name", project_name), ("--admin", admin)] {
@@ -190,6 +223,16 @@ fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<ExitCode, Te
             };
             admin::print_token(Some(project_name), &issued, json, lang);
         }
+        TeamCommand::Login { url, token_file, project_name, ca, open } => {
+            let token = read_token(token_file)?;
+            let link =
+                tanmi_team::request_link(url, project_name.as_deref(), &token, ca.as_deref(), lang.as_str())
+                    .map_err(|error| TeamError::Login { url: url.clone(), error })?;
+            print_link(&link, json, lang);
+            if *open {
+                super::serve::open_browser(home, || Some(link), lang);
+            }
+        }
         TeamCommand::Person(command) => admin::person(command, json, lang)?,
         TeamCommand::Member(command) => admin::member(command, json, lang)?,
         TeamCommand::Project(command) => admin::project(command, json, lang)?,
@@ -204,6 +247,37 @@ fn execute(command: &TeamCommand, json: bool, lang: Lang) -> Result<ExitCode, Te
         TeamCommand::Machine(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a token from a file, or from standard input for `-`. On the command line, other users could see it.
+fn read_token(file: &Path) -> Result<String, TeamError> {
+    let failed = |reason: String| TeamError::TokenFile { path: file.to_owned(), reason };
+    let read = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin().lock().take(MAX_TOKEN_FILE)),
+        false => {
+            std::fs::File::open(file).and_then(|file| std::io::read_to_string(file.take(MAX_TOKEN_FILE)))
+        }
+    };
+    let text = read.map_err(|error| failed(error.to_string()))?;
+    let token = text.trim();
+    // A header cannot contain other characters, and the error of the request would show them.
+    match token.starts_with("tnm_") && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    {
+        true => Ok(token.to_owned()),
+        false => Err(failed(String::from("it does not contain one token (tnm_…)"))),
+    }
+}
+
+fn print_link(link: &str, json: bool, lang: Lang) {
+    if json {
+        out::json(&json!({"link": link}));
+        return;
+    }
+    let once = lang.pick(
+        "打开页面（链接在五分钟内可以使用一次）：",
+        "open the page (this link works once, within five minutes):",
+    );
+    out::text(&format!("{once}\n  {link}\n"));
 }
 
 fn connect(database: &DatabaseArgs, lang: Lang) -> Result<Address, TeamError> {

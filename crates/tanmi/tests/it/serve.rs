@@ -65,11 +65,25 @@ impl Server {
 
     /// Starts the server of a team. Requests carry this token.
     pub fn start_team(env: &TestEnv, database: &str, token: &str) -> Server {
+        Server::start_team_with(env, database, token, &[], &[], Stdio::null())
+    }
+
+    /// Starts the server of a team with further arguments and variables.
+    pub fn start_team_with(
+        env: &TestEnv,
+        database: &str,
+        token: &str,
+        more: &[&str],
+        variables: &[(&str, &str)],
+        stderr: impl Into<Stdio>,
+    ) -> Server {
         let mut child = env
             .command(&["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(more)
             .env("TANMI_DATABASE_URL", database)
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let report = read_report(&mut child);
@@ -161,6 +175,11 @@ impl Server {
     /// Stops the server as Ctrl-C does and returns whether it exited successfully.
     pub fn stop(mut self) -> bool {
         signal(self.pid(), "INT");
+        self.child.wait().unwrap().success()
+    }
+
+    /// Waits until the server has exited and returns whether it did so successfully.
+    pub fn wait(mut self) -> bool {
         self.child.wait().unwrap().success()
     }
 

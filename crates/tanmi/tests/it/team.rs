@@ -9,7 +9,11 @@ use crate::serve::{Response, Server};
 mod errors;
 mod interfaces;
 pub mod machines;
+mod operations;
+mod page;
 mod protocol;
+mod secrecy;
+mod tls;
 
 /// A database with one project, and its admin.
 pub struct Team {

@@ -93,12 +93,17 @@ pub const PAGES: &[ChineseTexts] = &[
                 "通过该 PostgreSQL 数据库为团队提供服务 [给出 --listen 时默认：环境变量 TANMI_DATABASE_URL]",
             ),
             ("listen", "为团队提供服务的地址和端口，如 127.0.0.1:7777"),
+            ("tls_cert", "服务器及其中间机构的证书（PEM）；收到 SIGHUP 时重新读取"),
+            ("tls_key", "证书的私钥（PEM）；收到 SIGHUP 时重新读取"),
+            ("rate_limit", "一个令牌每秒可以向团队服务器发送的请求数，短时间内可达十倍；0 表示不限"),
+            ("log_level", "团队服务器写到标准错误的日志级别，每行一个 JSON"),
         ],
         "\
 示例：
   tanmi serve
   tanmi serve --port 8080 --no-open
-  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777",
+  tanmi serve --database postgres://tanmi@db/tanmi --listen 127.0.0.1:7777
+  tanmi serve --listen 0.0.0.0:7777 --tls-cert cert.pem --tls-key key.pem",
     ),
     page("team", "加入团队，管理团队的服务器：数据库、成员、项目和令牌", &[], ""),
     page(
@@ -118,25 +123,6 @@ pub const PAGES: &[ChineseTexts] = &[
 
 数据库结构不存在时创建，较旧时升级。可以随时再次运行：已有的内容保留。",
     ),
-    page(
-        "team join",
-        "让此文件夹加入团队服务器上的项目",
-        &[
-            ("url", "服务器的地址，如 https://team.example.org [默认：.tanmi/team.json 中的地址，需要确认]"),
-            ("project_name", "项目在服务器上的名称"),
-            ("token_file", "含有令牌的文件，- 表示标准输入"),
-            ("ca", "服务器证书的颁发机构的证书文件 [默认：系统的证书]"),
-            ("machine", "此机器的名称，其他人会看到 [默认：主机名]"),
-            ("yes", "使用 .tanmi/team.json 中的服务器和项目"),
-        ],
-        "\
-示例：
-  tanmi team join https://team.example.org --project-name shop --token-file token.txt
-  pass show tanmi | tanmi team join https://team.example.org --project-name shop --token-file -
-
-项目的工作区和共享记忆保存在服务器上，本机保留一份副本。偏好、会话记录和会话留在本机。",
-    ),
-    page("team sync", "更新项目的副本", &[], ""),
     page("mcp", "通过标准输入和标准输出提供 MCP 服务", &[], ""),
     page(
         "hook",

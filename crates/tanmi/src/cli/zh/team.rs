@@ -10,6 +10,40 @@ const NAME: ArgumentText = ("name", "人的名字");
 const TOKEN_ID: ArgumentText = ("id", "令牌的 ID，见 `tanmi team token list`");
 
 pub const PAGES: &[ChineseTexts] = &[
+    page(
+        "team login",
+        "输出一个链接，五分钟内可打开一次团队服务器的页面",
+        &[
+            ("url", "服务器的地址，如 https://tanmi.example.org:7777"),
+            ("token_file", "存有令牌的文件（`-` 从标准输入读取）"),
+            PROJECT_NAME,
+            ("ca", "签发服务器证书的机构的证书（PEM） [默认：系统的证书]"),
+            ("open", "同时在浏览器中打开页面"),
+        ],
+        "\
+示例：
+  tanmi team login --url https://tanmi.example.org:7777 --token-file ~/token
+  pass show tanmi | tanmi team login --url https://tanmi.example.org --token-file -",
+    ),
+    page(
+        "team join",
+        "让此文件夹加入团队服务器上的项目",
+        &[
+            ("url", "服务器的地址，如 https://team.example.org [默认：.tanmi/team.json 中的地址，需要确认]"),
+            ("project_name", "项目在服务器上的名称"),
+            ("token_file", "含有令牌的文件，- 表示标准输入"),
+            ("ca", "服务器证书的颁发机构的证书文件 [默认：系统的证书]"),
+            ("machine", "此机器的名称，其他人会看到 [默认：主机名]"),
+            ("yes", "使用 .tanmi/team.json 中的服务器和项目"),
+        ],
+        "\
+示例：
+  tanmi team join https://team.example.org --project-name shop --token-file token.txt
+  pass show tanmi | tanmi team join https://team.example.org --project-name shop --token-file -
+
+项目的工作区和共享记忆保存在服务器上，本机保留一份副本。偏好、会话记录和会话留在本机。",
+    ),
+    page("team sync", "更新项目的副本", &[], ""),
     page("team person", "添加、停用和列出成员", &[], ""),
     page(
         "team person add",

@@ -86,7 +86,7 @@ fn api_reads_and_writes_project_of_token() {
     assert_eq!(send(&server, &reader, "POST", &path, &node).status, 403);
     assert_eq!(get("tnm_x_y", "/api/v1/workspaces").status, 401);
     assert_eq!(get(&team.admin, "/api/v1/workspaces?project=none").status, 404);
-    for local in ["/api/v1/ledger", "/api/v1/rules", "/api/v1/changes"] {
+    for local in ["/api/v1/ledger", "/api/v1/rules", "/api/v1/events"] {
         assert_eq!(get(&team.admin, local).status, 404, "{local}");
     }
     // A person with two projects names one.

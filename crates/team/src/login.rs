@@ -1,0 +1,126 @@
+//! Buys a link to the page of a team server with a token.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tanmi_base::fs;
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
+
+/// How long the request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_ANSWER: u64 = 1 << 20;
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// The address is neither https, nor http on this machine.
+    #[error("the address is neither https, nor http on this machine")]
+    Address,
+    #[error("{reason}")]
+    Unreachable { reason: String },
+    /// The server refused the request, in the language that was asked for.
+    #[error("{message}")]
+    Refused { code: String, message: String },
+}
+
+/// Returns a link that opens the page of a project once. `ca` is a file with the certificates that sign that of the
+/// server; without it, those of the system count.
+pub fn request_link(
+    server: &str,
+    project: Option<&str>,
+    token: &str,
+    ca: Option<&Path>,
+    language: &str,
+) -> Result<String, LoginError> {
+    let server = server.trim_end_matches('/');
+    if !is_safe(server) {
+        return Err(LoginError::Address);
+    }
+    let config = Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .tls_config(TlsConfig::builder().root_certs(root_certs(server, ca)?).build())
+        .build();
+    let agent: Agent = config.into();
+    let mut request = agent.post(format!("{server}/login-link"));
+    if let Some(project) = project {
+        request = request.query("project", project);
+    }
+    let request =
+        request.header("authorization", format!("Bearer {token}")).header("accept-language", language);
+    let mut response = request.send_empty().map_err(unreachable)?;
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec().map_err(unreachable)?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match (body["path"].as_str(), body["error"]["code"].as_str()) {
+        (Some(path), _) => Ok(format!("{server}{path}")),
+        (None, Some(code)) => {
+            let message = body["error"]["message"].as_str().unwrap_or_default().to_owned();
+            Err(LoginError::Refused { code: code.to_owned(), message })
+        }
+        (None, None) => Err(unreachable(format!("HTTP status {status}, not from the server of a team"))),
+    }
+}
+
+/// Returns whether a token may be sent to an address.
+fn is_safe(server: &str) -> bool {
+    if server.starts_with("https://") {
+        return true;
+    }
+    let Some(rest) = server.strip_prefix("http://") else { return false };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
+    matches!(name, "127.0.0.1" | "localhost" | "[::1]")
+}
+
+fn root_certs(server: &str, ca: Option<&Path>) -> Result<RootCerts, LoginError> {
+    let certificates: Vec<Certificate<'static>> = match ca {
+        None if !server.starts_with("https:") => Vec::new(),
+        None => {
+            let native = rustls_native_certs::load_native_certs().certs;
+            native.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
+        }
+        Some(file) => {
+            let name = |error: std::io::Error| unreachable(format!("{}: {error}", file.display()));
+            let pem = fs::read_limited(file, MAX_ANSWER).map_err(name)?.unwrap_or_default();
+            let items = ureq::tls::parse_pem(&pem).filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(certificate),
+                _ => None,
+            });
+            let found: Vec<_> = items.collect();
+            if found.is_empty() {
+                return Err(unreachable(format!("{}: the file has no certificates", file.display())));
+            }
+            found
+        }
+    };
+    Ok(RootCerts::from(certificates))
+}
+
+fn unreachable(error: impl std::fmt::Display) -> LoginError {
+    LoginError::Unreachable { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_is_sent_only_over_tls_or_on_this_machine() {
+        for (server, expected) in [
+            ("https://team.example.org", true),
+            ("http://127.0.0.1:7777", true),
+            ("http://localhost:7777", true),
+            ("http://[::1]:7777", true),
+            ("http://team.example.org", false),
+            ("http://127.0.0.1.example.org", false),
+            ("http://127.0.0.1@example.org", false),
+            ("ftp://127.0.0.1", false),
+        ] {
+            assert_eq!(is_safe(server), expected, "{server}");
+        }
+    }
+}
