@@ -123,3 +123,75 @@ pub fn write_lines(folder: &Folder, lines: &[String], now: Millis) -> Result<()>
     }
     texts.iter().try_for_each(|(path, text)| folder.append(&lock, path, text, AppendSync::Yes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Millis = 1_765_432_100_000;
+
+    #[test]
+    fn shared_lines_leave_out_what_is_private_or_unusable() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::of(dir.path());
+        folder.create(false).unwrap();
+        let fact = |id: &str, letter: &str| {
+            format!(r#"{{"id":"{id}","type":"fact","memory_type":"{letter}","content":"about {id}"}}"#)
+        };
+        let mark = |kind: &str, id: &str| format!(r#"{{"type":"{kind}","target":"{id}"}}"#);
+        let (own, opinion, late) = (fact("f1", "W"), fact("o1", "O"), fact("f2", "B"));
+        let daily = [
+            mark("forget", "f2"),
+            mark("forget", "s1"),
+            own.clone(),
+            opinion,
+            mark("forget", "o1"),
+            mark("forget", "f1"),
+            mark("restore", "f1"),
+            mark("forget", "f1"),
+            mark("forget", "unknown"),
+            String::from(r#"{"type":"session_start","source":{"session":"s"}}"#),
+            String::from("not JSON"),
+            own.clone(),
+            late.clone(),
+        ];
+        // An older tool wrote summaries without a type.
+        let summary = r#"{"id":"s1","topic":"login","summary":"done"}"#;
+        std::fs::write(folder.daily(NOW), daily.join("\n")).unwrap();
+        std::fs::write(folder.sessions(), format!("{summary}\n")).unwrap();
+        let shared = read_shared(&folder, NOW).unwrap();
+        assert_eq!((shared.private, shared.unusable, shared.with_secret), (1, 3, 0));
+        let [first, rest @ ..] = shared.lines.as_slice() else { panic!("{shared:?}") };
+        assert!(first.contains(r#""type":"summary""#), "{first}");
+        let forget = |id: &str| mark("forget", id);
+        assert_eq!(
+            rest,
+            [forget("s1"), own, forget("f1"), mark("restore", "f1"), forget("f1"), late, forget("f2")]
+        );
+    }
+
+    #[test]
+    fn written_lines_are_read_again_and_a_mark_stays_after_its_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::of(dir.path());
+        let at = |day: u32| format!(r#""timestamp":"2026-01-{day:02}T10:00:00.000Z""#);
+        let fact =
+            |id: &str, day: u32| format!(r#"{{"id":"{id}","type":"fact","content":"{id}",{}}}"#, at(day));
+        let lines = [
+            fact("late", 9),
+            fact("early", 3),
+            // The clock of the machine that forgot it was slow.
+            format!(r#"{{"type":"forget","target":"late",{}}}"#, at(2)),
+            format!(r#"{{"type":"summary","id":"s","topic":"t","summary":"x",{}}}"#, at(4)),
+        ];
+        write_lines(&folder, &lines, NOW).unwrap();
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(folder.dir().join("daily/2026-01-03.jsonl")), format!("{}\n", lines[1]));
+        assert_eq!(
+            read(folder.dir().join("daily/2026-01-09.jsonl")),
+            format!("{}\n{}\n", lines[0], lines[2])
+        );
+        assert_eq!(read(folder.sessions()), format!("{}\n", lines[3]));
+        assert_eq!(read_shared(&folder, NOW).unwrap().lines.len(), 4);
+    }
+}

@@ -81,6 +81,13 @@ const SET_LAST_USE: &str =
     "UPDATE token SET last_used_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 WHERE id = $1";
 
+/// Returns whether a text can name a person, a project or a token. Names stand in addresses and in front of texts that
+/// agents read.
+pub fn is_valid_name(text: &str) -> bool {
+    let is_bad = |c: char| c.is_control() || matches!(c, '/' | '@');
+    !text.is_empty() && text.trim() == text && text.len() <= 100 && !text.chars().any(is_bad)
+}
+
 /// Returns the id in a token.
 pub(crate) fn token_id(token: &str) -> Option<&str> {
     let (id, _) = token.strip_prefix(PREFIX)?.split_once('_')?;

@@ -1,7 +1,7 @@
 //! `tanmi serve --database`: the server of a team over PostgreSQL. It keeps nothing of its own, so any number of them
 //! can serve one database.
 //!
-//! [`access`] finds the caller and checks the role, [`protocol`] is what the machines of the team use, [`heads`] wakes
+//! [`access`] finds the caller and checks the role, [`admin`] administers people and tokens, [`protocol`] is what the machines of the team use, [`heads`] wakes
 //! readers of the feed, [`interfaces`] are the HTTP API and MCP over the database ([`stores`]), [`login`] is the page,
 //! [`refusal`] is every answer other than success, [`observe`] writes the log and the metrics. All work with the database
 //! runs on blocking threads.
@@ -27,6 +27,7 @@ use crate::http::tls::{TlsError, TlsFiles, TlsPair};
 use crate::http::{listen, shutdown_signal};
 
 mod access;
+mod admin;
 mod changes;
 mod heads;
 mod health;
@@ -241,6 +242,8 @@ fn router(state: &Arc<TeamState>) -> Router {
         // The page uses the API below its own path, because the browser sends the cookie only to that path.
         .nest("/page/{project}/api/v1", api)
         .nest("/page/{project}/", page)
+        .nest("/api/v1/team", admin::router(state))
+        .nest("/page/{project}/api/v1/team", admin::router(state))
         .merge(server)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)

@@ -1,12 +1,12 @@
 //! Why the administration of a team refused a request.
 
-use tanmi_base::Lang;
+use tanmi_base::{Interface, Lang};
 
 use super::Role;
 use crate::error::DatabaseError;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.message(Lang::En))]
+#[error("{}", self.message(Lang::En, Interface::CommandLine))]
 pub enum AdminError {
     UnknownPerson {
         name: String,
@@ -79,29 +79,40 @@ impl AdminError {
         }
     }
 
-    /// Returns what is wrong and what to do.
-    pub fn message(&self, lang: Lang) -> String {
+    /// Returns what is wrong and what to do, as a command or as a request.
+    pub fn message(&self, lang: Lang, interface: Interface) -> String {
+        let is_command = matches!(interface, Interface::CommandLine | Interface::AgentShell);
+        let how = |command: &'static str, request: &'static str| if is_command { command } else { request };
         let (zh, en) = match self {
-            AdminError::UnknownPerson { name } => (
-                format!("没有名为 {name:?} 的人；请先添加（tanmi team person add）"),
-                format!("there is no person named {name:?}; add the person first (tanmi team person add)"),
-            ),
+            AdminError::UnknownPerson { name } => {
+                let how = how("tanmi team person add", "POST /api/v1/team/people");
+                (
+                    format!("没有名为 {name:?} 的人；请先添加（{how}）"),
+                    format!("there is no person named {name:?}; add the person first ({how})"),
+                )
+            }
             AdminError::PersonDisabled { name } => (
                 format!("{name:?} 已停用；请先启用（tanmi team person enable）"),
                 format!("{name:?} is disabled; enable the person first (tanmi team person enable)"),
             ),
-            AdminError::NotMember { name } => (
-                format!("{name:?} 不是项目成员；请先设置角色（tanmi team member set）"),
-                format!("{name:?} is not a member of the project; set a role first (tanmi team member set)"),
-            ),
-            AdminError::UnknownToken { id } => (
-                format!("没有令牌 {id:?}；请查看 tanmi team token list"),
-                format!("there is no token {id:?}; see tanmi team token list"),
-            ),
-            AdminError::TokenEnded { id } => (
-                format!("令牌 {id} 已过期或已撤销；请创建新的令牌（tanmi team token create）"),
-                format!("the token {id} expired or was revoked; create a new one (tanmi team token create)"),
-            ),
+            AdminError::NotMember { name } => {
+                let how = how("tanmi team member set", "PUT /api/v1/team/members/{name}");
+                (
+                    format!("{name:?} 不是项目成员；请先设置角色（{how}）"),
+                    format!("{name:?} is not a member of the project; set a role first ({how})"),
+                )
+            }
+            AdminError::UnknownToken { id } => {
+                let how = how("tanmi team token list", "GET /api/v1/team/tokens");
+                (format!("没有令牌 {id:?}；请查看 {how}"), format!("there is no token {id:?}; see {how}"))
+            }
+            AdminError::TokenEnded { id } => {
+                let how = how("tanmi team token create", "POST /api/v1/team/tokens");
+                (
+                    format!("令牌 {id} 已过期或已撤销；请创建新的令牌（{how}）"),
+                    format!("the token {id} expired or was revoked; create a new one ({how})"),
+                )
+            }
             AdminError::UnknownProject { name } => {
                 (format!("没有项目 {name:?}"), format!("there is no project {name:?}"))
             }

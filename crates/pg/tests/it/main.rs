@@ -13,5 +13,6 @@ mod people;
 mod requests;
 mod stories;
 mod tls;
+mod transfer;
 mod trouble;
 mod writers;

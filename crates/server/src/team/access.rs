@@ -38,6 +38,9 @@ fn needed_role(method: &Method, path: &str) -> Option<Role> {
         "/metrics" => Some(Role::Admin),
         // Each tool has its own role, and a reader may get a link and end a login.
         "/mcp" | "/login-link" | "/page/{project}/logout" => Some(Role::Reader),
+        // The people of a project see who works on what; the rest is for admins.
+        _ if path.ends_with("/api/v1/team/presence") => Some(Role::Reader),
+        _ if path.contains("/api/v1/team/") => Some(Role::Admin),
         _ if matches!(*method, Method::GET | Method::HEAD) => Some(Role::Reader),
         _ => Some(Role::Member),
     }

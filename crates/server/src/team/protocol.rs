@@ -34,9 +34,9 @@ const MAX_DOCUMENTS: usize = 500;
 /// The longest id of a session, and the longest name of a machine.
 const MAX_NAME: usize = 200;
 
-type Body = Result<Bytes, BytesRejection>;
+pub(super) type Body = Result<Bytes, BytesRejection>;
 
-fn answer(request: &Request, outcome: Result<Value, Refusal>) -> Response {
+pub(super) fn answer(request: &Request, outcome: Result<Value, Refusal>) -> Response {
     match outcome {
         Ok(value) => responses::json(StatusCode::OK, &value),
         Err(refusal) => refusal.respond(request.lang),
@@ -237,7 +237,7 @@ pub async fn request(
     answer(&request, outcome)
 }
 
-fn parse(body: Body) -> Result<Value, Refusal> {
+pub(super) fn parse(body: Body) -> Result<Value, Refusal> {
     let bytes = body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::TooLarge,
         _ => Refusal::invalid("body", error.body_text()),
@@ -246,7 +246,7 @@ fn parse(body: Body) -> Result<Value, Refusal> {
         .map_err(|error| Refusal::invalid("body", format!("malformed JSON: {error}")))
 }
 
-fn read<T: DeserializeOwned>(body: Value) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Refusal> {
     serde_json::from_value(body).map_err(|error| Refusal::invalid("body", error.to_string()))
 }
 
@@ -275,7 +275,10 @@ fn check_names(body: &Value) -> Result<(), Refusal> {
 }
 
 /// Parses the parameters of a query. Unknown and repeated ones are refused.
-fn parse_query(query: &str, names: &[&'static str]) -> Result<BTreeMap<&'static str, String>, Refusal> {
+pub(super) fn parse_query(
+    query: &str,
+    names: &[&'static str],
+) -> Result<BTreeMap<&'static str, String>, Refusal> {
     let mut found = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -292,7 +295,11 @@ fn parse_query(query: &str, names: &[&'static str]) -> Result<BTreeMap<&'static 
     Ok(found)
 }
 
-fn number(query: &BTreeMap<&'static str, String>, name: &'static str, default: u64) -> Result<u64, Refusal> {
+pub(super) fn number(
+    query: &BTreeMap<&'static str, String>,
+    name: &'static str,
+    default: u64,
+) -> Result<u64, Refusal> {
     let Some(text) = query.get(name) else { return Ok(default) };
     text.parse().map_err(|_| Refusal::invalid(name, String::from("must be a whole number")))
 }

@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tanmi_base::{Interface, Lang};
-use tanmi_pg::{DatabaseError, DatabaseTrouble, Role, RunError};
+use tanmi_pg::{AdminError, DatabaseError, DatabaseTrouble, Role, RunError};
 use tanmi_workspace::error::Error;
 
 use crate::http::responses;
@@ -48,6 +48,7 @@ pub enum Refusal {
         word: String,
     },
     Run(Box<RunError>),
+    Admin(AdminError),
     Database(DatabaseError),
     Internal,
 }
@@ -67,6 +68,15 @@ impl From<Error> for Refusal {
 impl From<DatabaseError> for Refusal {
     fn from(error: DatabaseError) -> Refusal {
         Refusal::Database(error)
+    }
+}
+
+impl From<AdminError> for Refusal {
+    fn from(error: AdminError) -> Refusal {
+        match error {
+            AdminError::Database(error) => Refusal::Database(error),
+            other => Refusal::Admin(other),
+        }
     }
 }
 
@@ -207,6 +217,15 @@ impl Refusal {
                 ),
             ),
             Refusal::Run(run) => describe_run(*run, lang),
+            Refusal::Admin(refused) => {
+                let status = match refused.code() {
+                    "FORBIDDEN" => StatusCode::FORBIDDEN,
+                    "LAST_ADMIN" | "PERSON_DISABLED" | "TOKEN_ENDED" => StatusCode::CONFLICT,
+                    _ => StatusCode::NOT_FOUND,
+                };
+                let message = refused.message(lang, Interface::Page);
+                (status, json!({"code": refused.code(), "message": message}))
+            }
             Refusal::Database(database) => describe_database(database, lang),
             Refusal::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -154,7 +154,7 @@ impl TeamError {
                 format!("cannot reach {url}: {reason}; check --url and --ca"),
             ),
             TeamError::Login { error: LoginError::Refused { message, .. }, .. } => return message.clone(),
-            TeamError::Admin(error) => return error.message(lang),
+            TeamError::Admin(error) => return error.message(lang, Interface::CommandLine),
             TeamError::App(error) => return error.message(lang),
         };
         lang.pick(zh, en)
@@ -284,13 +284,8 @@ fn connect(database: &DatabaseArgs, lang: Lang) -> Result<Address, TeamError> {
     address(database.database.as_deref(), lang)?.ok_or(TeamError::NoAddress)
 }
 
-/// Names stand in addresses and in front of texts that agents read.
 fn check_name(option: &'static str, text: &str) -> Result<(), TeamError> {
-    let is_bad = |c: char| c.is_control() || matches!(c, '/' | '@');
-    match text.trim().is_empty() || text.trim() != text || text.len() > 100 || text.chars().any(is_bad) {
-        true => Err(TeamError::Name(option)),
-        false => Ok(()),
-    }
+    tanmi_pg::is_valid_name(text).then_some(()).ok_or(TeamError::Name(option))
 }
 
 /// Returns the database, and the id and the name of a project: the named one, or the only one.

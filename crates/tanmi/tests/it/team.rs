@@ -6,6 +6,7 @@ use tanmi_cluster::{Cluster, Durability};
 use crate::env::TestEnv;
 use crate::serve::{Response, Server};
 
+mod admin;
 mod errors;
 mod interfaces;
 pub mod machines;
@@ -14,6 +15,7 @@ mod page;
 mod protocol;
 mod secrecy;
 mod tls;
+mod transfer;
 
 /// A database with one project, and its admin.
 pub struct Team {
