@@ -28,6 +28,17 @@ pub fn terms(text: &str) -> Vec<String> {
     out
 }
 
+/// Returns the terms of words that consist of letters and digits, as [`terms`] of the words joined by spaces.
+pub fn terms_of_words(words: &[&str]) -> Vec<String> {
+    if !words.iter().all(|word| word.is_ascii()) {
+        return terms(&words.join(" "));
+    }
+    let stemmer = Stemmer::create(Algorithm::English);
+    let mut out = Vec::with_capacity(words.len());
+    words.iter().filter(|word| !word.is_empty()).for_each(|word| add_word_terms(word, &stemmer, &mut out));
+    out
+}
+
 /// Returns the distinct terms of a query without the words that occur in every question, unless no other word is
 /// left.
 pub fn query_terms(text: &str) -> Vec<String> {
@@ -170,6 +181,10 @@ fn add_cjk_terms(chars: &[char], out: &mut Vec<String>) {
 }
 
 fn add_word_terms(word: &str, stemmer: &Stemmer, out: &mut Vec<String>) {
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        // Most words: nothing to split or to convert.
+        return out.push(stem(word, stemmer).into_owned());
+    }
     let word = expand_contraction(word);
     let parts = split_parts(word);
     let full = word.to_lowercase();
@@ -220,7 +235,18 @@ fn stem<'a>(word: &'a str, stemmer: &Stemmer) -> Cow<'a, str> {
     }
     match IRREGULAR.binary_search_by(|(form, _)| (*form).cmp(word)) {
         Ok(at) => Cow::Owned(stemmer.stem(IRREGULAR[at].1).into_owned()),
+        Err(_) if !can_have_suffix(word) => Cow::Borrowed(word),
         Err(_) => stemmer.stem(word),
+    }
+}
+
+/// Returns whether a word ends with a letter with which a suffix ends that the stemmer removes or replaces. Looking is much
+/// faster than stemming.
+fn can_have_suffix(word: &str) -> bool {
+    match word.as_bytes() {
+        [.., before, b'i'] => matches!(before, b'c' | b'g' | b'l' | b't'),
+        [.., last] => b"cdeglmnrsty".contains(last),
+        [] => false,
     }
 }
 
@@ -311,6 +337,22 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn stem_word_without_suffix_is_the_word(word in "[a-z]{3,9}", start in "[a-z]{0,4}(ab|ing|at|iz|y|e)") {
+            let stemmer = Stemmer::create(Algorithm::English);
+            for word in [&word, &format!("{start}{word}")] {
+                if !can_have_suffix(word) {
+                    proptest::prop_assert_eq!(stemmer.stem(word), word.as_str());
+                }
+            }
+        }
+
+        #[test]
+        fn terms_of_words_are_those_of_their_text(words in proptest::collection::vec("[a-zA-Z0-9é库かな]{0,6}", 0..6)) {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            proptest::prop_assert_eq!(terms_of_words(&words), terms(&words.join(" ")));
+        }
+
         #[test]
         fn terms_any_text_does_not_panic(text in ".{0,80}") {
             for term in terms(&text) {

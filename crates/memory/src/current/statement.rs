@@ -2,6 +2,7 @@
 //! and the words that state a change. Recognised by lists of words, without a grammar.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use tanmi_base::lang::is_han;
 
@@ -25,8 +26,8 @@ pub struct Statement {
     pub has_now: bool,
     pub is_addition: bool,
     pub is_negative: bool,
-    /// For each group of [`CONTRASTS`], the words of it that occur.
-    contrasts: Vec<BTreeSet<&'static str>>,
+    /// For each group of [`CONTRASTS`], the words of it that occur, as a bit set.
+    contrasts: [u16; CONTRASTS.len()],
 }
 
 /// The number of characters of a fact that are looked at.
@@ -39,30 +40,16 @@ impl Statement {
     pub fn new(content: &str, entities: &str) -> Statement {
         let text: String =
             content.chars().take(MAX_CHARS).flat_map(char::to_lowercase).map(halfwidth).collect();
-        let words: Vec<&str> =
-            text.split(|c: char| !is_word_char(c)).filter(|word| !word.is_empty()).collect();
-        let joined = words.join(" ");
-        let has = |list: &[&str]| {
-            words.iter().any(|word| list.contains(word))
-                || list.iter().any(|phrase| phrase.contains(' ') && joined.contains(phrase))
-        };
-        let is_chinese = text.contains(is_han);
-        let has_zh = |list: &[&str]| is_chinese && list.iter().any(|word| text.contains(word));
-        let occurs = |word: &str| {
-            if word.is_ascii() { words.contains(&word) } else { is_chinese && text.contains(word) }
-        };
+        let listed = Listed::of(&text);
         let mut statement = Statement {
-            has_change: has(CHANGES) || has_zh(CHANGES_ZH),
-            has_now: has(NOW) || has_zh(NOW_ZH),
-            is_addition: has(ADDITIONS) || has_zh(ADDITIONS_ZH),
-            is_negative: has(NEGATIONS) || has_zh(NEGATIONS_ZH),
-            contrasts: CONTRASTS
-                .iter()
-                .map(|group| group.iter().copied().filter(|word| occurs(word)).collect())
-                .collect(),
+            has_change: listed.marks & CHANGE != 0,
+            has_now: listed.marks & PRESENT != 0,
+            is_addition: listed.marks & ADDITION != 0,
+            is_negative: listed.marks & NEGATION != 0,
+            contrasts: listed.contrasts,
             ..Statement::default()
         };
-        statement.read(&mark_verbs(&text));
+        statement.read(&mark_verbs(&text, &listed.chinese));
         for entity in entities.split('\n') {
             let terms = segment::terms(entity).into_iter().filter(|term| is_term(term));
             statement.terms.extend(terms);
@@ -74,12 +61,13 @@ impl Statement {
         let (mut is_subject, mut rest) = (true, Vec::new());
         // The English words of the subject and of the rest. Only the parts of an identifier count: the whole would be a
         // further term that is not shared.
-        let mut words = [String::new(), String::new()];
+        let mut words = [Vec::new(), Vec::new()];
         let mut before = "";
         let tokens = tokens(text);
         for token in &tokens {
             let is_verb = is_verb(token);
-            if is_verb || CHANGES.contains(&token.as_str()) {
+            let marks = if token.starts_with(is_han) { 0 } else { marks_of(token) };
+            if is_verb || marks & CHANGE != 0 {
                 is_subject = false;
             }
             let is_number = is_value(token);
@@ -100,12 +88,8 @@ impl Statement {
                 for term in pairs(run) {
                     self.add(term, is_subject);
                 }
-            } else if !is_marker(token) && !is_unit_after(before, token) {
-                let words = &mut words[usize::from(!is_subject)];
-                for part in token.split(|c: char| !c.is_alphanumeric()) {
-                    words.push(' ');
-                    words.push_str(part);
-                }
+            } else if !is_marker(token, marks) && !is_unit_after(before, token) {
+                words[usize::from(!is_subject)].extend(token.split(|c: char| !c.is_alphanumeric()));
             }
             if !is_subject && !is_number && !is_verb && token.contains(char::is_alphanumeric) {
                 rest.push(token);
@@ -113,7 +97,7 @@ impl Statement {
             before = token;
         }
         for (words, is_subject) in words.iter().zip([true, false]) {
-            for term in segment::terms(words).into_iter().filter(|term| is_term(term)) {
+            for term in segment::terms_of_words(words).into_iter().filter(|term| is_term(term)) {
                 self.add(term, is_subject);
             }
         }
@@ -138,12 +122,119 @@ impl Statement {
 
     /// Returns whether one is about staging and the other about production, or similar.
     pub fn contrasts_with(&self, other: &Statement) -> bool {
-        self.contrasts
-            .iter()
-            .zip(&other.contrasts)
-            .any(|(a, b)| !a.is_empty() && !b.is_empty() && a.is_disjoint(b))
+        self.contrasts.iter().zip(&other.contrasts).any(|(a, b)| *a != 0 && *b != 0 && a & b == 0)
     }
 }
+
+/// What a text says by the words of the lists. A fact is compared at every search and at every session start, so each word
+/// of the text is looked up once in all lists.
+#[derive(Default)]
+struct Listed {
+    marks: u8,
+    contrasts: [u16; CONTRASTS.len()],
+    /// The Chinese words of the lists that occur.
+    chinese: Vec<&'static str>,
+}
+
+const CHANGE: u8 = 1;
+const PRESENT: u8 = 2;
+const ADDITION: u8 = 4;
+const NEGATION: u8 = 8;
+
+/// The lists of words and phrases, with the mark of a text that contains one.
+const MARKED: [(&[&str], u8); 8] = [
+    (CHANGES, CHANGE),
+    (CHANGES_ZH, CHANGE),
+    (NOW, PRESENT),
+    (NOW_ZH, PRESENT),
+    (ADDITIONS, ADDITION),
+    (ADDITIONS_ZH, ADDITION),
+    (NEGATIONS, NEGATION),
+    (NEGATIONS_ZH, NEGATION),
+];
+
+/// A word of the lists.
+struct ListedWord {
+    word: &'static str,
+    marks: u8,
+    /// Its group of [`CONTRASTS`], and its position there.
+    contrast: Option<(usize, usize)>,
+}
+
+/// The words of all lists, sorted. A word can occur several times.
+static LISTED: LazyLock<Vec<ListedWord>> = LazyLock::new(|| {
+    let marked = MARKED.iter().flat_map(|(list, marks)| list.iter().map(|word| (*word, *marks, None)));
+    let groups = CONTRASTS.iter().enumerate();
+    let contrasts = groups.flat_map(|(group, words)| {
+        words.iter().enumerate().map(move |(at, word)| (*word, 0, Some((group, at))))
+    });
+    let verbs = VERBS_ZH.iter().map(|(verb, ..)| (*verb, 0, None));
+    let all = marked.chain(contrasts).chain(verbs);
+    let mut words: Vec<ListedWord> =
+        all.map(|(word, marks, contrast)| ListedWord { word, marks, contrast }).collect();
+    words.sort_unstable_by_key(|listed| listed.word);
+    words
+});
+
+/// Returns the words of the lists that start with a text, and possibly others after them.
+fn listed_from(text: &str) -> &'static [ListedWord] {
+    &LISTED[LISTED.partition_point(|listed| listed.word < text)..]
+}
+
+/// Returns the marks of an English word.
+fn marks_of(word: &str) -> u8 {
+    let same = listed_from(word).iter().take_while(|listed| listed.word == word);
+    same.fold(0, |marks, listed| marks | listed.marks)
+}
+
+impl Listed {
+    fn of(text: &str) -> Listed {
+        let mut listed = Listed::default();
+        let words: Vec<&str> =
+            text.split(|c: char| !is_word_char(c)).filter(|word| !word.is_empty()).collect();
+        for word in &words {
+            for one in listed_from(word).iter().take_while(|one| one.word == *word) {
+                listed.add(one);
+            }
+        }
+        listed.add_phrases(&words.join(" "));
+        for (at, c) in text.char_indices().filter(|(_, c)| is_han(*c)) {
+            let (rest, first) = (&text[at..], &text[at..at + c.len_utf8()]);
+            let same_start = listed_from(first).iter().take_while(|one| one.word.starts_with(c));
+            for one in same_start.filter(|one| rest.starts_with(one.word)) {
+                listed.add(one);
+                listed.chinese.push(one.word);
+            }
+        }
+        listed
+    }
+
+    fn add(&mut self, word: &ListedWord) {
+        self.marks |= word.marks;
+        if let Some((group, at)) = word.contrast {
+            self.contrasts[group] |= 1 << at;
+        }
+    }
+
+    /// Adds the phrases in the words of a text, which are joined by spaces.
+    fn add_phrases(&mut self, words: &str) {
+        for at in words.bytes().enumerate().filter(|(_, byte)| *byte == b' ').map(|(at, _)| at) {
+            let (before, after) = (&words[..at], &words[at + 1..]);
+            for (first, rest, marks) in PHRASES.iter() {
+                if before.ends_with(first) && after.starts_with(rest) {
+                    self.marks |= marks;
+                }
+            }
+        }
+    }
+}
+
+/// The phrases of the lists: the first word, the others, and the mark.
+static PHRASES: LazyLock<Vec<(&'static str, &'static str, u8)>> = LazyLock::new(|| {
+    let all = MARKED.iter().flat_map(|(list, marks)| list.iter().map(|phrase| (*phrase, *marks)));
+    all.filter_map(|(phrase, marks)| phrase.split_once(' ').map(|(first, rest)| (first, rest, marks)))
+        .collect()
+});
 
 fn halfwidth(c: char) -> char {
     match c {
@@ -158,16 +249,17 @@ fn is_word_char(c: char) -> bool {
 }
 
 /// Replaces the verbs and the words of change in Chinese text by [`VERB`]. A verb at the start is part of the subject.
-fn mark_verbs(text: &str) -> String {
-    if !text.chars().any(is_han) {
-        return text.to_owned();
-    }
+/// `occurring` has the words of the lists that occur in the text. A replacement leads to no further ones.
+fn mark_verbs(text: &str, occurring: &[&str]) -> String {
     let mut text = text.to_owned();
+    if occurring.is_empty() {
+        return text;
+    }
     let marks = CHANGES_ZH.iter().chain(NOW_ZH).chain(NEGATIONS_ZH);
-    for word in marks {
+    for word in marks.filter(|word| occurring.contains(word)) {
         text = text.replace(word, &VERB.to_string());
     }
-    for (verb, not_after, not_before) in VERBS_ZH {
+    for (verb, not_after, not_before) in VERBS_ZH.iter().filter(|(verb, ..)| occurring.contains(verb)) {
         let mut out = String::with_capacity(text.len());
         let mut rest = text.as_str();
         while let Some(at) = rest.find(verb) {
@@ -264,9 +356,8 @@ fn is_verb(token: &str) -> bool {
 }
 
 /// Returns whether a word only states a change or the present.
-fn is_marker(word: &str) -> bool {
-    [CHANGES, NOW, ADDITIONS].iter().any(|list| list.contains(&word))
-        || ["longer", "longest", "enough"].contains(&word)
+fn is_marker(word: &str, marks: u8) -> bool {
+    marks & (CHANGE | PRESENT | ADDITION) != 0 || ["longer", "longest", "enough"].contains(&word)
 }
 
 fn is_term(term: &str) -> bool {
