@@ -69,13 +69,18 @@ impl ScopedMemory {
     /// Returns the memories that match, the best first.
     pub fn search(&self, query: &SearchQuery<'_>, scope: Option<Scope>) -> Result<Vec<Hit>> {
         let mut hits: Vec<Hit> = Vec::new();
+        let mut memories = 0;
         for scope in self.scopes(scope) {
             let found = self.store(scope).search(query)?;
+            memories += usize::from(!found.is_empty());
             hits.extend(found.into_iter().map(|hit| Hit { row: with_scope(hit.row, scope), ..hit }));
         }
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         remove_repeated(&mut hits, |hit| &hit.row.id);
-        current::order_hits(&mut hits, &current::NO_FREQUENCIES, query.now);
+        if memories > 1 {
+            // Each memory has compared its own facts.
+            current::order_hits(&mut hits, &current::NO_FREQUENCIES, query.now);
+        }
         hits.truncate(query.limit);
         Ok(hits)
     }
@@ -239,4 +244,41 @@ fn with_scope(mut row: MemoryRow, scope: Scope) -> MemoryRow {
 fn remove_repeated<T>(list: &mut Vec<T>, id: impl Fn(&T) -> &String) {
     let mut seen = BTreeSet::new();
     list.retain(|item| seen.insert(id(item).clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tanmi_base::place::ProjectPlace;
+
+    use super::*;
+    use crate::FileMemory;
+
+    const NOW: Millis = 1_765_432_100_000;
+
+    #[test]
+    fn search_one_memory_keeps_its_decision_about_common_terms() {
+        let dir = tempfile::tempdir().unwrap();
+        let (project, home) = (dir.path().join("project"), dir.path().join("home"));
+        std::fs::create_dir_all(project.join(".tanmi-workspace")).unwrap();
+        let memory = ScopedMemory {
+            project: Arc::new(FileMemory::new(Arc::new(ProjectPlace::new(&project, None)), &home)),
+            user: Arc::new(FileMemory::of_user(&home)),
+        };
+        let line = |(n, text): (i64, String)| json!({"id": format!("f{n}"), "type": "fact", "content": text, "timestamp": (NOW - 1_000 + n).to_string()});
+        let facts = ["The release owner is Anna", "The release owner is Bob"].map(String::from);
+        let others = (0..60).map(|n| format!("Meeting {n}x with the release owner about item{n}"));
+        let lines: Vec<String> =
+            (0..).zip(facts.into_iter().chain(others)).map(|one| line(one).to_string()).collect();
+        memory.project.create(false).unwrap();
+        memory.import(&lines.join("\n"), NOW, &mut |_, _| {}).unwrap();
+        let filter = MemoryFilter::default();
+        let query =
+            SearchQuery { text: "release owner Anna Bob", filter: &filter, limit: 10, now: NOW, model: None };
+        let hits = memory.search(&query, None).unwrap();
+        assert!(hits.len() == 10 && hits.iter().any(|hit| hit.row.id == "f0"));
+        // All facts are about the release owner, so these words do not show that two are about one matter.
+        assert!(hits.iter().all(|hit| hit.replaced.is_none()));
+    }
 }
