@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tanmi_base::fs;
 
@@ -78,7 +79,10 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
         // Without hard links SQLite creates the file, with the mode that the user's settings give it.
         let _ = fs::create_private(path);
     }
-    Connection::open_with_flags(path, flags)
+    let db = Connection::open_with_flags(path, flags)?;
+    // The plan of a query does not depend on its values. Otherwise SQLite prepares most queries twice.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(db)
 }
 
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);

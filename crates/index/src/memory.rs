@@ -136,10 +136,12 @@ impl MemoryIndex {
         Ok(index)
     }
 
-    /// Opens an existing index read-only. Returns `None` if there is no usable one.
+    /// Opens an existing index read-only, in one transaction: every query sees the same state, and the file is locked once.
+    /// Returns `None` if there is no usable one.
     pub fn open_existing(path: &Path) -> Option<MemoryIndex> {
         let index = MemoryIndex { db: crate::connect(path, crate::READ_ONLY).ok()? };
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
+        index.batch("BEGIN").ok()?;
         (index.version() == Some(VERSION)).then_some(index)
     }
 
@@ -389,6 +391,27 @@ mod tests {
             assert!(MemoryIndex::open_existing(&path).is_none(), "{hostile}");
             assert_eq!(MemoryIndex::open(&path).unwrap().collection_stats().unwrap().0, 0);
         }
+    }
+
+    #[test]
+    fn open_existing_reads_in_one_transaction_with_stable_plans() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        let index = MemoryIndex::open(&path).unwrap();
+        for name in ["a", "b", "c"] {
+            index.put_file(&IndexedFile { name: name.into(), ..IndexedFile::default() }).unwrap();
+        }
+        let reader = MemoryIndex::open_existing(&path).unwrap();
+        assert!(!reader.db.is_autocommit());
+        assert!(reader.db.db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG).unwrap());
+        let names =
+            |names| reader.files(names).unwrap().into_iter().map(|file| file.name).collect::<Vec<_>>();
+        assert_eq!(
+            (names(None), names(Some(&["c", "none"]))),
+            (vec!["a".into(), "b".into(), "c".into()], vec!["c".into()])
+        );
+        index.drop_file("c").unwrap();
+        assert_eq!(names(Some(&["c"])), ["c"], "a later change is not seen");
     }
 
     #[test]

@@ -144,7 +144,6 @@ struct UnindexedLines {
 
 impl UnindexedLines {
     fn read(folder: &Folder, index: Option<&MemoryIndex>, query: &StartQuery<'_>) -> UnindexedLines {
-        let known: Vec<IndexedFile> = index.and_then(|index| index.files().ok()).unwrap_or_default();
         // With an index, only the files of today and yesterday can have grown, or one that a person edits; without
         // one, all recent days are read.
         let days = if index.is_some() { 1 } else { i64::from(query.days).max(HIGH_CONFIDENCE_DAYS) };
@@ -155,6 +154,9 @@ impl UnindexedLines {
             }),
         );
         files.push((String::from("sessions.jsonl"), folder.sessions()));
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let known: Vec<IndexedFile> =
+            index.and_then(|index| index.files(Some(&names)).ok()).unwrap_or_default();
         let mut unindexed = UnindexedLines::default();
         for (name, path) in files {
             let from = known.iter().find(|file| file.name == name).map_or(0, |file| file.size);

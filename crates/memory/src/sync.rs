@@ -1,6 +1,7 @@
 //! Brings the index up to date with the files. A grown file is read from where reading ended, a new or rewritten
 //! file is read in full, and a missing file is removed from the index.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -36,39 +37,39 @@ pub fn sync(
     deadline: Option<Instant>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<SyncResult> {
-    let mut known = index.files()?;
+    let mut known: BTreeMap<String, IndexedFile> =
+        index.files(None)?.into_iter().map(|file| (file.name.clone(), file)).collect();
     let mut synced = SyncResult::default();
-    let is_missing = |file: &IndexedFile| !files.iter().any(|(name, _)| *name == file.name);
-    let is_rewritten = |file: &IndexedFile| {
-        let path = files.iter().find(|(name, _)| *name == file.name).map(|(_, path)| path);
-        path.is_some_and(|path| {
-            let sig = FileSig::of(path).ok().flatten().unwrap_or_default();
-            !is_same(file, &sig) && !has_grown(file, path, &sig)
-        })
+    let mut found: BTreeMap<&str, (&Path, FileSig)> = BTreeMap::new();
+    for (name, path) in files {
+        if let Some(sig) = FileSig::of(path).map_err(Error::io(path))? {
+            found.insert(name, (path, sig));
+        }
+    }
+    let is_stale = |file: &IndexedFile| match found.get(file.name.as_str()) {
+        Some((path, sig)) => !is_same(file, sig) && !has_grown(file, path, sig),
+        None => true,
     };
-    let stale: Vec<String> = known
-        .iter()
-        .filter(|file| is_missing(file) || is_rewritten(file))
-        .map(|file| file.name.clone())
-        .collect();
+    let stale: Vec<String> =
+        known.values().filter(|file| is_stale(file)).map(|file| file.name.clone()).collect();
     if !stale.is_empty() && index.has_duplicate_ids()? {
         // A duplicate record was stored from only one of its files, and it is unknown which: read everything
         // again.
         index.transaction(|index| index.clear().map_err(Error::from))?;
         known.clear();
     }
-    let stale = if known.is_empty() { Vec::new() } else { stale };
-    for name in &stale {
-        index.transaction(|index| index.drop_file(name).map_err(Error::from))?;
-        known.retain(|file| file.name != *name);
+    for name in stale {
+        if known.remove(&name).is_some() {
+            index.transaction(|index| index.drop_file(&name).map_err(Error::from))?;
+        }
     }
     let mut pending = Vec::new();
-    for (name, path) in files {
-        let Some(sig) = FileSig::of(path).map_err(Error::io(path))? else { continue };
-        let known = known.iter().find(|file| file.name == *name);
-        match known {
-            Some(file) if is_same(file, &sig) => synced.bad_lines += file.bad_lines,
-            known => pending.push((name, path, sig, known)),
+    // In the order of reading.
+    for (name, _) in files {
+        let Some((path, sig)) = found.get(name.as_str()) else { continue };
+        match known.get(name) {
+            Some(file) if is_same(file, sig) => synced.bad_lines += file.bad_lines,
+            known => pending.push((name, *path, sig, known)),
         }
     }
     let total: u64 =

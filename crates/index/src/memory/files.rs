@@ -1,14 +1,18 @@
 //! The files that were read and how far. Removing a file removes everything read from it.
 
-use rusqlite::params;
+use rusqlite::{params, params_from_iter};
 
 use super::{IndexedFile, MemoryIndex};
 use crate::Result;
 
 impl MemoryIndex {
-    pub fn files(&self) -> Result<Vec<IndexedFile>> {
-        let mut query = self.db.prepare_cached("SELECT name, inode, mtime_ns, size, tail, bad FROM files")?;
-        let rows = query.query_map([], |row| {
+    /// Returns the files that were read: all, or those with one of these names.
+    pub fn files(&self, names: Option<&[&str]>) -> Result<Vec<IndexedFile>> {
+        let places = names
+            .map_or(String::new(), |names| format!(" WHERE name IN ({})", vec!["?"; names.len()].join(",")));
+        let sql = format!("SELECT name, inode, mtime_ns, size, tail, bad FROM files{places}");
+        let mut query = self.db.prepare_cached(&sql)?;
+        let rows = query.query_map(params_from_iter(names.unwrap_or_default()), |row| {
             Ok(IndexedFile {
                 name: row.get(0)?,
                 inode: row.get::<_, i64>(1)? as u64,
