@@ -4,6 +4,7 @@
 //! Triggers keep the counts per parent and for the workspace, and the number of open dependencies of each node (`waits_for`),
 //! so that no query takes longer in a large workspace.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ mod query;
 pub use query::NodeQuery;
 
 /// Version of the tables. Raise it with every change of the schema: an index of another version is deleted.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// One node in the index. The caller defines the values of status, kind and role; the queries name those statuses that
 /// they distinguish.
@@ -77,6 +78,8 @@ pub type StatusCountRows = Vec<(String, u64)>;
 
 pub struct NodeIndex {
     db: Connection,
+    /// Whether [`NodeIndex::prepare_to_write`] was called.
+    is_writer: Cell<bool>,
 }
 
 /// Whether the rows of an opened index are valid, or must be read from the files first.
@@ -85,6 +88,8 @@ pub enum OpenOutcome {
     New(NodeIndex),
 }
 
+/// The conditions of the indexes are comparisons: SQLite builds a table for every `NOT IN` with three values, once per index
+/// and written row.
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE nodes(
@@ -97,16 +102,17 @@ CREATE TABLE nodes(
 CREATE INDEX siblings ON nodes(parent, ord, created_at, id);
 CREATE INDEX recent ON nodes(parent, status, status_changed_at);
 CREATE INDEX damaged ON nodes(id) WHERE damage IS NOT NULL;
-CREATE INDEX open ON nodes(parent, ord, created_at, id) WHERE status NOT IN ('completed', 'failed', 'cancelled');
+CREATE INDEX open ON nodes(parent, ord, created_at, id)
+  WHERE status <> 'completed' AND status <> 'failed' AND status <> 'cancelled';
 CREATE INDEX started ON nodes(status_changed_at) WHERE status IN ('implementing', 'validating');
 CREATE INDEX problems ON nodes(updated_at) WHERE has_problem;
 CREATE INDEX held ON nodes(status_changed_at, id) WHERE holder <> '';
 CREATE TABLE dependencies(node TEXT, target TEXT, PRIMARY KEY(node, target)) WITHOUT ROWID;
 CREATE INDEX dependents ON dependencies(target);
 CREATE INDEX unblocked ON nodes(parent, ord, created_at, id) WHERE waits_for = 0
-  AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
+  AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled' AND (status = 'pending' OR kind = 'planning');
 CREATE INDEX blocked ON nodes(ord, created_at, id) WHERE waits_for > 0
-  AND status NOT IN ('completed', 'failed', 'cancelled') AND (status = 'pending' OR kind = 'planning');
+  AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled' AND (status = 'pending' OR kind = 'planning');
 CREATE TABLE tally(parent TEXT, status TEXT, n INTEGER NOT NULL, PRIMARY KEY(parent, status)) WITHOUT ROWID;
 ";
 
@@ -164,32 +170,29 @@ impl NodeIndex {
         if let Ok(index) = NodeIndex::connect(path, OpenFlags::default())
             && index.is_from_boot(boot).unwrap_or(false)
         {
-            index.db.execute_batch(TRIGGERS)?;
+            index.prepare_to_write()?;
             return Ok(OpenOutcome::Kept(index));
         }
-        NodeIndex::discard(path);
+        crate::discard(path);
         let index = NodeIndex::connect(path, OpenFlags::default())?;
-        index.db.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT"))?;
-        index.db.execute_batch(TRIGGERS)?;
+        index.set_up()?;
         index.set_meta("boot", boot)?;
         Ok(OpenOutcome::New(index))
     }
 
-    /// Opens the index if it exists and is of this boot and version. Never creates or deletes it.
+    /// Opens the index if it exists and is of this boot and version, and begins a read transaction. Never creates or
+    /// deletes it.
     pub fn open_current(path: &Path, boot: &str) -> Result<Option<NodeIndex>> {
         let flags = OpenFlags::default().difference(OpenFlags::SQLITE_OPEN_CREATE);
         let index = NodeIndex::connect(path, flags)?;
-        if !index.is_from_boot(boot)? {
-            return Ok(None);
-        }
-        index.db.execute_batch(TRIGGERS)?;
-        Ok(Some(index))
+        index.begin_read()?;
+        Ok(index.is_from_boot(boot)?.then_some(index))
     }
 
     /// Opens an index that another process maintains, read-only. Returns `None` if there is no index of this
     /// boot.
     pub fn open_existing(path: &Path, boot: &str) -> Option<NodeIndex> {
-        let index = NodeIndex { db: crate::connect(path, crate::READ_ONLY).ok()? };
+        let index = NodeIndex::connect(path, crate::READ_ONLY).ok()?;
         // A hook has no time to wait for a scan.
         index.db.busy_timeout(std::time::Duration::from_millis(300)).ok()?;
         index.is_from_boot(boot).unwrap_or(false).then_some(index)
@@ -197,27 +200,40 @@ impl NodeIndex {
 
     /// Creates an index in memory, for a folder that cannot be written.
     pub fn in_memory() -> Result<NodeIndex> {
-        let index = NodeIndex { db: Connection::open_in_memory()? };
-        index.db.execute_batch(SCHEMA)?;
-        index.db.execute_batch(TRIGGERS)?;
+        let index = NodeIndex::new(Connection::open_in_memory()?);
+        index.set_up()?;
         Ok(index)
     }
 
-    /// Deletes the index. If the file cannot be deleted, the next open fails and reports it.
-    pub fn discard(path: &Path) {
-        crate::discard(path);
+    fn new(db: Connection) -> NodeIndex {
+        db.set_prepared_statement_cache_capacity(32);
+        NodeIndex { db, is_writer: Cell::new(false) }
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<NodeIndex> {
-        let db = crate::connect(path, flags)?;
+        Ok(NodeIndex::new(crate::connect(path, flags)?))
+    }
+
+    /// Creates the tables of a new index.
+    fn set_up(&self) -> Result<()> {
+        self.prepare_to_write_with(&format!("BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;"))
+    }
+
+    /// Sets what only a writer needs: how changes reach the disk, and the triggers. A reader is spared it, because it takes
+    /// longer than a typical query.
+    fn prepare_to_write(&self) -> Result<()> {
+        if self.is_writer.get() { Ok(()) } else { self.prepare_to_write_with("") }
+    }
+
+    fn prepare_to_write_with(&self, schema: &str) -> Result<()> {
         // No fsync: a crash of the program leaves a rollback journal, and after a crash of the machine the boot
         // id differs. Systems without a boot id sync, because a crash must not leave a damaged index behind.
         let sync = if cfg!(target_os = "linux") { "OFF" } else { "FULL" };
-        db.execute_batch(&format!(
-            "PRAGMA synchronous={sync}; PRAGMA journal_mode=PERSIST; PRAGMA cache_size=-2000; PRAGMA temp_store=MEMORY;",
+        self.db.execute_batch(&format!(
+            "PRAGMA synchronous={sync}; PRAGMA journal_mode=PERSIST; PRAGMA temp_store=MEMORY; {schema} {TRIGGERS}",
         ))?;
-        db.set_prepared_statement_cache_capacity(32);
-        Ok(NodeIndex { db })
+        self.is_writer.set(true);
+        Ok(())
     }
 
     fn is_from_boot(&self, boot: &str) -> Result<bool> {
@@ -230,12 +246,19 @@ impl NodeIndex {
     }
 
     pub fn begin(&self) -> Result<()> {
+        self.prepare_to_write()?;
         Ok(self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([]).map(|_| ())?)
     }
 
     /// Begins a read transaction, which locks the file once instead of once per query.
     pub fn begin_read(&self) -> Result<()> {
         Ok(self.db.prepare_cached("BEGIN")?.execute([]).map(|_| ())?)
+    }
+
+    /// Begins a transaction that reads, and may write later.
+    pub fn begin_refresh(&self) -> Result<()> {
+        self.prepare_to_write()?;
+        self.begin_read()
     }
 
     pub fn commit(&self) -> Result<()> {

@@ -57,7 +57,8 @@ impl<'a> NodeQuery<'a> {
                 vec![(":target", target)],
             ),
             NodeQuery::Held => (
-                "holder <> '' AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY status_changed_at, id",
+                "holder <> '' AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'
+                 ORDER BY status_changed_at, id",
                 Vec::new(),
             ),
             NodeQuery::Recent { parent, status } => (
@@ -65,7 +66,7 @@ impl<'a> NodeQuery<'a> {
                 vec![(":parent", parent), (":status", status)],
             ),
             NodeQuery::OpenChildren { parent } => (
-                "parent = :parent AND status NOT IN ('completed', 'failed', 'cancelled')
+                "parent = :parent AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'
                  ORDER BY ord, created_at, id",
                 vec![(":parent", parent)],
             ),
@@ -90,7 +91,8 @@ impl<'a> NodeQuery<'a> {
 macro_rules! unblocked {
     ($position:literal) => {
         concat!(
-            "parent = :parent AND waits_for = 0 AND status NOT IN ('completed', 'failed', 'cancelled')
+            "parent = :parent AND waits_for = 0
+             AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'
              AND (status = 'pending' OR kind = 'planning') AND damage IS NULL",
             $position,
             " ORDER BY ord, created_at, id"
@@ -100,5 +102,6 @@ macro_rules! unblocked {
 
 const UNBLOCKED: &str = unblocked!("");
 const UNBLOCKED_AFTER: &str = unblocked!(" AND (ord, created_at, id) > (:order, :created, :id)");
-const BLOCKED: &str = "waits_for > 0 AND status NOT IN ('completed', 'failed', 'cancelled')
+const BLOCKED: &str =
+    "waits_for > 0 AND status <> 'completed' AND status <> 'failed' AND status <> 'cancelled'
      AND (status = 'pending' OR kind = 'planning') ORDER BY ord, created_at, id";

@@ -171,6 +171,7 @@ fn unblocked_and_blocked_queries_use_their_index() {
         (NodeQuery::Unblocked { parent: "root", after: None }, "USING INDEX unblocked (parent=?)"),
         (NodeQuery::Blocked, "USING INDEX blocked"),
         (NodeQuery::Held, "USING INDEX held"),
+        (NodeQuery::OpenChildren { parent: "root" }, "USING INDEX open (parent=?)"),
     ] {
         let (condition, named) = query.selection();
         let sql = format!("EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM nodes AS n WHERE {condition}");
@@ -178,5 +179,35 @@ fn unblocked_and_blocked_queries_use_their_index() {
         let plan = statement.query_map(&*named, |row| row.get::<_, String>(3)).unwrap();
         let plan = plan.collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ");
         assert!(plan.ends_with(name) && !plan.contains("TEMP B-TREE"), "{plan}");
+    }
+}
+
+#[test]
+fn insert_node_builds_no_table_for_the_conditions_of_indexes() {
+    let db = Connection::open_in_memory().unwrap();
+    db.execute_batch(SCHEMA).unwrap();
+    let values = vec!["''"; 21].join(",");
+    let mut statement = db.prepare(&format!("EXPLAIN INSERT INTO nodes VALUES({values})")).unwrap();
+    let codes = statement.query_map([], |row| row.get::<_, String>(1)).unwrap();
+    let codes: Vec<String> = codes.collect::<rusqlite::Result<_>>().unwrap();
+    assert!(codes.len() > 20 && !codes.iter().any(|code| code == "OpenEphemeral"), "{codes:?}");
+}
+
+#[test]
+fn open_current_is_a_reader_until_it_begins_to_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index.sqlite");
+    assert!(matches!(NodeIndex::open(&path, "boot").unwrap(), OpenOutcome::New(_)));
+    assert!(NodeIndex::open_current(&path, "other boot").unwrap().is_none());
+    let index = NodeIndex::open_current(&path, "boot").unwrap().unwrap();
+    assert!(!index.is_writer.get() && !index.db.is_autocommit());
+    index.rollback();
+    for (at, begin) in [NodeIndex::begin, NodeIndex::begin_refresh].into_iter().enumerate() {
+        begin(&index).unwrap();
+        index.put(&row(&format!("n{at}"), "root", "pending", 0)).unwrap();
+        index.commit().unwrap();
+        let count = at as u64 + 1;
+        assert_eq!(index.status_counts("root").unwrap(), [("pending".into(), count)], "triggers count it");
+        assert!(index.is_writer.get());
     }
 }

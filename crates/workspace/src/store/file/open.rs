@@ -95,13 +95,12 @@ impl FileStore {
         let Some(seq) = Journal::read_seq_if_clean(&path).map_err(Error::io(&path))? else { return Ok(None) };
         let Some(inode) = inode_of(&layout.index())? else { return Ok(None) };
         let open = match self.take_index(id, inode) {
-            Some(open) => open,
+            Some(open) => open.index.begin_read().map(|()| open)?,
             None => match NodeIndex::open_current(&layout.index(), clock::boot_id())? {
                 Some(index) => OpenIndex { index, inode },
                 None => return Ok(None),
             },
         };
-        open.index.begin_read()?;
         if scan::is_due(&open.index.metas()?, layout, Access::Read, now)? {
             self.return_index(id, open);
             return Ok(None);
@@ -130,7 +129,7 @@ impl FileStore {
         self.place.check()?;
         let opened = match self.open_up_to_date(id, layout, access, now, scan) {
             Err(Error::Unavailable { cause: UnavailableCause::Index(error), .. }) if error.is_lost() => {
-                NodeIndex::discard(&layout.index());
+                tanmi_index::discard(&layout.index());
                 self.open_up_to_date(id, layout, access, now, Scan::Always)
             }
             other => other,
@@ -260,7 +259,7 @@ fn open_with_temporary_index(layout: &Layout, lock: Lock, now: Millis) -> Result
 fn begin(index: &NodeIndex, access: Access) -> Result<IndexMode> {
     match access {
         Access::Write => index.begin().map(|()| IndexMode::Write),
-        Access::Read | Access::Refresh => index.begin_read().map(|()| IndexMode::Refresh),
+        Access::Read | Access::Refresh => index.begin_refresh().map(|()| IndexMode::Refresh),
     }
     .map_err(Error::from)
 }
