@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 mod context;
+mod deferred;
 pub mod examples;
 mod free_text;
 mod help;
@@ -22,6 +23,7 @@ pub mod wrap;
 mod zh;
 
 pub use context::{ContextCommand, ProvisionArgs};
+pub use deferred::Deferred;
 pub use free_text::parse;
 pub use help::with_help_page;
 pub use install::{DoctorArgs, InstallArgs, ScopeArg, UninstallArgs};
@@ -71,10 +73,10 @@ pub enum Command {
     Fail(EndArgs),
     /// Create, list, edit, archive and check workspaces
     #[command(subcommand)]
-    Workspace(WorkspaceCommand),
+    Workspace(Deferred<WorkspaceCommand>),
     /// Create, edit, move and complete the nodes of a workspace
     #[command(subcommand)]
-    Node(NodeCommand),
+    Node(Deferred<NodeCommand>),
     /// Create nodes from a Markdown outline, or write nodes as an outline
     #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
@@ -91,19 +93,19 @@ pub enum Command {
     Problem(ProblemArgs),
     /// Show deleted workspaces and nodes
     #[command(subcommand)]
-    Trash(TrashCommand),
+    Trash(Deferred<TrashCommand>),
     /// List sessions, and bind them to workspaces
     #[command(subcommand)]
-    Session(SessionCommand),
+    Session(Deferred<SessionCommand>),
     /// Save and search facts, summaries and past conversations
     #[command(subcommand)]
-    Memory(MemoryCommand),
+    Memory(Deferred<MemoryCommand>),
     /// Show, build and provision the declared context
     #[command(subcommand)]
-    Context(ContextCommand),
+    Context(Deferred<ContextCommand>),
     /// List, check, trust and explain the injection rules
     #[command(subcommand)]
-    Rules(RulesCommand),
+    Rules(Deferred<RulesCommand>),
     /// Trust this project's memory, rules, declared context and settings, so that Tanmi uses them
     Trust(TrustArgs),
     /// Show the injected texts with time, rule and estimated tokens
@@ -128,7 +130,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Show and change settings
     #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(Deferred<ConfigCommand>),
     /// Run a short demo in a temporary folder
     Demo {
         /// Run the demo in this folder, and keep its files
@@ -140,7 +142,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Join a team, and administer its server: database, people, projects and tokens
     #[command(subcommand)]
-    Team(TeamCommand),
+    Team(Deferred<TeamCommand>),
     /// Serve MCP on stdin and stdout
     Mcp,
     /// Handle a hook event (payload on stdin, response on stdout)

@@ -16,7 +16,7 @@ use tanmi_base::{Interface, Lang};
 use tanmi_workspace::codec;
 use tanmi_workspace::model::{DocReference, NodeStatus, Operator};
 
-use crate::cli::{Cli, Command, SecretsArg, TeamCommand};
+use crate::cli::{Cli, Command, Deferred, SecretsArg, TeamCommand};
 use crate::{env, out, show};
 
 mod activity;
@@ -77,7 +77,7 @@ pub fn run(cli: Cli) -> ExitCode {
     if let Command::Serve(args) = &cli.command {
         return serve::run(env, args, cli.global.json);
     }
-    if let Command::Team(command) = &cli.command
+    if let Command::Team(Deferred(command)) = &cli.command
         && !matches!(command, TeamCommand::Machine(_))
     {
         return team::run(command, &env.home, cli.global.json);
@@ -105,19 +105,19 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Start(args) => node::transition(&context, args.into_transition("start")),
         Command::Done(args) => node::end(&context, args.into_transition("complete")),
         Command::Fail(args) => node::end(&context, args.into_transition("fail")),
-        Command::Workspace(command) => workspace::run(&context, command),
-        Command::Node(command) => node::run(&context, command),
+        Command::Workspace(command) => workspace::run(&context, command.0),
+        Command::Node(command) => node::run(&context, command.0),
         Command::Log(args) => activity::log(&context, args),
         Command::Problem(args) => activity::problem(&context, args),
         Command::Plan(args) => plan::plan(&context, args),
         Command::Next(args) => plan::next(&context, &args),
         Command::Tree(args) => tree::run(&context, args),
-        Command::Trash(command) => trash::run(&context, command),
-        Command::Config(command) => config::run(&context, command),
-        Command::Session(command) => session::run(&context, command),
-        Command::Memory(command) => memory::run(&context, command),
-        Command::Context(command) => context::run(&context, command),
-        Command::Rules(command) => rules::run(&context, command),
+        Command::Trash(command) => trash::run(&context, command.0),
+        Command::Config(command) => config::run(&context, command.0),
+        Command::Session(command) => session::run(&context, command.0),
+        Command::Memory(command) => memory::run(&context, command.0),
+        Command::Context(command) => context::run(&context, command.0),
+        Command::Rules(command) => rules::run(&context, command.0),
         Command::Trust(args) => rules::trust(&context, &args),
         Command::Ledger(args) => ledger::run(&context, args),
         Command::Pause { duration } => pause::pause(&context, duration.as_deref()),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command as ClapCommand, CommandFactory, Parser};
 
-use super::{Cli, Command, MemoryCommand};
+use super::{Cli, Command, Deferred, MemoryCommand};
 
 /// Parses the arguments of the program. Refuses an unknown option in the place of a free text, unless it follows `--`.
 pub fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
@@ -13,7 +13,9 @@ pub fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     if parsed.as_ref().is_ok_and(|cli| !free_text(cli).is_some_and(is_option)) {
         return parsed;
     }
-    match refuse_hyphens(Cli::command()).try_get_matches_from(args) {
+    let mut root = Cli::command();
+    root.build();
+    match refuse_hyphens(root).try_get_matches_from(args) {
         Err(error) if is_unknown_option(&error) => Err(error),
         _ => parsed,
     }
@@ -24,8 +26,8 @@ fn free_text(cli: &Cli) -> Option<&str> {
     match &cli.command {
         Command::Log(args) => args.text.as_deref(),
         Command::Problem(args) => args.text.as_deref(),
-        Command::Memory(MemoryCommand::SaveFact(args)) => args.text.as_deref(),
-        Command::Memory(MemoryCommand::Edit { text, .. }) => Some(text),
+        Command::Memory(Deferred(MemoryCommand::SaveFact(args))) => args.text.as_deref(),
+        Command::Memory(Deferred(MemoryCommand::Edit { text, .. })) => Some(text),
         _ => None,
     }
 }

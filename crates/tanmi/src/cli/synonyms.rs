@@ -87,7 +87,8 @@ fn parent(error: &clap::Error) -> String {
 }
 
 fn meanings(parent: &str, word: &str) -> Vec<String> {
-    let root = Cli::command();
+    let mut root = Cli::command();
+    root.build();
     let exists = |path: &&&str| {
         let found = path.split(' ').try_fold(&root, |command, name| command.find_subcommand(name));
         found.is_some()
@@ -118,7 +119,8 @@ mod tests {
 
     #[test]
     fn synonyms_are_no_commands_and_mean_a_command() {
-        let root = Cli::command();
+        let mut root = Cli::command();
+        root.build();
         for (within, words, _) in SYNONYMS {
             let names = within.split(' ').filter(|name| !name.is_empty());
             let command = names.fold(&root, |command, name| command.find_subcommand(name).unwrap());
