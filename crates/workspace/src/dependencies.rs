@@ -66,6 +66,12 @@ impl<K: Clone + Ord> WaitGraph<K> {
         Some(std::iter::once(node.clone()).chain(path).collect())
     }
 
+    /// Returns whether any nodes wait for each other. One look at all nodes, where [`WaitGraph::find_cycle`] is one for each
+    /// dependency.
+    pub fn has_cycle(&self) -> bool {
+        !self.find_blocked().is_empty()
+    }
+
     /// Returns a cycle for each group of nodes that wait for each other because of a dependency, from a node back to itself.
     pub fn find_cycles(&self) -> Vec<Vec<K>> {
         let blocked = self.find_blocked();
@@ -214,6 +220,7 @@ mod tests {
         for (node, on) in [("a", "b"), ("b", "a"), ("behind", "a"), ("p", "d"), ("d", "c"), ("x", "y")] {
             graph.add_dependency(node, on);
         }
+        assert!(graph.has_cycle());
         let cycles: Vec<String> = graph.find_cycles().iter().map(|cycle| cycle.join(" ")).collect();
         assert_eq!(cycles, ["a b a", "d c p d"]);
     }

@@ -232,6 +232,7 @@ fn check_dependencies(items: &[OutlineItem]) -> Result<(), ParseError> {
         }
         item_targets(item).for_each(|on| graph.add_dependency(at, on));
     }
+    let has_cycle = graph.has_cycle();
     for (at, item) in items.iter().enumerate() {
         for on in item_targets(item) {
             if graph.is_related(&at, &on) {
@@ -242,7 +243,7 @@ fn check_dependencies(items: &[OutlineItem]) -> Result<(), ParseError> {
                     format!("an item cannot depend on itself, or on an item above or below it (“{title}”)"),
                 ));
             }
-            if let Some(cycle) = graph.find_cycle(&at, &on) {
+            if let Some(cycle) = has_cycle.then(|| graph.find_cycle(&at, &on)).flatten() {
                 let titles: Vec<&str> = cycle.iter().map(|at| items[*at].title.as_str()).collect();
                 let cycle = titles.join(" → ");
                 return Err(ParseError::new(
