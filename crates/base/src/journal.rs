@@ -4,8 +4,8 @@
 //! the next process that opens the journal finishes it ([`Journal::recover`]). Data files are not synced one by
 //! one, so after a restart of the machine every record since the last checkpoint is checked again.
 //!
-//! Invariant: recovery never overwrites what a person wrote. A file is replaced only if it is missing, empty, or
-//! exactly the file that the change was based on. Any other file stays, and our version is saved as a kept copy.
+//! Invariant: recovery never overwrites what a person wrote. A file is replaced only if it is missing, empty, the beginning
+//! of a new file, or exactly the file that the change was based on. Any other file stays, and our version is saved as a kept copy.
 //! A change that was applied before the machine went down is repeated only if the disk shows that it was lost: if
 //! a person removed a file or folder since then, the parent folder has a newer modification time, and the removal
 //! stands.
@@ -429,6 +429,14 @@ struct WriteTarget<'a> {
     text: &'a str,
     befores: Vec<Option<&'a ExpectedFile>>,
     trace: Trace,
+}
+
+impl WriteTarget<'_> {
+    /// Returns whether a file is the beginning of a new file that a killed process was writing. It has no text of a person.
+    fn is_begun(&self, found: &[u8]) -> bool {
+        let is_new = self.befores.last().is_some_and(Option::is_none);
+        is_new && !self.trace.was_applied && self.text.as_bytes().starts_with(found)
+    }
 }
 
 /// Distinguishes a lost change from one that a person undid.

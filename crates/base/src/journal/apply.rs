@@ -188,6 +188,7 @@ pub(super) fn redo_targets(
             None => is_lost,
             Some((bytes, _)) if bytes.is_empty() => true,
             Some((bytes, _)) if bytes == target.text.as_bytes() => continue,
+            Some((bytes, _)) if target.is_begun(&bytes) => true,
             Some((bytes, sig)) => {
                 let md5 = crate::hash::md5_hex(&bytes);
                 target.befores.iter().flatten().any(|before| before.sig == sig && before.md5 == md5)
@@ -239,8 +240,7 @@ fn resolve(paths: &JournalPaths, path: &str, checked: &mut CheckedFolders) -> io
 /// On Linux one call at a checkpoint makes all data durable; elsewhere each file is synced when it is written.
 const DATA: Durability = if cfg!(target_os = "linux") { Durability::Journaled } else { Durability::Synced };
 
-/// Creates a file and never replaces one. A new folder appears together with its file, so that no reader sees an empty
-/// folder. Returns `None` if another process created the file first.
+/// Creates a file and never replaces one. Returns `None` if another process created the file first.
 fn create(
     paths: &JournalPaths,
     path: &str,
@@ -249,7 +249,7 @@ fn create(
 ) -> io::Result<Option<FileSig>> {
     if let Some((folder, name)) = path.rsplit_once('/') {
         let folder = resolve(paths, folder, checked)?;
-        if let Some(sig) = write_with_folder(paths, &folder, name, text)? {
+        if let Some(sig) = create_with_folder(&folder, name, text)? {
             return Ok(Some(sig));
         }
     }
@@ -258,33 +258,29 @@ fn create(
     fs::create_atomic(&full, text.as_bytes(), &paths.temp, DATA)
 }
 
-/// Creates a folder with a file in it. Returns `None` if something has the name of the folder: a rename replaces neither
-/// a file, nor a symbolic link, nor a folder with content.
-fn write_with_folder(
-    paths: &JournalPaths,
-    folder: &Path,
-    name: &str,
-    text: &str,
-) -> io::Result<Option<FileSig>> {
-    let temp = fs::temp_path(&paths.temp);
-    std::fs::create_dir(&temp)?;
-    let sig = fs::write_new(&temp.join(name), text.as_bytes(), DATA);
-    match sig.and_then(|sig| rename_below(&temp, folder).map(|()| sig)) {
-        Ok(sig) => Ok(Some(sig)),
-        Err(error) => {
-            let _ = fs::remove_tree(&temp);
-            if std::fs::symlink_metadata(folder).is_ok() { Ok(None) } else { Err(error) }
-        }
+/// Creates a folder with a file in it, both in their place: the record is durable, so recovery completes an empty folder
+/// or the beginning of a file that a killed process left behind. Returns `None` if something has the name of the folder.
+fn create_with_folder(folder: &Path, name: &str, text: &str) -> io::Result<Option<FileSig>> {
+    match create_below(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+        other => other?,
     }
+    let file = folder.join(name);
+    let written = fs::write_new(&file, text.as_bytes(), DATA);
+    if written.is_err() {
+        let _ = std::fs::remove_file(&file);
+        let _ = std::fs::remove_dir(folder);
+    }
+    written.map(Some)
 }
 
-/// Renames a folder. The folder above the new name is created only if it is missing: an attempt to create one that exists
-/// waits for other writers of the folder above it.
-fn rename_below(from: &Path, to: &Path) -> io::Result<()> {
-    match std::fs::rename(from, to) {
+/// Creates a folder. The folder above it is created only if it is missing: an attempt to create one that exists waits for
+/// other writers of the folder above that.
+fn create_below(folder: &Path) -> io::Result<()> {
+    match std::fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            to.parent().map_or(Ok(()), ensure_dir)?;
-            std::fs::rename(from, to)
+            folder.parent().map_or(Ok(()), ensure_dir)?;
+            std::fs::create_dir(folder)
         }
         other => other,
     }

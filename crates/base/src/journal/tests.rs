@@ -85,6 +85,10 @@ fn recover_unfinished_write_follows_table() {
     // (file before the change, file when recovery runs, file after recovery, is there a kept copy)
     let cases: &[(Option<&str>, Option<&str>, &str, bool)] = &[
         (None, None, "new", false),
+        (None, Some(""), "new", false),
+        // A process was killed while it wrote the file.
+        (None, Some("ne"), "new", false),
+        (Some("old"), Some("ne"), "ne", true),
         (Some("old"), Some("old"), "new", false),
         (Some("old"), None, "new", false),
         (Some("old"), Some(""), "new", false),
@@ -430,6 +434,24 @@ fn commit_new_file_where_one_exists_is_conflict() {
     assert_eq!(std::fs::read_to_string(&applied.kept[0].1).unwrap(), "new");
     assert_eq!(fixture.read("nodes/a/Node.md").unwrap(), "by hand");
     assert_eq!(std::fs::read_dir(fixture.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn recover_new_folder_without_its_file_is_completed() {
+    let fixture = Fixture::new();
+    fixture.crash_after_record(vec![fixture.write_change("nodes/a/Node.md", "new")]);
+    std::fs::create_dir_all(fixture.path("nodes/a")).unwrap();
+    assert_eq!(fixture.recover().written, ["nodes/a/Node.md"]);
+    assert_eq!(fixture.read("nodes/a/Node.md").unwrap(), "new");
+}
+
+#[test]
+fn commit_new_file_that_cannot_be_written_leaves_no_folder() {
+    let fixture = Fixture::new();
+    // The name is longer than any file system allows, that of the folder is not.
+    let change = fixture.write_change(&format!("nodes/a/{}", "n".repeat(300)), "new");
+    assert!(apply::apply(&fixture.paths(), &[change]).is_err());
+    assert!(fixture.path("nodes").exists() && !fixture.path("nodes/a").exists());
 }
 
 #[test]
