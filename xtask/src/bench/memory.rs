@@ -119,8 +119,8 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             times[..questions.len()].iter().map(|time| ratio(*time, baseline)).collect();
         ratios.sort_by(f64::total_cmp);
         let budget = match *size {
-            0..=100_000 => Some(10.0),
-            _ => Some(15.0),
+            0..=100_000 => Some(7.0),
+            _ => Some(10.0),
         };
         report.add(
             format!("memory {size}: search, slowest of three questions / true"),
@@ -128,7 +128,7 @@ pub fn run(tanmi: &Path, scratch: &Path, options: &Options, report: &mut Report)
             "×",
             budget,
         );
-        let budget = (*size <= 100_000).then_some(6.0);
+        let budget = (*size <= 100_000).then_some(3.0);
         report.add(
             format!("memory {size}: session start / true"),
             ratio(times[questions.len()], baseline),

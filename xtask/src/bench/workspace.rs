@@ -147,7 +147,7 @@ fn measure_size(
         format!("{name} {size}: durable create / fsynced append"),
         ratio(times[1], times[0]),
         "×",
-        Some(5.0),
+        Some(4.5),
     );
     let create_time = times[1];
 
