@@ -3,8 +3,6 @@
 //! In a large collection, terms that occur everywhere provide candidates only in combination, because one of them alone
 //! would match half of the collection.
 
-use std::collections::HashMap;
-
 use tanmi_index::{MemoryFilter, MemoryIndex};
 
 use crate::{Result, rank};
@@ -32,22 +30,32 @@ pub(super) fn find_candidates(
     filter: &MemoryFilter,
     is_strict: bool,
 ) -> Result<Vec<i64>> {
-    let mut found: HashMap<i64, u64> = HashMap::new();
+    let mut found: Vec<(i64, u64)> = Vec::new();
     for group in term_groups(known, docs) {
         let terms: Vec<&str> = members(group).map(|at| known[at].1).collect();
-        for n in index.matching(&terms, filter, is_strict, MAX_VISITED as usize)? {
-            *found.entry(n).or_default() |= group;
-        }
+        let matching = index.matching(&terms, filter, is_strict, MAX_VISITED as usize)?;
+        found.extend(matching.into_iter().map(|n| (n, group)));
     }
-    let weight_of = |set: u64| members(set).map(|at| rank::idf(known[at].0, docs)).sum::<f32>();
-    let mut order: Vec<(f32, i64)> = found.into_iter().map(|(n, set)| (weight_of(set), n)).collect();
-    order.sort_by(|(one, a), (two, b)| two.total_cmp(one).then(b.cmp(a)));
+    // Thousands of memories: sorting numbers is faster than a map of them.
+    found.sort_unstable();
+    let idfs: Vec<f32> = known.iter().map(|(df, _)| rank::idf(*df, docs)).collect();
+    let weight_of = |set: u64| members(set).map(|at| idfs[at]).sum::<f32>();
+    let mut order: Vec<(u32, i64)> = found
+        .chunk_by(|(one, _), (other, _)| one == other)
+        .map(|same| (weight_of(same.iter().fold(0, |set, (_, group)| set | group)), same[0].0))
+        // The bits of floats that are not negative have the same order.
+        .map(|(weight, n)| (weight.to_bits(), n))
+        .collect();
+    order.sort_unstable_by(|one, other| other.cmp(one));
     Ok(order.into_iter().map(|(_, n)| n).collect())
 }
 
 /// Returns the positions of the terms in a bit set.
 fn members(set: u64) -> impl Iterator<Item = usize> {
-    (0..u64::BITS as usize).filter(move |at| set & (1 << at) != 0)
+    let is_left = |set: &u64| *set != 0;
+    let rest =
+        std::iter::successors(Some(set).filter(is_left), move |set| Some(set & (set - 1)).filter(is_left));
+    rest.map(|set| set.trailing_zeros() as usize)
 }
 
 /// Returns the groups of terms that provide candidates, as bit sets. Groups are as small as the size of the
@@ -73,4 +81,23 @@ fn term_groups(known: &[(u64, &str)], docs: u64) -> Vec<u64> {
         }
     }
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_the_set_bits_from_the_lowest() {
+        for (set, want) in [(0, vec![]), (1, vec![0]), (0b1010, vec![1, 3]), (1 << 63 | 4, vec![2, 63])] {
+            assert_eq!(members(set).collect::<Vec<_>>(), want);
+        }
+    }
+
+    #[test]
+    fn idf_is_never_negative() {
+        for (df, docs) in [(0, 0), (1, 1), (7, 5), (1, 1_000_000), (1_000_000, 1_000_000)] {
+            assert!(rank::idf(df, docs) >= 0.0, "{df} {docs}");
+        }
+    }
 }
