@@ -72,8 +72,8 @@ pub const SETTINGS: &[SettingSpec] = &[
         name: "autoLog",
         kind: SettingKind::Switch,
         default: "true",
-        zh: "在节点日志中记录状态变化",
-        en: "record status changes in the node log",
+        zh: "在日志中记录状态变化、清除的问题和规则变更",
+        en: "log status changes, cleared problems and changed rules",
     },
     SettingSpec {
         name: "contextLogEntries",

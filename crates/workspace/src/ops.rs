@@ -153,6 +153,15 @@ pub(crate) fn set_status(
     Ok(StatusChange { node_id: id.clone(), from, to })
 }
 
+/// The log entry (Chinese, English) of a new workspace.
+pub const WORKSPACE_CREATED: (&str, &str) = ("创建工作区", "workspace created");
+/// The prefix (Chinese, English) of log entries that tell which rules an update added and removed.
+pub const RULES_CHANGED: (&str, &str) = ("规则变更：", "rules changed: ");
+/// The prefix (Chinese, English) of log entries that keep the problem that was cleared.
+pub const PROBLEM_CLEARED: (&str, &str) = ("已清除问题：", "problem cleared: ");
+/// The maximum width of a text that an automatic log entry repeats.
+const LOGGED_COLUMNS: usize = 120;
+
 /// The prefix (Chinese, English) of log entries that keep an old conclusion. Such entries are for people and are
 /// excluded from the context.
 pub(crate) const EARLIER_CONCLUSION: (&str, &str) = ("原结论：", "earlier conclusion: ");

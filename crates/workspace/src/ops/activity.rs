@@ -1,5 +1,7 @@
 //! Operations on the log and the problem of a node or of the workspace.
 
+use tanmi_base::text;
+
 use super::*;
 use crate::limits;
 
@@ -121,13 +123,20 @@ pub fn update_problem(
     activity.problem.ok_or(Error::Empty { field: "description" })
 }
 
-/// Removes the problem and returns it. Does nothing if there is none.
+/// Removes the problem, keeps it in the log and returns it. Does nothing if there is none.
 pub fn clear_problem(tx: &mut dyn Tx, target: &Target, op: &OpContext) -> Result<Option<Problem>> {
-    let removed = read_activity(tx, target)?.problem;
-    if removed.is_some() {
-        edit(tx, target, op, |activity| activity.problem = None)?;
-    } else {
-        writable_workspace(tx)?;
-    }
-    Ok(removed)
+    let workspace = writable_workspace(tx)?;
+    let Some(problem) = read_activity(tx, target)?.problem else { return Ok(None) };
+    let entry = op.auto_log.then(|| {
+        let is_described = !problem.description.trim().is_empty();
+        let text = if is_described { Some(&problem.description) } else { problem.next_step.as_ref() };
+        let text = text.map(|text| text::fit(&text::one_line(text), LOGGED_COLUMNS)).unwrap_or_default();
+        let prefix = lang_of(&workspace).pick(PROBLEM_CLEARED.0, PROBLEM_CLEARED.1);
+        LogEntry::new(op.now, op.operator, format!("{prefix}{text}"))
+    });
+    edit(tx, target, op, |activity| {
+        activity.problem = None;
+        activity.log.extend(entry);
+    })?;
+    Ok(Some(problem))
 }

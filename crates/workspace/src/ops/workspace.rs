@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tanmi_base::Lang;
+use tanmi_base::{Lang, text};
 
-use super::{OpContext, existing_brief, lang_of, writable_workspace};
+use super::{
+    LOGGED_COLUMNS, OpContext, RULES_CHANGED, WORKSPACE_CREATED, existing_brief, lang_of, writable_workspace,
+};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::*;
@@ -48,7 +50,7 @@ pub fn new_workspace(new: NewWorkspace, op: &OpContext) -> Result<(Workspace, No
         updated_at: op.now,
         activity: Activity::default(),
     };
-    let created = lang_of(&workspace).pick("创建工作区", "workspace created");
+    let created = lang_of(&workspace).pick(WORKSPACE_CREATED.0, WORKSPACE_CREATED.1);
     workspace.activity.log.push(LogEntry::new(op.now, op.operator, created));
     // Without a requirement, because the context contains the goal already.
     let root = Node::new(NodeId::root(), NodeType::Planning, &workspace.name, op.now);
@@ -156,9 +158,29 @@ pub fn update_workspace(tx: &mut dyn Tx, change: WorkspaceChange, op: &OpContext
     workspace.mask_secrets = change.mask_secrets.unwrap_or(workspace.mask_secrets);
     if workspace != old {
         workspace.updated_at = op.now;
+        let entry = rules_entry(&old.rules, &workspace, op).filter(|_| op.auto_log);
+        workspace.activity.log.extend(entry);
         tx.put_workspace(workspace.clone())?;
     }
     Ok(workspace)
+}
+
+/// Returns the log entry that tells which rules were added and removed; `None` if only their order changed.
+fn rules_entry(old: &[String], workspace: &Workspace, op: &OpContext) -> Option<LogEntry> {
+    let lang = lang_of(workspace);
+    let missing = |from: &[String], rules: &[String], word: &str| {
+        let rules: Vec<String> =
+            rules.iter().filter(|rule| !from.contains(rule)).map(|rule| format!("“{rule}”")).collect();
+        (!rules.is_empty()).then(|| format!("{word}{}", rules.join(lang.pick("、", ", "))))
+    };
+    let parts = [
+        missing(old, &workspace.rules, lang.pick("新增", "added ")),
+        missing(&workspace.rules, old, lang.pick("移除", "removed ")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let text = text::fit(&text::one_line(&parts.join(lang.pick("；", "; "))), LOGGED_COLUMNS);
+    let prefix = lang.pick(RULES_CHANGED.0, RULES_CHANGED.1);
+    (!parts.is_empty()).then(|| LogEntry::new(op.now, op.operator, format!("{prefix}{text}")))
 }
 
 pub fn archive(tx: &mut dyn Tx, op: &OpContext) -> Result<Workspace> {

@@ -277,6 +277,54 @@ fn problem_and_log_are_updated_and_cleared() {
     });
 }
 
+#[test]
+fn cleared_problem_is_kept_in_the_log() {
+    on_both_stores(|b| {
+        let task = Target::Node(b.add_execution(&NodeId::root(), "任务"));
+        let op = b.tick();
+        let change = |description: &str, next: &str| ProblemChange {
+            description: Some(description.to_owned()),
+            next_step: Some(next.to_owned()),
+        };
+        for (description, next, expected) in
+            [("超时\n每次", "加大", "已清除问题：超时⏎每次"), (" ", "只有下一步", "已清除问题：只有下一步")]
+        {
+            b.change(|tx| update_problem(tx, &task, change(description, next), &op)).unwrap();
+            b.change(|tx| clear_problem(tx, &task, &op)).unwrap();
+            let activity = b.view(|tx| read_activity(tx, &task));
+            assert_eq!(activity.log.last().unwrap().event, expected);
+            assert_eq!(activity.last_log_at, None, "an automatic entry does not count as a log of the agent");
+        }
+        let silent = OpContext { auto_log: false, ..op };
+        b.change(|tx| update_problem(tx, &task, change("p", "n"), &silent)).unwrap();
+        b.change(|tx| clear_problem(tx, &task, &silent)).unwrap();
+        assert_eq!(b.view(|tx| read_activity(tx, &task)).log.len(), 2, "autoLog is off");
+    });
+}
+
+#[test]
+fn update_of_rules_is_logged_once() {
+    on_both_stores(|b| {
+        let op = b.tick();
+        let log = || b.view(|tx| tx.workspace()).activity.log;
+        let update = |set: &[&str]| {
+            let set = Some(set.iter().map(ToString::to_string).collect());
+            let change = WorkspaceChange {
+                rules: ListEdit { set, ..ListEdit::default() },
+                ..WorkspaceChange::default()
+            };
+            b.change(|tx| update_workspace(tx, change.clone(), &op)).unwrap();
+        };
+        update(&["甲", "乙"]);
+        let before = log().len();
+        update(&["丙", "丁", "甲"]);
+        assert_eq!(log().len(), before + 1);
+        assert_eq!(log().last().unwrap().event, "规则变更：新增“丙”、“丁”；移除“乙”");
+        update(&["甲", "丙", "丁"]);
+        assert_eq!(log().len(), before + 1, "another order is no other rule");
+    });
+}
+
 fn context_of(b: &TestWorkspace<'_>, id: &NodeId) -> context::Context {
     b.view(|tx| context::assemble(tx, id, &ContextLimits::default()))
 }
