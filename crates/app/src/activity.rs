@@ -1,4 +1,5 @@
-//! Activity of all projects: steps, log entries, problems, facts, bindings and injections, in the order of time.
+//! Activity of all projects: steps, log entries, problems, new nodes, changed rules, facts, bindings and injections, in the
+//! order of time.
 //!
 //! Nothing is stored here. An index is brought up to date with its sources before each answer: nodes and workspaces,
 //! memories, bindings and the ledger. It can be deleted at any time and is filled again from them.
@@ -24,7 +25,8 @@ use entries::Callers;
 pub use entries::{NodeLog, NodeState};
 
 /// The kinds of entries.
-pub const KINDS: &[&str] = &["step", "log", "problem", "fact", "session", "injection"];
+pub const KINDS: &[&str] =
+    &["step", "log", "problem", "cleared", "created", "rule", "fact", "session", "injection"];
 
 /// The maximum number of memories of one type that are read per project, the newest.
 const MAX_MEMORIES: usize = 5_000;

@@ -18,7 +18,7 @@ pub use query::{ActivityFilter, ActivityPosition, NodeStateFilter};
 
 /// Version of the tables and of the rows in them. Raise it with every change of either: an index of another version is
 /// deleted.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Something that happened. The caller defines the kinds and the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 /** @import { ActivityEntry, ActivityFilter, NodeStatus } from './api-types.js' */
 /** @import { Directory } from './names.js' */
 /** @import { Word } from './words.js' */
-/** A row of the list: an entry, or the first row of a day. @typedef {{ id: string, entry?: ActivityEntry, day?: string }} FeedRow */
+/** A row of the list: an entry, or the first row of a day. `count` nodes that were created together share a row. @typedef {{ id: string, entry?: ActivityEntry, count?: number, day?: string }} FeedRow */
 
 import { request, enc } from './api.js';
 import { h, setChildren, attempt } from './dom.js';
@@ -48,7 +48,11 @@ export function coalesce(work, delay) {
 }
 
 /** Returns a text that changes with the content of a row. @param {FeedRow} row */
-const contentKey = (row) => JSON.stringify(row.entry || row.day);
+const contentKey = (row) => JSON.stringify([row.entry || row.day, row.count]);
+
+/** Returns whether two nodes were created together, such as those of a plan. @param {ActivityEntry} a @param {ActivityEntry} [b] */
+const areCreatedTogether = (a, b) => Boolean(a.nodeId && b?.nodeId && a.kind === 'created' && b.kind === 'created'
+  && a.workspaceId === b.workspaceId && a.project === b.project && Math.abs(a.at - b.at) < 1000);
 
 export class ActivityList {
   /** @param {Directory} directory @param {string} label */
@@ -121,12 +125,18 @@ export class ActivityList {
     const top = this.element.scrollTop;
     const first = top > 0 ? this.rows[Math.floor(top / ROW)] : undefined;
     let day = '';
-    this.rows = this.entries.flatMap((entry) => {
+    this.rows = [];
+    for (const entry of this.entries) {
+      const last = this.rows[this.rows.length - 1];
+      if (last?.entry && areCreatedTogether(entry, last.entry)) {
+        last.count = (last.count || 1) + 1;
+        continue;
+      }
       const key = dayKey(entry.at);
-      if (key === day) return [{ id: entry.id, entry }];
+      if (key !== day) this.rows.push({ id: `day ${key}`, day: dayName(entry.at) });
       day = key;
-      return [{ id: `day ${key}`, day: dayName(entry.at) }, { id: entry.id, entry }];
-    });
+      this.rows.push({ id: entry.id, entry });
+    }
     const places = new Map(this.rows.map((row, at) => [row.id, at]));
     for (const [id, element] of this.shown) {
       const at = places.get(id);
@@ -165,7 +175,7 @@ export class ActivityList {
   /** Adds the element of a row, in the order of the list. @param {FeedRow} row @param {number} at */
   insert(row, at) {
     const element = h('li', { class: row.entry ? 'entry' : 'day', 'data-kind': row.entry?.kind, 'data-content': contentKey(row), tabindex: row.entry ? -1 : null },
-      row.entry ? this.content(row.entry) : h('h3', {}, row.day));
+      row.entry ? this.content(row.entry, row.count) : h('h3', {}, row.day));
     this.place(element, at);
     this.shown.set(row.id, element);
     const following = [...this.list.children].find((other) => Number(/** @type {HTMLElement} */ (other).dataset.at) > at);
@@ -180,14 +190,14 @@ export class ActivityList {
     element.setAttribute('aria-setsize', String(this.next ? -1 : this.rows.length));
   }
 
-  /** @param {ActivityEntry} entry */
-  content(entry) {
+  /** @param {ActivityEntry} entry @param {number} [count] */
+  content(entry, count) {
     const status = entry.kind === 'step' ? entry.status : undefined;
-    const symbol = status ? SYMBOLS[status] : { log: '✎', problem: '⚠', fact: '◎', session: '⇄', injection: '➜', step: '•' }[entry.kind];
+    const symbol = status ? SYMBOLS[status] : { log: '✎', problem: '⚠', cleared: '☑', created: '＋', rule: '§', fact: '◎', session: '⇄', injection: '➜', step: '•' }[entry.kind];
     return [
       h('time', { datetime: new Date(entry.at).toISOString(), title: formatTime(entry.at) }, clockTime(entry.at)),
       h('span', { class: 'symbol', 'aria-hidden': 'true', 'data-status': status }, symbol),
-      h('div', { class: 'what' }, h('p', { class: 'head-line' }, this.headline(entry)), h('p', { class: 'text-line', dir: 'auto' }, this.textLine(entry))),
+      h('div', { class: 'what' }, h('p', { class: 'head-line' }, this.headline(entry, count)), h('p', { class: 'text-line', dir: 'auto' }, this.textLine(entry))),
     ];
   }
 
@@ -208,12 +218,16 @@ export class ActivityList {
     return h('a', { class: 'target', href: this.directory.link(workspaceId, project, nodeId) }, h('bdi', {}, name));
   }
 
-  /** @param {ActivityEntry} entry */
-  headline(entry) {
+  /** @param {ActivityEntry} entry @param {number} [count] */
+  headline(entry, count) {
     switch (entry.kind) {
       case 'step': return [this.actor(entry), ' ', t(STEPS[entry.status || 'pending']), ' ', this.target(entry)];
       case 'log': return [this.actor(entry), ' ', t('didLog'), ' ', this.target(entry)];
       case 'problem': return [t('didProblem'), ' ', this.target(entry)];
+      case 'cleared': return [this.actor(entry), ' ', t('didClear'), ' ', this.target(entry)];
+      case 'rule': return [this.actor(entry), ' ', t('didChangeRules'), ' ', this.target(entry)];
+      case 'created': return count ? [t('didCreateNodes', formatNumber(count)), ' ', this.target({ ...entry, nodeId: undefined, title: undefined })]
+        : [t(entry.nodeId ? 'didCreate' : 'didCreateWorkspace'), ' ', this.target(entry)];
       case 'fact': return [this.memoryActor(entry), ' ', h('a', { class: 'target', href: `#/memory?project=${enc(entry.project || '')}` }, t(entry.memory?.type === 'S' ? 'didSummary' : 'didFact'))];
       case 'session': return [this.actor(entry), ' ', t('didBind'), ' ', this.target(entry)];
       default: return [t('didInject'), ' ', this.actor(entry), ' ', h('button', {

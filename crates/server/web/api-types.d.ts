@@ -503,7 +503,7 @@ export interface NodeState {
   conclusion?: string;
 }
 
-export type ActivityKind = 'step' | 'log' | 'problem' | 'fact' | 'session' | 'injection';
+export type ActivityKind = 'step' | 'log' | 'problem' | 'cleared' | 'created' | 'rule' | 'fact' | 'session' | 'injection';
 
 export interface ActivityPage { entries: ActivityEntry[]; nextBefore?: string; total?: number }
 

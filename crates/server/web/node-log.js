@@ -7,8 +7,8 @@ import { formatAgo, formatClock, groupByDay, parseStamp } from './time.js';
 import { t } from './words.js';
 
 const STATUS = 'pending|planning|monitoring|implementing|validating|completed|failed|cancelled';
-/** Entries that Tanmi writes at a step, when a session takes a node over, and when a dependency is removed. */
-const AUTOMATIC = new RegExp(`^[^:：]{1,20}[:：] ?(${STATUS}) → (${STATUS})|^taken over by another session|^由另一个会话接手|^removed the dependency on |^移除对`);
+/** Entries that Tanmi writes at a step, when a session takes a node over, when a dependency is removed, a problem is cleared or a rule changes. */
+const AUTOMATIC = new RegExp(`^[^:：]{1,20}[:：] ?(${STATUS}) → (${STATUS})|^taken over by another session|^由另一个会话接手|^removed the dependency on |^移除对|^problem cleared: |^已清除问题：|^rules changed: |^规则变更：`);
 
 /**
  * @param {LogEntry[]} entries

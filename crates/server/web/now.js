@@ -1,6 +1,6 @@
 // The home view: what waits for the user, what runs, the workspaces of all projects, and the activity feed.
 
-/** @import { ActivityFilter, ActivityKind, NodeState, Now, SessionLine, WorkspaceNow } from './api-types.js' */
+/** @import { ActivityFilter, NodeState, Now, SessionLine, WorkspaceNow } from './api-types.js' */
 /** @import { Child, View } from './page-types.js' */
 /** @import { Word } from './words.js' */
 
@@ -12,8 +12,8 @@ import { Directory, duration, projectName, sessionLink, setServerTime, timeAgo }
 import { SYMBOLS } from './tree.js';
 import { t, formatNumber, statusText } from './words.js';
 
-/** @type {[ActivityKind, Word][]} */
-const KINDS = [['step', 'kindStep'], ['log', 'kindLog'], ['problem', 'kindProblem'], ['fact', 'kindFact'], ['session', 'kindSession'], ['injection', 'kindInjection']];
+/** The choices of the filter: kinds, separated by commas, and their name. @type {[string, Word][]} */
+const KINDS = [['step', 'kindStep'], ['log', 'kindLog'], ['problem,cleared', 'kindProblem'], ['created', 'kindCreated'], ['rule', 'kindRule'], ['fact', 'kindFact'], ['session', 'kindSession'], ['injection', 'kindInjection']];
 
 /** A workspace with its project. @typedef {WorkspaceNow & { project: string }} Place */
 
@@ -178,7 +178,7 @@ export function nowView() {
 
   const emptyPart = () => h('div', { class: 'empty' }, h('h2', {}, t('noWorkspaces')), hint(t('startHint'), 'tanmi workspace init'), hint(t('installHint'), 'tanmi install'));
 
-  /** @type {Set<ActivityKind>} */
+  /** @type {Set<string>} */
   const kinds = new Set();
 
   /** @param {ActivityFilter} change */
@@ -208,7 +208,7 @@ export function nowView() {
           if (event.target.checked) kinds.add(kind); else kinds.delete(kind);
           filter({ kind: [...kinds].join(',') });
         } }), t(label)))),
-      select('project', 'allProjects', folders, feed.filter.project, (project) => filter({ project })),
+      select('project', 'anyProject', folders, feed.filter.project, (project) => filter({ project })),
       select('session', 'allSessions', sessions, feed.filter.sessionId, (sessionId) => filter({ sessionId })),
       select('node', 'allNodes', nodes, feed.filter.nodeId, (nodeId) => filter({ nodeId }))));
   }

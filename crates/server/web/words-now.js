@@ -14,12 +14,14 @@ export const NOW_WORDS = {
   subagent: ['子智能体：{}', 'subagent: {}'], notBound: ['未绑定', 'not bound'], pausedNotice: ['注入已暂停；tanmi resume 可恢复', 'Injection is paused; tanmi resume continues it'],
   doneOf: ['{} / {} 已完成', '{} of {} done'], runningCount: ['进行中：{}', 'running: {}'], problemCount: ['问题：{}', 'problems: {}'],
   failedCount: ['失败：{}', 'failed: {}'], moreNodes: ['还有 {} 个', '{} more'],
-  today: ['今天', 'Today'], yesterday: ['昨天', 'Yesterday'], allProjects: ['所有项目', 'All projects'], allSessions: ['所有会话', 'All sessions'],
+  anyProject: ['所有项目', 'All projects'], allSessions: ['所有会话', 'All sessions'],
   allNodes: ['所有节点', 'All nodes'], kinds: ['种类', 'Kinds'], node: ['节点', 'Node'],
   kindStep: ['步骤', 'Steps'], kindLog: ['日志', 'Logs'], kindProblem: ['问题', 'Problems'], kindFact: ['记忆', 'Memories'],
   kindSession: ['绑定', 'Bindings'], kindInjection: ['注入', 'Injections'], entryCount: ['{} 条', '{} entries'],
   didImplementing: ['开始', 'started'], didValidating: ['提交验证', 'submitted'], didCompleted: ['完成', 'completed'], didFailed: ['标记失败', 'failed'],
   didCancelled: ['取消', 'cancelled'], didPending: ['退回', 'set back'], didPlanning: ['开始规划', 'began to plan'], didMonitoring: ['开始监控', 'began to monitor'],
+  kindCreated: ['新节点', 'New nodes'], kindRule: ['规则', 'Rules'], didClear: ['清除了问题：', 'cleared the problem of'], didChangeRules: ['修改规则：', 'changed the rules of'],
+  didCreate: ['新节点：', 'New node'], didCreateWorkspace: ['新工作区：', 'New workspace'], didCreateNodes: ['新增 {} 个节点：', '{} new nodes in'],
   didLog: ['记录于', 'logged on'], didProblem: ['问题：', 'Problem on'], didFact: ['记住', 'remembered'], didSummary: ['总结', 'summarized'],
   didBind: ['绑定到', 'bound to'], didInject: ['告知', 'Told'], activityKeys: ['用方向键移动，按回车键打开', 'Use the arrow keys to move and Enter to open'],
   // Sessions
@@ -36,6 +38,6 @@ export const NOW_WORDS = {
   bySession: ['按会话', 'By session'], byRule: ['按规则', 'By rule'], byNode: ['按节点', 'By node'], anyRule: ['所有规则', 'All rules'],
   clearFilters: ['清除筛选', 'Clear filters'], whyInjected: ['为什么？', 'Why?'], whyTitle: ['为什么注入了这段文本？', 'Why was this injected?'],
   whyText: ['事件 {} 时，以下规则给出了文本：', 'At the event {}, these rules gave text:'], explainNow: ['现在会注入什么？', 'What would be injected now?'],
-  injectedText: ['注入的文本', 'Injected text'], close: ['关闭', 'Close'], unknownNode: ['节点 {}', 'node {}'],
+  injectedText: ['注入的文本', 'Injected text'], unknownNode: ['节点 {}', 'node {}'],
   ruleShared: ['一次注入的文本计入其中的每条规则。', 'The text of an injection counts for each of its rules.'],
 };

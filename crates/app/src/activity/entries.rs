@@ -12,6 +12,7 @@ use tanmi_session::{Binding, LedgerEntry, States};
 use tanmi_workspace::model::{
     Activity, Node, NodeId, NodeStatus, Operator, PERSON, Problem, Workspace, WorkspaceId,
 };
+use tanmi_workspace::ops;
 
 use super::{ActivityData, InjectionData, MemoryData};
 
@@ -104,7 +105,13 @@ impl Place<'_> {
             None => String::new(),
         };
         let (title, id) = (short(&node.title), node.id.to_string());
-        self.activity_rows(&node.activity, &title, &id, node.created_at, session)
+        let mut rows = self.activity_rows(&node.activity, &title, &id, node.created_at, session);
+        // The log of the workspace tells when it was created.
+        if !node.id.is_root() {
+            let data = ActivityData { title, ..ActivityData::default() };
+            rows.insert(0, self.row(node.created_at, "created", &id, "", &data));
+        }
+        rows
     }
 
     /// Returns the rows of a log and of an open problem. `session` returns the session of an entry.
@@ -120,16 +127,15 @@ impl Place<'_> {
         for entry in &activity.log {
             // An entry written by hand can have any time; it then counts as written with the one before it.
             at = clock::parse_local_stamp(&entry.timestamp).unwrap_or(at);
-            let step = parse_step(&entry.event);
+            let (kind, status, text) = parse_event(&entry.event);
             let by = session(at, &entry.timestamp, entry.operator);
             let data = ActivityData {
                 title: title.to_owned(),
-                text: step.as_ref().map_or_else(|| short(&entry.event), |(_, remark)| short(remark)),
+                text: short(text),
                 operator: Some(entry.operator),
-                status: step.as_ref().map(|(status, _)| *status),
+                status,
                 ..ActivityData::default()
             };
-            let kind = if step.is_some() { "step" } else { "log" };
             rows.push(self.row(at, kind, node, &by, &data));
         }
         if let Some(problem) = &activity.problem {
@@ -152,7 +158,7 @@ impl Place<'_> {
             next_step: problem.next_step.as_deref().map(short),
             updated_at: problem.updated_at,
         });
-        let written = node.activity.log.iter().rev().find(|entry| parse_step(&entry.event).is_none());
+        let written = node.activity.log.iter().rev().find(|entry| parse_event(&entry.event).0 == "log");
         let state = NodeState {
             id: node.id.clone(),
             title: short(&node.title),
@@ -178,6 +184,23 @@ impl Place<'_> {
             data: serde_json::to_string(&state).unwrap_or_default(),
         }
     }
+}
+
+/// Returns the kind of a log entry, the new status of a step, and the text without what the kind tells.
+fn parse_event(event: &str) -> (&'static str, Option<NodeStatus>, &str) {
+    if let Some((status, remark)) = parse_step(event) {
+        return ("step", Some(status), remark);
+    }
+    let kinds = [
+        ("rule", ops::RULES_CHANGED),
+        ("cleared", ops::PROBLEM_CLEARED),
+        ("created", ops::WORKSPACE_CREATED),
+    ];
+    let told = |(kind, (zh, en)): (&'static str, (&str, &str))| {
+        let rest = event.strip_prefix(zh).or_else(|| event.strip_prefix(en));
+        rest.map(|rest| (kind, None, rest))
+    };
+    kinds.into_iter().find_map(told).unwrap_or(("log", None, event))
 }
 
 /// Returns the new status and the remark of a log entry that the program wrote for a transition: `ACTION: FROM → TO`, then
@@ -251,6 +274,23 @@ fn to_json(data: &ActivityData) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parse_event_finds_the_kind_in_both_languages() {
+        for (event, kind, text) in [
+            ("rules changed: added “x”", "rule", "added “x”"),
+            ("规则变更：移除“x”", "rule", "移除“x”"),
+            ("problem cleared: skew", "cleared", "skew"),
+            ("已清除问题：时钟偏差", "cleared", "时钟偏差"),
+            ("workspace created", "created", ""),
+            ("创建工作区", "created", ""),
+            ("start: pending → implementing", "step", ""),
+            ("the problem cleared: it was the clock", "log", "the problem cleared: it was the clock"),
+        ] {
+            let (found, _, rest) = parse_event(event);
+            assert_eq!((found, rest), (kind, text), "{event}");
+        }
+    }
 
     #[test]
     fn parse_step_accepts_transitions_only() {

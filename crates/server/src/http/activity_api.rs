@@ -23,8 +23,8 @@ pub fn now(_: &Call<'_>, state: &ServerState) -> Result {
 
 pub const ACTIVITY: CallSpec = read_only(
     "activity",
-    "List what happened in all projects, the latest first, one page per call: steps, log entries, open problems, facts, bindings and \
-     injections.",
+    "List what happened in all projects, the latest first, one page per call: steps, log entries, open and \
+     cleared problems, new nodes, changed rules, facts, bindings and injections.",
     &[
         with_description(optional("kind", ParamKind::Words(KINDS)), "only these kinds"),
         with_description(optional("project", LINE), "folder of a project"),

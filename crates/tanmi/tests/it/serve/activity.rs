@@ -38,7 +38,8 @@ fn activity_merges_steps_logs_problems_facts_bindings_and_injections() {
     for (kind, text) in [
         ("step", "task/"),
         ("log", "task/half done"),
-        ("log", "Auth/workspace created"),
+        ("created", "Auth/"),
+        ("created", "task/"),
         ("problem", "task/skew"),
         ("fact", "/clocks differ"),
         ("session", "/"),
@@ -57,6 +58,26 @@ fn activity_merges_steps_logs_problems_facts_bindings_and_injections() {
     assert_eq!(entries(&server, "project=/elsewhere"), []);
     let error = server.expect_error("GET", "/activity?before=x", Value::Null, 400);
     assert!(error["message"].as_str().unwrap().contains("nextBefore"), "{error}");
+}
+
+#[test]
+fn activity_has_rule_changes_and_cleared_problems() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "task");
+    env.ok(&["session", "bind", "--session", "session-one", "--workspace", &ws, "--node", &task]);
+    env.ok(&["workspace", "update", &ws, "--add-rule", "No secrets"]);
+    env.ok(&["problem", "--node", &task, "skew", "--next-step", "wait"]);
+    example::in_agent_shell(&env, "session-one", &["problem", "--node", &task, "--clear"]);
+    let server = Server::start(&env);
+    let all = entries(&server, "");
+    assert!(has(&all, "rule", "Auth/added “No secrets”"), "{all:?}");
+    assert!(has(&all, "cleared", "task/skew") && !has(&all, "problem", ""), "{all:?}");
+    assert!(
+        has(&entries(&server, "sessionId=session-one"), "cleared", "skew"),
+        "the session that cleared it"
+    );
+    assert_eq!(entries(&server, "kind=rule,created").len(), 3);
 }
 
 #[test]
