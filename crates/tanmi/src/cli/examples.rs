@@ -127,7 +127,8 @@ Examples:
 pub const LEDGER: &str = "\
 Examples:
   tanmi ledger --limit 5 --text
-  tanmi ledger --since 2026-01-01 --event session_start";
+  tanmi ledger --since 2026-01-01 --event session_start
+  tanmi ledger --node 'Write the parser'";
 
 pub const INSTALL: &str = "\
 Examples:

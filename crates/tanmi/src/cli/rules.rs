@@ -100,6 +100,12 @@ pub struct LedgerArgs {
     /// Only injections by this rule; ids as shown by `tanmi rules list`
     #[arg(long)]
     pub rule: Option<String>,
+    /// Only this workspace
+    #[arg(long, short = 'w', value_name = "WS")]
+    pub workspace: Option<String>,
+    /// Only this node
+    #[arg(long, short = 'n', value_name = "NODE")]
+    pub node: Option<String>,
     /// From this day (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DAY")]
     pub since: Option<String>,

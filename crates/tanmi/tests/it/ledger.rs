@@ -44,6 +44,19 @@ fn ledger_records_every_injected_text() {
         env.json(&["ledger", "--rule", "session-info", "--limit", "1"])["entries"][0]["session"],
         "two"
     );
+    // Only the sessions of a node. A node is named by its id, the end of it or its title.
+    let task = env.node("root", "execution", "the task");
+    env.ok(&["session", "bind", "--session", "one", "--workspace", &ws, "--node", &task]);
+    one.prompt("go on");
+    for named in [task.as_str(), &task[task.len() - 4..], "the task"] {
+        let of_node = env.json(&["ledger", "--node", named]);
+        assert_eq!(
+            (&of_node["total"]["decisions"], &of_node["entries"][0]["node"]),
+            (&json!(1), &json!(task))
+        );
+    }
+    assert_eq!(env.json(&["ledger", "--workspace", &ws])["total"]["decisions"], 2);
+    assert_eq!(env.error(&["ledger", "--node", "no such node"])["code"], "NODE_NOT_FOUND");
     assert_eq!(env.json(&["ledger", "--day", "2025-12-10"])["total"]["decisions"], 0);
     assert_eq!(env.error(&["ledger", "--day", "yesterday"])["code"], "INVALID_ARGUMENT");
     let shown = env.ok(&["ledger", "--text", "--session", "one"]);

@@ -108,6 +108,8 @@ pub const PAGES: &[ChineseTexts] = &[
             ("event", "只看该事件，如 session_start 或 prompt_submit"),
             ("platform", "只看该平台，如 claude-code"),
             ("rule", "只看由该规则注入的记录；规则 ID 见 `tanmi rules list`"),
+            ("workspace", "只看该工作区"),
+            ("node", "只看该节点"),
             ("since", "从这一天起（YYYY-MM-DD，UTC）"),
             ("until", "到这一天为止，含当天（YYYY-MM-DD，UTC）"),
             ("day", "只看这一天（YYYY-MM-DD，UTC）"),
@@ -117,7 +119,8 @@ pub const PAGES: &[ChineseTexts] = &[
         "\
 示例：
   tanmi ledger --limit 5 --text
-  tanmi ledger --since 2026-01-01 --event session_start",
+  tanmi ledger --since 2026-01-01 --event session_start
+  tanmi ledger --node 'Write the parser'",
     ),
     page(
         "pause",
