@@ -59,17 +59,18 @@ export function memoryView() {
   async function loadMore() {
     const requestId = requestCount;
     const answer = await attempt(() => request('GET /memory', { params: { ...filter(), limit: 50, skip: shown.length } }));
-    if (answer && requestId === requestCount) render({ results: shown.concat(answer.results), total: answer.total });
+    if (answer && requestId === requestCount) render({ ...answer, results: shown.concat(answer.results) });
   }
 
   /** @param {MemoryResults} found */
-  function render({ results, total }) {
+  function render({ results, total, notice }) {
     shown = results;
     const hasMore = total !== undefined && total > results.length;
     // A search ranks; a list has an order in time.
     isRanked = total === undefined;
     const groups = isRanked ? [{ day: t('bestFirst'), items: results }] : groupByDay(results, timeOf);
     setChildren(list,
+      notice ? h('p', { class: 'hint notice', role: 'status', dir: 'auto' }, notice) : null,
       results.length ? null : h('p', { class: 'empty' }, t('noMemory'), filter().query ? '' : ['. ', t('saveOneWith'), ' ', h('code', {}, 'tanmi memory save-fact "…"')]),
       results.length ? groups.map(({ day, items }, at) => h('section', { class: 'memory-day' },
         h('h3', {}, day, h('span', { class: 'count' }, `${formatNumber(items.length)}${hasMore && at === groups.length - 1 ? '+' : ''}`)),

@@ -77,3 +77,22 @@ fn summary_and_digest_are_shown_in_parts() {
     page.find(".digests li", "Sign tokens (implementing)");
     page.find(".digests .meta", "claude-code");
 }
+
+#[test]
+fn search_shows_its_notice() {
+    let env = TestEnv::new();
+    env.init();
+    env.ok(&["memory", "save-fact", "Ports start at 8000", "--type", "B"]);
+    // The folder of the model was removed.
+    let model = json!({"dir": env.root().join("gone")});
+    env.write(&env.home_store().join("model.json"), model.to_string().as_bytes());
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    hash(&page, "#/memory");
+    page.find(".memories li", "Ports");
+    page.type_into("[name=query]", "ports");
+    page.find(".notice", "searched by words only");
+    page.find(".memories li", "Ports");
+    page.save_screenshot("memory-notice");
+    assert_eq!(page.console_errors(), [""; 0]);
+}
