@@ -75,7 +75,7 @@ async function loadFixed(go, views, actions, own) {
       run: () => go(`#/work/${enc(line.workspaceId)}?project=${enc(line.project)}`),
     })),
     ...sessions.map((line) => /** @type {Choice} */ ({
-      label: `${line.platform || t('session')} ${line.sessionId}`, hint: t('session'), icon: 'session',
+      label: `${line.client || line.platform || t('session')} ${line.sessionId}`, hint: t('session'), icon: 'session',
       run: () => go(line.focusedNodeId
         ? `#/work/${enc(line.workspaceId)}/${enc(line.focusedNodeId)}?project=${enc(line.project)}` : `#/work/${enc(line.workspaceId)}?project=${enc(line.project)}`),
     })),

@@ -66,7 +66,7 @@ const shortTime = (at) => (dayKey(at) === dayKey(serverNow()) ? clockTime(at)
 const PERSON = '@person';
 
 /** Returns the end of an id that tells it apart. @param {string} id */
-const shortId = (id) => (id.length > 10 ? `…${id.slice(-5)}` : id);
+export const shortId = (id) => (id.length > 10 ? `…${id.slice(-5)}` : id);
 
 /** Sessions and workspaces by their ids. */
 export class Directory {

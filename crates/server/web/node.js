@@ -10,6 +10,7 @@ import { icon, statusIcon } from './icons.js';
 import { editNode } from './node-edit.js';
 import { logList } from './node-log.js';
 import { openPalette } from './palette.js';
+import { sessionLink, shortId } from './names.js';
 import { formatAgo } from './time.js';
 import { confirmTakeOver, nextStep, takeStep } from './transitions.js';
 import { branchCounts } from './tree-rows.js';
@@ -126,9 +127,9 @@ export function nodeView(workspace, id, go, { linkTo, project, onLoad }) {
     if (!session) return h('span', { class: 'holder' }, t('heldByPerson', since));
     return h('span', { class: 'holder', title: session.sessionId },
       h('span', { class: `dot ${session.live ? 'on' : ''}` }),
-      t('heldBy', session.platform || t('session'), since), node.agent ? ` · ${node.agent}` : '',
+      t('heldBy', session.client || session.platform || t('session'), since), node.agent ? ` · ${node.agent}` : '',
       session.aliveAt ? ` · ${t(session.live ? 'activeAgo' : 'silentSince', formatAgo(session.aliveAt))}` : '',
-      h('code', {}, session.sessionId));
+      ' · ', h('a', { href: sessionLink(session.sessionId) }, shortId(session.sessionId)));
   }
 
   /** @param {NodeView} view */

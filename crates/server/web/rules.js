@@ -5,8 +5,9 @@
 /** @import { Word } from './words.js' */
 
 import { request } from './api.js';
-import { h, setChildren, attempt, debounce } from './dom.js';
+import { h, setChildren, rerender, attempt, debounce } from './dom.js';
 import { field, formValues } from './forms.js';
+import { Directory } from './names.js';
 import { t, formatNumber } from './words.js';
 
 const EVENTS = ['prompt_submit', 'session_start', 'status_check', 'subagent_start', 'pre_compact', 'stop', 'session_end'];
@@ -18,17 +19,26 @@ const tableHead = (columns) => h('thead', {}, h('tr', {}, columns.map((key) => h
 export function rulesView() {
   const list = h('div', {});
   const explanation = h('div', { 'aria-live': 'polite' });
-  const form = h('form', { class: 'filters wide' },
-    field({ name: 'sessionId', label: t('session'), required: true }),
+  const sessions = h('div', { class: 'session-choice' });
+  const form = h('form', { class: 'filters wide' }, sessions,
     field({ name: 'event', label: t('event'), choices: EVENTS.map((event) => [event, event]) }),
     field({ name: 'prompt', label: t('prompt') }),
     h('button', { type: 'submit', class: 'primary' }, t('explain')));
-  const element = h('div', { class: 'view' }, h('h2', {}, t('rules')),
+  const element = h('div', { class: 'view rules-view' }, h('h2', {}, t('rules')),
     h('section', {}, h('h3', {}, t('explainHelp')), form, explanation), list);
 
   async function load() {
-    const [rules, checks] = await Promise.all([attempt(() => request('GET /rules', {})), attempt(() => request('GET /rules/check', {}))]);
+    const [rules, checks] = await Promise.all([attempt(() => request('GET /rules', {})), attempt(() => request('GET /rules/check', {})), loadSessions()]);
     if (rules && checks) render(rules.rules, checks.files);
+  }
+
+  /** Offers the known sessions by name. An id is typed only if none is known. */
+  async function loadSessions() {
+    const directory = new Directory();
+    await directory.load().catch(() => {});
+    const value = formValues(form, ['sessionId']).sessionId;
+    const choices = [...directory.sessions.keys()].map((id) => /** @type {[string, string]} */ ([id, directory.sessionName(id)]));
+    rerender(sessions, () => setChildren(sessions, field({ name: 'sessionId', label: t('session'), required: true, value, choices: choices.length ? choices : undefined })));
   }
 
   /** @param {RuleLine[]} rules @param {CheckedRules[]} files */
@@ -38,11 +48,12 @@ export function rulesView() {
     setChildren(list,
       notes.length ? h('ul', { class: 'meta' }, notes.map((note) => h('li', {}, note))) : null,
       flaws.length ? h('ul', { class: 'problem' }, flaws.map((flaw) => h('li', {}, flaw))) : null,
-      h('div', { class: 'scroll' }, h('table', {},
+      h('table', { class: 'stacked' },
         tableHead(['rule', 'source', 'priority', 'event', 'state']),
         h('tbody', {}, rules.map((rule) => h('tr', {},
-          h('td', {}, h('code', {}, rule.id), h('br'), rule.name), h('td', {}, rule.source), h('td', { class: 'number' }, rule.priority),
-          h('td', {}, rule.events.join(', ')), h('td', {}, h('span', { class: `badge ${rule.state}` }, rule.state))))))));
+          h('th', { scope: 'row' }, h('code', {}, rule.id), h('p', {}, rule.name)), h('td', { 'data-label': t('source') }, rule.source),
+          h('td', { class: 'number', 'data-label': t('priority') }, rule.priority), h('td', { 'data-label': t('event') }, rule.events.join(', ')),
+          h('td', { 'data-label': t('state') }, h('span', { class: `badge ${rule.state}` }, rule.state)))))));
   }
 
   form.addEventListener('submit', async (event) => {
@@ -54,10 +65,10 @@ export function rulesView() {
     setChildren(explanation,
       h('pre', { class: 'injected', dir: 'auto' }, answer.text || t('nothingInjected')),
       answer.text ? h('p', { class: 'meta' }, `${formatNumber(answer.tokens)} ${t('tokens')} · ${formatNumber(answer.bytes)} B`) : null,
-      h('div', { class: 'scroll' }, h('table', {},
+      h('table', { class: 'stacked' },
         tableHead(['rule', 'priority', 'why']),
         h('tbody', {}, answer.rules.map((rule) => h('tr', { class: rule.matched ? 'matched' : '' },
-          h('td', {}, h('code', {}, rule.id)), h('td', { class: 'number' }, rule.priority), h('td', {}, rule.why)))))));
+          h('th', { scope: 'row' }, h('code', {}, rule.id)), h('td', { class: 'number', 'data-label': t('priority') }, rule.priority), h('td', { 'data-label': t('why') }, rule.why))))));
   });
 
   const reload = debounce(load, 300);

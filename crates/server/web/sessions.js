@@ -86,7 +86,7 @@ export function sessionsView() {
     const table = h('div', {});
     /** @type {Word[]} */
     const columns = ['session', 'boundTo', 'focus', 'lastActivity', 'prompts', 'bindSave'];
-    const renderTable = () => setChildren(table, h('table', { class: 'sessions' },
+    const renderTable = () => setChildren(table, h('table', { class: 'sessions stacked' },
       h('thead', {}, h('tr', {}, columns.map((key) => h('th', { scope: 'col' }, key === 'bindSave' ? h('span', { class: 'sr-only' }, t(key)) : t(key))))),
       h('tbody', {}, lines.filter(matches).map((line) => h('tr', { 'data-key': line.sessionId },
         h('th', { scope: 'row' }, h('a', { href: sessionLink(line.sessionId), title: line.sessionId }, dot(line), directory.sessionName(line.sessionId))),

@@ -48,7 +48,7 @@ function mark(name, kind, text, shown) {
 function aside(tree, node) {
   const bound = tree.bound.get(node.id) || [];
   const agents = bound.map((line) => h('span', { class: 'chip bound', title: `${t('boundHere')}: ${line.sessionId}` },
-    h('span', { class: 'dot on' }), line.platform || t('session'), h('span', { class: 'sr-only' }, t('boundHere'))));
+    h('span', { class: 'dot on' }), line.client || line.platform || t('session'), h('span', { class: 'sr-only' }, t('boundHere'))));
   const waits = tree.openTargets(node).map((target) => target?.title);
   const after = waits.length ? h('bdi', { class: 'after', title: waits.join(', ') }, t('after', waits.join(', '))) : null;
   if (node.branch) return [agents, after, branchCounts(node.branch, tree.agentsBelow.get(node.id) || 0)];

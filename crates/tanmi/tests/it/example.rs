@@ -42,7 +42,7 @@ fn outline() -> String {
             lines.push(format!("  - {task}"));
         }
         for part in 1..=2 {
-            lines.push(format!("  - {group}: part {part}"));
+            lines.push(format!("  - {group}, part {part}"));
             lines.extend((1..=4).map(|n| format!("    - Step {n} of part {part}, {group}")));
         }
     }
