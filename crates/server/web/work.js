@@ -47,11 +47,12 @@ export function workView(go) {
     const requestId = requestCount += 1;
     const isOutdated = () => requestId !== requestCount;
     element.dataset.pane = node ? 'detail' : workspace ? 'tree' : 'workspaces';
-    if (!current.list.length) await loadWorkspaces();
+    const listed = current.list.length ? undefined : loadWorkspaces();
+    // The project of the server may be named in the link or not. Only then the tree waits for the list.
+    if (project || !workspace) await listed;
     if (isOutdated()) return;
-    // The project of the server may be named in the link or not.
     const otherProject = project === current.serverProject ? '' : project;
-    if (`${workspace} ${otherProject}` !== current.key) await openWorkspace(workspace, node, otherProject);
+    if (`${workspace} ${otherProject}` !== current.key) await openWorkspace(workspace, node, otherProject, listed);
     if (isOutdated()) return;
     if (node !== current.node || !current.view) openNode(node);
   }
@@ -145,15 +146,20 @@ export function workView(go) {
     });
   }
 
-  /** @param {string | null} workspace @param {string | null} node @param {string} project */
-  async function openWorkspace(workspace, node, project) {
+  /**
+   * @param {string | null} workspace
+   * @param {string | null} node
+   * @param {string} project
+   * @param {Promise<void>} [listed] ends when the list of workspaces is known
+   */
+  async function openWorkspace(workspace, node, project, listed) {
     current.key = `${workspace} ${project}`;
     current.workspace = workspace;
     current.project = project;
     setProject(project);
     current.node = null;
     current.view = null;
-    renderWorkspaces();
+    if (current.list.length) renderWorkspaces();
     if (!workspace) {
       current.tree = null;
       setChildren(treePane, h('p', { class: 'empty' }, t('choose')));
@@ -172,7 +178,7 @@ export function workView(go) {
     // The user may have opened another node in the meantime; only another workspace makes this load obsolete.
     if (current.tree !== tree) return;
     try {
-      await tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node, loadBindings());
+      await tree.load(shown ? shown.ancestors.map((ancestor) => ancestor.id) : [], node, Promise.resolve(listed).then(loadBindings));
     } catch (error) {
       if (current.tree === tree) setChildren(treePane, h('p', { class: 'empty', role: 'alert' }, errorText(error)), h('p', { class: 'empty' }, h('a', { href: '#/work' }, t('workspaces'))));
     }
@@ -203,7 +209,7 @@ export function workView(go) {
     return h('div', { class: 'toolbar' },
       h('div', { class: 'head' },
         h('a', { class: 'back', href: '#/work' }, `‹ ${t('workspaces')}`),
-        h('h2', {}, current.heading = h('bdi', {}, item ? item.name : workspace)),
+        h('h2', {}, current.heading = h('bdi', {}, item ? item.name : current.list.length ? workspace : '')),
         h('a', { class: 'button small', href: linkTo(workspace, current.project, 'workspace') }, t('settings'))),
       h('div', { class: 'filters' }, search, status, fold('expand', () => tree.expandAll()), fold('collapse', () => tree.collapseAll())),
       matchCount);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ALT, hash, open, press};
+use crate::agent::Agent;
 use crate::env::TestEnv;
 use crate::serve::Server;
 use crate::webdriver::Browser;
@@ -181,5 +182,32 @@ fn node_is_moved_by_keyboard_and_mouse_and_undone() {
         json!([]),
     );
     wait_for_titles(&page, &["Auth", "plan", "last", "task"]);
+    assert_eq!(page.console_errors(), [""; 0]);
+}
+
+/// The tree needs nothing of the list of workspaces, which takes longer with more of them.
+#[test]
+fn tree_is_shown_before_the_list_of_workspaces() {
+    let env = TestEnv::new();
+    let ws = env.init();
+    let task = env.node("root", "execution", "task");
+    env.ok(&["session", "bind", "--session", "s", "--workspace", &ws, "--node", &task]);
+    Agent::claude(&env, "s").prompt("go on");
+    let server = Server::start(&env);
+    let Some(page) = open(&server) else { return };
+    let delay = "const real = window.fetch;
+        const held = new Promise((resolve) => { window.release = resolve; });
+        window.fetch = async (url, ...rest) => { if (String(url).includes('/workspaces?')) await held; return real(url, ...rest); }";
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", json!({"source": delay}));
+    page.js("location.hash = arguments[0]; location.reload()", json!([format!("#/work/{ws}")]));
+    page.find(".row", "task");
+    let headings = || {
+        page.js("return [...document.querySelectorAll('.work h2')].map((e) => e.innerText).join()", json!([]))
+    };
+    assert_eq!(headings(), "", "neither an id nor an empty list is shown for a moment");
+    page.js("window.release()", json!([]));
+    page.find(".toolbar h2", "Auth");
+    page.find(".workspace-link[aria-current]", "Auth");
+    page.find(".row .bound", "Claude Code");
     assert_eq!(page.console_errors(), [""; 0]);
 }
