@@ -129,7 +129,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Install(args) => install::install(&context, &args),
         Command::Uninstall(args) => install::uninstall(&context, &args),
         Command::Doctor(args) => doctor::run(&context, &args),
-        Command::Team(TeamCommand::Machine(command)) => team_machine::run(&context, command),
+        Command::Team(Deferred(TeamCommand::Machine(command))) => team_machine::run(&context, command),
         Command::Demo { keep } => demo::run(&context, keep),
         Command::Statusline => {
             status_line(&context);
